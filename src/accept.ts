@@ -49,6 +49,8 @@ export interface SendRequest extends SendTimes {
   ignored?: string | undefined;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
+  /** Everything is checked; nothing is stored, charged or sent. */
+  checkOnly?: boolean;
 }
 
 /** What the mail log says about the request. */
@@ -125,7 +127,7 @@ async function decide(
   domain: DomainRecord,
 ): Promise<Decision> {
   return composeSend(parts, draft, request, from, domain).then(
-    (send) => commit(parts, send, request),
+    (send) => (request.checkOnly ? parts.dryRun(send) : commit(parts, send, request)),
     async (error) => {
       // Refusals of the commit come before an error in composing (docs/design.md section 2, the order of checks).
       const decision = await parts.dryRun(draft);

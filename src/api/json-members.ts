@@ -6,7 +6,7 @@
 import { Refusal } from '../mail/refusal.ts';
 
 /** A valid send has at most 1,000 attachments with five members each. */
-const maxMembers = 10_000;
+const membersOfSend = 10_000;
 
 const quote = 0x22;
 const backslash = 0x5c;
@@ -18,7 +18,7 @@ const brace = 0x7b;
 const shortString = 64;
 
 /** Returns a function to call with each chunk of a body. It throws a Refusal when there are too many members. */
-export function createMemberLimit(): (chunk: Buffer) => void {
+export function createMemberLimit(maxMembers = membersOfSend): (chunk: Buffer) => void {
   let count = 0;
   let isString = false;
   /** The previous chunk ended with a backslash. */
@@ -58,7 +58,7 @@ export function createMemberLimit(): (chunk: Buffer) => void {
     const far = nextMark(chunk);
     for (let at = 0; at < chunk.length && count <= maxMembers; )
       at = isString ? insideString(chunk, at, far) : outsideString(chunk, at);
-    if (count > maxMembers) throw tooMany();
+    if (count > maxMembers) throw tooMany(maxMembers);
   };
 }
 
@@ -78,7 +78,7 @@ function nextMark(chunk: Buffer): (from: number) => number {
 
 type Search = (from: number) => number;
 
-function tooMany(): Refusal {
+function tooMany(maxMembers: number): Refusal {
   const max = maxMembers.toLocaleString('en-US');
   return new Refusal('BAD_REQUEST', `The body has more than ${max} members and elements in total.`);
 }

@@ -10,22 +10,28 @@ import { Refusal } from '../mail/refusal.ts';
 import type { Slot } from './admission.ts';
 import { createMemberLimit } from './json-members.ts';
 
-const largest = 20 * 1024 * 1024;
+export const largestBody = 20 * 1024 * 1024;
 
 /** The media type that a body must have, and its maximum size in bytes. */
 export interface BodyForm {
   type: 'application/json' | 'text/csv';
   largest: number;
+  /** Of JSON, if it can have more than a send of our own. */
+  maxMembers?: number;
 }
 
 /** `slot` counts the bytes that arrive. */
 export async function readBody(
   request: IncomingMessage,
   slot: Pick<Slot, 'add'>,
-  { type, largest: limit }: BodyForm = { type: 'application/json', largest },
+  { type, largest: limit, maxMembers }: BodyForm = { type: 'application/json', largest: largestBody },
 ): Promise<Buffer> {
   requireType(request.headers['content-type'], type);
-  const monitor = monitorBody(request, slot, type === 'application/json' ? createMemberLimit() : () => {});
+  const monitor = monitorBody(
+    request,
+    slot,
+    type === 'application/json' ? createMemberLimit(maxMembers) : () => {},
+  );
   const arrived = getRawBody(request, {
     limit,
     length: request.headers['content-length'] ?? null,

@@ -1,8 +1,9 @@
 /** The dialects by their names, as POSTERN_DIALECTS has them. */
 import type { Dialect, DialectName } from './dialect.ts';
 import { resend } from './resend/resend-dialect.ts';
+import { sendgrid } from './sendgrid/sendgrid-dialect.ts';
 
-const dialects: Record<DialectName, Dialect> = { resend };
+const dialects: Record<DialectName, Dialect> = { resend, sendgrid };
 
 export function dialectsNamed(names: readonly DialectName[]): Dialect[] {
   return names.map((name) => dialects[name]);

@@ -20,7 +20,7 @@ import {
 } from '../api/send/schema.ts';
 import { newId } from '../base/id.ts';
 import { parseMailbox } from '../mail/address.ts';
-import { recipientsOf } from '../mail/recipients.ts';
+import { type Recipient, recipientsOf } from '../mail/recipients.ts';
 import { type Issue, Refusal } from '../mail/refusal.ts';
 import type { DialectCall } from './dialect.ts';
 
@@ -63,16 +63,29 @@ export interface SendTerms {
 }
 
 /** The duplicate window of our own endpoint does not apply: two receipts with one subject are two emails. */
-export async function sendAs(
-  { accept, caller, context, fetchAll }: DialectCall,
-  send: DialectSend,
-  { maxRecipients, names }: SendTerms,
-): ReturnType<Accept> {
+export async function sendAs(call: DialectCall, send: DialectSend, terms: SendTerms): ReturnType<Accept> {
+  return acceptChecked(call, checkSend(send, terms), idempotencyOf(keyOf(call), send));
+}
+
+export type CheckedSend = z.output<typeof sendFields> & { recipients: Recipient[] };
+
+/** For a dialect whose call can be several emails, all of which are checked before one is accepted. */
+export function checkSend(send: DialectSend, { maxRecipients, names }: SendTerms): CheckedSend {
   const fields = checkFields(send, names);
   const recipients = recipientsOf(fields);
   if (recipients.length > maxRecipients)
     throw new Refusal('BAD_REQUEST', `An email can have at most ${maxRecipients} recipients.`);
-  const { from, html, text, headers = {} } = fields;
+  return { ...fields, recipients };
+}
+
+/** `checkOnly`: nothing is stored or sent. */
+export async function acceptChecked(
+  { accept, caller, context, fetchAll }: DialectCall,
+  fields: CheckedSend,
+  idempotency: SendRequest['idempotency'],
+  { checkOnly = false } = {},
+): ReturnType<Accept> {
+  const { recipients, from, html, text, headers = {} } = fields;
   const request: SendRequest = {
     recipients,
     from: decodeWords(from),
@@ -86,8 +99,9 @@ export async function sendAs(
     tracking: fields.tracking ?? {},
     scheduledAt: fields.scheduledAt,
     tlsRequired: tlsRequiredIn(headers),
-    idempotency: idempotencyOf(context.get('idempotency-key'), send),
+    idempotency,
     requestId: context.state.requestId,
+    checkOnly,
   };
   return accept(request, caller);
 }
@@ -123,9 +137,14 @@ function renamed(issue: Issue, names: Readonly<Record<string, string>>): Issue {
   return { ...issue, path: [name, ...rest], message };
 }
 
+/** The key of the caller; empty if there is none. */
+export function keyOf({ context }: DialectCall): string {
+  const key = context.get('idempotency-key');
+  if (key.length <= maxKeyLength) return key;
+  throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`);
+}
+
 function idempotencyOf(key: string, send: DialectSend): SendRequest['idempotency'] {
-  if (key.length > maxKeyLength)
-    throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`);
   // Without a key of the caller, one that nobody repeats.
   return { key: key || newId(), requestHash: hash('sha256', JSON.stringify(send)) };
 }

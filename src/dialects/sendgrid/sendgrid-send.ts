@@ -1,0 +1,210 @@
+/**
+ * SendGrid's mail/send: each personalization is an email of its own. All of them are checked before one is accepted. If the
+ * credits end in the middle, the error says how many were accepted; a retry with the same Idempotency-Key sends the others.
+ */
+import { hash } from 'node:crypto';
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import { iso } from '../../base/clock.ts';
+import { newId } from '../../base/id.ts';
+import { domainOf, mailboxText } from '../../mail/address.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { sendTimesFault } from '../../mail/send-times.ts';
+import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
+import { acceptChecked, type CheckedSend, checkSend, keyOf } from '../dialect-send.ts';
+import { type Person, type Personalization, type SendgridRequest, sendRequest } from './sendgrid-request.ts';
+import { substituteWith } from './substitutions.ts';
+
+export const sendgridSendRoutes: DialectRoute[] = [
+  { route: 'POST /v3/mail/send', grant: 'email:send', hasBody: true, respond: send },
+];
+
+const maxRecipients = 1000;
+/** Composed and committed at the same time. */
+const atOnce = 8;
+/** A small call can ask for a thousand copies of a large attachment. */
+const maxTotalBytes = 200 * 1024 * 1024;
+
+async function send(call: DialectCall) {
+  const request = check(sendRequest, call.body);
+  const emails = await checkAll(call, request);
+  const checkOnly = request.mail_settings?.sandbox_mode?.enable === true;
+  const id = await acceptAll(call, emails, checkOnly);
+  call.context.status = checkOnly ? 200 : 202;
+  if (id !== null) call.context.set('X-Message-Id', id);
+  return '';
+}
+
+/** Makes the email of a personalization, and makes it again: a thousand contents would be too much to keep in memory. */
+interface Emails {
+  count: number;
+  at(index: number): CheckedSend;
+}
+
+async function checkAll(call: DialectCall, request: SendgridRequest): Promise<Emails> {
+  const first = emailOf(call, request, 0, undefined);
+  const { attachments = [] } = first;
+  const attached = attachments.reduce((total, { content }) => total + (content?.length ?? 0), 0);
+  const count = request.personalizations.length;
+  let total = 0;
+  for (let index = 0; index < count; index += 1) {
+    const { html = '', text = '' } = index === 0 ? first : emailOf(call, request, index, attachments);
+    total += attached + html.length + text.length;
+    if (total > maxTotalBytes)
+      throw new Refusal('BAD_REQUEST', 'The emails of this call have more than 200 MiB. Make several calls.');
+    await yieldToOthers();
+  }
+  return { count, at: (index) => emailOf(call, request, index, attachments) };
+}
+
+/** `attachments`: those of the first email, because they are the same in all and are decoded once. */
+function emailOf(
+  call: DialectCall,
+  request: SendgridRequest,
+  index: number,
+  attachments: CheckedSend['attachments'],
+): CheckedSend {
+  const one = request.personalizations[index]!;
+  const substitute = substituteWith(one.substitutions ?? {});
+  const content = (wanted: string) => {
+    const part = request.content.find(({ type }) => type === wanted);
+    return part && substitute(part.value);
+  };
+  const at = `personalizations.${index}`;
+  const pathOf = (name: keyof Personalization & keyof SendgridRequest) =>
+    one[name] == null ? name : `${at}.${name}`;
+  const names = {
+    to: `${at}.to`,
+    cc: `${at}.cc`,
+    bcc: `${at}.bcc`,
+    replyTo: request.reply_to ? 'reply_to' : 'reply_to_list',
+    subject: pathOf('subject'),
+    html: 'content',
+    text: 'content',
+    headers: pathOf('headers'),
+    tags: pathOf('custom_args'),
+    scheduledAt: pathOf('send_at'),
+  };
+  const replyTo = request.reply_to ? [request.reply_to] : request.reply_to_list;
+  const subject = one.subject ?? request.subject;
+  const fields = {
+    from: mailboxOf(senderOf(request, one, `${at}.from`)),
+    to: one.to.map(mailboxOf),
+    cc: one.cc?.map(mailboxOf),
+    bcc: one.bcc?.map(mailboxOf),
+    replyTo: replyTo?.map((given) => substitute(mailboxOf(given))),
+    subject: subject == null ? undefined : substitute(subject),
+    html: content('text/html'),
+    text: content('text/plain'),
+    headers: mergedHeaders(request.headers, one.headers),
+    tags: tagsOf(request, one),
+    attachments: attachments ? undefined : request.attachments?.map(attachmentOf),
+    tracking: trackingOf(request),
+    scheduledAt: timeOf(one.send_at ?? request.send_at, call.now, names.scheduledAt),
+  };
+  const checked = checkSend(fields, { maxRecipients, names });
+  return attachments ? { ...checked, attachments } : checked;
+}
+
+function mailboxOf({ email: address, name }: Person): string {
+  return mailboxText({ name: name ?? '', address });
+}
+
+/** Of one domain, so that the check of the first email's sender is that of all. */
+function senderOf({ from }: SendgridRequest, one: Personalization, field: string): Person {
+  if (!one.from || domainOf(one.from.email) === domainOf(from.email)) return one.from ?? from;
+  throw fault(field, 'the domain of from');
+}
+
+/** Names of headers are alike in any case. */
+function mergedHeaders(common: Personalization['headers'], own: Personalization['headers']) {
+  const names = new Set(Object.keys(own ?? {}).map((name) => name.toLowerCase()));
+  const kept = Object.entries(common ?? {}).filter(([name]) => !names.has(name.toLowerCase()));
+  return { ...Object.fromEntries(kept), ...own };
+}
+
+/** The tag named `tag` becomes the categories again in SendGrid's webhooks. */
+function tagsOf({ categories, custom_args: common }: SendgridRequest, one: Personalization) {
+  const tags = Object.fromEntries(
+    Object.entries({ ...common, ...one.custom_args }).map(([name, value]) => [name, String(value)]),
+  );
+  const tag = [categories ?? []].flat().join(',');
+  if (tag === '') return tags;
+  if (tags.tag !== undefined) throw fault('custom_args.tag', 'left out, because categories are given');
+  return { ...tags, tag };
+}
+
+function attachmentOf(given: NonNullable<SendgridRequest['attachments']>[number]) {
+  const { content, filename, type, disposition } = given;
+  const contentId = given.content_id ?? given.contentId;
+  return {
+    content,
+    filename,
+    ...(type && { contentType: type }),
+    ...(disposition && { disposition }),
+    ...(contentId && { contentId }),
+  };
+}
+
+function trackingOf({ tracking_settings: settings }: SendgridRequest) {
+  return {
+    openTracking: settings?.open_tracking?.enable ?? undefined,
+    clickTracking: settings?.click_tracking?.enable ?? undefined,
+  };
+}
+
+/** Unix seconds. A time that has passed, or passes while the call is handled, is now. */
+function timeOf(seconds: number | null | undefined, now: number, field: string): string | undefined {
+  const scheduledAt = (seconds ?? 0) * 1000;
+  if (scheduledAt <= now + 1000) return undefined;
+  const expected = sendTimesFault({ scheduledAt }, now, 0)?.issues[0]?.expected;
+  if (expected) throw fault(field, expected);
+  return iso(scheduledAt);
+}
+
+function fault(field: string, expected: string): Refusal {
+  const message = `${field}: must be ${expected}`;
+  const issue = { code: 'custom', expected, received: 'another value', path: [field], message };
+  return new Refusal('VALIDATION_ERROR', message, { issues: [issue] });
+}
+
+/** Returns the id of the first email that was accepted; null if nothing was to be stored. */
+async function acceptAll(call: DialectCall, emails: Emails, checkOnly: boolean): Promise<string | null> {
+  const idempotencyOf = keysFor(call);
+  const accept = (index: number) =>
+    acceptChecked(call, emails.at(index), idempotencyOf(index), { checkOnly });
+  const ids: string[] = [];
+  let suppressed: Refusal | null = null;
+  // The first one alone: what is refused for all is refused before any is accepted.
+  for (let start = 0, size = 1; start < emails.count; start += size, size = atOnce) {
+    const end = Math.min(start + size, emails.count);
+    const indexes = Array.from({ length: end - start }, (_, n) => start + n);
+    const results = await Promise.allSettled(indexes.map(accept));
+    ids.push(...results.flatMap((one) => (one.status === 'fulfilled' ? [one.value.answer.emailId] : [])));
+    for (const one of results) {
+      if (one.status === 'fulfilled') continue;
+      if (!isSuppressed(one.reason)) throw refusedAfter(one.reason, checkOnly ? 0 : ids.length, emails.count);
+      suppressed = one.reason;
+    }
+  }
+  // SendGrid drops them, too; a call that reaches nobody is refused.
+  if (suppressed && ids.length === 0) throw suppressed;
+  return checkOnly ? null : ids[0]!;
+}
+
+function isSuppressed(reason: unknown): reason is Refusal {
+  return reason instanceof Refusal && reason.code === 'ALL_RECIPIENTS_SUPPRESSED';
+}
+
+/** Each email has a key of its own, which is that of the call with its number. */
+function keysFor(call: DialectCall) {
+  const key = keyOf(call);
+  const requestHash = key === '' ? '' : hash('sha256', JSON.stringify(call.body));
+  return (index: number) => ({ key: key === '' ? newId() : `${key}/${index}`, requestHash });
+}
+
+function refusedAfter(reason: unknown, accepted: number, count: number): unknown {
+  if (!(reason instanceof Refusal) || accepted === 0) return reason;
+  const { code, message, retryAfterMs, cause } = reason;
+  const told = `${message} ${accepted} of ${count} personalizations were accepted before.`;
+  return new Refusal(code, told, { cause, ...(retryAfterMs !== null && { retryAfterMs }) });
+}
