@@ -4,7 +4,7 @@
  * program must be installed or root is needed. Leaves nothing behind.
  *
  *   --quick, --rounds 3 --mails 4000 --parallel 64    one short round; or rounds per case, mails per round, concurrent callers
- *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, or the same with 40k; may be repeated; default: all
+ *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, or the same with 40k; batch; may be repeated; default: all but batch
  *   --vs postfix         the same work through Postfix and OpenDKIM, in turns; needs root
  *   --rate 200, --floor, --profile     latency at a fixed rate; the cost of each step alone; where the threads spend their time
  *   --set NAME=VALUE, --json FILE      a Postern setting, may be repeated; also write all results as JSON
@@ -54,7 +54,9 @@ const chosen = args.case.length > 0 ? cases.filter(({ name }) => args.case.inclu
 
 /** All cases; for an option that examines one case, the first. */
 function defaultCases(): Case[] {
-  return args.profile || args.floor || rate !== null ? cases.slice(0, 1) : cases;
+  return args.profile || args.floor || rate !== null
+    ? cases.slice(0, 1)
+    : cases.filter(({ batch }) => batch === 1);
 }
 
 async function runCase(stage: Stage, plan: Plan): Promise<CaseResult> {

@@ -7,8 +7,15 @@
  */
 
 import { hash } from 'node:crypto';
-import { allowedDomains, type Caller } from './accounts/api-keys.ts';
+import type { Caller } from './accounts/api-keys.ts';
 import { demandedTls, mailTls } from './accounts/domains.ts';
+import {
+  effectiveTracking,
+  requireAllowedDomain,
+  requireSender,
+  requireVerified,
+  signerOf,
+} from './accounts/sender.ts';
 import { patched } from './base/byte-patch.ts';
 import type { Clock } from './base/clock.ts';
 import { failpoint } from './base/failpoints.ts';
@@ -18,10 +25,9 @@ import type { Compose, ComposeOrder } from './compose/compose-order.ts';
 import type { Decision } from './db/accept/acceptance.ts';
 import type { Send, SendAnswerRecord, SendRecipient } from './db/accept/send-record.ts';
 import type { DomainRecord } from './db/accounts/domains-table.ts';
-import { type Delivery, type Mailbox, maxPreloadedBytes, type RecipientKind } from './glossary.ts';
-import { parseMailbox } from './mail/address.ts';
-import type { NamedAddress, Recipient } from './mail/recipients.ts';
-import { Refusal } from './mail/refusal.ts';
+import { type Delivery, type Mailbox, maxPreloadedBytes } from './glossary.ts';
+import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts';
+import { asRefusal, Refusal } from './mail/refusal.ts';
 import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
 import type { DispatchAdmission } from './queue/dispatcher.ts';
 
@@ -43,6 +49,7 @@ export interface SendRequest extends SendTimes {
   idempotency: { key: string; requestHash: string } | null;
   /** What the mail says on TLS (RFC 8689): true: REQUIRETLS; false: the header `TLS-Required: No`. */
   tlsRequired?: boolean | undefined;
+  isInBatch?: boolean;
   /** X-Request-Id, for the log. */
   requestId: string;
   /** Names of members that were ignored, for the log. */
@@ -85,56 +92,104 @@ export interface AcceptParts {
 }
 
 /** The sender: an API key or, in the dashboard, the organization itself. */
-type Sender = Pick<Caller, 'orgId' | 'scopes'> & { keyId: string | null };
+export type Sender = Pick<Caller, 'orgId' | 'scopes'> & { keyId: string | null };
 
-/** `replayed`: the answer is that of an earlier send; nothing was charged or queued now. */
-export type Accept = (
-  request: SendRequest,
-  caller: Sender,
-) => Promise<{ answer: SendAnswerRecord; replayed: boolean }>;
-
-export function createAccept(parts: AcceptParts): Accept {
-  return async function accept(request, caller) {
-    const fault = sendTimesFault(request, parts.clock.now(), parts.maxAgeMs);
-    if (fault && !request.idempotency) throw fault;
-    const from = requireSender(request.from);
-    requireAllowedDomain(from, caller);
-    const domain = requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
-    try {
-      const draft = draftOf(parts, request, caller, domain);
-      if (fault) return replayOr(fault, await parts.dryRun(draft));
-      const { attachments } = request;
-      // Neither a repeat nor a send that would be refused makes us fetch anything.
-      const mustFetch = typeof attachments === 'function';
-      const decision = await (mustFetch ? parts.dryRun(draft) : decide(parts, draft, request, from, domain));
-      if ('refused' in decision) throw refusalOf(decision, request);
-      if (!mustFetch || decision.replayed) return decision;
-      // Everything is checked again, because the fetch takes time.
-      return await accept({ ...request, attachments: await attachments() }, caller);
-    } catch (error) {
-      if (error instanceof Refusal) throw error;
-      const message = 'The service failed to accept the email. Nothing was charged. Try again.';
-      throw new Refusal('SEND_FAILED', message, { cause: error });
-    }
-  };
+export interface Accepted {
+  answer: SendAnswerRecord;
+  /** The answer is that of an earlier send; nothing was charged or queued now. */
+  replayed: boolean;
 }
 
-async function decide(
-  parts: AcceptParts,
-  draft: Send,
+export type Accept = (request: SendRequest, caller: Sender) => Promise<Accepted>;
+
+export function createAccept(parts: AcceptParts): Accept {
+  return (request, caller) =>
+    orSendFailed(async () => {
+      const ready = await prepareSend(parts, request, caller);
+      if (!('send' in ready)) return ready;
+      const { send } = ready;
+      const decision = request.checkOnly ? parts.dryRun(send) : commit(parts, send, ready.request);
+      return answered(await decision, request);
+    });
+}
+
+/** A composed send that is to be committed, or the answer of a repeat. Throws what else decides it. */
+export async function prepareSend(
+  parts: Omit<AcceptParts, 'commit'>,
   request: SendRequest,
-  from: Mailbox,
-  domain: DomainRecord,
-): Promise<Decision> {
-  return composeSend(parts, draft, request, from, domain).then(
-    (send) => (request.checkOnly ? parts.dryRun(send) : commit(parts, send, request)),
-    async (error) => {
-      // Refusals of the commit come before an error in composing (docs/design.md section 2, the order of checks).
-      const decision = await parts.dryRun(draft);
-      if ('answer' in decision && !decision.replayed) throw error;
-      return decision;
-    },
-  );
+  caller: Sender,
+): Promise<{ send: Send; request: SendRequest } | Accepted> {
+  const checked = await check(parts, request, caller);
+  const { draft, fault } = checked;
+  if (fault) return replayOr(fault, await parts.dryRun(draft));
+  const { attachments } = request;
+  if (typeof attachments === 'function') {
+    // Neither a repeat nor a send that would be refused makes us fetch anything.
+    const decision = answered(await parts.dryRun(draft), request);
+    if (decision.replayed) return decision;
+    // Everything is checked again, because the fetch takes time.
+    return prepareSend(parts, { ...request, attachments: await attachments() }, caller);
+  }
+  try {
+    return { send: await composeSend(parts, checked), request };
+  } catch (error) {
+    // Refusals of the commit come before an error in composing (docs/design.md section 2, the order of checks).
+    const decision = answered(await parts.dryRun(draft), request);
+    if (!decision.replayed) throw error;
+    return decision;
+  }
+}
+
+/** The message is that of the first recipient; with tracking, each has a copy. */
+export type DryRun = (request: SendRequest, caller: Sender) => Promise<Accepted & { message: Buffer }>;
+
+/** Every check and the composing of a send. Nothing is charged, stored or sent, nor is the idempotency key taken. */
+export function createDryRun(parts: Omit<AcceptParts, 'commit'>): DryRun {
+  return (request, caller) =>
+    orSendFailed(async () => {
+      const checked = await check(parts, request, caller);
+      const decision = await parts.dryRun(checked.draft);
+      const accepted = answered(checked.fault ? replayOr(checked.fault, decision) : decision, request);
+      const { attachments } = request;
+      const fetched = typeof attachments === 'function' ? await attachments() : attachments;
+      const whole = { ...checked, request: { ...request, attachments: fetched } };
+      const { base, messages } = await composeSend(parts, whole);
+      const { raw } = messages[0]!;
+      return { ...accepted, message: base === null ? raw : patched(base, raw) };
+    });
+}
+
+async function orSendFailed<Answer>(accept: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await accept();
+  } catch (error) {
+    throw asRefusal(error);
+  }
+}
+
+/** A send that has passed the checks that need no commit. */
+interface CheckedSend {
+  request: SendRequest;
+  from: Mailbox;
+  domain: DomainRecord;
+  draft: Send;
+  /** A time that is not valid (any more). It is refused, unless the send repeats an earlier one. */
+  fault: Refusal | null;
+}
+
+type CheckParts = Pick<AcceptParts, 'findDomain' | 'clock' | 'maxAgeMs' | 'messageIdOf' | 'node' | 'leaseMs'>;
+type ComposeParts = Pick<AcceptParts, 'compose' | 'trackingBase' | 'textFromHtml'>;
+
+async function check(parts: CheckParts, request: SendRequest, caller: Sender): Promise<CheckedSend> {
+  const fault = sendTimesFault(request, parts.clock.now(), parts.maxAgeMs);
+  if (fault && !request.idempotency) throw fault;
+  const from = requireSender(request.from);
+  requireAllowedDomain(from, caller);
+  const domain = requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
+  if (request.recipients.length > maxRecipients) {
+    throw new RangeError(`an email has at most ${maxRecipients} recipients`);
+  }
+  return { request, from, domain, draft: draftOf(parts, request, caller, domain), fault };
 }
 
 /** A retry with the same idempotency key gets its answer, even if its `scheduledAt` has passed meanwhile. */
@@ -143,45 +198,8 @@ function replayOr(fault: Refusal, decision: Decision) {
   throw fault;
 }
 
-function requireSender(text: string): Mailbox {
-  const from = parseMailbox(text);
-  if (from) return from;
-  throw new Refusal(
-    'BAD_REQUEST',
-    `from: ${JSON.stringify(text.slice(0, 200))} is not a valid sender. Give an address, or Name <address>.`,
-  );
-}
-
-function requireAllowedDomain(from: Mailbox, caller: Sender): void {
-  const allowed = allowedDomains(caller);
-  if (allowed.length === 0 || allowed.includes(from.domain)) return;
-  throw new Refusal(
-    'DOMAIN_NOT_ALLOWED',
-    `This API key cannot send from ${from.domain}. It can send from ${allowed.join(', ')}.`,
-  );
-}
-
-function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainRecord {
-  if (!domain) {
-    throw new Refusal(
-      'DOMAIN_NOT_FOUND',
-      `The domain ${from.domain} is not registered in this organization.`,
-    );
-  }
-  if (domain.status !== 'verified') {
-    throw new Refusal(
-      'DOMAIN_NOT_VERIFIED',
-      `The domain ${domain.name} is not verified yet. Publish its DKIM record, then verify the domain.`,
-    );
-  }
-  return domain;
-}
-
 /** The send without its messages: enough to decide about credits, suppression and idempotency. */
-function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
-  if (request.recipients.length > maxRecipients) {
-    throw new RangeError(`an email has at most ${maxRecipients} recipients`);
-  }
+function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
   const emailId = newId();
   const now = parts.clock.now();
   const { scheduledAt = null, expiresAfter } = request;
@@ -195,7 +213,7 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
     replyTo: request.replyTo?.map(({ address }) => address).join(', ') ?? null,
     subject: request.subject,
     tags: request.tags,
-    tracking: effectiveTracking(request, domain),
+    tracking: effectiveTracking(request.tracking, domain),
     tls: mailTls(demandedTls(domain), request.tlsRequired),
     // SMTP knows no kinds: a submitted mail goes to whom it can.
     mustReach: request.rawMessage ? 'any' : 'to',
@@ -212,6 +230,7 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
       ? { kind: 'key', ...request.idempotency }
       : { kind: 'window', ...duplicateWindow(request, caller) },
     acceptedAt: now,
+    isInBatch: request.isInBatch,
     scheduledAt,
     expiresAt: (scheduledAt ?? now) + ageMs,
     hasDeadline: expiresAfter !== undefined,
@@ -221,14 +240,9 @@ function draftOf(parts: AcceptParts, request: SendRequest, caller: Sender, domai
 
 const startEntry = (scheduledAt: number | null) => (scheduledAt === null ? 'due' : 'scheduled');
 
-async function composeSend(
-  parts: AcceptParts,
-  draft: Send,
-  request: SendRequest,
-  from: Mailbox,
-  domain: DomainRecord,
-): Promise<Send> {
-  const made = await parts.compose(orderOf(parts, draft, request, from, domain));
+async function composeSend(parts: ComposeParts, checked: CheckedSend): Promise<Send> {
+  const { draft } = checked;
+  const made = await parts.compose(orderOf(parts, checked));
   const { messageId, base, trackedLinks } = made;
   const messages = made.messages.map((raw) => ({ id: newId(), raw }));
   const message = (index: number) => (messages.length === 1 ? 0 : index);
@@ -236,13 +250,7 @@ async function composeSend(
   return { ...draft, messageId, messages, base, trackedLinks, recipients };
 }
 
-function orderOf(
-  parts: AcceptParts,
-  draft: Send,
-  request: SendRequest,
-  from: Mailbox,
-  domain: DomainRecord,
-): ComposeOrder {
+function orderOf(parts: ComposeParts, { draft, request, from, domain }: CheckedSend): ComposeOrder {
   return {
     orgId: draft.orgId,
     fields: contentOf(parts, draft, request, from),
@@ -256,14 +264,8 @@ function orderOf(
   };
 }
 
-function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecord): ComposeOrder['signer'] {
-  const first = { domain: name, selector: dkimSelector, sealedKey: dkimPrivateKey };
-  const other = otherKeys.find(({ status }) => status === 'signing');
-  return other ? { ...first, second: { selector: other.selector, sealedKey: other.privateKey! } } : first;
-}
-
 function contentOf(
-  { textFromHtml }: AcceptParts,
+  { textFromHtml }: ComposeParts,
   { emailId, messageId, acceptedAt, scheduledAt }: Send,
   request: SendRequest,
   from: Mailbox,
@@ -276,58 +278,56 @@ function contentOf(
     const received = how && `${how} id ${emailId}`;
     return { raw, messageId: rawMessage.messageId ?? messageId, date, received };
   }
-  const to = namesOf(request, 'to');
-  const cc = namesOf(request, 'cc');
+  const to = namesOf(request.recipients, 'to');
+  const cc = namesOf(request.recipients, 'cc');
   const content = { subject, html, text, textFromHtml, attachments, headers };
   return { from, to, cc, replyTo, ...content, messageId, date };
 }
 
-function namesOf({ recipients }: SendRequest, wanted: RecipientKind): NamedAddress[] {
-  return recipients.flatMap(({ kind, name, address }) => (kind === wanted ? [{ name, address }] : []));
+/** The instant of acceptance. */
+async function commit(parts: AcceptParts, send: Send, request: RequestLog): Promise<Decision> {
+  const started = startCommit(parts, send, request);
+  let decision: Decision | null = null;
+  try {
+    failpoint('composed');
+    decision = await parts.commit(started.send);
+    failpoint('accepted');
+    return decision;
+  } finally {
+    started.settle(decision);
+  }
 }
 
 /**
- * The instant of acceptance. After it, deliveries that can start immediately go to the runner from memory, without another
- * read from the database.
+ * Call `settle` after the commit; null: it failed. Deliveries that can start immediately then go to the runner from memory,
+ * without another read from the database. Those of scheduled mail it finds in the database when their time comes.
  */
-async function commit(parts: AcceptParts, send: Send, request: RequestLog): Promise<Decision> {
-  if (send.scheduledAt !== null) return commitScheduled(parts, send, send.scheduledAt, request);
-  const slots = send.recipients.map(({ domain }) => parts.admit(domain, send.orgId));
+export function startCommit(
+  parts: Pick<AcceptParts, 'admit' | 'onAccepted' | 'onScheduled'>,
+  send: Send,
+  request: RequestLog,
+): { send: Send; settle(decision: Decision | null): void } {
+  const { scheduledAt } = send;
+  const slots =
+    scheduledAt === null ? send.recipients.map(({ domain }) => parts.admit(domain, send.orgId)) : [];
   const recipients = send.recipients.map((one, index) => ({
     ...one,
-    disposition: slots[index]!.disposition,
+    disposition: slots[index]?.disposition ?? one.disposition,
   }));
-  let accepted: string[] = [];
-  try {
-    failpoint('composed');
-    const decision = await parts.commit({ ...send, recipients });
-    failpoint('accepted');
-    if ('answer' in decision && !decision.replayed) accepted = decision.answer.accepted;
-    return decision;
-  } finally {
-    if (accepted.length > 0) parts.onAccepted(send, accepted, request);
-    const addresses = new Set(accepted);
-    for (const [index, recipient] of recipients.entries()) {
-      slots[index]!.settle(addresses.has(recipient.address) ? deliveryOf(send, recipient) : null);
-    }
-  }
-}
-
-/** The runner finds the deliveries in the database when their time comes. */
-async function commitScheduled(
-  parts: AcceptParts,
-  send: Send,
-  at: number,
-  request: RequestLog,
-): Promise<Decision> {
-  failpoint('composed');
-  const decision = await parts.commit(send);
-  failpoint('accepted');
-  if ('answer' in decision && !decision.replayed) {
-    parts.onAccepted(send, decision.answer.accepted, request);
-    parts.onScheduled(at);
-  }
-  return decision;
+  return {
+    send: { ...send, recipients },
+    settle(decision) {
+      const isNew = decision !== null && 'answer' in decision && !decision.replayed;
+      const accepted = isNew ? decision.answer.accepted : [];
+      if (accepted.length > 0) parts.onAccepted(send, accepted, request);
+      if (accepted.length > 0 && scheduledAt !== null) parts.onScheduled(scheduledAt);
+      const addresses = new Set(accepted);
+      for (const [index, slot] of slots.entries()) {
+        const recipient = recipients[index]!;
+        slot.settle(addresses.has(recipient.address) ? deliveryOf(send, recipient) : null);
+      }
+    },
+  };
 }
 
 function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRecipient): Delivery {
@@ -357,14 +357,6 @@ function inMemoryMessage(raw: Buffer, base: Buffer | null): Pick<Delivery, 'mess
   return base.length <= maxPreloadedBytes ? { message: patched(base, raw) } : {};
 }
 
-/** For each member, the request's setting overrides the domain's. */
-function effectiveTracking({ tracking }: SendRequest, domain: DomainRecord): Send['tracking'] {
-  return {
-    openTracking: tracking.openTracking ?? domain.openTracking,
-    clickTracking: tracking.clickTracking ?? domain.clickTracking,
-  };
-}
-
 /** Two sends without an idempotency key are duplicates if they have the same `key` here (docs/api.md section 4.1 rule 6). */
 function duplicateWindow(request: SendRequest, caller: Sender): { key: string; requestHash: string } {
   const recipients = request.recipients.map(({ key }) => key).sort();
@@ -375,6 +367,11 @@ function duplicateWindow(request: SendRequest, caller: Sender): { key: string; r
 /** With recipients in other lists, those in `to` decide (see `mustReach`). */
 function requiredList({ recipients, rawMessage }: SendRequest): string {
   return rawMessage || recipients.every(({ kind }) => kind === 'to') ? '' : ' in to';
+}
+
+export function answered(decision: Decision, request: SendRequest): Accepted {
+  if ('refused' in decision) throw refusalOf(decision, request);
+  return decision;
 }
 
 function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>, request: SendRequest): Refusal {

@@ -10,11 +10,13 @@ export interface Case {
   bytes: number;
   tracking: boolean;
   destinations: number;
+  /** Mails in a call. */
+  batch: number;
 }
 
 const many = 50;
 
-export const cases: Case[] = [4096, 40960].flatMap((bytes) =>
+const single: Case[] = [4096, 40960].flatMap((bytes) =>
   [1, many].flatMap((destinations) =>
     [false, true].map((tracking) => ({
       name: [
@@ -25,9 +27,16 @@ export const cases: Case[] = [4096, 40960].flatMap((bytes) =>
       bytes,
       tracking,
       destinations,
+      batch: 1,
     })),
   ),
 );
+
+/** `batch` is not among those that run by default. */
+export const cases: Case[] = [
+  ...single,
+  { name: 'batch', bytes: 4096, tracking: false, destinations: many, batch: 100 },
+];
 
 /** The address of each destination's MX host. */
 export function hostsOf({ destinations }: Case): string[] {

@@ -54,11 +54,12 @@ export async function runPostern(
   label: string,
 ): Promise<PosternRound> {
   const { mails, parallel, rate, interrupted } = work;
+  const { batch } = work.work;
   const to = recipientsOf(work.work, mails, label);
   const before = await sink.count();
   const cpu = cpuSeconds([postern.pid]);
   const elsewhere = watchOthers([process.pid]);
-  const order = { url: postern.url, key: postern.key, body: bodyOf(work.work), to, parallel, rate };
+  const order = { url: postern.url, key: postern.key, body: bodyOf(work.work), to, parallel, rate, batch };
   const { calledAt, answeredAt } = await loader.run(order);
   const lastAt = await sink.reached(before + mails, interrupted, timeoutMs);
   // The last outcomes are still being written, and count as part of the work.

@@ -94,7 +94,7 @@ async function http({ work, mails }: FloorOptions): Promise<Step> {
   await once(server, 'listening');
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const loader = await startLoader();
-  const order = { url, key: 'none', body: bodyOf(work), parallel: 16, rate: null };
+  const order = { url, key: 'none', body: bodyOf(work), parallel: 16, rate: null, batch: 1 };
   try {
     return await measure('http', mails, async (count) => {
       await loader.run({ ...order, to: recipientsOf(work, count, 'http') });

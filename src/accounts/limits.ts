@@ -44,15 +44,23 @@ export function untilMidnight(now: number): number {
   return dayMs - (now % dayMs);
 }
 
-/** Counts one request if neither window is full. */
-export function takeRequest(usage: Usage, limits: RequestLimits, now: number): Taken {
+/** How many requests a call counts as, in each window. */
+export interface RequestCount {
+  second: number;
+  day: number;
+}
+
+const one: RequestCount = { second: 1, day: 1 };
+
+/** Counts a call if it fits in both windows. */
+export function takeRequest(usage: Usage, limits: RequestLimits, now: number, count = one): Taken {
   // Requests can arrive out of order between nodes, so `now` may lie a little before the start of the window.
   const isOpen = Math.abs(now - usage.secondSince) < secondMs;
   const current = isOpen ? usage : { ...usage, secondSince: now, secondRequests: 0 };
   const counted = {
     ...current,
-    requests: current.requests + 1,
-    secondRequests: current.secondRequests + 1,
+    requests: current.requests + count.day,
+    secondRequests: current.secondRequests + count.second,
   };
   const allowed =
     counted.requests <= (limits.perDay ?? Number.POSITIVE_INFINITY) &&

@@ -9,13 +9,14 @@ import { type EventParts, eventEndpoints } from './events/routes.ts';
 import { keyEndpoints } from './keys/routes.ts';
 import type { ManagementParts } from './management.ts';
 import { type DocumentParts, openApiEndpoints } from './openapi/routes.ts';
-import { type SendParts, sendEndpoints } from './send/routes.ts';
+import { type BatchParts, batchEndpoints } from './send/batch.ts';
+import { sendEndpoints } from './send/routes.ts';
 import { csvEndpoints } from './suppressions/csv.ts';
 import { suppressionEndpoints } from './suppressions/routes.ts';
 import { webhookEndpoints } from './webhooks/routes.ts';
 import { testAndReplayEndpoints } from './webhooks/test-and-replay.ts';
 
-export type EndpointParts = SendParts &
+export type EndpointParts = BatchParts &
   FindEmailParts &
   SearchEmailsParts &
   EventParts &
@@ -24,6 +25,7 @@ export type EndpointParts = SendParts &
 
 export const endpoints: readonly Endpoint<EndpointParts>[] = [
   ...sendEndpoints,
+  ...batchEndpoints,
   ...emailEndpoints,
   ...changeEmailEndpoints,
   ...emailsEndpoints,

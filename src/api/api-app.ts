@@ -7,9 +7,9 @@ import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Window } from '../accounts/limits.ts';
 import { newId } from '../base/id.ts';
-import { Refusal, statusOf } from '../mail/refusal.ts';
+import { errorBody, Refusal, statusOf } from '../mail/refusal.ts';
 import { type EndpointParts, endpoints } from './all-endpoints.ts';
-import type { Authorize } from './authorize.ts';
+import { type Authorize, UncountedRefusal } from './authorize.ts';
 import { resolveClientAddress } from './client-address.ts';
 import { compressText } from './compress.ts';
 import { parseRoute } from './endpoint.ts';
@@ -17,7 +17,6 @@ import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { referenceRoutes } from './reference-page.ts';
-import { BodyBudgetExceeded } from './request-body.ts';
 import { withSlot } from './server-busy.ts';
 
 export interface ApiParts extends Omit<EndpointParts, 'management' | 'document'> {
@@ -106,7 +105,7 @@ function respondToRefusals(authorize: Authorize, onError: ApiParts['onError']): 
         onError(`request ${context.state.requestId} failed`, refusal.cause);
         refusal.message += ` (request ${context.state.requestId})`;
       }
-      if (refusal instanceof BodyBudgetExceeded)
+      if (refusal instanceof UncountedRefusal)
         await authorize
           .uncount(context)
           .catch((cause) => onError('a refused request could not be uncounted', cause));
@@ -126,9 +125,10 @@ function respond(context: Context, refusal: Refusal): void {
   if (!context.req.complete) context.set('Connection', 'close');
 }
 
-function writeRefusal(context: Context, { code, message, issues }: Refusal): void {
+function writeRefusal(context: Context, refusal: Refusal): void {
+  const { code, index } = refusal;
   context.status = statusOf[code];
-  context.body = { error: code, message, issues };
+  context.body = index === null ? errorBody(refusal) : { ...errorBody(refusal), index };
 }
 
 /** A call that is refused with 429 after it was counted (the day's recipients) is uncounted; the headers show that. */
@@ -137,8 +137,13 @@ function restoreRateHeaders(context: Context): void {
   if (windows)
     setRateHeaders(
       context,
-      windows.map((window) => ({ ...window, remaining: window.remaining + 1 })),
+      windows.map((window) => ({ ...window, remaining: window.remaining + countedIn(window, context) })),
     );
+}
+
+/** A batch is one call of the second and several of the day. */
+function countedIn({ name }: Window, { state: { requests = 1 } }: Context): number {
+  return name === 'day' ? requests : 1;
 }
 
 /** Koa and its router throw their own errors for client errors, such as a path that cannot be decoded. */

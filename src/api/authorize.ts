@@ -5,7 +5,13 @@
  */
 import type { Context } from 'koa';
 import { type Caller, type Grant, mayDo, requireGrant } from '../accounts/api-keys.ts';
-import { overLimit, type RequestLimits, type Taken } from '../accounts/limits.ts';
+import {
+  overLimit,
+  type RequestCount,
+  type RequestLimits,
+  type Taken,
+  type Window,
+} from '../accounts/limits.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { AuthThrottle } from './auth-throttle.ts';
 import { setRateHeaders } from './rate-headers.ts';
@@ -13,9 +19,9 @@ import { setRateHeaders } from './rate-headers.ts';
 export interface AuthorizeParts {
   findCaller(key: string): Promise<Caller | null>;
   /** Counts a request of the organization. */
-  take(orgId: string, limits: RequestLimits): Promise<Taken>;
+  take(orgId: string, limits: RequestLimits, count?: RequestCount): Promise<Taken>;
   /** Reverses `take`. */
-  uncount(orgId: string): Promise<void>;
+  uncount(orgId: string, count: RequestCount): Promise<void>;
   authThrottle: AuthThrottle;
 }
 
@@ -24,10 +30,24 @@ export interface Authorize {
   enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
   /** Whether the key of a long-running call still has the scope; it can have been revoked. Counts nothing. */
   isStillAllowed(context: Context, grant: Grant): Promise<boolean>;
+  /** Counts a call that `enter` has counted as `requests` of the day; refuses it (429) if the day has too few left. */
+  countAsMany(context: Context, caller: Caller, requests: number): Promise<void>;
   /** Undoes the count of a call that is then refused with 429. */
   uncount(context: Context): Promise<void>;
   /** A call without an endpoint (404, 405) needs no key, but counts if it has one. */
   countUnrouted(context: Context): Promise<void>;
+}
+
+/** A 429 after the call was counted, so that it is uncounted. */
+export class UncountedRefusal extends Refusal {}
+
+class DayTooShort extends UncountedRefusal {
+  constructor(windows: Window[], requests: number) {
+    const day = windows.find(({ name }) => name === 'day')!;
+    // The call itself has taken one of them.
+    const message = `This batch counts as ${requests} requests, and ${day.remaining + 1} of the day's ${day.limit} are left.`;
+    super('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: day.resetMs });
+  }
 }
 
 export function createAuthorize(parts: AuthorizeParts): Authorize {
@@ -43,8 +63,16 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       const caller = await parts.findCaller(keyOf(context)!);
       return caller !== null && mayDo(caller, grant);
     },
-    async uncount({ state: { rateWindows, orgId } }) {
-      if (rateWindows) await parts.uncount(orgId);
+    async countAsMany(context, { orgId, limits }, requests) {
+      if (limits.perDay === null || requests === 1) return;
+      const { allowed, windows } = await parts.take(orgId, limits, { second: 0, day: requests - 1 });
+      setRateHeaders(context, windows);
+      context.state.rateWindows = windows;
+      if (!allowed) throw new DayTooShort(windows, requests);
+      context.state.requests = requests;
+    },
+    async uncount({ state: { rateWindows, orgId, requests = 1 } }) {
+      if (rateWindows) await parts.uncount(orgId, { second: 1, day: requests });
     },
     async countUnrouted(context) {
       if (keyOf(context) === null) return;

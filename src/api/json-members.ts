@@ -17,9 +17,20 @@ const brace = 0x7b;
 /** The end of a longer string is searched by native code, because attachments are most of a large body. */
 const shortString = 64;
 
+/** Sees each byte outside strings, with its position in the body. True: the count starts again after it. */
+type Structure = (byte: number, at: number) => boolean;
+
 /** Returns a function to call with each chunk of a body. It throws a Refusal when there are too many members. */
-export function createMemberLimit(maxMembers = membersOfSend): (chunk: Buffer) => void {
+export function createMemberLimit({
+  maxMembers = membersOfSend,
+  structure = null,
+}: {
+  maxMembers?: number;
+  structure?: Structure | null;
+} = {}): (chunk: Buffer) => void {
   let count = 0;
+  /** Bytes of earlier chunks. */
+  let before = 0;
   let isString = false;
   /** The previous chunk ended with a backslash. */
   let isEscaped = false;
@@ -33,6 +44,7 @@ export function createMemberLimit(maxMembers = membersOfSend): (chunk: Buffer) =
         return at + 1;
       }
       if (byte === comma || byte === bracket || byte === brace) count += 1;
+      if (structure?.(byte!, before + at)) count = 0;
     }
     return chunk.length;
   }
@@ -59,6 +71,7 @@ export function createMemberLimit(maxMembers = membersOfSend): (chunk: Buffer) =
     for (let at = 0; at < chunk.length && count <= maxMembers; )
       at = isString ? insideString(chunk, at, far) : outsideString(chunk, at);
     if (count > maxMembers) throw tooMany(maxMembers);
+    before += chunk.length;
   };
 }
 

@@ -8,30 +8,29 @@ import getRawBody from 'raw-body';
 import { transferRate } from '../base/minimum-rate.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { Slot } from './admission.ts';
+import { UncountedRefusal } from './authorize.ts';
 import { createMemberLimit } from './json-members.ts';
 
+/** The maximum size of a send, in bytes. */
 export const largestBody = 20 * 1024 * 1024;
 
 /** The media type that a body must have, and its maximum size in bytes. */
 export interface BodyForm {
   type: 'application/json' | 'text/csv';
   largest: number;
-  /** Of JSON, if it can have more than a send of our own. */
-  maxMembers?: number;
+  /** Called with each chunk; what it throws refuses the body. For JSON, it bounds the number of members. */
+  check?: (chunk: Buffer) => void;
 }
 
 /** `slot` counts the bytes that arrive. */
 export async function readBody(
   request: IncomingMessage,
   slot: Pick<Slot, 'add'>,
-  { type, largest: limit, maxMembers }: BodyForm = { type: 'application/json', largest: largestBody },
+  { type, largest: limit, check }: BodyForm = { type: 'application/json', largest: largestBody },
 ): Promise<Buffer> {
   requireType(request.headers['content-type'], type);
-  const monitor = monitorBody(
-    request,
-    slot,
-    type === 'application/json' ? createMemberLimit(maxMembers) : () => {},
-  );
+  const checkChunk = check ?? (type === 'application/json' ? createMemberLimit() : () => {});
+  const monitor = monitorBody(request, slot, checkChunk);
   const arrived = getRawBody(request, {
     limit,
     length: request.headers['content-length'] ?? null,
@@ -92,14 +91,13 @@ function tooSlow(): Refusal {
   return new Refusal('BAD_REQUEST', 'The body arrived too slowly. Send at least 16 KB a second.');
 }
 
-/** A 429 after the request was counted, so api-app.ts uncounts it. */
-export class BodyBudgetExceeded extends Refusal {
+export class BodyBudgetExceeded extends UncountedRefusal {
   constructor(message = 'The server is receiving too many large bodies. Nothing was charged. Retry in 1 s.') {
     super('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: 1000 });
   }
 }
 
-function sizeOf(bytes: number): string {
+export function sizeOf(bytes: number): string {
   return bytes < 1024 * 1024 ? `${bytes / 1024} KiB` : `${bytes / 1024 / 1024} MiB`;
 }
 

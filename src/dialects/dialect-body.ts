@@ -1,6 +1,7 @@
 /** Reads the bodies of dialects: JSON, which may be empty even if its Content-Type says JSON. */
 import type { Context } from 'koa';
 import type { Slot } from '../api/admission.ts';
+import { createMemberLimit } from '../api/json-members.ts';
 import { largestBody, parseJson, readBody } from '../api/request-body.ts';
 
 /** A call can have a thousand emails, of which each has some members. */
@@ -10,6 +11,10 @@ const maxMembers = 50_000;
 export async function readDialectBody({ req }: Context, slot: Slot): Promise<unknown> {
   const { 'content-length': length, 'transfer-encoding': coding } = req.headers;
   if (coding === undefined && (length === undefined || length === '0')) return undefined;
-  const bytes = await readBody(req, slot, { type: 'application/json', largest: largestBody, maxMembers });
+  const bytes = await readBody(req, slot, {
+    type: 'application/json',
+    largest: largestBody,
+    check: createMemberLimit({ maxMembers }),
+  });
   return bytes.length === 0 ? undefined : parseJson(bytes);
 }

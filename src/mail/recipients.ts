@@ -36,3 +36,7 @@ export function recipientsOf(lists: Partial<Record<RecipientKind, NamedAddress[]
   }
   return [...unique.values()];
 }
+
+export function namesOf(recipients: Recipient[], wanted: RecipientKind): NamedAddress[] {
+  return recipients.flatMap(({ kind, name, address }) => (kind === wanted ? [{ name, address }] : []));
+}

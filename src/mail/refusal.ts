@@ -41,6 +41,8 @@ export class Refusal extends Error {
   readonly code: RefusalCode;
   readonly issues: Issue[];
   readonly retryAfterMs: number | null;
+  /** The element of a batch that is the reason. */
+  index: number | null = null;
 
   constructor(code: RefusalCode, message: string, { issues = [], retryAfterMs, cause }: Details = {}) {
     super(message, { cause });
@@ -49,4 +51,16 @@ export class Refusal extends Error {
     this.issues = issues;
     this.retryAfterMs = retryAfterMs ?? null;
   }
+}
+
+/** The error body of docs/api.md section 2.5. */
+export function errorBody({ code, message, issues }: Refusal) {
+  return { error: code, message, issues };
+}
+
+/** What a send that failed answers: an error of our own is a SEND_FAILED. */
+export function asRefusal(error: unknown): Refusal {
+  if (error instanceof Refusal) return error;
+  const message = 'The service failed to accept the email. Nothing was charged. Try again.';
+  return new Refusal('SEND_FAILED', message, { cause: error });
 }

@@ -3,10 +3,10 @@
  * start.ts starts and stops it.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type Accept, createAccept } from '../accept.ts';
+import { type Accept, createAccept, createDryRun, type DryRun } from '../accept.ts';
 import { findCaller } from '../accounts/api-keys.ts';
 import { createKeyUseLog } from '../accounts/key-last-used.ts';
-import { dayOf, type RequestLimits } from '../accounts/limits.ts';
+import { dayOf, type RequestCount, type RequestLimits } from '../accounts/limits.ts';
 import { createSeal } from '../accounts/seal.ts';
 import { Admission } from '../api/admission.ts';
 import { createApi } from '../api/api-app.ts';
@@ -14,12 +14,13 @@ import { createAuthThrottle } from '../api/auth-throttle.ts';
 import { createAuthorize } from '../api/authorize.ts';
 import { createCursors } from '../api/events/event-cursor.ts';
 import { createStreams } from '../api/events/event-stream.ts';
+import { type AcceptBatch, createAcceptBatch } from '../api/send/accept-batch.ts';
 import { createFetchAttachments } from '../api/send/fetch-attachments.ts';
 import { countInFlight } from '../base/in-flight.ts';
 import { cached } from '../base/lookup-cache.ts';
-import { type Compose, isLarge } from '../compose/compose-order.ts';
+import { type Compose, type ComposeOrder, isLarge } from '../compose/compose-order.ts';
 import { createDashboard } from '../dashboard/dashboard.ts';
-import { acceptAll, dryRun } from '../db/accept/acceptance.ts';
+import { acceptAll, type Decision, dryRun } from '../db/accept/acceptance.ts';
 import { giveBack, recordRequests, type UsageRequest } from '../db/accept/daily-usage.ts';
 import type { Send } from '../db/accept/send-record.ts';
 import { findDomain } from '../db/accounts/domains-table.ts';
@@ -27,6 +28,7 @@ import { findKeyByHash, noteKeysUsed } from '../db/accounts/keys.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import type { Db } from '../db/engine/open.ts';
 import { retryInDoubt } from '../db/engine/retry-in-doubt.ts';
+import { isAway } from '../db/engine/unavailable.ts';
 import { findEmail } from '../db/events/emails.ts';
 import { recordVisits } from '../db/events/engagement.ts';
 import { type EventQuery, readEvents, settledPosition } from '../db/events/read-events.ts';
@@ -82,10 +84,11 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const { config, clock, db, metrics, onError } = context;
   const uses = createKeyUseLog((list) => noteKeysUsed(db, list), clock, onError);
   const callers = createCallers(context, uses);
+  const acceptance = createAcceptance(context, parts);
   const sending = {
     admission: new Admission(config.httpConcurrency, clock),
     hasSpace: parts.hasSpace,
-    accept: createAcceptance(context, parts),
+    accept: acceptance.accept,
   };
   const links = createTrackingLinks(context.secrets);
   const tracking = createVisits(context, links);
@@ -112,6 +115,9 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     ...sending,
     authorize,
     fetchAttachments,
+    dryRun: acceptance.dryRun,
+    acceptBatch: acceptance.acceptBatch,
+    clock,
     tracking: tracking.router,
     findEmail: (id, orgId) => findEmail(db, id, orgId),
     searchEmails: (search) => searchEmails(db, search),
@@ -160,7 +166,7 @@ function createVisits({ db, clock, eventSignal, metrics, onError }: ServerContex
 function createAcceptance(
   context: ServerContext,
   { compose, admit, onScheduled, baseUrl }: IntakeParts,
-): Accept {
+): { accept: Accept; dryRun: DryRun; acceptBatch: AcceptBatch } {
   const { config, clock, db, eventSignal, metrics, node } = context;
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
   /** Without large mails: they take too long for a commit to wait for them. */
@@ -169,31 +175,65 @@ function createAcceptance(
     eventSignal,
     metrics.timed('accept', (sends: Send[]) => acceptAll(db, sends, policy), metrics.decided),
   );
+  const recordAtomically = signalsAfter(
+    eventSignal,
+    metrics.timed(
+      'accept',
+      (sends: Send[]) => acceptAll(db, sends, policy, true),
+      (sends, decisions) => {
+        if (!decisions.some((one) => 'refused' in one)) metrics.decided(sends, decisions);
+      },
+    ),
+  );
   const commit = groupCommit(record, {
     // If at least as many sends are about to arrive, a shared commit halves the cost of each.
     isComing: (gathered) => composing.inFlight() > gathered,
     maxWaitMs: commitMaxWaitMs,
   });
-  return createAccept({
+  const markAsRetry = (send: Send) => ({ ...send, retryLeaseUntil: clock.now() + leaseMs });
+  // PostgreSQL may be away for a minute; the caller must still learn whether the send was committed.
+  const giveUpAfterMs = 3 * context.databaseTimeoutMs;
+  const parts = {
     findDomain: findSender(db),
-    compose: (order) => (isLarge(order) ? compose(order) : composing.call(order)),
-    trackingBase: (host) => (host ? `https://${host}` : baseUrl()),
-    commit: retryInDoubt(commit, {
-      markAsRetry: (send) => ({ ...send, retryLeaseUntil: clock.now() + leaseMs }),
-      // PostgreSQL may be away for a minute; the caller must still learn whether the send was committed.
-      giveUpAfterMs: 3 * context.databaseTimeoutMs,
-    }),
-    dryRun: (send) => dryRun(db, send, policy),
+    compose: (order: ComposeOrder) => (isLarge(order) ? compose(order) : composing.call(order)),
+    trackingBase: (host: string | null) => (host ? `https://${host}` : baseUrl()),
+    commit: retryInDoubt(commit, { markAsRetry, giveUpAfterMs }),
+    dryRun: (send: Send) => dryRun(db, send, policy),
     admit,
     onScheduled,
-    onAccepted: (send, accepted, request) => logAccepted(context.mailLog, send, accepted, request),
+    onAccepted: logAccepted.bind(null, context.mailLog),
     clock,
     textFromHtml: config.textFromHtml,
     messageIdOf: createMessageId(context.secrets, config.hostname),
     maxAgeMs: config.mtaMaxAge,
     node,
     leaseMs,
+  };
+  const forBatch = { markAsRetry: (sends: Send[]) => sends.map(markAsRetry), giveUpAfterMs };
+  const commitAtomically = retryInDoubt(recordAtomically, forBatch);
+  const commitTogether = retryInDoubt(record, forBatch);
+  const acceptBatch = createAcceptBatch({
+    ...parts,
+    // Not counted: single sends would wait for a batch that takes long to compose.
+    compose,
+    commitAll: (sends, isAtomic) =>
+      isAtomic ? commitAtomically(sends) : orOneByOne(commitTogether, parts.commit, sends),
   });
+  return { accept: createAccept(parts), dryRun: createDryRun(parts), acceptBatch };
+}
+
+/** If a batch cannot be committed, each send is tried by itself, so that a bad one fails alone; but not if the database is away. */
+async function orOneByOne(
+  commitAll: (sends: Send[]) => Promise<Decision[]>,
+  commit: (send: Send) => Promise<Decision>,
+  sends: Send[],
+): Promise<(Decision | Error)[]> {
+  try {
+    return await commitAll(sends);
+  } catch (error) {
+    if (isAway(error)) throw error;
+    return Promise.all(sends.map((send) => commit(send).catch((cause: Error) => cause)));
+  }
 }
 
 /** The look-up of callers, and their limits; shared by the API, submission and the dashboard. */
@@ -202,9 +242,9 @@ function createCallers({ db, clock, metrics }: ServerContext, uses: ReturnType<t
   const record = groupCommit(metrics.timed('usage', (list: UsageRequest[]) => recordRequests(db, list)));
   return {
     findCaller: uses.recordUses((key: string) => findCaller(key, findKey, clock.now())),
-    take: (orgId: string, limits: RequestLimits) =>
-      record({ orgId, limits, now: clock.now(), day: dayOf(clock.now()) }),
-    uncount: (orgId: string) => giveBack(db, orgId, dayOf(clock.now())),
+    take: (orgId: string, limits: RequestLimits, count?: RequestCount) =>
+      record({ orgId, limits, now: clock.now(), day: dayOf(clock.now()), count }),
+    uncount: (orgId: string, count: RequestCount) => giveBack(db, orgId, dayOf(clock.now()), count),
     authThrottle: createAuthThrottle(clock),
   };
 }

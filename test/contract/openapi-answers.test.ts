@@ -24,6 +24,7 @@ import { asNewTenant } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 const shared = worldOfFile(exampleOptions());
+const batchPath = '/api/public/email/batch';
 const hold = holdExamples(test, 'email-examples.json');
 
 /** Deliveries run in parallel, so the events of several recipients come in any order. */
@@ -88,6 +89,16 @@ test('every example of a send gets the response of its example', async (t) => {
     hold(t, `sendEmail 200 application/json ${name}`, answer.body, answered);
     contract.check(t, 'post', sendPath, answer);
   }
+  const tried = await world.call('POST', `${sendPath}?dryRun=true`, { body: JSON.stringify(plain) });
+  hold(t, 'sendEmail 200 application/json dryRun', tried.body, 'With `dryRun=true`');
+  contract.check(t, 'post', sendPath, tried);
+  await world.db.transaction((trx) => setQuota(trx, orgId, null, Date.now()));
+  const batch = [{ ...plain, to: 'carl@example.org' }, everything, { ...plain, from: 'billing@example.net' }];
+  const many = await world.call('POST', batchPath, { body: JSON.stringify(batch) });
+  hold(t, 'sendBatch request application/json batch', batch, 'Three emails');
+  const handled = 'The first is accepted, the second repeats an earlier send, the third is refused';
+  hold(t, 'sendBatch 200 application/json batch', many.body, handled);
+  contract.check(t, 'post', batchPath, many);
   const replay = await post(everything);
   t.is(replay.headers.get('idempotent-replayed'), 'true');
   contract.check(t, 'post', sendPath, replay);
@@ -242,32 +253,42 @@ test('every documented error can be provoked and matches its example', async (t)
   const sendOnly = await keyWith(world, orgId, 'email:send');
   const elsewhere = await keyWith(world, orgId, 'email:send', 'domain_scope:example.net');
   const noKey = { authorization: '' };
+  /** The same error, as that of the only element of an atomic batch. */
+  const postBatch = (element: object, headers: Record<string, string> = {}) =>
+    world.call('POST', `${batchPath}?atomic=true`, { body: JSON.stringify([element]), headers });
   const get = (id: string, headers: Record<string, string> = {}) =>
     world.call('GET', emailPath.replace('{id}', id), { headers });
   const { emailId } = (await world.send({ to: 'ann@example.org' })).body;
 
-  await provoke('post', sendPath, 401, 'UNAUTHORIZED', () => post(plain, noKey));
-  await provoke('post', sendPath, 403, 'FORBIDDEN', () => post(plain, readOnly));
-  await provoke('post', sendPath, 400, 'VALIDATION_ERROR', () => post({ ...plain, subject: undefined }));
-  await provoke('post', sendPath, 403, 'DOMAIN_NOT_ALLOWED', () => post(plain, elsewhere));
-  await provoke('post', sendPath, 403, 'DOMAIN_NOT_FOUND', () => post(plain));
+  const provokeSend = async (status: number, code: string, body: object, headers = {}) => {
+    await provoke('post', sendPath, status, code, () => post(body, headers));
+    await provoke('post', batchPath, status, code, () => postBatch(body, headers));
+  };
+  await provokeSend(401, 'UNAUTHORIZED', plain, noKey);
+  await provokeSend(403, 'FORBIDDEN', plain, readOnly);
+  await provokeSend(400, 'VALIDATION_ERROR', { ...plain, subject: undefined });
+  await provokeSend(403, 'DOMAIN_NOT_ALLOWED', plain, elsewhere);
+  await provokeSend(403, 'DOMAIN_NOT_FOUND', plain);
   await rename(world, 'example.com', 'pending');
-  await provoke('post', sendPath, 403, 'DOMAIN_NOT_VERIFIED', () => post(plain));
+  await provokeSend(403, 'DOMAIN_NOT_VERIFIED', plain);
   await rename(world, 'example.com');
-  const idempotencyKey = { 'idempotency-key': 'receipt-4711' };
-  await until(async () => (await post(plain, idempotencyKey)).status === 200);
-  const other = { ...plain, text: 'Thank you for another order.' };
-  await provoke('post', sendPath, 400, 'BAD_REQUEST', () => post(other, idempotencyKey));
+  const idempotencyKey = 'receipt-4711';
+  await until(async () => (await post({ ...plain, idempotencyKey })).status === 200);
+  const other = { ...plain, idempotencyKey, text: 'Thank you for another order.' };
+  await provokeSend(400, 'BAD_REQUEST', other);
   await provoke('post', sendPath, 405, 'BAD_REQUEST', () => world.call('PUT', sendPath));
+  await provoke('post', batchPath, 405, 'BAD_REQUEST', () => world.call('PUT', batchPath));
   await suppress(world, orgId, 'dora@example.org');
   const toDora = { ...plain, to: 'dora@example.org' };
-  await provoke('post', sendPath, 422, 'ALL_RECIPIENTS_SUPPRESSED', () => post(toDora));
+  await provokeSend(422, 'ALL_RECIPIENTS_SUPPRESSED', toDora);
   await world.db.transaction((trx) => setQuota(trx, orgId, 0, Date.now()));
   const toEmil = { ...plain, to: 'emil@example.org' };
-  await provoke('post', sendPath, 402, 'INSUFFICIENT_CREDITS', () => post(toEmil));
+  await provokeSend(402, 'INSUFFICIENT_CREDITS', toEmil);
   await world.db.transaction((trx) => setQuota(trx, orgId, null, Date.now()));
   await world.db('domains').update({ dkim_private_key: 'broken' });
-  await provoke('post', sendPath, 500, 'SEND_FAILED', () => post({ ...toEmil, subject: randomUUID() }));
+  const broken = () => ({ ...toEmil, subject: randomUUID() });
+  await provoke('post', sendPath, 500, 'SEND_FAILED', () => post(broken()));
+  await provoke('post', batchPath, 500, 'SEND_FAILED', () => postBatch(broken()));
 
   await provoke('get', emailPath, 401, 'UNAUTHORIZED', () => get(emailId, noKey));
   await provoke('get', emailPath, 403, 'FORBIDDEN', () => get(emailId, sendOnly));
@@ -307,7 +328,7 @@ test('every documented error can be provoked and matches its example', async (t)
     world.call('PUT', '/api/public/openapi.json'),
   );
   await setLimits(world.db, orgId, { requestsPerSecond: 2, requestsPerDay: 5000 });
-  await provoke('post', sendPath, 429, 'RATE_LIMIT_EXCEEDED', () => post(plain));
+  await provokeSend(429, 'RATE_LIMIT_EXCEEDED', plain);
   await provoke('get', emailPath, 429, 'RATE_LIMIT_EXCEEDED', () => get(emailId));
   for (const [method, path] of changes)
     await provoke(method, path, 429, 'RATE_LIMIT_EXCEEDED', () => change(method, path, emailId));

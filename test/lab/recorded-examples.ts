@@ -46,9 +46,13 @@ const time = /\d{4}-\d\d-\d\dT[\d:]{8}\.\d{3}Z/g;
 
 /** What is different for each call, with what stands for it in an example. */
 const substitutes: [pattern: RegExp, shown: string][] = [
-  [/"[\w-]{32}@/g, '"AZjJpG8efVKzpF8Mix2eJ48dLDtKWWh3@'],
+  [/(["<])[\w-]{32}@/g, '$1AZjJpG8efVKzpF8Mix2eJ48dLDtKWWh3@'],
   [/\b\d+\.\d+\.\d+\.\d+\b/g, '203.0.113.25'],
   [/"hint":"[^"]*"/g, '"hint":"em_5Zq0mD"'],
+  [/\b[A-Z][a-z]{2}, \d\d? [A-Z][a-z]{2} \d{4} [\d:]{8} /g, 'Mon, 02 Mar 2026 08:15:30 '],
+  [/\bt=\d{10}; /g, 't=1772439330; '],
+  [/\b(bh?)=[\w+/ ]{20,}=*/g, '$1=AmAg6vLOUsHO9VNqkFQtxBqkZAeZ5p7y'],
+  [/"size":\d+/g, '"size":912'],
   [/\bem_[\w-]{20,}/g, 'em_5Zq0mD2nYw9cVb7LkT1xRj4sGh8uPa3e'],
   [/whsec_[\w+/]+=*/g, 'whsec_dGhpcyBpcyBub3QgYSBzZWNyZXQhIQ=='],
   [/pstn[0-9a-f]{8}/g, 'pstn4f2a91c0'],

@@ -10,6 +10,8 @@ import { emailsSchemas } from '../emails/schema.ts';
 import { eventSchemas } from '../events/schema.ts';
 import { keySchemas, newKeyRequest } from '../keys/schema.ts';
 import { done } from '../management.ts';
+import { batchAnswer, batchRequest } from '../send/batch.ts';
+import { dryRunAnswer, sendResult } from '../send/dry-run.ts';
 import { addressLists, sendSchema } from '../send/schema.ts';
 import { sendAnswer } from '../send/send-response.ts';
 import { newSuppression, suppressionSchemas } from '../suppressions/schema.ts';
@@ -19,6 +21,7 @@ import { type ComponentSchema, refTo } from './openapi-types.ts';
 
 const requests = {
   SendRequest: sendSchema,
+  BatchRequest: batchRequest,
   NewDomain: newDomain,
   DomainChange: domainChange,
   NewKey: newKeyRequest,
@@ -30,6 +33,9 @@ const requests = {
 
 const responses = {
   SendAnswer: sendAnswer,
+  DryRunAnswer: dryRunAnswer,
+  SendResult: sendResult,
+  BatchAnswer: batchAnswer,
   ...emailSchemas,
   ...emailsSchemas,
   ...eventSchemas,

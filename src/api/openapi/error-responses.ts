@@ -44,6 +44,10 @@ function bodyOf(codes: [RefusalCode, ...RefusalCode[]]) {
     issues: takesIssues
       ? issues.meta({ description: 'The violations; empty unless `error` is VALIDATION_ERROR.' })
       : issues.max(0).meta({ description: 'Empty.' }),
+    index: z
+      .int()
+      .optional()
+      .meta({ description: 'Only for an atomic batch: the element that is the reason.' }),
   });
 }
 
@@ -62,8 +66,12 @@ export const errorNames: Record<number, string> = {
 
 const codes = Object.keys(statusOf) as RefusalCode[];
 
+/** The error of an element of a batch. */
+export const anyError = bodyOf(codes as [RefusalCode]);
+
 export const errorSchemas: Record<string, z.ZodType> = {
   Issue: issue,
+  AnyError: anyError,
   ...Object.fromEntries(
     Object.entries(errorNames).map(([status, name]) => {
       const own = codes.filter((code) => statusOf[code] === Number(status));

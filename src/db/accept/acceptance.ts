@@ -9,7 +9,7 @@
  * A send that is retried because the answer to its commit was lost is recognised by what that commit wrote
  * (accepted-before.ts).
  */
-import { dayOf, untilMidnight } from '../../accounts/limits.ts';
+import { dayOf, type RequestCount, untilMidnight } from '../../accounts/limits.ts';
 import { failpoint } from '../../base/failpoints.ts';
 import { lockOrganizations, type Organization } from '../accounts/organizations.ts';
 import { watchRow } from '../accounts/soft-bounces.ts';
@@ -49,15 +49,22 @@ interface Snapshot {
   taken: Map<string, AcceptedBefore>;
   earlier: EarlierAnswer;
   /** By organization: recipients accepted today before this batch and in it, and requests that it refused. */
-  days: Map<string, { orgId: string; day: string; before: number; emails: number; refused: number }>;
+  days: Map<string, { orgId: string; day: string; before: number; emails: number; refused: RequestCount }>;
   rows: AcceptanceRows;
   policy: AcceptPolicy;
 }
 
-export async function acceptAll(db: Db, sends: Send[], policy: AcceptPolicy): Promise<Decision[]> {
+/** `isAtomic`: if any send is refused, nothing is written, whatever was decided about the others. */
+export async function acceptAll(
+  db: Db,
+  sends: Send[],
+  policy: AcceptPolicy,
+  isAtomic = false,
+): Promise<Decision[]> {
   return inSharedCommit(db, async (trx) => {
     const snapshot = await readSnapshot(trx, sends, policy);
     const decisions = sends.map((send) => decide(send, snapshot));
+    if (isAtomic && decisions.some((one) => 'refused' in one)) return decisions;
     const { tables } = snapshot.rows;
     await parallel(trx, [
       () => insertRows(trx, 'emails', tables.emails),
@@ -113,7 +120,7 @@ async function readSnapshot(trx: Trx, sends: Send[], policy: AcceptPolicy): Prom
     days: new Map(
       [...usages.values()].map(({ orgId, emails }) => [
         orgId,
-        { orgId, day, before: emails, emails: 0, refused: 0 },
+        { orgId, day, before: emails, emails: 0, refused: { second: 0, day: 0 } },
       ]),
     ),
     rows: newRows(),
@@ -145,7 +152,9 @@ function decide(send: Send, snapshot: Snapshot): Decision {
   const today = snapshot.days.get(send.orgId)!;
   // Without credits, too: a day that is used up is reported before the lack of credits.
   if (org.emailsPerDay !== null && today.before + today.emails + Math.max(payable, 1) > org.emailsPerDay) {
-    today.refused += 1;
+    today.refused.day += 1;
+    // A batch is one call of the second, which it keeps.
+    if (!send.isInBatch) today.refused.second += 1;
     const retryAfterMs = untilMidnight(send.acceptedAt);
     return { refused: 'DAILY_CAPACITY', limit: org.emailsPerDay, retryAfterMs };
   }

@@ -2,7 +2,13 @@
  * An organization's usage of a day: requests, accepted recipients, and the current window of the limit per second. One row for
  * each organization and day, shared by all nodes, so it survives a restart.
  */
-import { type RequestLimits, type Taken, takeRequest, type Usage } from '../../accounts/limits.ts';
+import {
+  type RequestCount,
+  type RequestLimits,
+  type Taken,
+  takeRequest,
+  type Usage,
+} from '../../accounts/limits.ts';
 import { insertOf } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
@@ -13,6 +19,8 @@ export interface UsageRequest {
   day: string;
   limits: RequestLimits;
   now: number;
+  /** One of each if it is left out. */
+  count?: RequestCount | undefined;
 }
 
 /** Counts many requests in one transaction, one after the other. */
@@ -21,7 +29,7 @@ export async function recordRequests(db: Db, requests: UsageRequest[]): Promise<
     const usages = await lockUsages(trx, requests);
     const taken = requests.map((request) => {
       const usage = usages.get(nameOf(request))!;
-      const one = takeRequest(usage, request.limits, request.now);
+      const one = takeRequest(usage, request.limits, request.now, request.count);
       usages.set(nameOf(request), { ...usage, ...one.usage });
       return one;
     });
@@ -95,27 +103,27 @@ async function saveUsages(trx: Trx, usages: Iterable<DayUsage>): Promise<void> {
   );
 }
 
-/** Takes back a request that was counted and then refused with 429. */
-export async function giveBack(db: Db, orgId: string, day: string): Promise<void> {
-  await inSharedCommit(db, (trx) => addUsages(trx, [{ orgId, day, emails: 0, refused: 1 }]));
+/** Takes back requests that were counted and then refused with 429. */
+export async function giveBack(db: Db, orgId: string, day: string, refused: RequestCount): Promise<void> {
+  await inSharedCommit(db, (trx) => addUsages(trx, [{ orgId, day, emails: 0, refused }]));
 }
 
-type Addition = Day & { emails: number; refused: number };
+type Addition = Day & { emails: number; refused: RequestCount };
 
 /** Adds accepted recipients, and takes back requests that were refused with 429 after they were counted. */
 export async function addUsages(trx: Trx, additions: Addition[]): Promise<void> {
   const { from, column, json } = jsonItems<Addition>(trx, {
     ...key,
     emails: ['integer', ({ emails }) => emails],
-    refused: ['integer', ({ refused }) => refused],
+    refused: ['integer', ({ refused }) => refused.day],
+    refused_second: ['integer', ({ refused }) => refused.second],
   });
-  const refused = column('refused');
-  const less = (name: string) =>
+  const less = (name: string, refused: string) =>
     `${name} = case when daily_usage.${name} > ${refused} then daily_usage.${name} - ${refused} else 0 end`;
   await query(
     trx,
     `update daily_usage set emails = daily_usage.emails + ${column('emails')},
-       ${less('requests')}, ${less('second_requests')}
+       ${less('requests', column('refused'))}, ${less('second_requests', column('refused_second'))}
      from ${from} where daily_usage.org_id = ${column('org_id')} and daily_usage.day = ${column('day')}`,
     [json(additions)],
   );

@@ -30,6 +30,8 @@ export interface Send {
     requestHash: string;
   };
   acceptedAt: number;
+  /** One of several sends of a call. */
+  isInBatch?: boolean | undefined;
   /** When the deliveries start; null: at once. */
   scheduledAt: number | null;
   expiresAt: number;

@@ -1,0 +1,58 @@
+/** The sender of an email: a mailbox at a verified domain of the organization, which the API key can send from; and what the domain decides about its mail. */
+import type { DomainRecord } from '../db/accounts/domains-table.ts';
+import type { Mailbox } from '../glossary.ts';
+import { parseMailbox } from '../mail/address.ts';
+import { Refusal } from '../mail/refusal.ts';
+import { allowedDomains, type Caller } from './api-keys.ts';
+
+export function requireSender(text: string): Mailbox {
+  const from = parseMailbox(text);
+  if (from) return from;
+  throw new Refusal(
+    'BAD_REQUEST',
+    `from: ${JSON.stringify(text.slice(0, 200))} is not a valid sender. Give an address, or Name <address>.`,
+  );
+}
+
+export function requireAllowedDomain(from: Mailbox, caller: Pick<Caller, 'scopes'>): void {
+  const allowed = allowedDomains(caller);
+  if (allowed.length === 0 || allowed.includes(from.domain)) return;
+  throw new Refusal(
+    'DOMAIN_NOT_ALLOWED',
+    `This API key cannot send from ${from.domain}. It can send from ${allowed.join(', ')}.`,
+  );
+}
+
+export function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainRecord {
+  if (!domain) {
+    throw new Refusal(
+      'DOMAIN_NOT_FOUND',
+      `The domain ${from.domain} is not registered in this organization.`,
+    );
+  }
+  if (domain.status !== 'verified') {
+    throw new Refusal(
+      'DOMAIN_NOT_VERIFIED',
+      `The domain ${domain.name} is not verified yet. Publish its DKIM record, then verify the domain.`,
+    );
+  }
+  return domain;
+}
+
+/** The keys that sign mail from the domain. */
+export function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: DomainRecord) {
+  const first = { domain: name, selector: dkimSelector, sealedKey: dkimPrivateKey };
+  const other = otherKeys.find(({ status }) => status === 'signing');
+  return other ? { ...first, second: { selector: other.selector, sealedKey: other.privateKey! } } : first;
+}
+
+/** For each member, the request's setting overrides the domain's. */
+export function effectiveTracking(
+  tracking: { openTracking?: boolean; clickTracking?: boolean },
+  domain: DomainRecord,
+) {
+  return {
+    openTracking: tracking.openTracking ?? domain.openTracking,
+    clickTracking: tracking.clickTracking ?? domain.clickTracking,
+  };
+}

@@ -1,0 +1,118 @@
+/**
+ * Accepts several sends of one call with one commit. Each is checked, composed and decided as accept.ts does with a single one,
+ * and refused by itself; if the batch is atomic, the first refusal is that of the whole.
+ */
+import {
+  type Accepted,
+  type AcceptParts,
+  answered,
+  prepareSend,
+  type Sender,
+  type SendRequest,
+  startCommit,
+} from '../../accept.ts';
+import { limitConcurrency } from '../../base/concurrency.ts';
+import { failpoint } from '../../base/failpoints.ts';
+import type { Decision } from '../../db/accept/acceptance.ts';
+import type { Send } from '../../db/accept/send-record.ts';
+import { asRefusal, Refusal } from '../../mail/refusal.ts';
+
+export interface AcceptBatchParts extends Omit<AcceptParts, 'commit'> {
+  /**
+   * One commit, in order. A send whose own commit fails has its error. `isAtomic`: if any is refused, nothing is written,
+   * whatever the other decisions say.
+   */
+  commitAll(sends: Send[], isAtomic: boolean): Promise<(Decision | Error)[]>;
+}
+
+/**
+ * `requests` are read one after the other while earlier ones are being composed; a Refusal stands for one that is not valid. If
+ * reading fails, nothing is accepted. An atomic batch throws the Refusal of its first bad element, with its index.
+ */
+export type AcceptBatch = (
+  requests: AsyncIterable<SendRequest | Refusal>,
+  caller: Sender,
+  isAtomic: boolean,
+) => Promise<(Accepted | Refusal)[]>;
+
+/** At the same time, of one batch and of all: enough for every thread, and far below what the composing queue takes. */
+const maxComposing = 8;
+const maxComposingOfAll = 256;
+
+/** Composed, or decided without a commit. */
+type Prepared = { send: Send; request: SendRequest } | Accepted | Refusal;
+
+export function createAcceptBatch(parts: AcceptBatchParts): AcceptBatch {
+  const amongAll = limitConcurrency(maxComposingOfAll);
+  return async (requests, caller, isAtomic) => {
+    const inTurn = limitConcurrency(maxComposing);
+    const composing: Promise<Prepared>[] = [];
+    for await (const one of requests) {
+      if (isAtomic && one instanceof Refusal) throw withIndex(one, composing.length);
+      composing.push(
+        one instanceof Refusal
+          ? Promise.resolve(one)
+          : inTurn(() => amongAll(() => prepare(parts, one, caller))),
+      );
+    }
+    const prepared = await Promise.all(composing);
+    if (isAtomic) throwFirst(prepared);
+    return commitAll(parts, prepared, isAtomic);
+  };
+}
+
+/** Never rejects, because it may not be awaited. */
+async function prepare(parts: AcceptBatchParts, request: SendRequest, caller: Sender): Promise<Prepared> {
+  try {
+    return await prepareSend(parts, request, caller);
+  } catch (error) {
+    return asRefusal(error);
+  }
+}
+
+async function commitAll(
+  parts: AcceptBatchParts,
+  prepared: Prepared[],
+  isAtomic: boolean,
+): Promise<(Accepted | Refusal)[]> {
+  const started = prepared.map((one) => ('send' in one ? startCommit(parts, one.send, one.request) : null));
+  const sends = started.flatMap((one) => (one ? [one.send] : []));
+  let decisions: (Decision | Error)[] = [];
+  try {
+    failpoint('composed');
+    if (sends.length > 0) decisions = await parts.commitAll(sends, isAtomic);
+    failpoint('accepted');
+    let next = 0;
+    const results = prepared.map((one) => ('send' in one ? resultOf(decisions[next++]!, one.request) : one));
+    if (isAtomic) throwFirst(results);
+    return results;
+  } catch (error) {
+    decisions = [];
+    throw asRefusal(error);
+  } finally {
+    let next = 0;
+    for (const one of started) if (one) one.settle(committed(decisions[next++]));
+  }
+}
+
+function committed(decision: Decision | Error | undefined): Decision | null {
+  return decision === undefined || decision instanceof Error ? null : decision;
+}
+
+function resultOf(decision: Decision | Error, request: SendRequest): Accepted | Refusal {
+  try {
+    if (decision instanceof Error) throw decision;
+    return answered(decision, request);
+  } catch (error) {
+    return asRefusal(error);
+  }
+}
+
+function throwFirst(list: unknown[]): void {
+  for (const [index, one] of list.entries()) if (one instanceof Refusal) throw withIndex(one, index);
+}
+
+function withIndex(refusal: Refusal, index: number): Refusal {
+  refusal.index = index;
+  return refusal;
+}

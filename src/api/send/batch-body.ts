@@ -1,0 +1,62 @@
+/**
+ * The body of a batch: up to 50 MiB. What a send may have counts in the admission (api/admission.ts), whose bytes do not suffice
+ * for more; the rest counts in an allowance that one batch of the node has at a time, and for a limited time.
+ */
+import type { IncomingMessage } from 'node:http';
+import type { Clock } from '../../base/clock.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import type { Slot } from '../admission.ts';
+import { JsonElements, parseElements } from '../json-elements.ts';
+import { BodyBudgetExceeded, largestBody as largestSend, readBody } from '../request-body.ts';
+
+export const maxElements = 100;
+const largest = 50 * 1024 * 1024;
+/** A client that sends half a megabyte a second is in time. */
+const maxArrivalMs = 60_000;
+
+export class LargeBatches {
+  readonly #clock: Clock;
+  #holder: object | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Call `elements` once, and `release` when the batch is answered. */
+  reader(slot: Pick<Slot, 'add'>) {
+    const self = {};
+    let arrived = 0;
+    let endsAt = Number.POSITIVE_INFINITY;
+    const add = (bytes: number): true | Promise<boolean> => {
+      arrived += bytes;
+      if (arrived <= largestSend) return slot.add(bytes);
+      if (this.#holder === null) endsAt = this.#clock.now() + maxArrivalMs;
+      this.#holder ??= self;
+      return this.#holder === self ? true : Promise.resolve(false);
+    };
+    const requireInTime = () => {
+      if (this.#clock.now() <= endsAt) return;
+      throw new Refusal('BAD_REQUEST', 'The body arrived too slowly: a batch above 20 MiB has a minute.');
+    };
+    return {
+      /** Counted, but not parsed: see parseElements. */
+      elements: async (request: IncomingMessage): Promise<Buffer[]> => {
+        const announced = Number(request.headers['content-length'] ?? 0);
+        if (announced > largestSend && this.#holder !== null) throw new BodyBudgetExceeded();
+        const elements = new JsonElements(maxElements);
+        const check = (chunk: Buffer) => {
+          requireInTime();
+          elements.check(chunk);
+        };
+        const body = await readBody(request, { add }, { type: 'application/json', largest, check });
+        return elements.split(body);
+      },
+      release: () => {
+        if (this.#holder === self) this.#holder = null;
+      },
+    };
+  }
+}
+
+/** A Refusal stands for an element that is larger than a send. */
+export const parseSends = (elements: Buffer[]) => parseElements(elements, largestSend);
