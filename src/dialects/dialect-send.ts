@@ -60,11 +60,13 @@ export interface SendTerms {
   maxRecipients: number;
   /** The dialect's names of our fields, for the paths of issues. */
   names: Readonly<Record<string, string>>;
+  /** In a batch, whose emails share the header Idempotency-Key. */
+  position?: number | undefined;
 }
 
 /** The duplicate window of our own endpoint does not apply: two receipts with one subject are two emails. */
 export async function sendAs(call: DialectCall, send: DialectSend, terms: SendTerms): ReturnType<Accept> {
-  return acceptChecked(call, checkSend(send, terms), idempotencyOf(keyOf(call), send));
+  return acceptChecked(call, checkSend(send, terms), idempotencyOf(keyOf(call), send, terms.position));
 }
 
 export type CheckedSend = z.output<typeof sendFields> & { recipients: Recipient[] };
@@ -144,7 +146,8 @@ export function keyOf({ context }: DialectCall): string {
   throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`);
 }
 
-function idempotencyOf(key: string, send: DialectSend): SendRequest['idempotency'] {
+function idempotencyOf(key: string, send: DialectSend, position?: number): SendRequest['idempotency'] {
+  const own = position === undefined ? key : `${key}:${position}`;
   // Without a key of the caller, one that nobody repeats.
-  return { key: key || newId(), requestHash: hash('sha256', JSON.stringify(send)) };
+  return { key: key === '' ? newId() : own, requestHash: hash('sha256', JSON.stringify(send)) };
 }

@@ -32,6 +32,7 @@ export interface Dialect {
 export interface DialectParts extends SendCapacity {
   accept: Accept;
   store: DialectStore;
+  onError(what: string, error: unknown): void;
   management: Pick<
     Management,
     'db' | 'clock' | 'seal' | 'names' | 'resolve' | 'keepKeysMs' | 'allowPrivate' | 'eventSignal'

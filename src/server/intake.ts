@@ -130,6 +130,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       fetchAttachments,
       management,
       store: createDialectStore(db),
+      onError,
     }),
     proxies: config.httpProxies,
     baseUrl: parts.baseUrl,

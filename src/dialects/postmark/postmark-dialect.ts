@@ -1,0 +1,27 @@
+/** Postmark's API: https://postmarkapp.com/developer/api/overview. Its SDKs send the key in a header of its own. */
+import type { Context } from 'koa';
+import type { Dialect } from '../dialect.ts';
+import { writePostmarkError } from './postmark-errors.ts';
+import { postmarkSendRoutes } from './postmark-send.ts';
+
+export const postmark: Dialect = {
+  name: 'postmark',
+  keyOf: (context: Context) =>
+    context.get('x-postmark-server-token').trim() || context.get('x-postmark-account-token').trim() || null,
+  routes: postmarkSendRoutes,
+  missing: [
+    'bounces',
+    'data-removals',
+    'domains',
+    'email',
+    'message-streams',
+    'messages',
+    'senders',
+    'servers',
+    'stats',
+    'templates',
+    'triggers',
+    'webhooks',
+  ].map((path) => `/${path}{/*rest}`),
+  writeRefusal: writePostmarkError,
+};

@@ -1,0 +1,149 @@
+/** Postmark's official SDK against a real server: what it sends arrives, and it makes its own classes of our errors. */
+import test from 'ava';
+import PostalMime from 'postal-mime';
+import { Errors, type Message, Models, ServerClient } from 'postmark';
+import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
+import { verifyDkim } from '../lab/dkim.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+
+const sdk = (world: World, key = world.key, path = '') =>
+  new ServerClient(key, { requestHost: `${new URL(world.url()).host}${path}`, useHttps: false });
+
+const mail: Message = { From: 'app@sender.invalid', To: 'ann@there.invalid', Subject: 'Hi', TextBody: 'Hi' };
+
+test('what the SDK sends arrives, signed, with every field', async (t) => {
+  const world = await startWorld(t);
+  const sent = await sdk(world).sendEmail({
+    From: '"Acme, Inc." <app@sender.invalid>',
+    To: '"Ann, the first" <ann@there.invalid>, bob@there.invalid',
+    Cc: '=?utf-8?Q?Cl=C3=A9o?= <cleo@there.invalid>',
+    Bcc: 'dora@there.invalid',
+    ReplyTo: 'help@sender.invalid, desk@sender.invalid',
+    Subject: 'Grüße',
+    HtmlBody: '<p>Hi <img src="cid:logo"><a href="https://shop.invalid/">shop</a></p>',
+    TextBody: 'Hi',
+    Tag: 'welcome',
+    Metadata: { plan: 'pro' },
+    Headers: [{ Name: 'X-Entity-Ref-ID', Value: '7' }],
+    TrackOpens: true,
+    TrackLinks: Models.LinkTrackingOptions.None,
+    MessageStream: 'outbound',
+    Attachments: [
+      {
+        Name: 'logo.png',
+        Content: Buffer.from('png').toString('base64'),
+        ContentType: 'image/png',
+        ContentID: 'cid:logo',
+      },
+    ],
+  });
+  t.like(sent, { ErrorCode: 0, Message: 'OK', Bcc: 'dora@there.invalid' });
+  t.true(Math.abs(Date.parse(sent.SubmittedAt) - world.clock.now()) < 60_000);
+  const kept = await world.when(sent.MessageID, ({ status }) => status === 'delivered');
+  t.deepEqual(kept.tags, { plan: 'pro', tag: 'welcome' });
+  t.deepEqual(kept.tracking, { openTracking: true, clickTracking: false });
+  t.deepEqual(
+    [kept.to, kept.cc, kept.bcc],
+    [['ann@there.invalid', 'bob@there.invalid'], ['cleo@there.invalid'], ['dora@there.invalid']],
+  );
+  const { raw } = world.mx[0]!.messages.find(({ to }) => to[0]!.startsWith('dora'))!;
+  t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
+  const parsed = await PostalMime.parse(raw);
+  t.deepEqual(parsed.from, { name: 'Acme, Inc.', address: 'app@sender.invalid' });
+  t.deepEqual(parsed.to![0], { name: 'Ann, the first', address: 'ann@there.invalid' });
+  t.deepEqual(parsed.cc, [{ name: 'Cléo', address: 'cleo@there.invalid' }]);
+  t.deepEqual(
+    parsed.replyTo!.map(({ address }) => address),
+    ['help@sender.invalid', 'desk@sender.invalid'],
+  );
+  t.is(parsed.headers.find(({ key }) => key === 'x-entity-ref-id')!.value, '7');
+  t.is(parsed.attachments[0]!.contentId, '<logo>');
+  t.false(raw.includes('dora@'), 'bcc is in no header');
+});
+
+test('the SDK makes its classes of our errors, and nothing is charged', async (t) => {
+  const world = await startWorld(t);
+  const refused = async (change: object, client = sdk(world)) =>
+    (await t.throwsAsync(client.sendEmail({ ...mail, ...change } as never))) as Errors.PostmarkError;
+  t.true((await refused({}, sdk(world, 'em_wrong'))) instanceof Errors.InvalidAPIKeyError);
+  t.like(await refused({}, sdk(world, 'em_wrong')), { statusCode: 401, code: 10 });
+  const noAddress = await refused({ To: 'ann@there.invalid, nobody' });
+  t.true(noAddress instanceof Errors.InvalidEmailRequestError);
+  t.like(noAddress, { code: 300, message: "Invalid 'To' address: 'nobody'." });
+  for (const [change, message] of [
+    [{ To: undefined }, /^To/],
+    [{ To: Array.from({ length: 51 }, (_, n) => `a${n}@there.invalid`).join(',') }, /50/],
+    [{ Subject: undefined }, /^Subject/],
+    [{ TextBody: '' }, /^(HtmlBody|html)/],
+    [{ TrackLinks: 'Some' }, /^TrackLinks/],
+    [{ Metadata: { plan: 1 } }, /^Metadata/],
+    [{ Headers: [{ Name: 'Subject', Value: 'x' }] }, /Subject cannot be set/],
+    [{ Attachments: [{ Name: 'a.txt', Content: '?' }] }, /^Attachments/],
+    [{ MessageStream: 'broadcast' }, /no message stream "broadcast"/],
+    [{ TemplateId: 7 }, /no templates/],
+  ] as const)
+    t.regex((await refused(change)).message, message);
+  t.like(await refused({ From: 'app@other.invalid' }), { statusCode: 422, code: 400 });
+  t.true((await refused({ From: 'app@other.invalid' })) instanceof Errors.ApiInputError);
+  for (const path of ['withTemplate', 'withTemplate/', 'batchWithTemplates'])
+    t.regex((await post(world, `/email/${path}`, '{"TemplateId":7}')).Message, /no templates/);
+  t.like(await t.throwsAsync(sdk(world).getTemplates()), { statusCode: 404, code: 701 });
+  t.like(await post(world, '/email', '{'), { ErrorCode: 300 });
+  t.like(await post(world, '/email', mail, ''), { ErrorCode: 10 });
+  t.is((await world.db('emails')).length, 0);
+  t.is((await world.db('credit_entries').where('change', '<', 0)).length, 0);
+
+  await world.db('organizations').update({ emails_per_day: 1 });
+  await sdk(world).sendEmail(mail);
+  t.true((await refused({})) instanceof Errors.RateLimitExceededError);
+});
+
+test('inactive recipients are named in the words that the SDK reads; a batch has an error for each email', async (t) => {
+  const world = await startWorld(t);
+  for (const address of ['dora@there.invalid', 'emil@there.invalid'])
+    await addSuppression(world.db, suppressionOf(world.orgId, address, 'manual'), world.clock.now());
+  const client = sdk(world);
+  const To = 'Dora <dora@there.invalid>, emil@there.invalid';
+  const refused = await t.throwsAsync(client.sendEmail({ ...mail, To, Cc: 'ann@there.invalid' }));
+  t.true(refused instanceof Errors.InactiveRecipientsError);
+  t.deepEqual((refused as Errors.InactiveRecipientsError).recipients, [
+    'dora@there.invalid',
+    'emil@there.invalid',
+  ]);
+  t.like(refused, { statusCode: 422, code: 406 });
+  const partly = await client.sendEmail({ ...mail, To: `${mail.To}, ${To}` });
+  t.is(partly.ErrorCode, 0);
+  // As Anymail reads it.
+  t.is(
+    /inactive addresses:\s*(.*)\.\s*Inactive recipients/.exec(partly.Message)![1],
+    'dora@there.invalid, emil@there.invalid',
+  );
+  const batch = [mail, mail, { ...mail, To }, { ...mail, From: 'app@other.invalid' }, 'x'];
+  const headers = { 'idempotency-key': 'once' };
+  const first = await post(world, '/email/batch', batch, world.key, headers);
+  t.deepEqual(
+    first.map(({ ErrorCode }: { ErrorCode: number }) => ErrorCode),
+    [0, 0, 406, 400, 300],
+  );
+  t.not(first[0].MessageID, first[1].MessageID);
+  const again = await post(world, '/email/batch', batch, world.key, headers);
+  t.deepEqual(
+    again.map(({ MessageID }: { MessageID?: string }) => MessageID),
+    [first[0].MessageID, first[1].MessageID, undefined, undefined, undefined],
+  );
+  const many = await client.sendEmailBatch(Array.from({ length: 30 }, () => mail));
+  t.is(new Set(many.map(({ MessageID }) => MessageID)).size, 30);
+  await world.when(many[29]!.MessageID, ({ status }) => status === 'delivered');
+  const tooMany = await t.throwsAsync(client.sendEmailBatch(Array.from({ length: 501 }, () => mail)));
+  t.regex(tooMany!.message, /500 emails/);
+});
+
+async function post(world: World, path: string, body: unknown, key = world.key, headers = {}) {
+  const answer = await fetch(`${world.url()}${path}`, {
+    method: 'POST',
+    headers: { 'x-postmark-server-token': key, 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  // biome-ignore lint/suspicious/noExplicitAny: what a test expects of it
+  return answer.json() as any;
+}
