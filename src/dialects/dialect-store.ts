@@ -7,9 +7,11 @@ import type { DomainCheck } from '../accounts/domain-registration.ts';
 import type { SearchEmailsParts } from '../api/emails/routes.ts';
 import type { telemetry } from '../record/telemetry.ts';
 import type { AddedWebhook } from '../webhooks/endpoints.ts';
+import type { emailEventOf } from '../webhooks/formats/email-event.ts';
 
 export type StoredDomain = DomainCheck['domain'];
 export type StoredEmail = Parameters<typeof telemetry>[0];
+type StoredEvent = Parameters<typeof emailEventOf>[0];
 export type StoredKey = Parameters<typeof keyDocument>[0];
 export type StoredWebhook = AddedWebhook['webhook'];
 
@@ -32,6 +34,10 @@ export interface DialectStore {
   cancelEmail(email: StoredEmail, now: number): Promise<boolean>;
   /** False if its time has come, or it is not scheduled. */
   moveEmail(email: StoredEmail, at: number, now: number): Promise<boolean>;
+  /** With their positions. */
+  eventsOf(email: StoredEmail): Promise<StoredEvent[]>;
+  /** Its messages as they are sent; none if they are no longer kept. */
+  readSources(emailId: string): Promise<Buffer[]>;
   searchEmails: SearchEmailsParts['searchEmails'];
   listDomains(orgId: string): Promise<StoredDomain[]>;
   removeDomain(id: string): Promise<void>;

@@ -3,12 +3,16 @@ import { deleteDomain, listDomains, setDomainTracking } from '../db/accounts/dom
 import { findKey, listKeys, revokeKey } from '../db/accounts/keys.ts';
 import { findSuppression } from '../db/accounts/suppressions.ts';
 import type { Db } from '../db/engine/open.ts';
-import { findEmail } from '../db/events/emails.ts';
+import { findEmail, readSources } from '../db/events/emails.ts';
+import { readEvents } from '../db/events/read-events.ts';
 import { searchEmails } from '../db/events/search-emails.ts';
 import { cancelEmail } from '../db/queue/cancel-email.ts';
 import { moveScheduled } from '../db/queue/scheduled-mail.ts';
 import { deleteWebhook, findWebhook, listWebhooks } from '../db/webhooks/webhooks.ts';
 import type { DialectStore } from '../dialects/dialect-store.ts';
+
+/** Of one email, the oldest first. */
+const maxEvents = 1000;
 
 export function createDialectStore(db: Db): DialectStore {
   return {
@@ -17,6 +21,9 @@ export function createDialectStore(db: Db): DialectStore {
       (await cancelEmail(db, email, { reason: 'canceled through the API', bySender: true, now })) !== null,
     moveEmail: async ({ id: emailId, orgId }, at, now) =>
       (await moveScheduled(db, { emailId, orgId, at, now })) === 'moved',
+    eventsOf: async ({ id: emailId, orgId }) =>
+      (await readEvents(db, { orgId, emailId, after: 0, limit: maxEvents })).events,
+    readSources: (emailId) => readSources(db, emailId),
     searchEmails: (search) => searchEmails(db, search),
     listDomains: (orgId) => listDomains(db, orgId),
     removeDomain: (id) => deleteDomain(db, id),

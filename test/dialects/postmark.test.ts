@@ -138,6 +138,73 @@ test('inactive recipients are named in the words that the SDK reads; a batch has
   t.regex(tooMany!.message, /500 emails/);
 });
 
+test('messages are found with their events and source; suppressions are one list', async (t) => {
+  const world = await startWorld(t);
+  const client = sdk(world, world.key, '/compat/postmark');
+  const To = 'Ann <ann@there.invalid>';
+  const { MessageID } = await client.sendEmail({ ...mail, To, Tag: 'welcome', Metadata: { plan: 'pro' } });
+  const later = await client.sendEmail({ ...mail, Cc: 'bob@there.invalid', Subject: 'Second' });
+  for (const id of [MessageID, later.MessageID]) await world.when(id, ({ status }) => status === 'delivered');
+  const first = await client.getOutboundMessages({ count: 1 });
+  t.is(Number(first.TotalCount), 2);
+  t.like(first.Messages[0], {
+    MessageID: later.MessageID,
+    Cc: [{ Email: 'bob@there.invalid', Name: '' }],
+    Status: 'Sent',
+  });
+  for (const filter of [
+    { offset: 1 },
+    { tag: 'welcome' },
+    { subject: 'hi' },
+    { recipient: 'ANN@there.invalid', metadata_plan: 'pro', status: 'sent', fromdate: '2001-02-03T04:05:06' },
+  ])
+    t.deepEqual(
+      (await client.getOutboundMessages(filter as never)).Messages.map((one) => one.MessageID),
+      [MessageID],
+      JSON.stringify(filter),
+    );
+  t.is((await client.getOutboundMessages({ todate: '2001-02-03' } as never)).Messages.length, 0);
+  t.regex(
+    (await t.throwsAsync(client.getOutboundMessages({ fromdate: 'soon' } as never)))!.message,
+    /^fromdate/,
+  );
+  t.regex((await t.throwsAsync(client.getOutboundMessages({ offset: 10_000 })))!.message, /offset/);
+  const found = await client.getOutboundMessageDetails(MessageID);
+  t.like(found, {
+    Tag: 'welcome',
+    Metadata: { plan: 'pro' },
+    To: [{ Email: 'ann@there.invalid', Name: 'Ann' }],
+  });
+  t.like(found.MessageEvents[0], { Type: 'Delivered', Recipient: 'ann@there.invalid' });
+  t.like(found.MessageEvents[0]!.Details, { DestinationServer: 'mx1.invalid' });
+  t.regex((await client.getOutboundMessageDump(MessageID)).Body, /^Subject: Hi\r$/m);
+  t.like(await t.throwsAsync(client.getOutboundMessageDetails('7')), { statusCode: 404, code: 701 });
+
+  const Suppressions = [{ EmailAddress: 'Dora@there.invalid' }, { EmailAddress: 'nobody' }];
+  const made = await client.createSuppressions('outbound', { Suppressions });
+  t.deepEqual(
+    made.Suppressions.map(({ Status }) => Status),
+    ['Suppressed', 'Failed'],
+  );
+  const kept = (await client.getSuppressions('outbound')).Suppressions;
+  t.like(kept, [
+    { EmailAddress: 'Dora@there.invalid', SuppressionReason: 'ManualSuppression', Origin: 'Customer' },
+  ]);
+  for (const [filter, count] of [
+    [{ emailAddress: 'dora@there.invalid', fromDate: '2001-02-03' }, 1],
+    [{ emailAddress: 'ann@there.invalid' }, 0],
+    [{ suppressionReason: 'HardBounce' }, 0],
+    [{ origin: 'Customer', toDate: '2001-02-03' }, 0],
+  ] as const)
+    t.is((await client.getSuppressions('outbound', filter as never)).Suppressions.length, count);
+  t.is((await client.deleteSuppressions('outbound', { Suppressions })).Suppressions[0]!.Status, 'Deleted');
+  t.is((await client.getSuppressions('outbound')).Suppressions.length, 0);
+  t.regex((await t.throwsAsync(client.getSuppressions('news')))!.message, /no message stream/);
+  t.like(await client.getServer(), { DeliveryType: 'Live' } as object);
+  t.like(await t.throwsAsync(client.getBounces()), { statusCode: 404 });
+  t.like(await t.throwsAsync(client.getDeliveryStatistics()), { statusCode: 404 });
+});
+
 async function post(world: World, path: string, body: unknown, key = world.key, headers = {}) {
   const answer = await fetch(`${world.url()}${path}`, {
     method: 'POST',

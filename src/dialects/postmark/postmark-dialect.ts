@@ -2,16 +2,19 @@
 import type { Context } from 'koa';
 import type { Dialect } from '../dialect.ts';
 import { writePostmarkError } from './postmark-errors.ts';
+import { postmarkMessageRoutes } from './postmark-messages.ts';
 import { postmarkSendRoutes } from './postmark-send.ts';
+import { postmarkSuppressionRoutes } from './postmark-suppressions.ts';
 
 export const postmark: Dialect = {
   name: 'postmark',
   keyOf: (context: Context) =>
     context.get('x-postmark-server-token').trim() || context.get('x-postmark-account-token').trim() || null,
-  routes: postmarkSendRoutes,
+  routes: [...postmarkSendRoutes, ...postmarkMessageRoutes, ...postmarkSuppressionRoutes],
   missing: [
     'bounces',
     'data-removals',
+    'deliverystats',
     'domains',
     'email',
     'message-streams',

@@ -1,7 +1,7 @@
 /** Postern has the one message stream that each of Postmark's servers has from the start. */
 import { Refusal } from '../../mail/refusal.ts';
 
-const stream = 'outbound';
+export const stream = 'outbound';
 
 /** Without a name it is this one. Another is not ignored: mail of a broadcast stream gets a link to unsubscribe from Postmark. */
 export function checkStream(name: string | null | undefined): void {

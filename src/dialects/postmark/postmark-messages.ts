@@ -1,0 +1,198 @@
+/** Postmark's outbound messages: a search, one with its events, and its source. */
+import { z } from 'zod';
+import { uuidIn } from '../../api/query.ts';
+import { iso } from '../../base/clock.ts';
+import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
+import { compareKey, domainOf, parseMailbox } from '../../mail/address.ts';
+import { isFinal } from '../../record/states.ts';
+import { type EmailEvent, emailEventOf, replyText } from '../../webhooks/formats/email-event.ts';
+import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import type { StoredEmail } from '../dialect-store.ts';
+import { fromDate, queryIn, toDate } from './postmark-query.ts';
+import { stream } from './postmark-stream.ts';
+
+const grant = 'email:read';
+
+export const postmarkMessageRoutes: DialectRoute[] = [
+  { route: 'GET /messages/outbound', grant, respond: list },
+  { route: 'GET /messages/outbound/:id/details', grant, respond: details },
+  { route: 'GET /messages/outbound/:id/dump', grant, respond: dump },
+];
+
+/** As Postmark's: what is further back is found by its dates. */
+const maxRows = 10_000;
+const maxSearches = 10;
+
+const address = z
+  .string()
+  .refine((text) => domainOf(text) !== null, 'must be an email address')
+  .transform(compareKey);
+
+const query = z.object({
+  count: z.coerce.number().int().min(1).max(500).default(100),
+  offset: z.coerce.number().int().min(0).default(0),
+  recipient: address.optional(),
+  fromemail: address.optional(),
+  subject: z.string().optional(),
+  tag: z.string().optional(),
+  status: z
+    .string()
+    .toLowerCase()
+    .pipe(z.enum(['queued', 'sent', 'processed']))
+    .optional(),
+  fromdate: fromDate.optional(),
+  todate: toDate.optional(),
+});
+
+function searchOf({ orgId, context }: DialectCall) {
+  const given = queryIn(context);
+  const {
+    recipient: to,
+    fromemail: from,
+    tag,
+    subject,
+    fromdate: since,
+    todate: until,
+    ...page
+  } = check(query, given);
+  check(z.object({ offset: z.number().max(maxRows - page.count) }), page);
+  const metadata = Object.entries(given).flatMap(([name, value]) =>
+    name.startsWith('metadata_') ? [[name.slice('metadata_'.length), value]] : [],
+  );
+  const search = {
+    orgId,
+    tags: { ...Object.fromEntries(metadata), ...(tag !== undefined && { tag }) },
+    ...(to !== undefined && { to }),
+    ...(from !== undefined && { from }),
+    ...(subject !== undefined && { contains: { subject } }),
+    ...(since !== undefined && { since }),
+    ...(until !== undefined && { until }),
+  };
+  return { search, ...page };
+}
+
+/** `TotalCount` is what lies before this page and in it, and one more if there are others: nothing counts them. */
+async function list(call: DialectCall) {
+  const { search, count, offset, status } = searchOf(call);
+  const wanted = status && (status === 'queued' ? 'Queued' : 'Sent');
+  const found = [];
+  let after: string | null = null;
+  for (let searches = 0; searches < maxSearches && found.length <= offset + count; searches += 1) {
+    const page: Awaited<ReturnType<typeof call.store.searchEmails>> = await call.store.searchEmails({
+      ...search,
+      ...(after !== null && { after }),
+      limit: offset + count + 1 - found.length,
+    });
+    for (const email of page.emails) if (!wanted || statusOf(email.recipients) === wanted) found.push(email);
+    after = page.next;
+    if (after === null) break;
+  }
+  const rows = found.slice(offset, offset + count);
+  const isMore = found.length > offset + count;
+  return {
+    TotalCount: Math.min(offset, found.length) + rows.length + (isMore ? 1 : 0),
+    Messages: rows.map((email) =>
+      present({ ...email, recipients: email.recipients.map((one) => ({ ...one, name: '' })) }),
+    ),
+  };
+}
+
+interface Shown {
+  id: string;
+  from: string;
+  subject: string;
+  tags: Record<string, string>;
+  createdAt: number;
+  recipients: { address: string; name: string; kind: RecipientKind; status: DeliveryStatus }[];
+}
+
+function statusOf(recipients: { status: DeliveryStatus }[]): 'Sent' | 'Queued' {
+  return recipients.every(({ status }) => isFinal(status)) ? 'Sent' : 'Queued';
+}
+
+function present({ id, from, subject, tags, createdAt, recipients }: Shown) {
+  const { tag = '', ...metadata } = tags;
+  const of = (wanted: RecipientKind) =>
+    recipients.flatMap(({ kind, address: Email, name: Name }) => (kind === wanted ? [{ Email, Name }] : []));
+  return {
+    Tag: tag,
+    MessageID: id,
+    MessageStream: stream,
+    To: of('to'),
+    Cc: of('cc'),
+    Bcc: of('bcc'),
+    Recipients: recipients.map((one) => one.address),
+    ReceivedAt: iso(createdAt),
+    From: from,
+    Subject: subject,
+    Attachments: [],
+    Status: statusOf(recipients),
+    Metadata: metadata,
+    Sandboxed: false,
+  };
+}
+
+async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredEmail> {
+  const id = uuidIn(params.id!);
+  return requireItem(id === null ? null : await store.findEmail(orgId, id), 'message');
+}
+
+/** The bodies are not kept in parts: they are in the source, as long as that is kept. */
+async function details(call: DialectCall) {
+  const email = await findEmail(call);
+  const { openTracking, clickTracking } = email.tracking;
+  const events = (await call.store.eventsOf(email)).map(emailEventOf);
+  const recipients = email.deliveries.map(({ recipient, kind, status }, index) => {
+    const name = parseMailbox(email.recipients[index] ?? '')?.name ?? '';
+    return { address: recipient, kind, status, name };
+  });
+  return {
+    ...present({ ...email, recipients }),
+    TextBody: null,
+    HtmlBody: null,
+    Body: '',
+    TrackOpens: openTracking,
+    TrackLinks: clickTracking ? 'HtmlOnly' : 'None',
+    MessageEvents: events.flatMap(presentEvent),
+  };
+}
+
+const events: Record<string, (event: EmailEvent) => { Type: string; Details: object }> = {
+  'email.delivered': (event) => ({ Type: 'Delivered', Details: transferOf(event) }),
+  'email.deferred': (event) => ({ Type: 'Transient', Details: transferOf(event) }),
+  'email.bounced': bounced,
+  'email.expired': bounced,
+  'email.opened': ({ userAgent }) => ({
+    Type: 'Opened',
+    Details: { Summary: `Email opened with ${userAgent}` },
+  }),
+  'email.clicked': ({ url }) => ({
+    Type: 'LinkClicked',
+    Details: { Summary: `Clicked ${url}`, Link: url, ClickLocation: 'HTML' },
+  }),
+};
+
+function transferOf(event: EmailEvent) {
+  const { host } = event;
+  return {
+    DeliveryMessage: replyText(event),
+    DestinationServer: host?.host ?? '',
+    DestinationIP: host?.address ?? '',
+  };
+}
+
+/** The id is that of the webhook of the bounce. */
+function bounced(event: EmailEvent) {
+  return { Type: 'Bounced', Details: { Summary: replyText(event), BounceID: event.position } };
+}
+
+function presentEvent(event: EmailEvent) {
+  const presented = events[event.type]?.(event);
+  return presented ? [{ Recipient: event.recipient, ReceivedAt: iso(event.at), ...presented }] : [];
+}
+
+/** Empty if the source is no longer kept. */
+async function dump(call: DialectCall) {
+  const [source] = await call.store.readSources((await findEmail(call)).id);
+  return { Body: source?.toString() ?? '' };
+}
