@@ -15,8 +15,8 @@ test('what the SDK sends arrives, signed, with every field', async (t) => {
   const world = await startWorld(t);
   const sent = await sdk(world).sendEmail({
     From: '"Acme, Inc." <app@sender.invalid>',
-    To: '"Ann, the first" <ann@there.invalid>, bob@there.invalid',
-    Cc: '=?utf-8?Q?Cl=C3=A9o?= <cleo@there.invalid>',
+    To: '"Ann, \\"the\\" first" <ann@there.invalid>,, bob@there.invalid',
+    Cc: '=?utf-8?Q?Cl=C3=A9o_=22C=2C=22?= <cleo@there.invalid>,',
     Bcc: 'dora@there.invalid',
     ReplyTo: 'help@sender.invalid, desk@sender.invalid',
     Subject: 'Grüße',
@@ -50,8 +50,8 @@ test('what the SDK sends arrives, signed, with every field', async (t) => {
   t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
   const parsed = await PostalMime.parse(raw);
   t.deepEqual(parsed.from, { name: 'Acme, Inc.', address: 'app@sender.invalid' });
-  t.deepEqual(parsed.to![0], { name: 'Ann, the first', address: 'ann@there.invalid' });
-  t.deepEqual(parsed.cc, [{ name: 'Cléo', address: 'cleo@there.invalid' }]);
+  t.deepEqual(parsed.to![0], { name: 'Ann, "the" first', address: 'ann@there.invalid' });
+  t.deepEqual(parsed.cc, [{ name: 'Cléo "C,"', address: 'cleo@there.invalid' }]);
   t.deepEqual(
     parsed.replyTo!.map(({ address }) => address),
     ['help@sender.invalid', 'desk@sender.invalid'],
@@ -70,6 +70,8 @@ test('the SDK makes its classes of our errors, and nothing is charged', async (t
   const noAddress = await refused({ To: 'ann@there.invalid, nobody' });
   t.true(noAddress instanceof Errors.InvalidEmailRequestError);
   t.like(noAddress, { code: 300, message: "Invalid 'To' address: 'nobody'." });
+  for (const list of ['a:b;', 'a:', '"\\\\', '<', '=?utf-8?Q?a?= ', 'a@b.cd '])
+    t.is((await refused({ To: list.repeat(20_000) })).code, 300, list);
   for (const [change, message] of [
     [{ To: undefined }, /^To/],
     [{ To: Array.from({ length: 51 }, (_, n) => `a${n}@there.invalid`).join(',') }, /50/],

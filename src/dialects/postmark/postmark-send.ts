@@ -5,7 +5,7 @@ import { limitConcurrency } from '../../base/concurrency.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
 import { type DialectSend, type SendTerms, sendAs } from '../dialect-send.ts';
-import { addressesIn, mailboxesIn } from './postmark-addresses.ts';
+import { addressesIn, mailboxesIn, maxAddresses } from './postmark-addresses.ts';
 import { allInactive, postmarkError, someInactive } from './postmark-errors.ts';
 import { checkStream } from './postmark-stream.ts';
 
@@ -23,7 +23,7 @@ const maxBatch = 500;
 const atOnce = 10;
 
 const terms: SendTerms = {
-  maxRecipients: 50,
+  maxRecipients: maxAddresses,
   names: {
     from: 'From',
     to: 'To',
