@@ -40,7 +40,7 @@ import { countRefusals, countRequests } from '../operate/metrics/request-metrics
 import type { Runner } from '../queue/runner.ts';
 import { signalsAfter } from '../record/event-signal.ts';
 import { logAccepted } from '../record/mail-log-lines.ts';
-import { createResolver } from '../route/resolver.ts';
+import { createResolver, type Resolve } from '../route/resolver.ts';
 import type { Client } from '../smtp-in/mail-handler.ts';
 import { createSubmission, type SubmissionParts } from '../smtp-in/submission/submission-handler.ts';
 import { createTracking } from '../tracking/routes.ts';
@@ -107,10 +107,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     onError,
   });
   const authorize = createAuthorize(callers);
-  const fetchAttachments = createFetchAttachments(
-    createDownload({ resolve: management.resolve, allowPrivate: config.attachmentAllowPrivate }),
-    clock,
-  );
+  const fetchAttachments = createFetching(context, management.resolve);
   const app = createApi({
     ...sending,
     authorize,
@@ -148,6 +145,13 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       await feed.streams.close();
     },
   };
+}
+
+function createFetching({ config, clock }: ServerContext, resolve: Resolve) {
+  return createFetchAttachments(
+    createDownload({ resolve, allowPrivate: config.attachmentAllowPrivate }),
+    clock,
+  );
 }
 
 function createVisits({ db, clock, eventSignal, metrics, onError }: ServerContext, links: TrackingLinks) {
