@@ -98,9 +98,9 @@ const schema = z.object({
     description:
       'Addresses of proxies whose X-Forwarded-For header is trusted as the address of the client, in addition to proxies on this machine.',
   }),
-  dialects: setting(someOf('a dialect', ['resend', 'postmark', 'sendgrid'], 'none'), {
+  dialects: setting(someOf('a dialect', ['resend', 'postmark', 'sendgrid', 'mailgun'], 'none'), {
     name: 'POSTERN_DIALECTS',
-    default: 'resend,postmark,sendgrid',
+    default: 'resend,postmark,sendgrid,mailgun',
     description:
       "Other services' APIs that are served, so that applications written for them need another address only; none serves no other API.",
   }),

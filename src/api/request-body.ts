@@ -1,5 +1,5 @@
 /**
- * Reads the body of a request, JSON or CSV. Refuses a body that is too large (without reading it) or arrives too slowly,
+ * Reads the body of a request, JSON, CSV or a form. Refuses a body that is too large (without reading it) or arrives too slowly,
  * JSON with more members than any valid request, and JSON that is not UTF-8.
  */
 import type { IncomingMessage } from 'node:http';
@@ -16,7 +16,7 @@ export const largestBody = 20 * 1024 * 1024;
 
 /** The media type that a body must have, and its maximum size in bytes. */
 export interface BodyForm {
-  type: 'application/json' | 'text/csv';
+  type: 'application/json' | 'text/csv' | 'multipart/form-data';
   largest: number;
   /** Called with each chunk; what it throws refuses the body. For JSON, it bounds the number of members. */
   check?: (chunk: Buffer) => void;
@@ -124,6 +124,8 @@ const types = {
   'application/json': /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i,
   // A `header` parameter (RFC 4180 section 3) is accepted and ignored, because headings are recognised anyway.
   'text/csv': /^text\/csv\s*(;.*)?$/i,
+  // Either form of a form.
+  'multipart/form-data': /^(multipart\/form-data\s*;|application\/x-www-form-urlencoded\s*(;|$))/i,
 };
 
 function requireType(header: string | undefined, type: BodyForm['type']): void {

@@ -1,20 +1,22 @@
-/** Reads the bodies of dialects: JSON, which may be empty even if its Content-Type says JSON. */
+/** Reads the bodies of dialects: forms, and JSON, which may be empty even if its Content-Type says JSON. */
 import type { Context } from 'koa';
 import type { Slot } from '../api/admission.ts';
 import { createMemberLimit } from '../api/json-members.ts';
 import { largestBody, parseJson, readBody } from '../api/request-body.ts';
+import { parseForm } from './form.ts';
 
 /** A call can have a thousand emails, of which each has some members. */
 const maxMembers = 50_000;
 
 /** Undefined if the body is empty: SDKs send `Content-Type: application/json` with every POST. */
-export async function readDialectBody({ req }: Context, slot: Slot): Promise<unknown> {
-  const { 'content-length': length, 'transfer-encoding': coding } = req.headers;
+export async function readDialectBody({ req }: Context, slot: Slot, isForm: boolean): Promise<unknown> {
+  const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type } = req.headers;
   if (coding === undefined && (length === undefined || length === '0')) return undefined;
   const bytes = await readBody(req, slot, {
-    type: 'application/json',
+    type: isForm ? 'multipart/form-data' : 'application/json',
     largest: largestBody,
-    check: createMemberLimit({ maxMembers }),
+    ...(!isForm && { check: createMemberLimit({ maxMembers }) }),
   });
-  return bytes.length === 0 ? undefined : parseJson(bytes);
+  if (bytes.length === 0) return undefined;
+  return isForm ? parseForm(bytes, type!) : parseJson(bytes);
 }

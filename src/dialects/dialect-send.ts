@@ -82,13 +82,26 @@ export function checkSend(send: DialectSend, { maxRecipients, names }: SendTerms
 
 /** `checkOnly`: nothing is stored or sent. */
 export async function acceptChecked(
-  { accept, caller, context, fetchAll }: DialectCall,
+  call: DialectCall,
   fields: CheckedSend,
   idempotency: SendRequest['idempotency'],
   { checkOnly = false } = {},
 ): ReturnType<Accept> {
+  return call.accept({ ...requestFrom(call, fields, idempotency), checkOnly }, call.caller);
+}
+
+/** A checked request that is not accepted yet. */
+export function requestOf(call: DialectCall, send: DialectSend, terms: SendTerms): SendRequest {
+  return requestFrom(call, checkSend(send, terms), idempotencyOf(keyOf(call), send));
+}
+
+function requestFrom(
+  { context, fetchAll }: DialectCall,
+  fields: CheckedSend,
+  idempotency: SendRequest['idempotency'],
+): SendRequest {
   const { recipients, from, html, text, headers = {} } = fields;
-  const request: SendRequest = {
+  return {
     recipients,
     from: decodeWords(from),
     subject: fields.subject,
@@ -103,16 +116,32 @@ export async function acceptChecked(
     tlsRequired: tlsRequiredIn(headers),
     idempotency,
     requestId: context.state.requestId,
-    checkOnly,
   };
-  return accept(request, caller);
 }
 
 function checkFields(
   send: DialectSend,
   names: Readonly<Record<string, string>>,
 ): z.output<typeof sendFields> {
-  const parsed = sendFields.safeParse(send);
+  return checkBy(sendFields, send, names);
+}
+
+const contentFields = sendFields.pick({ subject: true, html: true, text: true, headers: true, tags: true });
+
+/** What `checkContent` checks. */
+export type DialectContent = Pick<DialectSend, keyof typeof contentFields.shape>;
+
+/** The contents of an email that differs from another one, already checked, in nothing else but its recipient. */
+export function checkContent(send: DialectContent, names: Readonly<Record<string, string>>) {
+  return checkBy(contentFields, send, names);
+}
+
+function checkBy<Schema extends z.ZodType>(
+  schema: Schema,
+  send: Pick<DialectSend, 'html' | 'text'>,
+  names: Readonly<Record<string, string>>,
+): z.output<Schema> {
+  const parsed = schema.safeParse(send);
   const hasContent = [send.html, send.text].some((part) => part !== undefined && part !== '');
   if (parsed.success && hasContent) return parsed.data;
   const issues = parsed.success ? [noContent] : toIssues(parsed.error, send);
@@ -146,8 +175,12 @@ export function keyOf({ context }: DialectCall): string {
   throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`);
 }
 
-function idempotencyOf(key: string, send: DialectSend, position?: number): SendRequest['idempotency'] {
+/** Without a key of the caller, one that nobody repeats. `position`: that of the email in a call that has several. */
+export function idempotencyOf(
+  key: string,
+  send: unknown,
+  position?: number,
+): NonNullable<SendRequest['idempotency']> {
   const own = position === undefined ? key : `${key}:${position}`;
-  // Without a key of the caller, one that nobody repeats.
   return { key: key === '' ? newId() : own, requestHash: hash('sha256', JSON.stringify(send)) };
 }

@@ -47,7 +47,7 @@ export interface DialectCall extends DialectParts {
   orgId: string;
   /** Fetches attachments that are at a URL. */
   fetchAll(files: GivenAttachment[]): Promise<Attachment[]>;
-  /** The parsed body; undefined if it is empty. */
+  /** The parsed body; undefined if it is empty. A form is a `Form` (form.ts). */
   body: unknown;
   now: number;
 }
@@ -56,8 +56,8 @@ export interface DialectRoute {
   /** The method and the path as a pattern of the router, for instance `GET /emails/:id`. */
   route: string;
   grant: Grant;
-  /** Without it the body is not read: some SDKs send JSON with a GET. */
-  hasBody?: boolean;
+  /** JSON if true. Without it the body is not read: some SDKs send JSON with a GET. */
+  hasBody?: boolean | 'form';
   /** Resolves to the body of the response. */
   respond(call: DialectCall): Promise<unknown>;
 }

@@ -87,7 +87,7 @@ function handlerOf({ grant, hasBody, respond }: DialectRoute, parts: ServeParts)
         if (hasBody) slot = await admitSend(parts, orgId, 0);
       });
       if (grant === 'full_access') requireManager(caller);
-      const body = slot && (await readDialectBody(context, slot));
+      const body = slot && (await readDialectBody(context, slot, hasBody === 'form'));
       const { orgId } = caller;
       const fetchAll = (files: GivenAttachment[]) =>
         fetchAttachments(orgId, files, slot!, whenHungUp(context.res));

@@ -50,7 +50,7 @@ test('with nothing given, every setting has its default', (t) => {
   t.true([hostname().toLowerCase(), 'localhost'].includes(ownName));
   t.is(returnPathDomain, ownName);
   t.deepEqual(rest, {
-    dialects: ['resend', 'postmark', 'sendgrid'],
+    dialects: ['resend', 'postmark', 'sendgrid', 'mailgun'],
     dataDir: join(import.meta.dirname, '../../data'),
     databaseUrl: null,
     databaseConnections: 10,

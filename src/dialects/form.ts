@@ -1,0 +1,92 @@
+/**
+ * Forms (RFC 7578 and application/x-www-form-urlencoded). The bytes are in memory when they are parsed: request-body.ts has
+ * bounded and counted them while they arrived.
+ */
+import { Busboy } from '@fastify/busboy';
+import { Refusal } from '../mail/refusal.ts';
+
+/** A field for each of 1,000 recipients, in each of the lists, and the rest; 1,000 attachments. */
+const limits = {
+  fields: 4000,
+  files: 1000,
+  parts: 5000,
+  fieldNameSize: 200,
+  fieldSize: 8 * 1024 * 1024,
+  headerPairs: 20,
+  headerSize: 8 * 1024,
+};
+
+export interface FormFile {
+  field: string;
+  filename: string;
+  contentType: string;
+  content: Buffer;
+}
+
+export class Form {
+  readonly #fields: Map<string, string[]>;
+  readonly files: readonly FormFile[];
+
+  constructor(fields: Map<string, string[]>, files: FormFile[]) {
+    this.#fields = fields;
+    this.files = files;
+  }
+
+  all(name: string): string[] {
+    return this.#fields.get(name) ?? [];
+  }
+
+  /** If a field that has one value is given twice, the last one counts. */
+  one(name: string): string | undefined {
+    return this.all(name).at(-1);
+  }
+
+  /** The fields whose name begins so, by the rest of their names. */
+  under(prefix: string): [name: string, value: string][] {
+    return [...this.#fields].flatMap(([name, values]) =>
+      name.startsWith(prefix) ? [[name.slice(prefix.length), values.at(-1)!] as [string, string]] : [],
+    );
+  }
+}
+
+export async function parseForm(bytes: Buffer, contentType: string): Promise<Form> {
+  const fields = new Map<string, string[]>();
+  const files: FormFile[] = [];
+  await new Promise<void>((resolve, reject) => {
+    const refuse = (message: string) => reject(new Refusal('BAD_REQUEST', message));
+    const malformed = () => refuse('The body is not a well-formed form.');
+    const tooMany = () => refuse('The form has too many fields or files.');
+    const parser = openParser(contentType);
+    parser.on('field', (name, value, isNameCut, isValueCut) => {
+      if (isNameCut || isValueCut) return refuse(`The field ${String(name).slice(0, 50)} is too large.`);
+      const values = fields.get(name);
+      if (values) values.push(value);
+      else fields.set(name, [value]);
+    });
+    parser.on('file', (field, stream, filename, _coding, type) => {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('error', malformed);
+      stream.on('end', () =>
+        files.push({ field, filename: filename ?? '', contentType: type, content: Buffer.concat(chunks) }),
+      );
+    });
+    parser.on('partsLimit', tooMany);
+    parser.on('filesLimit', tooMany);
+    parser.on('fieldsLimit', tooMany);
+    parser.on('error', malformed);
+    parser.on('finish', resolve);
+    // Without this, a form that is cut off inside a part would wait for ever.
+    parser.on('close', malformed);
+    parser.end(bytes);
+  });
+  return new Form(fields, files);
+}
+
+function openParser(contentType: string) {
+  try {
+    return new Busboy({ headers: { 'content-type': contentType }, limits, preservePath: false });
+  } catch {
+    throw new Refusal('BAD_REQUEST', 'Content-Type: the boundary of the form is missing.');
+  }
+}

@@ -1,0 +1,31 @@
+/** Mailgun's API: https://documentation.mailgun.com/docs/mailgun/api-reference. Its clients send the key as the password of `api`. */
+import type { Context } from 'koa';
+import type { Dialect } from '../dialect.ts';
+import { writeMailgunError } from './mailgun-errors.ts';
+import { send } from './mailgun-messages.ts';
+import { sendMime } from './mailgun-mime.ts';
+
+export const mailgun: Dialect = {
+  name: 'mailgun',
+  keyOf,
+  routes: [
+    { route: 'POST /v3/:domain/messages', grant: 'email:send', hasBody: 'form', respond: send },
+    { route: 'POST /v3/:domain/messages.mime', grant: 'email:send', hasBody: 'form', respond: sendMime },
+  ],
+  missing: [
+    '/v3/domains{/*rest}',
+    '/v3/lists{/*rest}',
+    '/v3/routes{/*rest}',
+    '/v4/domains{/*rest}',
+    '/v3/:domain/stats{/*rest}',
+    '/v3/:domain/tags{/*rest}',
+    '/v3/:domain/templates{/*rest}',
+  ],
+  writeRefusal: writeMailgunError,
+};
+
+function keyOf(context: Context): string | null {
+  const credentials = /^Basic +([\w+/=-]+)$/i.exec(context.get('authorization'))?.[1];
+  if (!credentials) return null;
+  return /^api:(\S+)$/.exec(Buffer.from(credentials, 'base64').toString())?.[1] ?? null;
+}

@@ -1,0 +1,85 @@
+/** The fields of Mailgun's forms that its two ways of sending have in common, as the members of our own send. */
+import { iso } from '../../base/clock.ts';
+import { parseMailbox } from '../../mail/address.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { addressTexts } from '../address-texts.ts';
+import type { DialectCall } from '../dialect.ts';
+import { Form } from '../form.ts';
+
+export const maxRecipients = 1000;
+
+export function formOf({ body }: DialectCall): Form {
+  if (body instanceof Form) return body;
+  throw new Refusal('BAD_REQUEST', 'The body is empty. Send a form.');
+}
+
+/** Lists are given as several fields, or with commas. */
+export function addressesIn(form: Form, name: string): string[] {
+  const found = form.all(name).flatMap(addressTexts);
+  // Each is parsed before the email's recipients are counted.
+  if (found.length > 2 * maxRecipients)
+    throw new Refusal('BAD_REQUEST', `${name}: an email can have at most ${maxRecipients} recipients.`);
+  return found;
+}
+
+/** Mailgun's tags are ours with the name `tag`, separated by commas, as webhooks and events show them. */
+export function tagsIn(form: Form): Record<string, string> {
+  const tags = Object.fromEntries(form.under('v:'));
+  const own = form.all('o:tag');
+  if (own.length === 0) return tags;
+  if (Object.hasOwn(tags, 'tag'))
+    throw new Refusal('BAD_REQUEST', 'v:tag: o:tag is kept under this name; give one of them.');
+  return { ...tags, tag: own.join(',') };
+}
+
+export function trackingIn(form: Form): { openTracking?: boolean; clickTracking?: boolean } {
+  const both = switchIn(form, 'o:tracking');
+  const opens = switchIn(form, 'o:tracking-opens') ?? both;
+  const clicks = switchIn(form, 'o:tracking-clicks') ?? both;
+  return {
+    ...(opens !== undefined && { openTracking: opens }),
+    ...(clicks !== undefined && { clickTracking: clicks }),
+  };
+}
+
+export function switchIn(form: Form, name: string): boolean | undefined {
+  const text = form.one(name)?.trim().toLowerCase();
+  if (text === undefined || text === '') return undefined;
+  if (['yes', 'true', 'htmlonly'].includes(text)) return true;
+  if (['no', 'false'].includes(text)) return false;
+  throw new Refusal('BAD_REQUEST', `${name}: must be yes or no.`);
+}
+
+/** RFC 2822. Mailgun sends what was to be sent in the past at once. */
+export function deliveryTimeIn(form: Form, now: number): string | undefined {
+  const text = form.one('o:deliverytime');
+  if (text === undefined || text.trim() === '') return undefined;
+  const at = Date.parse(text);
+  if (Number.isNaN(at))
+    throw new Refusal(
+      'BAD_REQUEST',
+      'o:deliverytime: must be a date such as Fri, 14 Oct 2026 23:10:10 -0000.',
+    );
+  return at > now ? iso(at) : undefined;
+}
+
+/** What Postern does not have, and would be missed if it were left out silently. */
+export function refuseUnknown(form: Form): void {
+  if (form.one('template'))
+    throw new Refusal('BAD_REQUEST', 'template: Postern has no templates: send html or text.');
+  if (switchIn(form, 'o:require-tls'))
+    throw new Refusal('BAD_REQUEST', "o:require-tls: demand TLS in the domain's settings instead.");
+}
+
+/** The domain in the path is the sender's, or another one of the organization. */
+export async function requirePathDomain({ store, orgId, params }: DialectCall, from: string): Promise<void> {
+  const name = params.domain!.toLowerCase();
+  if (parseMailbox(from)?.domain === name) return;
+  await requireDomain({ store, orgId }, name);
+}
+
+async function requireDomain({ store, orgId }: Pick<DialectCall, 'store' | 'orgId'>, name: string) {
+  const domains = await store.listDomains(orgId);
+  if (domains.some((one) => one.name === name)) return;
+  throw new Refusal('DOMAIN_NOT_FOUND', `Domain not found: ${name.slice(0, 255)}`);
+}

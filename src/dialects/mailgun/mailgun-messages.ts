@@ -1,0 +1,196 @@
+/** Mailgun's POST /messages: one email, or with `recipient-variables` one for each recipient. */
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import type { SendRequest } from '../../accept.ts';
+import { newId } from '../../base/id.ts';
+import { compareKey } from '../../mail/address.ts';
+import type { Recipient } from '../../mail/recipients.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { addressTexts } from '../address-texts.ts';
+import type { DialectCall } from '../dialect.ts';
+import {
+  checkContent,
+  type DialectContent,
+  type DialectSend,
+  requestOf,
+  type SendTerms,
+} from '../dialect-send.ts';
+import type { Form } from '../form.ts';
+import {
+  addressesIn,
+  deliveryTimeIn,
+  formOf,
+  maxRecipients,
+  refuseUnknown,
+  requirePathDomain,
+  switchIn,
+  tagsIn,
+  trackingIn,
+} from './mailgun-fields.ts';
+import { fillable, variablesIn } from './recipient-variables.ts';
+
+const terms: SendTerms = {
+  maxRecipients,
+  names: {
+    headers: 'h',
+    tags: 'v',
+    attachments: 'attachment',
+    scheduledAt: 'o:deliverytime',
+    replyTo: 'h:Reply-To',
+  },
+};
+
+export async function send(call: DialectCall) {
+  const form = formOf(call);
+  refuseUnknown(form);
+  const variables = variablesIn(form.one('recipient-variables'));
+  const given = fieldsOf(form, call.now);
+  // The contents with variables are checked for each recipient.
+  const whole = requestOf(call, variables ? { ...given, headers: undefined, tags: undefined } : given, terms);
+  await requirePathDomain(call, whole.from);
+  const requests = variables && personal(whole, given, variables);
+  for (const _ of requests?.() ?? []) await yieldToOthers();
+  if (switchIn(form, 'o:testmode')) return queued(`${newId()}@${call.params.domain}`);
+  if (requests) return queued(await acceptAll(call, requests(), workersFor(whole)));
+  return queued((await call.accept(whole, call.caller)).answer.id);
+}
+
+export function queued(messageId: string) {
+  return { id: `<${messageId}>`, message: 'Queued. Thank you.' };
+}
+
+function fieldsOf(form: Form, now: number): DialectSend {
+  const headers = form.under('h:');
+  const replyTo = headers.find(([name]) => name.toLowerCase() === 'reply-to')?.[1];
+  const optional = (list: string[]) => (list.length > 0 ? list : undefined);
+  return {
+    from: form.one('from'),
+    to: optional(addressesIn(form, 'to')),
+    cc: optional(addressesIn(form, 'cc')),
+    bcc: optional(addressesIn(form, 'bcc')),
+    replyTo: replyTo === undefined ? undefined : addressTexts(replyTo),
+    subject: form.one('subject'),
+    html: form.one('html'),
+    text: form.one('text'),
+    headers: Object.fromEntries(headers.flatMap(ownHeader)),
+    tags: tagsIn(form),
+    attachments: attachmentsIn(form),
+    tracking: trackingIn(form),
+    scheduledAt: deliveryTimeIn(form, now),
+  };
+}
+
+/** Mailgun writes addresses of its own where a header has these, at which it takes in unsubscribing mail; we have none. */
+const unsubscribePlaces = /<%(?:tag_)?unsubscribe_(?:email|url)%>/g;
+
+function ownHeader([name, value]: [string, string]): [string, string][] {
+  const lower = name.toLowerCase();
+  if (lower === 'reply-to') return [];
+  if (lower !== 'list-unsubscribe') return [[name, value]];
+  const places = value
+    .split(/,(?=\s*<)/)
+    .filter((place) => place.replace(unsubscribePlaces, '').trim() !== '');
+  return places.length === 0 ? [] : [[name, places.map((place) => place.trim()).join(', ')]];
+}
+
+function attachmentsIn({ files }: Form) {
+  return files
+    .filter(({ field }) => field === 'attachment' || field === 'inline')
+    .map(({ field, filename, contentType, content }) => ({
+      filename: filename || 'attachment',
+      content: content.toString('base64'),
+      // SDKs that do not know the type say this; the name tells more.
+      ...(contentType !== 'application/octet-stream' && { contentType }),
+      ...(field === 'inline' && { contentId: filename, disposition: 'inline' }),
+    }));
+}
+
+/**
+ * The emails for the recipients, one at a time: all of them together could need gigabytes. So they are made twice, first
+ * to check them all, then to accept them.
+ */
+function personal(
+  whole: SendRequest,
+  given: DialectSend,
+  variables: NonNullable<ReturnType<typeof variablesIn>>,
+): () => Generator<SendRequest> {
+  if (whole.recipients.some(({ kind }) => kind !== 'to'))
+    throw new Refusal('BAD_REQUEST', 'recipient-variables: such an email cannot have cc or bcc.');
+  const fill = contentFor(given);
+  return function* () {
+    for (const recipient of whole.recipients) {
+      const { address, key } = recipient;
+      const content = checkContent(fill(address, variables.get(compareKey(address)) ?? {}), terms.names);
+      yield { ...whole, ...content, recipients: [recipient], idempotency: ofOne(whole.idempotency!, key) };
+    }
+  };
+}
+
+function contentFor({ subject, html, text, headers, tags }: DialectSend) {
+  const optional = (value: unknown) => (typeof value === 'string' ? fillable(value) : () => undefined);
+  const [fillSubject, fillHtml, fillText] = [subject, html, text].map(optional);
+  const pairs = (record: unknown) =>
+    Object.entries(record as Record<string, string>).map(([name, value]) => ({
+      name,
+      fill: fillable(value),
+    }));
+  const [headerPairs, tagPairs] = [pairs(headers), pairs(tags)];
+  return (address: string, variables: Record<string, unknown>): DialectContent => {
+    const filled = (list: typeof tagPairs) =>
+      Object.fromEntries(list!.map(({ name, fill }) => [name, fill(address, variables)]));
+    return {
+      subject: fillSubject!(address, variables),
+      html: fillHtml!(address, variables),
+      text: fillText!(address, variables),
+      headers: filled(headerPairs),
+      tags: filled(tagPairs),
+    };
+  };
+}
+
+/** A repeat with the caller's key sends to those recipients that the first call did not reach. */
+function ofOne({ key, requestHash }: NonNullable<SendRequest['idempotency']>, recipient: Recipient['key']) {
+  return { key: `${key} ${recipient}`, requestHash };
+}
+
+/** Small emails share commits; large ones are composed one after the other, so that their memory is bounded. */
+const together = 10;
+const large = 256 * 1024;
+
+function workersFor({ attachments, html = '', text = '' }: SendRequest): number {
+  const files = Array.isArray(attachments) ? attachments : [];
+  const size = files.reduce((sum, { content }) => sum + content.length, html.length + text.length);
+  return size > large ? 1 : together;
+}
+
+/**
+ * Resolves to the Message-ID of the first email. Suppressed recipients are left out, as in an email with several
+ * recipients, unless all are suppressed.
+ */
+async function acceptAll(
+  { accept, caller }: DialectCall,
+  requests: Iterator<SendRequest>,
+  workers: number,
+): Promise<string> {
+  const ids: string[] = [];
+  let failure: unknown = null;
+  let suppressed: unknown = null;
+  const work = async () => {
+    while (failure === null) {
+      const next = requests.next();
+      if (next.done) return;
+      try {
+        ids.push((await accept(next.value, caller)).answer.id);
+      } catch (error) {
+        if (error instanceof Refusal && error.code === 'ALL_RECIPIENTS_SUPPRESSED') suppressed = error;
+        else failure = error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: workers }, work));
+  const [first] = ids;
+  if (failure instanceof Refusal && first !== undefined)
+    failure.message = `${ids.length} recipients were accepted, the others were not: ${failure.message}`;
+  if (failure !== null) throw failure;
+  if (first === undefined) throw suppressed;
+  return first;
+}

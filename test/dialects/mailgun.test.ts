@@ -1,0 +1,218 @@
+/** Mailgun's official SDK against a real server, and what Ghost, Laravel and Symfony do with it. */
+import test from 'ava';
+import Mailgun from 'mailgun.js';
+import PostalMime from 'postal-mime';
+import { verifyDkim } from '../lab/dkim.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+
+const domain = 'sender.invalid';
+const mail = { from: 'App <app@sender.invalid>', to: 'ann@there.invalid', subject: 'Hi', text: 'Hi' };
+
+function sdk(world: World, key = world.key, path = '') {
+  // biome-ignore lint/suspicious/noExplicitAny: the package's type of its default export is that of its CommonJS form
+  return new (Mailgun as any)(FormData).client({
+    username: 'api',
+    key,
+    url: `${world.url()}${path}`,
+  }) as ReturnType<InstanceType<typeof Mailgun.default>['client']>;
+}
+
+/** The messages that arrived, by their recipients. */
+const arrived = (world: World) => new Map(world.mx[0]!.messages.map(({ to, raw }) => [to[0]!, raw] as const));
+
+async function form(world: World, path: string, fields: [string, string | Blob, string?][]) {
+  const body = new FormData();
+  for (const [name, value, file] of fields)
+    if (typeof value === 'string') body.append(name, value);
+    else body.append(name, value, file);
+  return post(world, path, { body });
+}
+
+async function post(world: World, path: string, init: RequestInit) {
+  const authorization = `Basic ${Buffer.from(`api:${world.key}`).toString('base64')}`;
+  const headers = { authorization, ...init.headers };
+  const response = await fetch(`${world.url()}/v3/${path}`, { method: 'POST', ...init, headers });
+  const text = await response.text();
+  return { status: response.status, text, body: text.startsWith('{') ? JSON.parse(text) : null };
+}
+
+test('what the SDK sends arrives, signed, with every field', async (t) => {
+  const world = await startWorld(t);
+  const answer = await sdk(world).messages.create(domain, {
+    from: 'Acme, Inc. <app@sender.invalid>',
+    to: ['Ann, the first <ann@there.invalid>, eve@there.invalid', 'bob@there.invalid'],
+    cc: 'cleo@there.invalid',
+    bcc: 'dora@there.invalid',
+    subject: 'Grüße',
+    html: '<p>Hi <img src="cid:logo.png"></p>',
+    text: 'Hi',
+    'h:X-Entity': '7',
+    'h:Reply-To': 'help@sender.invalid, desk@sender.invalid',
+    'v:plan': 'pro',
+    'o:tag': ['news', 'autumn'],
+    'o:tracking': 'no',
+    attachment: { filename: 'a.txt', data: Buffer.from('a text') },
+    inline: { filename: 'logo.png', data: Buffer.from('png'), contentType: 'image/png' },
+  });
+  t.is(answer.message, 'Queued. Thank you.');
+  t.regex(answer.id!, /^<[^<>]+@[^<>]+>$/);
+  const { id } = await world.db('emails').first('id');
+  const email = await world.when(id, ({ status }) => status === 'delivered');
+  t.deepEqual(email.tags, { plan: 'pro', tag: 'news,autumn' });
+  const messages = arrived(world);
+  t.is(messages.size, 5);
+  const raw = messages.get('dora@there.invalid')!;
+  t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
+  const read = await PostalMime.parse(raw);
+  t.deepEqual(read.from, { name: 'Acme, Inc.', address: 'app@sender.invalid' });
+  t.deepEqual(
+    read.to!.map(({ name, address }) => [name, address]),
+    [
+      ['Ann, the first', 'ann@there.invalid'],
+      ['', 'eve@there.invalid'],
+      ['', 'bob@there.invalid'],
+    ],
+  );
+  t.deepEqual(
+    read.replyTo!.map(({ address }) => address),
+    ['help@sender.invalid', 'desk@sender.invalid'],
+  );
+  t.is(read.headers.find(({ key }) => key === 'x-entity')!.value, '7');
+  const file = (name: string) => read.attachments.find(({ filename }) => filename === name)!;
+  t.like(file('a.txt'), { mimeType: 'text/plain', disposition: 'attachment' });
+  t.like(file('logo.png'), { mimeType: 'image/png', contentId: '<logo.png>', disposition: 'inline' });
+  t.false(raw.includes('dora@'), 'bcc is in no header');
+});
+
+test('with recipient variables each recipient gets an email of their own, or nobody does', async (t) => {
+  const world = await startWorld(t);
+  const send = (change: object) =>
+    sdk(world).messages.create(domain, {
+      ...mail,
+      to: ['ann@there.invalid', 'Bob@there.invalid'],
+      subject: 'Hi %recipient.name%',
+      text: '%recipient% has %recipient.count%, not %recipient.unknown%',
+      'h:X-For': '%recipient.name%',
+      'h:List-Unsubscribe': '<%recipient.leave%>, <%tag_unsubscribe_email%>',
+      'recipient-variables': JSON.stringify({
+        'ann@there.invalid': { name: 'Ann', count: 1, leave: 'https://sender.invalid/a' },
+        'bob@there.invalid': { name: 'Bob', count: 2, leave: 'https://sender.invalid/b' },
+      }),
+      ...change,
+    });
+  const refused = async (change: object) =>
+    (await t.throwsAsync(send(change))) as Error & { details: string };
+  t.regex((await refused({ 'recipient-variables': '{' })).details, /not JSON/);
+  t.regex((await refused({ cc: 'cleo@there.invalid' })).details, /cc/);
+  const faulty = {
+    'ann@there.invalid': { leave: 'https://a.invalid' },
+    'bob@there.invalid': { leave: 'a b' },
+  };
+  t.regex((await refused({ 'recipient-variables': JSON.stringify(faulty) })).details, /List-Unsubscribe/);
+  t.is((await world.db('emails')).length, 0);
+
+  await send({});
+  const emails = await world.db('emails').select('id');
+  t.is(emails.length, 2);
+  for (const { id } of emails) await world.when(id, ({ status }) => status === 'delivered');
+  const read = await PostalMime.parse(arrived(world).get('Bob@there.invalid')!);
+  t.is(read.subject, 'Hi Bob');
+  t.is(read.text!.trim(), 'Bob@there.invalid has 2, not %recipient.unknown%');
+  t.deepEqual(
+    read.to!.map(({ address }) => address),
+    ['Bob@there.invalid'],
+  );
+  const header = (name: string) => read.headers.find(({ key }) => key === name)!.value;
+  t.is(header('x-for'), 'Bob');
+  t.is(header('list-unsubscribe'), '<https://sender.invalid/b>');
+});
+
+test('a later delivery, a test and what is refused', async (t) => {
+  const world = await startWorld(t);
+  const { messages } = sdk(world);
+  const checked = await messages.create(domain, { ...mail, 'o:testmode': 'yes' });
+  t.is(checked.message, 'Queued. Thank you.');
+  const wrongKey = sdk(world, 'em_wrong').messages.create(domain, mail);
+  t.like(await t.throwsAsync(wrongKey), { status: 401 });
+  const refused = async (change: object, from = domain) => {
+    const { status, details } = (await t.throwsAsync(
+      messages.create(from, { ...mail, ...change } as never),
+    )) as Error & { status: number; details: string };
+    return `${status} ${details}`;
+  };
+  t.regex(await refused({}, 'other.invalid'), /^404 Domain not found: other\.invalid/);
+  t.regex(await refused({ from: 'a@other.invalid' }), /^404 /);
+  t.regex(await refused({ template: 'welcome' }), /^400 .*no templates/);
+  t.regex(await refused({ to: 'nobody' }), /^400 to/);
+  t.regex(await refused({ 'o:deliverytime': 'someday' }), /^400 o:deliverytime/);
+  t.regex(await refused({ 'h:Subject': 'x' }), /^400 h\.Subject/);
+  const many = Array.from({ length: 1001 }, (_, n) => `a${n}@there.invalid`);
+  t.regex(await refused({ to: many }), /^400 .*1000/);
+  t.is((await world.db('emails')).length, 0);
+  t.is((await world.db('credit_entries').where('change', '<', 0)).length, 0);
+
+  const at = Math.floor(world.clock.now() / 1000) * 1000 + 3_600_000;
+  await messages.create(domain, { ...mail, 'o:deliverytime': new Date(at).toUTCString() });
+  t.is((await world.db('emails').first()).scheduled_at, at);
+});
+
+test('forms are bounded, and broken ones are refused', async (t) => {
+  const world = await startWorld(t);
+  const path = `${domain}/messages`;
+  const type = 'application/x-www-form-urlencoded';
+  const sent = await post(world, path, {
+    headers: { 'content-type': type },
+    body: new URLSearchParams(mail),
+  });
+  t.is(sent.status, 200);
+  t.is((await post(world, `${domain}//messages`, { body: new URLSearchParams(mail) })).status, 200);
+  t.regex((await post(world, path, { body: '{}' })).text, /Content-Type/);
+  t.is((await post(world, path, {})).status, 400);
+  const multipart = 'multipart/form-data; boundary=b';
+  const part = '--b\r\nContent-Disposition: form-data; name="to"\r\n\r\nann@there.invalid';
+  const file = '--b\r\nContent-Disposition: form-data; name="attachment"; filename="a"\r\n\r\nhalf';
+  for (const body of [part, file, `${file}\r\n--b`, '--b--', 'b', `${part}\r\n--b--`, '--b\r\n\r\n--b--'])
+    t.is((await post(world, path, { headers: { 'content-type': multipart }, body })).status, 400, body);
+  const bare = await post(world, path, {
+    headers: { 'content-type': 'multipart/form-data; x=y' },
+    body: part,
+  });
+  t.regex(bare.body.message, /boundary/);
+  const fields = Array.from({ length: 5000 }, (): [string, string] => ['o:tag', 'x']);
+  t.regex((await form(world, path, fields)).body.message, /too many/);
+  t.is((await world.db('emails')).length, 2);
+});
+
+test('a whole message is sent as it is', async (t) => {
+  const world = await startWorld(t);
+  const message = [
+    'From: App <app@sender.invalid>',
+    'To: ann@there.invalid',
+    'Subject: Whole',
+    'Date: Tue, 24 Nov 2026 10:00:00 +0000',
+    'Message-ID: <whole@sender.invalid>',
+    'MIME-Version: 1.0',
+    'X-Odd:   spaces   stay',
+    '',
+    'Body.',
+    '',
+  ].join('\r\n');
+  const send = (text: string) =>
+    form(world, `${domain}/messages.mime`, [
+      ['to', 'Ann <ann@there.invalid>, bob@there.invalid'],
+      ['o:tag', 'whole'],
+      ['message', new Blob([text]), 'message.mime'],
+    ]);
+  const answer = await send(message);
+  t.deepEqual(answer.body, { id: '<whole@sender.invalid>', message: 'Queued. Thank you.' });
+  t.is((await send(message)).status, 200);
+  const emails = await world.db('emails');
+  t.is(emails.length, 1, 'a repeat with the same Message-ID is no second email');
+  const email = await world.when(emails[0].id, ({ status }) => status === 'delivered');
+  t.deepEqual(email.tags, { tag: 'whole' });
+  t.is(arrived(world).size, 2);
+  const raw = arrived(world).get('bob@there.invalid')!;
+  t.true(raw.toString().endsWith(message));
+  t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
+  t.regex((await form(world, `${domain}/messages.mime`, [['to', 'a@b.invalid']])).body.message, /message/);
+});
