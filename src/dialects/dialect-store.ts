@@ -5,11 +5,15 @@
 import type { keyDocument } from '../accounts/create-key.ts';
 import type { DomainCheck } from '../accounts/domain-registration.ts';
 import type { SearchEmailsParts } from '../api/emails/routes.ts';
+import type { StreamParts } from '../api/events/event-stream.ts';
 import type { telemetry } from '../record/telemetry.ts';
 import type { AddedWebhook } from '../webhooks/endpoints.ts';
 import type { emailEventOf } from '../webhooks/formats/email-event.ts';
 
+type EventPage = Awaited<ReturnType<StreamParts['readEvents']>>;
+
 export type StoredDomain = DomainCheck['domain'];
+export type StoredEvent = EventPage['events'][number];
 export type StoredEmail = Parameters<typeof telemetry>[0];
 type StoredEvent = Parameters<typeof emailEventOf>[0];
 export type StoredKey = Parameters<typeof keyDocument>[0];
@@ -39,6 +43,16 @@ export interface DialectStore {
   /** Its messages as they are sent; none if they are no longer kept. */
   readSources(emailId: string): Promise<Buffer[]>;
   searchEmails: SearchEmailsParts['searchEmails'];
+  readEvents: StreamParts['readEvents'];
+  /** The newest first. */
+  readEventsBefore(query: {
+    orgId: string;
+    before: number;
+    limit: number;
+    types: readonly string[];
+  }): Promise<EventPage>;
+  /** A position before every event of this time or later. */
+  positionBefore(orgId: string, at: number): Promise<number>;
   listDomains(orgId: string): Promise<StoredDomain[]>;
   removeDomain(id: string): Promise<void>;
   setDomainTracking(id: string, tracking: { opens?: boolean; clicks?: boolean }): Promise<void>;

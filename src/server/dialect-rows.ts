@@ -4,6 +4,7 @@ import { findKey, listKeys, revokeKey } from '../db/accounts/keys.ts';
 import { findSuppression } from '../db/accounts/suppressions.ts';
 import type { Db } from '../db/engine/open.ts';
 import { findEmail, readSources } from '../db/events/emails.ts';
+import { positionBefore, readEventsBefore } from '../db/events/event-range.ts';
 import { readEvents } from '../db/events/read-events.ts';
 import { searchEmails } from '../db/events/search-emails.ts';
 import { cancelEmail } from '../db/queue/cancel-email.ts';
@@ -25,6 +26,9 @@ export function createDialectStore(db: Db): DialectStore {
       (await readEvents(db, { orgId, emailId, after: 0, limit: maxEvents })).events,
     readSources: (emailId) => readSources(db, emailId),
     searchEmails: (search) => searchEmails(db, search),
+    readEvents: (query) => readEvents(db, query),
+    readEventsBefore: (query) => readEventsBefore(db, query),
+    positionBefore: (orgId, at) => positionBefore(db, orgId, at),
     listDomains: (orgId) => listDomains(db, orgId),
     removeDomain: (id) => deleteDomain(db, id),
     setDomainTracking: (id, tracking) => setDomainTracking(db, id, tracking),

@@ -2,8 +2,10 @@
 import test from 'ava';
 import Mailgun from 'mailgun.js';
 import PostalMime from 'postal-mime';
+import { suppressAddress } from '../../src/accounts/suppression-list.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const domain = 'sender.invalid';
 const mail = { from: 'App <app@sender.invalid>', to: 'ann@there.invalid', subject: 'Hi', text: 'Hi' };
@@ -125,6 +127,125 @@ test('with recipient variables each recipient gets an email of their own, or nob
   const header = (name: string) => read.headers.find(({ key }) => key === name)!.value;
   t.is(header('x-for'), 'Bob');
   t.is(header('list-unsubscribe'), '<https://sender.invalid/b>');
+});
+
+/** Ghost sends its newsletters in batches of this size. */
+const count = process.env.TEST_SLOW ? 1000 : 20;
+
+/** As Ghost's newsletters do: sends in batches, reads events back page by page, and clears suppressions. */
+test(`Ghost's client: ${count} recipients, their events, their suppressions`, async (t) => {
+  const world = await startWorld(t);
+  const client = sdk(world);
+  const begin = world.clock.now() / 1000 - 1;
+  const addresses = Array.from({ length: count }, (_, n) => `reader${n}@there.invalid`);
+  const variables = addresses.map((address, n) => [
+    address,
+    { name: `Reader ${n}`, uuid: `u${n}`, list_unsubscribe: `https://sender.invalid/unsubscribe/u${n}` },
+  ]);
+  const answer = await client.messages.create(domain, {
+    to: addresses,
+    from: 'The Blog <app@sender.invalid>',
+    'h:Reply-To': 'app@sender.invalid',
+    'h:Sender': 'The Blog <app@sender.invalid>',
+    subject: 'News',
+    html: '<p>Hi %recipient.name%</p><a href="https://sender.invalid/?u=%recipient.uuid%">leave</a>',
+    text: 'Hi %recipient.name%',
+    'recipient-variables': JSON.stringify(Object.fromEntries(variables)),
+    'h:List-Unsubscribe': '<%recipient.list_unsubscribe%>, <%tag_unsubscribe_email%>',
+    'h:List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+    'h:Auto-Submitted': 'auto-generated',
+    'v:email-id': '6743',
+    'o:tag': ['bulk-email', 'ghost-email'],
+    'o:tracking-opens': true,
+  });
+  t.is(answer.message, 'Queued. Thank you.');
+  await until(async () => world.mx[0]!.messages.length === count);
+  const last = arrived(world).get(addresses.at(-1)!)!.toString();
+  t.true(last.includes(`Hi Reader ${count - 1}`));
+  t.true(last.includes(`unsubscribe/u${count - 1}>`));
+
+  const delivered = () => world.db('events').where({ type: 'email.delivered' });
+  await until(async () => (await delivered()).length === count);
+  const found = new Map<string, object>();
+  const query = {
+    limit: Math.min(300, count / 4),
+    event: 'delivered OR opened OR failed OR unsubscribed OR complained',
+    tags: 'bulk-email AND ghost-email',
+    begin,
+    end: world.clock.now() / 1000 + 60,
+    ascending: 'yes',
+  };
+  const read = (more: object) => client.events.get(domain, { ...query, ...more } as never);
+  let page = await read({});
+  for (; page.items.length > 0; page = await read({ page: page.pages.next!.page }))
+    for (const item of page.items) found.set(item.recipient, item);
+  t.is(found.size, count);
+  t.like(found.get(addresses[0]!), {
+    event: 'delivered',
+    recipient: addresses[0],
+    tags: ['bulk-email', 'ghost-email'],
+    'user-variables': { 'email-id': '6743' },
+    'delivery-status': { code: 250 },
+  });
+
+  for (const [reason, list] of [
+    ['hard bounce: unknown_user', 'bounces'],
+    ['complaint', 'complaints'],
+    ['manual', 'unsubscribes'],
+  ] as const) {
+    const change = { db: world.db, orgId: world.orgId, now: world.clock.now() };
+    await suppressAddress(change, 'gone@there.invalid', reason);
+    t.is((await client.suppressions.list(domain, list as 'bounces')).items.length, 1);
+    t.like(await client.suppressions.get(domain, list, 'gone@there.invalid'), {
+      address: 'gone@there.invalid',
+    });
+    const other = list === 'bounces' ? 'complaints' : 'bounces';
+    t.like(await t.throwsAsync(client.suppressions.destroy(domain, other, 'gone@there.invalid')), {
+      status: 404,
+    });
+    await client.suppressions.destroy(domain, list, 'gone@there.invalid');
+    t.is((await client.suppressions.list(domain, list as 'bounces')).items.length, 0);
+  }
+});
+
+test('events are found by time, in both directions, and by what they are about', async (t) => {
+  const world = await startWorld(t, { zone: { 'gone.invalid': { MX: ['0 .'] } } });
+  const { events, messages } = sdk(world);
+  const start = world.clock.now();
+  const id = async (change: object) => (await messages.create(domain, { ...mail, ...change })).id!;
+  const first = await id({ 'o:tag': 'one' });
+  await until(async () => world.mx[0]!.messages.length === 1);
+  await world.clock.jump(3_600_000);
+  await id({ to: 'bob@gone.invalid' });
+  const types = async () => (await world.db('events').pluck('type')).sort();
+  await until(
+    async () => (await types()).includes('email.bounced') && (await types()).includes('email.delivered'),
+  );
+  const names = async (query: object) =>
+    (await events.get(domain, query as never)).items.map(({ event }) => event);
+  t.deepEqual(await names({ ascending: 'yes', event: 'delivered OR failed' }), ['delivered', 'failed']);
+  t.deepEqual(await names({ event: 'delivered OR failed' }), ['failed', 'delivered']);
+  t.deepEqual(await names({ begin: start / 1000 + 1800, event: 'delivered OR failed' }), ['failed']);
+  t.deepEqual(await names({ end: start / 1000 + 1800, ascending: 'yes', event: 'delivered OR failed' }), [
+    'delivered',
+  ]);
+  t.deepEqual(await names({ begin: start / 1000 + 1800, ascending: 'no', event: 'delivered' }), [
+    'delivered',
+  ]);
+  t.deepEqual(await names({ tags: 'one', event: 'delivered' }), ['delivered']);
+  t.deepEqual(await names({ tags: 'two' }), []);
+  t.deepEqual(await names({ recipient: 'bob@gone.invalid', severity: 'permanent' }), ['failed']);
+  t.deepEqual(await names({ 'message-id': first.slice(1, -1), event: 'delivered' }), ['delivered']);
+  t.deepEqual(await names({ event: 'stored' }), []);
+  const one = await events.get(domain, { limit: 1, event: 'delivered OR failed' } as never);
+  const two = await events.get(domain, { page: one.pages.next!.page! });
+  t.deepEqual(
+    [one, two].map(({ items }) => items[0]!.event),
+    ['failed', 'delivered'],
+  );
+  for (const query of [{ begin: 'someday' }, { limit: 0 }, { page: 'x' }])
+    t.like(await t.throwsAsync(events.get(domain, query as never)), { status: 400 });
+  t.like(await t.throwsAsync(events.get('other.invalid')), { status: 404 });
 });
 
 test('a later delivery, a test and what is refused', async (t) => {

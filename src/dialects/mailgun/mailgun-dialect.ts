@@ -2,8 +2,10 @@
 import type { Context } from 'koa';
 import type { Dialect } from '../dialect.ts';
 import { writeMailgunError } from './mailgun-errors.ts';
+import { listEvents } from './mailgun-events.ts';
 import { send } from './mailgun-messages.ts';
 import { sendMime } from './mailgun-mime.ts';
+import { mailgunSuppressionRoutes } from './mailgun-suppressions.ts';
 
 export const mailgun: Dialect = {
   name: 'mailgun',
@@ -11,6 +13,8 @@ export const mailgun: Dialect = {
   routes: [
     { route: 'POST /v3/:domain/messages', grant: 'email:send', hasBody: 'form', respond: send },
     { route: 'POST /v3/:domain/messages.mime', grant: 'email:send', hasBody: 'form', respond: sendMime },
+    { route: 'GET /v3/:domain/events{/:page}', grant: 'email:read', respond: listEvents },
+    ...mailgunSuppressionRoutes,
   ],
   missing: [
     '/v3/domains{/*rest}',

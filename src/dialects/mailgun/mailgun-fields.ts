@@ -71,6 +71,11 @@ export function refuseUnknown(form: Form): void {
     throw new Refusal('BAD_REQUEST', "o:require-tls: demand TLS in the domain's settings instead.");
 }
 
+/** Pages are at URLs. The host is the one that the client reached us at. */
+export function hostOf({ context: { protocol, host } }: DialectCall): string {
+  return `${protocol}://${host}`;
+}
+
 /** The domain in the path is the sender's, or another one of the organization. */
 export async function requirePathDomain({ store, orgId, params }: DialectCall, from: string): Promise<void> {
   const name = params.domain!.toLowerCase();
@@ -78,7 +83,7 @@ export async function requirePathDomain({ store, orgId, params }: DialectCall, f
   await requireDomain({ store, orgId }, name);
 }
 
-async function requireDomain({ store, orgId }: Pick<DialectCall, 'store' | 'orgId'>, name: string) {
+export async function requireDomain({ store, orgId }: Pick<DialectCall, 'store' | 'orgId'>, name: string) {
   const domains = await store.listDomains(orgId);
   if (domains.some((one) => one.name === name)) return;
   throw new Refusal('DOMAIN_NOT_FOUND', `Domain not found: ${name.slice(0, 255)}`);

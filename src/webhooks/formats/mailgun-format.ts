@@ -27,6 +27,20 @@ const writers: Record<string, (email: EmailEvent) => object> = {
   'email.complained': () => ({ event: 'complained', 'log-level': 'warn' }),
 };
 
+/** Mailgun's names of our events. */
+export const mailgunTypes: Readonly<Record<string, string>> = {
+  'email.queued': 'accepted',
+  'email.delivered': 'delivered',
+  'email.deferred': 'failed',
+  'email.bounced': 'failed',
+  'email.expired': 'failed',
+  'email.canceled': 'failed',
+  'email.suppressed': 'failed',
+  'email.opened': 'opened',
+  'email.clicked': 'clicked',
+  'email.complained': 'complained',
+};
+
 export const mailgun: WebhookFormat = {
   writes: (type) => type in writers,
   hasSeveralSignatures: false,
@@ -40,7 +54,7 @@ export const mailgun: WebhookFormat = {
   },
 };
 
-function mailgunEvent(email: EmailEvent) {
+export function mailgunEvent(email: EmailEvent) {
   return {
     id: email.id,
     timestamp: email.at / 1000,
