@@ -2,6 +2,8 @@
  * Forms (RFC 7578 and application/x-www-form-urlencoded). The bytes are in memory when they are parsed: request-body.ts has
  * bounded and counted them while they arrived.
  */
+import { Readable } from 'node:stream';
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { Busboy } from '@fastify/busboy';
 import { Refusal } from '../mail/refusal.ts';
 
@@ -53,7 +55,13 @@ export async function parseForm(bytes: Buffer, contentType: string): Promise<For
   const fields = new Map<string, string[]>();
   const files: FormFile[] = [];
   await new Promise<void>((resolve, reject) => {
-    const refuse = (message: string) => reject(new Refusal('BAD_REQUEST', message));
+    const source = Readable.from(slicesOf(bytes));
+    // Nothing more is parsed then: a million empty parts would take seconds.
+    const refuse = (message: string) => {
+      source.unpipe();
+      source.destroy();
+      reject(new Refusal('BAD_REQUEST', message));
+    };
     const malformed = () => refuse('The body is not a well-formed form.');
     const tooMany = () => refuse('The form has too many fields or files.');
     const parser = openParser(contentType);
@@ -78,9 +86,19 @@ export async function parseForm(bytes: Buffer, contentType: string): Promise<For
     parser.on('finish', resolve);
     // Without this, a form that is cut off inside a part would wait for ever.
     parser.on('close', malformed);
-    parser.end(bytes);
+    source.pipe(parser);
   });
   return new Form(fields, files);
+}
+
+const sliceSize = 64 * 1024;
+
+/** Other requests run between two slices. */
+async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
+  for (let at = 0; at < bytes.length; at += sliceSize) {
+    yield bytes.subarray(at, at + sliceSize);
+    await yieldToOthers();
+  }
 }
 
 function openParser(contentType: string) {

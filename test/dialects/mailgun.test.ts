@@ -301,6 +301,9 @@ test('forms are bounded, and broken ones are refused', async (t) => {
   t.regex(bare.body.message, /boundary/);
   const fields = Array.from({ length: 5000 }, (): [string, string] => ['o:tag', 'x']);
   t.regex((await form(world, path, fields)).body.message, /too many/);
+  const empty = '--b\r\n\r\n'.repeat(100_000);
+  const parts = await post(world, path, { headers: { 'content-type': multipart }, body: empty });
+  t.regex(parts.body.message, /too many/);
   t.is((await world.db('emails')).length, 2);
 });
 
