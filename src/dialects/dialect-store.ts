@@ -8,14 +8,12 @@ import type { SearchEmailsParts } from '../api/emails/routes.ts';
 import type { StreamParts } from '../api/events/event-stream.ts';
 import type { telemetry } from '../record/telemetry.ts';
 import type { AddedWebhook } from '../webhooks/endpoints.ts';
-import type { emailEventOf } from '../webhooks/formats/email-event.ts';
 
 type EventPage = Awaited<ReturnType<StreamParts['readEvents']>>;
 
 export type StoredDomain = DomainCheck['domain'];
 export type StoredEvent = EventPage['events'][number];
 export type StoredEmail = Parameters<typeof telemetry>[0];
-type StoredEvent = Parameters<typeof emailEventOf>[0];
 export type StoredKey = Parameters<typeof keyDocument>[0];
 export type StoredWebhook = AddedWebhook['webhook'];
 

@@ -1,7 +1,6 @@
 /** Mailgun's POST /messages: one email, or with `recipient-variables` one for each recipient. */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { SendRequest } from '../../accept.ts';
-import { newId } from '../../base/id.ts';
 import { compareKey } from '../../mail/address.ts';
 import type { Recipient } from '../../mail/recipients.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -45,11 +44,15 @@ export async function send(call: DialectCall) {
   const variables = variablesIn(form.one('recipient-variables'));
   const given = fieldsOf(form, call.now);
   // The contents with variables are checked for each recipient.
-  const whole = requestOf(call, variables ? { ...given, headers: undefined, tags: undefined } : given, terms);
+  const checked = requestOf(
+    call,
+    variables ? { ...given, headers: undefined, tags: undefined } : given,
+    terms,
+  );
+  const whole = { ...checked, checkOnly: switchIn(form, 'o:testmode') === true };
   await requirePathDomain(call, whole.from);
   const requests = variables && personal(whole, given, variables);
   for (const _ of requests?.() ?? []) await yieldToOthers();
-  if (switchIn(form, 'o:testmode')) return queued(`${newId()}@${call.params.domain}`);
   if (requests) return queued(await acceptAll(call, requests(), workersFor(whole)));
   return queued((await call.accept(whole, call.caller)).answer.id);
 }

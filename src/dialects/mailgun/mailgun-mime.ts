@@ -33,11 +33,10 @@ export async function sendMime(call: DialectCall) {
     tags: check(tags, { ...submitted.tags, ...tagsIn(form) }),
     tracking: trackingIn(form),
     scheduledAt: time === undefined ? submitted.scheduledAt : Date.parse(time),
+    checkOnly: switchIn(form, 'o:testmode') === true,
     idempotency: submitted.idempotency ?? idempotencyOf('', null),
   };
   await requirePathDomain(call, request.from);
-  if (switchIn(form, 'o:testmode'))
-    return queued(submitted.rawMessage!.messageId ?? `test@${call.params.domain}`);
   const { answer } = await accept(request, caller);
   return queued(answer.id);
 }

@@ -13,7 +13,7 @@ const maxLength = 2 * 1024 * 1024;
 /** By the form in which addresses are compared; null if there are none. */
 export function variablesIn(text: string | undefined): Map<string, Variables> | null {
   if (text === undefined || text.trim() === '') return null;
-  createMemberLimit(maxMembers)(Buffer.from(text));
+  createMemberLimit({ maxMembers })(Buffer.from(text));
   const given = parsed(text);
   if (given === null || typeof given !== 'object' || Array.isArray(given)) bad('it must be a JSON object');
   const entries = Object.entries(given).map(([address, variables]): [string, Variables] => {
