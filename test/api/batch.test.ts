@@ -62,9 +62,10 @@ test('one batch above 20 MiB at a time, within a minute; smaller ones are receiv
   const part = 'x'.repeat(22 * 1024 * 1024);
   const first = start();
   await send(`["${part}`, first);
-  // Written, but perhaps not read yet.
+  // Written, but perhaps not read yet; it must not become a slow sender meanwhile.
   const refused = await until(
     async () => {
+      await send('x'.repeat(64 * 1024), first);
       const second = start();
       second.call.end(`["${part}"]`);
       const { status } = await second.answer;

@@ -280,7 +280,9 @@ test('email: beside a running server, the story, the reason and the bytes', asyn
   const facts = (await cli('email show', copied.body.emailId)).stdout.toString();
   t.regex(facts, /^cc\tcarl@there\.invalid$/m);
   t.regex(facts, /^bcc\tfred@there\.invalid$/m);
-  const log = await json(`logs --email ${copied.body.emailId} --status accepted`);
+  const readLog = () => json(`logs --email ${copied.body.emailId} --status accepted`);
+  await until(async () => (await readLog()).length === 3, { what: 'the lines in the mail log' });
+  const log = await readLog();
   t.deepEqual(
     log.map(({ recipient, kind }: Record<string, string>) => [recipient, kind]),
     [

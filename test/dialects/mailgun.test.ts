@@ -38,7 +38,7 @@ async function post(world: World, path: string, init: RequestInit) {
   return { status: response.status, text, body: text.startsWith('{') ? JSON.parse(text) : null };
 }
 
-test('what the SDK sends arrives, signed, with every field', async (t) => {
+test('Mailgun: what the SDK sends arrives, signed, with every field', async (t) => {
   const world = await startWorld(t);
   const answer = await sdk(world).messages.create(domain, {
     from: 'Acme, Inc. <app@sender.invalid>',
@@ -86,7 +86,7 @@ test('what the SDK sends arrives, signed, with every field', async (t) => {
   t.false(raw.includes('dora@'), 'bcc is in no header');
 });
 
-test('with recipient variables each recipient gets an email of their own, or nobody does', async (t) => {
+test('Mailgun: with recipient variables each recipient gets an email of their own, or nobody does', async (t) => {
   const world = await startWorld(t);
   const send = (change: object) =>
     sdk(world).messages.create(domain, {
@@ -133,7 +133,7 @@ test('with recipient variables each recipient gets an email of their own, or nob
 const count = process.env.TEST_SLOW ? 1000 : 20;
 
 /** As Ghost's newsletters do: sends in batches, reads events back page by page, and clears suppressions. */
-test(`Ghost's client: ${count} recipients, their events, their suppressions`, async (t) => {
+test(`Mailgun: Ghost's client: ${count} recipients, their events, their suppressions`, async (t) => {
   const world = await startWorld(t);
   const client = sdk(world);
   const begin = world.clock.now() / 1000 - 1;
@@ -208,7 +208,7 @@ test(`Ghost's client: ${count} recipients, their events, their suppressions`, as
   }
 });
 
-test('events are found by time, in both directions, and by what they are about', async (t) => {
+test('Mailgun: events are found by time, in both directions, and by what they are about', async (t) => {
   const world = await startWorld(t, { zone: { 'gone.invalid': { MX: ['0 .'] } } });
   const { events, messages } = sdk(world);
   const start = world.clock.now();
@@ -248,7 +248,7 @@ test('events are found by time, in both directions, and by what they are about',
   t.like(await t.throwsAsync(events.get('other.invalid')), { status: 404 });
 });
 
-test('a later delivery, a test and what is refused', async (t) => {
+test('Mailgun: a later delivery, a test and what is refused', async (t) => {
   const world = await startWorld(t);
   const { messages } = sdk(world);
   const checked = await messages.create(domain, { ...mail, 'o:testmode': 'yes' });
@@ -277,7 +277,7 @@ test('a later delivery, a test and what is refused', async (t) => {
   t.is((await world.db('emails').first()).scheduled_at, at);
 });
 
-test('forms are bounded, and broken ones are refused', async (t) => {
+test('Mailgun: forms are bounded, and broken ones are refused', async (t) => {
   const world = await startWorld(t);
   const path = `${domain}/messages`;
   const type = 'application/x-www-form-urlencoded';
@@ -307,7 +307,7 @@ test('forms are bounded, and broken ones are refused', async (t) => {
   t.is((await world.db('emails')).length, 2);
 });
 
-test('a whole message is sent as it is', async (t) => {
+test('Mailgun: a whole message is sent as it is', async (t) => {
   const world = await startWorld(t);
   const message = [
     'From: App <app@sender.invalid>',

@@ -11,7 +11,7 @@ const sdk = (world: World, key = world.key, path = '') =>
 
 const mail: Message = { From: 'app@sender.invalid', To: 'ann@there.invalid', Subject: 'Hi', TextBody: 'Hi' };
 
-test('what the SDK sends arrives, signed, with every field', async (t) => {
+test('Postmark: what the SDK sends arrives, signed, with every field', async (t) => {
   const world = await startWorld(t);
   const sent = await sdk(world).sendEmail({
     From: '"Acme, Inc." <app@sender.invalid>',
@@ -61,7 +61,7 @@ test('what the SDK sends arrives, signed, with every field', async (t) => {
   t.false(raw.includes('dora@'), 'bcc is in no header');
 });
 
-test('the SDK makes its classes of our errors, and nothing is charged', async (t) => {
+test('Postmark: the SDK makes its classes of our errors, and nothing is charged', async (t) => {
   const world = await startWorld(t);
   const refused = async (change: object, client = sdk(world)) =>
     (await t.throwsAsync(client.sendEmail({ ...mail, ...change } as never))) as Errors.PostmarkError;
@@ -100,7 +100,7 @@ test('the SDK makes its classes of our errors, and nothing is charged', async (t
   t.true((await refused({})) instanceof Errors.RateLimitExceededError);
 });
 
-test('inactive recipients are named in the words that the SDK reads; a batch has an error for each email', async (t) => {
+test('Postmark: inactive recipients are named in the words that the SDK reads; a batch has an error for each email', async (t) => {
   const world = await startWorld(t);
   for (const address of ['dora@there.invalid', 'emil@there.invalid'])
     await addSuppression(world.db, suppressionOf(world.orgId, address, 'manual'), world.clock.now());
@@ -140,7 +140,7 @@ test('inactive recipients are named in the words that the SDK reads; a batch has
   t.regex(tooMany!.message, /500 emails/);
 });
 
-test('messages are found with their events and source; suppressions are one list', async (t) => {
+test('Postmark: messages are found with their events and source; suppressions are one list', async (t) => {
   const world = await startWorld(t);
   const client = sdk(world, world.key, '/compat/postmark');
   const To = 'Ann <ann@there.invalid>';

@@ -9,7 +9,7 @@ import { startWorld, type World } from '../lab/scenes/world.ts';
 const sdk = (world: World, key = world.key, path = '') =>
   new Resend(key, { baseUrl: `${world.url()}${path}` });
 
-test('the SDK reads emails at the root and under /compat/resend', async (t) => {
+test('Resend: the SDK reads emails at the root and under /compat/resend', async (t) => {
   const world = await startWorld(t);
   const sent = await world.send({ to: ['ann@there.invalid', 'bob@there.invalid'], tags: { plan: 'pro' } });
   const { emailId, id } = sent.body;
@@ -29,7 +29,7 @@ test('the SDK reads emails at the root and under /compat/resend', async (t) => {
   t.deepEqual([next.data!.has_more, next.data!.data[0]!.id], [false, emailId]);
 });
 
-test('what the SDK sends arrives, signed, with every field', async (t) => {
+test('Resend: what the SDK sends arrives, signed, with every field', async (t) => {
   const world = await startWorld(t);
   const resend = sdk(world);
   const { data, error } = await resend.emails.send({
@@ -67,7 +67,7 @@ test('what the SDK sends arrives, signed, with every field', async (t) => {
   t.deepEqual(kept!.bcc, ['dora@there.invalid']);
 });
 
-test('two like emails are two, and a repeat with a key is one; later ones move and are canceled', async (t) => {
+test('Resend: two like emails are two, and a repeat with a key is one; later ones move and are canceled', async (t) => {
   const world = await startWorld(t);
   const resend = sdk(world);
   const mail = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'Hi', text: 'Hi' };
@@ -86,7 +86,7 @@ test('two like emails are two, and a repeat with a key is one; later ones move a
   t.is((await resend.emails.get(later)).data!.last_event, 'canceled');
 });
 
-test('a send that is refused says why, under the names of the SDK, and charges nothing', async (t) => {
+test('Resend: a send that is refused says why, under the names of the SDK, and charges nothing', async (t) => {
   const world = await startWorld(t);
   const resend = sdk(world);
   const mail = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'Hi', text: 'Hi' };
@@ -102,7 +102,7 @@ test('a send that is refused says why, under the names of the SDK, and charges n
   t.is((await world.db('credit_entries').where('change', '<', 0)).length, 0);
 });
 
-test('errors have the form that the SDKs read', async (t) => {
+test('Resend: errors have the form that the SDKs read', async (t) => {
   const world = await startWorld(t);
   const nobody = '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27';
   const wrong = await sdk(world, 'em_wrong').emails.get(nobody);
@@ -125,7 +125,7 @@ test('errors have the form that the SDKs read', async (t) => {
   t.like(await broken.json(), { statusCode: 400, name: 'validation_error' });
 });
 
-test('domains, keys, suppressions and webhooks are set up by the SDK', async (t) => {
+test('Resend: domains, keys, suppressions and webhooks are set up by the SDK', async (t) => {
   const world = await startWorld(t, { settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' } });
   const resend = sdk(world);
   const { data: domain } = await resend.domains.create({ name: 'new.example' });
@@ -161,7 +161,7 @@ test('domains, keys, suppressions and webhooks are set up by the SDK', async (t)
   t.is((await resend.webhooks.remove(made.data!.id)).data!.deleted, true);
 });
 
-test('POSTERN_DIALECTS=none serves no other API', async (t) => {
+test('Resend: POSTERN_DIALECTS=none serves no other API', async (t) => {
   const world = await startWorld(t, { settings: { POSTERN_DIALECTS: 'none' } });
   const answer = await fetch(`${world.url()}/emails`, { headers: { authorization: `Bearer ${world.key}` } });
   t.is(answer.status, 404);

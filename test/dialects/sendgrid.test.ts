@@ -37,7 +37,7 @@ const failureOf = (call: Promise<unknown>) =>
     (error) => error as Failure,
   );
 
-test('what the SDK sends arrives, signed, with every field', async (t) => {
+test('SendGrid: what the SDK sends arrives, signed, with every field', async (t) => {
   const world = await startWorld(t);
   const [answer, body] = await mailerOf(world).send({
     from: { email: 'app@sender.invalid', name: 'Acme, Inc.' },
@@ -87,7 +87,7 @@ test('what the SDK sends arrives, signed, with every field', async (t) => {
   t.deepEqual(JSON.parse(email!.tags), { order: '4711', tag: 'receipt,paid' });
 });
 
-test('each personalization is an email of its own, with its substitutions', async (t) => {
+test('SendGrid: each personalization is an email of its own, with its substitutions', async (t) => {
   const world = await startWorld(t);
   const [answer] = await mailerOf(world, world.key, '/compat/sendgrid/').send({
     from: 'app@sender.invalid',
@@ -138,7 +138,7 @@ test('each personalization is an email of its own, with its substitutions', asyn
   );
 });
 
-test('many personalizations are as many emails, except those to suppressed addresses; a repeat adds none', async (t) => {
+test('SendGrid: many personalizations are as many emails, except those to suppressed addresses; a repeat adds none', async (t) => {
   const world = await startWorld(t);
   const client = clientOf(world);
   await client.request({
@@ -168,7 +168,7 @@ test('many personalizations are as many emails, except those to suppressed addre
   t.is(alone!.response.body.errors[0]!.field, 'personalizations');
 });
 
-test('a sandboxed send is checked and not sent; a scheduled one waits', async (t) => {
+test('SendGrid: a sandboxed send is checked and not sent; a scheduled one waits', async (t) => {
   const world = await startWorld(t);
   const mailer = mailerOf(world);
   const mailSettings = { sandboxMode: { enable: true } };
@@ -188,7 +188,7 @@ test('a sandboxed send is checked and not sent; a scheduled one waits', async (t
   await world.when(past.headers['x-message-id'], ({ status }) => status === 'delivered');
 });
 
-test('a refused call says which field is wrong, and sends and charges nothing', async (t) => {
+test('SendGrid: a refused call says which field is wrong, and sends and charges nothing', async (t) => {
   const world = await startWorld(t);
   const client = clientOf(world);
   const content = [{ type: 'text/plain', value: 'Hi' }];
@@ -249,7 +249,7 @@ test('a refused call says which field is wrong, and sends and charges nothing', 
   t.is((await world.db('credit_entries').where('change', '<', 0)).length, 0);
 });
 
-test('when the credits end in the middle, the error says how many were accepted', async (t) => {
+test('SendGrid: when the credits end in the middle, the error says how many were accepted', async (t) => {
   const world = await startWorld(t, { tenant: { quota: 2 } });
   const to = ['ann', 'bob', 'cleo'].map((name) => `${name}@there.invalid`);
   const failure = await failureOf(mailerOf(world).sendMultiple({ ...mail, to }));
@@ -258,7 +258,7 @@ test('when the credits end in the middle, the error says how many were accepted'
   t.is((await world.db('emails')).length, 2);
 });
 
-test('errors of keys, paths and sizes have the form that the SDKs read', async (t) => {
+test('SendGrid: errors of keys, paths and sizes have the form that the SDKs read', async (t) => {
   const world = await startWorld(t);
   const wrong = await failureOf(mailerOf(world, 'em_wrong').send({ ...mail }));
   t.is(wrong!.code, 401);
@@ -277,7 +277,7 @@ test('errors of keys, paths and sizes have the form that the SDKs read', async (
   t.like(await broken.json(), { errors: [{ field: null }] });
 });
 
-test('bounces and global suppressions are looked up, added and removed', async (t) => {
+test('SendGrid: bounces and global suppressions are looked up, added and removed', async (t) => {
   const world = await startWorld(t);
   const client = clientOf(world);
   const ask = async (method: 'GET' | 'POST' | 'DELETE', path: string, body?: object) => {
