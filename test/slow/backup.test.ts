@@ -7,7 +7,7 @@ import { copyFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } fro
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { openDatabase } from '../../src/db/engine/open.ts';
-import { createCli, directory, makeInstallation } from '../lab/cli.ts';
+import { createCli, createProcessCli, directory, makeInstallation } from '../lab/cli.ts';
 import { type CrashScene, createCrashScene, sendUntilGone } from '../lab/crash-scene.ts';
 import { kinds } from '../lab/database/databases.ts';
 import { startProcess } from '../lab/scenes/process.ts';
@@ -18,7 +18,8 @@ const senders = 8;
 
 /** A server under load, killed some time after the backup: what was answered 200 before it began, and the file. */
 async function backedUpUnderLoad(t: ExecutionContext, around: CrashScene, file: string) {
-  const { cli } = createCli(t, around.settings);
+  // A process of its own: in this one, it would leave the senders no time.
+  const { cli } = createProcessCli(t, around.settings);
   const postern = await startProcess(around.settings);
   t.teardown(() => postern.end('SIGKILL'));
   const promised: string[] = [];
