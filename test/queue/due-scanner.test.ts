@@ -1,0 +1,25 @@
+import test from 'ava';
+import { createDueScanner } from '../../src/queue/due-scanner.ts';
+import { manualClock } from '../lab/clock.ts';
+
+test('a full scan during which the clock jumps by hours does not put off the next one', async (t) => {
+  const clock = manualClock();
+  const pages: PromiseWithResolvers<{ due: []; last: null }>[] = [];
+  const scanner = createDueScanner({
+    findDue: () => Promise.resolve([]),
+    listBacklogs: () => {
+      const page = Promise.withResolvers<{ due: []; last: null }>();
+      pages.push(page);
+      return page.promise;
+    },
+    noteBacklog: () => t.fail(),
+    onError: (what) => t.fail(what),
+    clock,
+  });
+  scanner.tick();
+  await clock.jump('8h');
+  pages[0]!.resolve({ due: [], last: null });
+  await clock.advance('11s');
+  scanner.tick();
+  t.is(pages.length, 2);
+});
