@@ -11,7 +11,7 @@ import test, { type ExecutionContext } from 'ava';
 import { limitNetworks } from '../../src/api/connections-per-network.ts';
 import { listen } from '../../src/api/http-server.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { createTenant, startWorld, type World } from '../lab/scenes/world.ts';
+import { createTenant, insertTenant, startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 const megabyte = 1_000_000;
@@ -232,10 +232,9 @@ test.serial(
   'a body that does not fit the memory budget is refused with 429 and counts in no window',
   async (t) => {
     const { db } = world;
-    const key = await createTenant(db, world.config, world.dns);
-    const { id } = await db('organizations').orderBy('id', 'desc').first();
+    const { key, orgId } = await insertTenant(db, world.config, world.dns);
     const limits = { requestsPerSecond: 100, requestsPerDay: 100, emailsPerDay: null };
-    await db.transaction((trx) => setLimits(trx, id, limits));
+    await db.transaction((trx) => setLimits(trx, orgId, limits));
     // Together more than an organization may hold.
     const two = [await slowSend(key), await slowSend(key)];
     for (const socket of two) socket.write(' '.repeat(15.5 * megabyte));
@@ -244,7 +243,7 @@ test.serial(
       return two.find(({ answer }) => answer.includes('\r\n\r\n{'));
     });
     t.regex(refused.answer, /^HTTP\/1\.1 429 .*"error":"RATE_LIMIT_EXCEEDED"/s);
-    t.is((await db('daily_usage').where({ org_id: id }).first()).requests, 1, 'the other one');
+    t.is((await db('daily_usage').where({ org_id: orgId }).first()).requests, 1, 'the other one');
     for (const socket of two) socket.destroy();
   },
 );

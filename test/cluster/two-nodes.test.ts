@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
-import { createTenant, startWorld, type World } from '../lab/scenes/world.ts';
+import { insertTenant, startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 /** The nodes are started once; each test has an organization of its own. */
@@ -22,8 +22,7 @@ test.after.always(async () => {
 
 async function addTenant(quota: number | null = null) {
   const { db, config, dns } = world;
-  const key = await createTenant(db, config, dns, { quota });
-  const { id: orgId } = await db('organizations').orderBy('id', 'desc').first('id');
+  const { key, orgId } = await insertTenant(db, config, dns, { quota });
   const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
   const call = async (n: number, path: string, body?: object) => {
     const response = await fetch(`${urls[n % 2]}${path}`, {

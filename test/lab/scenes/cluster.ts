@@ -14,7 +14,7 @@ import { type Audit, audit, queueEmpty } from '../load/reconciliation.ts';
 import type { Stage } from '../load/stage.ts';
 import { startSink } from '../mx/sink.ts';
 import { type PosternProcess, startProcess } from './process.ts';
-import { createTenant, testConfig, testSettings } from './world.ts';
+import { insertTenant, testConfig, testSettings } from './world.ts';
 
 export interface Tenant {
   key: string;
@@ -50,8 +50,7 @@ export async function startCluster(stage: Stage, more: Record<string, string> = 
     db,
     postgres,
     async addTenant({ quota = null, wallet = 0, limits }: Terms = {}): Promise<Tenant> {
-      const key = await createTenant(db, config, dns, { quota });
-      const { id: orgId } = await db('organizations').orderBy('id', 'desc').first('id');
+      const { key, orgId } = await insertTenant(db, config, dns, { quota });
       await setLimits(db, orgId, { ...unlimited, ...limits });
       if (wallet > 0) await db.transaction((trx) => grant(trx, orgId, wallet, Date.now()));
       creditsGranted += (quota ?? 0) + wallet;

@@ -188,12 +188,13 @@ export async function tenantName(db: Db): Promise<string> {
   return first ? `Tenant ${newId()}` : 'Tenant';
 }
 
-/** An organization without limits, its key, and the verified domain sender.invalid with its DKIM record in DNS. */
+/** The key of a new organization, as insertTenant makes it. */
 export async function createTenant(...args: Parameters<typeof insertTenant>): Promise<string> {
   return (await insertTenant(...args)).key;
 }
 
-async function insertTenant(
+/** An organization without limits, its key, and the verified domain sender.invalid with its DKIM record in DNS. */
+export async function insertTenant(
   db: Db,
   config: Config,
   dns: Dns,
