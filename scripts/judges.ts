@@ -2,13 +2,15 @@
  * `node scripts/judges.ts [--only NAME]… [--json]`: sends 60 kinds of mail (judges/kinds.ts) through the API and by submission, each to
  * a host with 8BITMIME and to a Postfix whose next hop has neither 8BITMIME nor SMTPUTF8, and shows what other people's
  * programs find in what arrives (judges/judges.ts): DKIM verifiers, parsers, spam filters with every symbol of 0.1 or more.
- * Installs nothing; says what is missing. The hop needs root and Postfix. Exits 0 if all signatures pass, nothing is lost and
- * no parser complains, 1 if not.
+ * What they also find in the same mail as nodemailer composes it, or as it was submitted, is left out. Installs nothing;
+ * says what is missing. The hop needs root and Postfix. Exits 0 if all signatures pass, nothing is lost and no parser
+ * complains, 1 if not.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
+import MailComposer from 'nodemailer/lib/mail-composer/index.js';
 import { type Dns, startDns } from '../test/lab/dns/dns.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
@@ -20,7 +22,7 @@ import { isInstalled } from '../test/lab/programs/programs.ts';
 import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 import { until } from '../test/lab/until.ts';
 import { judges } from './judges/judges.ts';
-import { kinds } from './judges/kinds.ts';
+import { type ApiMail, kinds } from './judges/kinds.ts';
 
 const args = readOptions('node scripts/judges.ts [--only NAME]… [--json]', {
   only: { type: 'string', multiple: true, default: [] },
@@ -47,6 +49,9 @@ interface Arrived {
   file: string;
 }
 
+const filters = ['Rspamd', 'SpamAssassin'];
+/** Mail composed elsewhere is not signed. */
+const verifiers = ['dkimpy', 'OpenDKIM', 'mailauth'];
 const canRelay = process.getuid?.() === 0 && isInstalled('postfix');
 const present = judges.filter(
   (one) => one.isThere() && (args.only.length === 0 || args.only.includes(one.name)),
@@ -145,6 +150,27 @@ async function collect(stage: Stage, { ways }: World): Promise<Arrived[]> {
   return arrived;
 }
 
+/** For each kind a file with the same content as nodemailer composes it, or as the program submitted it. */
+async function composeElsewhere(stage: Stage): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  for (const [index, { name, mail }] of kinds.entries()) {
+    const file = join(stage.directory, `elsewhere-${index}.eml`);
+    await writeFile(file, Array.isArray(mail) ? asSubmitted(mail) : await byNodemailer(mail));
+    files.set(name, file);
+  }
+  return files;
+}
+
+function asSubmitted(lines: string[]): string {
+  const own = [`Date: ${new Date().toUTCString()}`, 'Message-ID: <4711@sender.invalid>'];
+  return [...own, 'To: ann@direct.invalid', ...lines, ''].join('\r\n');
+}
+
+function byNodemailer(mail: ApiMail): Promise<Buffer> {
+  const attachments = mail.attachments?.map((one) => ({ ...one, encoding: 'base64' }));
+  return new MailComposer({ ...mail, to: 'ann@direct.invalid', attachments }).compile().build();
+}
+
 interface Finding {
   judge: string;
   way: string;
@@ -160,24 +186,29 @@ async function judgeAll(stage: Stage, { dns, postern }: World, arrived: Arrived[
       `v=DKIM1; k=rsa; p=${row.dkim_public_key}`,
     ]),
   );
+  const files = arrived.map(({ file }) => file);
+  const others = await composeElsewhere(stage);
   const findings: Finding[] = [];
   for (const { name: judge, judge: look } of present) {
     progress(judge);
-    const found = await look(
-      arrived.map(({ file }) => file),
-      { stage, dns, keys },
-    );
-    if (found.length !== arrived.length)
-      throw new Error(`${judge} judged ${found.length} of ${arrived.length} mails`);
+    const compared = verifiers.includes(judge) ? [] : [...others.values()];
+    const found = await look([...files, ...compared], { stage, dns, keys });
+    if (found.length !== files.length + compared.length)
+      throw new Error(`${judge} judged ${found.length} of ${files.length + compared.length} mails`);
+    const expected = new Map([...others.keys()].map((name, index) => [name, found[files.length + index]]));
     for (const [index, { name, way }] of arrived.entries()) {
       for (const remark of new Set(found[index])) {
-        const same = findings.find((one) => one.judge === judge && one.way === way && one.remark === remark);
-        if (same) same.mails.push(name);
-        else findings.push({ judge, way, remark, mails: [name] });
+        if (!expected.get(name)?.includes(remark)) note(findings, { judge, way, remark }, name);
       }
     }
   }
   return findings;
+}
+
+function note(findings: Finding[], { judge, way, remark }: Omit<Finding, 'mails'>, mail: string): void {
+  const same = findings.find((one) => one.judge === judge && one.way === way && one.remark === remark);
+  if (same) same.mails.push(mail);
+  else findings.push({ judge, way, remark, mails: [mail] });
 }
 
 function print(findings: Finding[], arrived: Arrived[]): void {
@@ -191,8 +222,6 @@ function print(findings: Finding[], arrived: Arrived[]): void {
   console.log(table.toString());
   console.log(`${arrived.length} mails arrived; judged by ${present.map(({ name }) => name).join(', ')}.`);
 }
-
-const filters = ['Rspamd', 'SpamAssassin'];
 
 for (const { name, packages } of judges.filter((one) => !one.isThere())) {
   console.error(`not installed, left out: ${name} (apt-get install ${packages})`);

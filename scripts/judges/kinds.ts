@@ -1,9 +1,19 @@
 /** Sixty kinds of mail: of the API, and submitted over SMTP as programs write them. */
 
+/** The fields of an API send that kinds have; content is base64. */
+export interface ApiMail {
+  from: string;
+  subject: string;
+  html?: string;
+  text?: string;
+  headers?: Record<string, string>;
+  attachments?: { filename: string; content: string; contentType?: string }[];
+}
+
 interface Kind {
   name: string;
   /** The fields of an API send, or the lines of a message without To. */
-  mail: object | string[];
+  mail: ApiMail | string[];
   /** Only hosts with SMTPUTF8 can get it. */
   needsUtf8?: boolean;
 }
@@ -57,7 +67,7 @@ const bodies: Record<string, object> = {
     html: `<table>${'<tr><td>Item</td><td>1.00</td></tr>'.repeat(30)}</table><p>Thanks for it all</p>`,
   },
 };
-const attachments: Record<string, object[]> = {
+const attachments: Record<string, ApiMail['attachments']> = {
   pdf: [file('invoice.pdf', '%PDF-1.4\n%âãÏÓ\n')],
   'ascii text': [file('notes.txt', 'one\ntwo\n')],
   'utf-8 text': [file('notes.txt', 'Grüße\n', 'text/plain; charset=utf-8')],
@@ -92,7 +102,7 @@ const api: Kind[] = [
   { ...kind('from: a UTF-8 address', { from: 'Jörg <jörg@sender.invalid>' }), needsUtf8: true },
 ];
 
-function kind(name: string, fields: object): Kind {
+function kind(name: string, fields: Partial<ApiMail>): Kind {
   return { name: `api, ${name}`, mail: { ...defaults, ...fields } };
 }
 
