@@ -12,6 +12,7 @@ import { limitNetworks } from '../../src/api/connections-per-network.ts';
 import { listen } from '../../src/api/http-server.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { createTenant, insertTenant, startWorld, type World } from '../lab/scenes/world.ts';
+import { threadMs } from '../lab/thread-time.ts';
 import { until } from '../lab/until.ts';
 
 const megabyte = 1_000_000;
@@ -100,18 +101,12 @@ function bodyOf({ good }: Endpoint, member: string, value: string): Buffer {
 const isLarge = ({ path, members }: Endpoint, member: string) =>
   process.env.TEST_SLOW ? path === sendPath || member === members[0] : path === sendPath && member === 'tags';
 
-/** The processor time of this thread, which does not grow while other processes have the processor. */
-function busyMs(): number {
-  const { user, system } = process.threadCpuUsage();
-  return (user + system) / 1000;
-}
-
-/** The longest time that the event loop was blocked, measured in the process. */
+/** The longest time that the event loop was blocked, in processor time. */
 async function longestStall(action: () => Promise<void>): Promise<number> {
-  let [longest, last] = [0, busyMs()];
+  let [longest, last] = [0, threadMs()];
   const timer = setInterval(() => {
-    longest = Math.max(longest, busyMs() - last);
-    last = busyMs();
+    longest = Math.max(longest, threadMs() - last);
+    last = threadMs();
   }, 5);
   try {
     await action();

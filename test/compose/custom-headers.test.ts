@@ -3,6 +3,7 @@ import PostalMime, { decodeWords } from 'postal-mime';
 import { headerFault } from '../../src/compose/custom-headers.ts';
 import { composeMime, toBytes } from '../../src/compose/mime.ts';
 import { toFields } from '../lab/compose-cases.ts';
+import { threadMs } from '../lab/thread-time.ts';
 
 test('headers that would break or falsify the message are refused, and invalid values of those that replace ours', (t) => {
   const faulty: Record<string, string[]> = {
@@ -117,7 +118,7 @@ test('the grammars are checked in linear time', (t) => {
     'a@b ',
     'a.',
   ];
-  const began = performance.now();
+  const began = threadMs();
   for (const name of [
     'List-Unsubscribe',
     'List-Post',
@@ -129,7 +130,7 @@ test('the grammars are checked in linear time', (t) => {
   ]) {
     for (const part of parts) headerFault(name, part.repeat(16_384 / part.length));
   }
-  t.true(performance.now() - began < 5000);
+  t.true(threadMs() - began < 5000);
 });
 
 test('text that looks like an encoded word reaches the reader as it was given', async (t) => {

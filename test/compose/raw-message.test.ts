@@ -10,6 +10,7 @@ import { decoded } from '../../src/compose/transfer-encoding.ts';
 import { dkimKey } from '../lab/dkim.ts';
 import { partOf } from '../lab/mail.ts';
 import { runs } from '../lab/runs.ts';
+import { threadMs } from '../lab/thread-time.ts';
 
 const signer = {
   domain: 'sender.invalid',
@@ -198,10 +199,10 @@ test('hostile nesting and splitting is given up quickly', (t) => {
     (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
   );
   const cut = `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\n'.repeat(1_000_000)}`;
-  const started = performance.now();
+  const started = threadMs();
   t.is(readTree(Buffer.from(nested.join(''))), null);
   t.is(readTree(Buffer.from(cut)), null);
-  t.true(performance.now() - started < 5000);
+  t.true(threadMs() - started < 5000);
 });
 
 test('a header is read to the octet: folds, labels, lines that are no field', (t) => {

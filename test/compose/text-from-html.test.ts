@@ -4,6 +4,7 @@ import { composeMessages } from '../../src/compose/message.ts';
 import { textFromHtml } from '../../src/compose/text-from-html.ts';
 import { toFields } from '../lab/compose-cases.ts';
 import { signer } from '../lab/oversigned-mails.ts';
+import { threadMs } from '../lab/thread-time.ts';
 
 const cases: [what: string, html: string, text: string | null][] = [
   ['paragraphs and line ends', '<p>One<br>two</p><p>three</p>four', 'One\ntwo\n\nthree\n\nfour\n'],
@@ -65,9 +66,9 @@ test('hostile HTML takes linear time', (t) => {
     'x',
     '<svg>',
   ];
-  const started = performance.now();
+  const started = threadMs();
   for (const one of hostile) textFromHtml(one.repeat(Math.floor(256_000 / one.length)));
-  t.true(performance.now() - started < 10_000);
+  t.true(threadMs() - started < 10_000);
   t.is(textFromHtml('x'.repeat(300_000)), null);
 });
 

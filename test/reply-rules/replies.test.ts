@@ -5,6 +5,7 @@ import { rules } from '../../src/reply-rules/classify.ts';
 import { retryAfterMs } from '../../src/reply-rules/retry-after.ts';
 import { parseReply } from '../../src/smtp-out/reply.ts';
 import { recordedReplies } from '../lab/mx/replies.ts';
+import { threadMs } from '../lab/thread-time.ts';
 
 const rows = recordedReplies();
 
@@ -136,9 +137,9 @@ test('a reply of 64 KB made of the words that the rules look for is judged in no
     // Cut inside a word as well, so that a pattern almost matches all the way.
     for (const part of [seed, `${seed.slice(0, seed.length >> 1)} `]) {
       const text = part.repeat(Math.ceil(65_536 / Math.max(part.length, 1)));
-      const started = performance.now();
+      const started = threadMs();
       for (const code of [450, 550]) classify(refusedWith(code, text));
-      const ms = performance.now() - started;
+      const ms = threadMs() - started;
       t.true(ms < 2000, `${Math.round(ms)} ms: ${part}`);
     }
   }

@@ -129,7 +129,6 @@ test('an address that failed comes last for ten minutes', async (t) => {
   t.teardown(() => back.close());
   await clock.advance('9m');
   t.is((await to(['127.0.7.3', '127.0.7.2'])).address, '127.0.7.2');
-  t.is(back.sessions.length, 0);
   await clock.advance('1m');
   t.is((await to(['127.0.7.3', '127.0.7.2'])).address, '127.0.7.3');
 });

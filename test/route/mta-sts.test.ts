@@ -52,7 +52,7 @@ async function start(t: ExecutionContext, text: string) {
   const policies = memory(clock);
   const resolve = createResolver([dns.address]);
   const fetchPolicy = createFetchPolicy({ resolve, allowPrivate: true, port: host.port });
-  const create = (timeoutMs = 5000) => createSts({ resolve, fetchPolicy, policies, clock, timeoutMs });
+  const create = (timeoutMs = 60_000) => createSts({ resolve, fetchPolicy, policies, clock, timeoutMs });
   const sts = create();
   const findWhole = async (name = 'mx1.invalid') => (await sts('there.invalid'))(name);
   const find = async (name?: string) => demanded(await findWhole(name));

@@ -4,6 +4,7 @@ import fc from 'fast-check';
 import { parseMailbox } from '../../src/mail/address.ts';
 import { senderOf } from '../../src/smtp-in/submission/from-field.ts';
 import { runs } from '../lab/runs.ts';
+import { threadMs } from '../lab/thread-time.ts';
 
 const read: Record<string, string> = {
   'a@b.invalid': 'a@b.invalid',
@@ -84,7 +85,7 @@ test('whatever it says, what is read is one mailbox, and the last address that s
 });
 
 test('it takes time in proportion to its length', (t) => {
-  const started = performance.now();
+  const started = threadMs();
   for (const piece of ['"', '(', '<', '\\', '""', '()', 'a@', ' ']) senderOf(piece.repeat(100_000));
-  t.true(performance.now() - started < 2000);
+  t.true(threadMs() - started < 2000);
 });
