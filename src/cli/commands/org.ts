@@ -6,6 +6,7 @@ import {
   listOrganizations,
   NameTaken,
   type Organization,
+  renameOrganization,
   setLimits,
   setOrganizationTls,
 } from '../../db/accounts/organizations.ts';
@@ -31,6 +32,7 @@ import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import { organizationDocument, printOrganization, quotaDocument } from '../render/org-view.ts';
 import type { Cell } from '../render/output.ts';
+import { removeCommand } from './org-remove.ts';
 
 export function orgCommands(program: Command, context: CommandContext): void {
   const org = program
@@ -56,6 +58,10 @@ export function orgCommands(program: Command, context: CommandContext): void {
     printOrganization(context, await requireOrganization(await context.db(), idOrName)),
   );
 
+  named('rename', 'Give an organization another name.')
+    .argument('<NAME>', 'the new name', name)
+    .action((idOrName: string, newName: string) => rename(context, idOrName, newName));
+
   named('limits', 'Set the request and sending limits of an organization; a day begins at midnight UTC.')
     .option('--per-second <N>', 'API requests per second, or unlimited', limit)
     .option('--per-day <N>', 'API requests per day, or unlimited', limit)
@@ -68,6 +74,10 @@ export function orgCommands(program: Command, context: CommandContext): void {
 
   pauseCommands(named, context);
   poolCommand(named, context);
+  removeCommand(
+    named('remove', 'Delete an organization with all its data, once none of its mail is being sent.'),
+    context,
+  );
 }
 
 type Named = (command: string, description: string) => Command;
@@ -111,9 +121,7 @@ async function create(context: CommandContext, options: CreateOptions): Promise<
     await context.db(),
     { ...options, quota: quotaLimit },
     context.now(),
-  ).catch((error) => {
-    throw error instanceof NameTaken ? new Failure(error.message) : error;
-  });
+  ).catch(asFailure);
   printOrganization(context, made);
 }
 
@@ -159,6 +167,17 @@ async function changeTls(context: CommandContext, idOrName: string, tls: TlsFloo
   const found = await requireOrganization(await context.db(), idOrName);
   await setOrganizationTls(await context.db(), found.id, tls);
   printOrganization(context, { ...found, tls });
+}
+
+async function rename(context: CommandContext, idOrName: string, newName: string): Promise<void> {
+  const db = await context.db();
+  const { id } = await requireOrganization(db, idOrName);
+  await renameOrganization(db, id, newName).catch(asFailure);
+  printOrganization(context, await requireOrganization(db, id));
+}
+
+function asFailure(error: unknown): never {
+  throw error instanceof NameTaken ? new Failure(error.message) : error;
 }
 
 async function pause(context: CommandContext, idOrName: string, why: string): Promise<void> {

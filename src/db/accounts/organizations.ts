@@ -56,6 +56,13 @@ export async function insertOrganization(db: Db, name: string, now: number): Pro
   return id;
 }
 
+/** Throws a NameTaken if another organization has the name. */
+export async function renameOrganization(db: Db, id: string, name: string): Promise<void> {
+  const other = await db('organizations').where({ name }).whereNot({ id }).first('id');
+  if (other) throw new NameTaken(name);
+  await db('organizations').where({ id }).update({ name });
+}
+
 export async function listOrganizations(db: Db): Promise<Organization[]> {
   return (await db('organizations').orderBy('id')).map(fromRow);
 }

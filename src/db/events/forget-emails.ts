@@ -29,7 +29,7 @@ export function forgetEmails(db: Db, now: () => number, keepMs: number): () => P
         .orderBy('id')
         .limit(emailsAtOnce)
         .pluck('id'),
-    handle: (ids) => withoutForeignKeys(db, (trx) => remove(trx, ids)),
+    handle: (ids) => withoutForeignKeys(db, (trx) => removeFinished(trx, ids)),
   });
 }
 
@@ -38,13 +38,13 @@ export function forgetEmails(db: Db, now: () => number, keepMs: number): () => P
  * because the indexes for that are missing, and nothing else needs them. Nothing else uses the connection meanwhile. The
  * pragma takes effect when it is compiled, so it must not be a prepared statement.
  */
-async function withoutForeignKeys(db: Db, change: (trx: Trx) => Promise<void>): Promise<void> {
+export async function withoutForeignKeys(db: Db, change: (trx: Trx) => Promise<void>): Promise<void> {
   if (isPostgres(db)) return db.transaction(change);
   const foreignKeys = (mode: 'on' | 'off') => `pragma foreign_keys = ${mode}`;
   await transactionBetween(db, { before: foreignKeys('off'), after: foreignKeys('on') }, change);
 }
 
-async function remove(trx: Trx, ids: string[]): Promise<void> {
+async function removeFinished(trx: Trx, ids: string[]): Promise<void> {
   const rows = await trx('deliveries')
     .whereIn('email_id', ids)
     .orderBy('id')
@@ -52,9 +52,32 @@ async function remove(trx: Trx, ids: string[]): Promise<void> {
     .select('id', 'email_id', 'message_id', 'status');
   const waiting = new Set(rows.filter(({ status }) => !isFinal(status)).map(({ email_id }) => email_id));
   const finished = rows.filter(({ email_id }) => !waiting.has(email_id));
-  const deliveries = finished.map(({ id }) => id);
-  const emails = ids.filter((id) => !waiting.has(id));
-  const messages = [...new Set(finished.flatMap(({ message_id }) => message_id ?? []))];
+  await removeRows(
+    trx,
+    ids.filter((id) => !waiting.has(id)),
+    finished,
+  );
+}
+
+/** Deletes emails in whatever state they are; none of them is being sent. */
+export function deleteEmails(db: Db, ids: string[]): Promise<void> {
+  return withoutForeignKeys(db, async (trx) => {
+    const rows = await trx('deliveries')
+      .whereIn('email_id', ids)
+      .orderBy('id')
+      .forUpdate()
+      .select('id', 'message_id');
+    await removeRows(trx, ids, rows);
+  });
+}
+
+async function removeRows(
+  trx: Trx,
+  emails: string[],
+  rows: { id: string; message_id: string | null }[],
+): Promise<void> {
+  const deliveries = rows.map(({ id }) => id);
+  const messages = [...new Set(rows.flatMap(({ message_id }) => message_id ?? []))];
   await trx('inbound_mails').whereIn('delivery_id', deliveries).delete();
   await trx('attempts').whereIn('delivery_id', deliveries).delete();
   await trx('events').whereIn('email_id', emails).delete();
