@@ -48,6 +48,8 @@ interface Endpoint {
   method: string;
   path: string;
   members: string[];
+  /** The body is a list of such objects. */
+  isList: boolean;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the OpenAPI document
@@ -61,7 +63,10 @@ async function endpointsOf({ url }: Scene): Promise<Endpoint[]> {
   return Object.entries<Any>(document.paths).flatMap(([path, operations]) =>
     Object.entries<Any>(operations).flatMap(([method, { requestBody }]) => {
       const schema = resolved(requestBody?.content?.['application/json']?.schema);
-      return schema ? [{ method: method.toUpperCase(), path, members: Object.keys(schema.properties) }] : [];
+      if (!schema) return [];
+      const { properties } = resolved(schema.items) ?? schema;
+      const members = Object.keys(properties);
+      return [{ method: method.toUpperCase(), path, members, isList: schema.items !== undefined }];
     }),
   );
 }
@@ -69,14 +74,20 @@ async function endpointsOf({ url }: Scene): Promise<Endpoint[]> {
 /** What a request has besides its hostile member. */
 const valid: Record<string, object> = {
   send: { from: 'a@sender.invalid', to: 'hostile@there.invalid', subject: 'x', text: 'x' },
+  batch: { from: 'a@sender.invalid', to: 'hostile@there.invalid', subject: 'x', text: 'x' },
   domains: { name: 'hostile.invalid' },
   keys: { label: 'hostile', scopes: ['email:send'] },
   suppressions: { address: 'hostile@there.invalid' },
   webhooks: { url: 'https://hooks.invalid/' },
 };
 
+function bodyWith({ path, isList }: Endpoint, member: string | null, value: Buffer): Buffer[] {
+  const one = objectWith(path, member, value);
+  return isList ? [Buffer.from('['), ...one, Buffer.from(']')] : one;
+}
+
 /** Null: the members go to the top. */
-function bodyWith(path: string, member: string | null, value: Buffer): Buffer[] {
+function objectWith(path: string, member: string | null, value: Buffer): Buffer[] {
   const { [member ?? '']: _, ...rest } = (valid[path.split('/').at(-1)!] ?? {}) as Record<string, unknown>;
   const beginning = JSON.stringify(rest).slice(0, -1);
   const comma = beginning === '{' ? '' : ',';
@@ -89,16 +100,21 @@ interface Trial {
   call(): Promise<Reply>;
 }
 
+/** With a key for idempotency the whole request is compared. A batch takes none. */
+function idempotencyOf({ isList }: Endpoint, call: number): Record<string, string> {
+  return isList ? {} : { 'idempotency-key': `hostile-${call}` };
+}
+
 function* jsonTrials({ url, key }: Scene, endpoints: Endpoint[], given: Kind[], sizes: number[]) {
   let calls = 0;
-  for (const { method, path, members } of endpoints) {
+  for (const endpoint of endpoints) {
+    const { method, path, members } = endpoint;
     for (const kind of given) {
       for (const member of [...members, 'unknown', ...(kind === 'members' ? [null] : [])]) {
         for (const bytes of sizes) {
           const what = `${bytes / mega} MB of ${kind} as ${method} ${path.replace('/api/public', '')} ${member ?? 'itself'}`;
-          const body = bodyWith(path, member, hostile(kind, bytes));
-          // With a key for idempotency the whole request is compared.
-          const headers = { ...withKey(key, body), 'idempotency-key': `hostile-${++calls}` };
+          const body = bodyWith(endpoint, member, hostile(kind, bytes));
+          const headers = { ...withKey(key, body), ...idempotencyOf(endpoint, ++calls) };
           yield { what, call: () => ask(url + path, { method, headers, body, timeoutMs }) };
         }
       }
@@ -151,7 +167,10 @@ async function tryAll(scene: Scene, trials: Iterable<Trial>): Promise<Verdict> {
 const sendSizes = [0.3 * mega, 19.9 * mega];
 /** Other requests take 64 KB. */
 const otherSizes = [60_000, 20 * mega];
+/** A batch takes 50 MiB, of which a send may be 20. */
+const batchSizes = [19.9 * mega, 49 * mega];
 const isSend = ({ path }: Endpoint) => path.endsWith('/send');
+const isBatch = ({ isList }: Endpoint) => isList;
 const isWebhook = ({ path }: Endpoint) => path.includes('/webhooks');
 
 async function managementTrials(scene: Scene, isOurs: (endpoint: Endpoint) => boolean) {
@@ -176,6 +195,14 @@ export const hostileBodies: Attack[] = [
   })),
   {
     ...common,
+    name: '49 MB of objects or members at each member of a batch',
+    run: async (scene) => {
+      const endpoints = (await endpointsOf(scene)).filter(isBatch);
+      return tryAll(scene, jsonTrials(scene, endpoints, ['objects', 'members'], batchSizes));
+    },
+  },
+  {
+    ...common,
     name: 'the same at each member of the webhooks API',
     run: async (scene) => tryAll(scene, await managementTrials(scene, isWebhook)),
   },
@@ -183,7 +210,7 @@ export const hostileBodies: Attack[] = [
     ...common,
     name: 'the same at each member of the other management requests',
     run: async (scene) =>
-      tryAll(scene, await managementTrials(scene, (one) => !isSend(one) && !isWebhook(one))),
+      tryAll(scene, await managementTrials(scene, (one) => !isSend(one) && !isBatch(one) && !isWebhook(one))),
   },
   { ...common, name: 'the same as a CSV import', run: (scene) => tryAll(scene, csvTrials(scene)) },
 ];

@@ -170,3 +170,27 @@ test('what a url may be', async (t) => {
   t.deepEqual(await issuesOf(Array(11).fill(file({ url: files.url }))), ['attachments']);
   t.deepEqual(files.asked, []);
 });
+
+test('in a batch each element fetches its own files, and is refused by itself', async (t) => {
+  const { world, files } = await start(t);
+  const element = (path: string, idempotencyKey: string) => ({
+    from: 'app@sender.invalid',
+    subject: 'Hello',
+    text: 'Hello',
+    idempotencyKey,
+    ...at(`${files.url}${path}`),
+  });
+  const elements = [element('/file', 'good'), element('/missing', 'bad'), element('/moved', 'moved')];
+  const send = (query = '') =>
+    world.call('POST', `/api/public/email/batch${query}`, { body: JSON.stringify(elements) });
+  const atomic = await send('?atomic=true');
+  t.is(atomic.status, 400);
+  t.is(atomic.body.index, 1);
+  await isUntouched(t, world, 0);
+  const { body } = await send();
+  t.deepEqual(
+    body.results.map(({ status }: { status: number }) => status),
+    [200, 400, 200],
+  );
+  await isUntouched(t, world, 2);
+});
