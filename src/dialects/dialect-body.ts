@@ -3,10 +3,25 @@ import type { Context } from 'koa';
 import type { Slot } from '../api/admission.ts';
 import { createMemberLimit } from '../api/json-members.ts';
 import { largestBody, parseJson, readBody } from '../api/request-body.ts';
+import { Refusal } from '../mail/refusal.ts';
 import { parseForm } from './form.ts';
 
 /** A call can have a thousand emails, of which each has some members. */
 const maxMembers = 50_000;
+
+/** JSON.stringify, for one, calls itself at each level, and overflows the stack at some thousands. */
+const maxDepth = 100;
+
+function limitDepth(): (byte: number) => boolean {
+  let depth = 0;
+  return (byte) => {
+    if (byte === 0x5b || byte === 0x7b) depth += 1;
+    if (byte === 0x5d || byte === 0x7d) depth -= 1;
+    if (depth > maxDepth)
+      throw new Refusal('BAD_REQUEST', `The body is nested more than ${maxDepth} levels deep.`);
+    return false;
+  };
+}
 
 /** Undefined if the body is empty: SDKs send `Content-Type: application/json` with every POST. */
 export async function readDialectBody({ req }: Context, slot: Slot, isForm: boolean): Promise<unknown> {
@@ -15,7 +30,7 @@ export async function readDialectBody({ req }: Context, slot: Slot, isForm: bool
   const bytes = await readBody(req, slot, {
     type: isForm ? 'multipart/form-data' : 'application/json',
     largest: largestBody,
-    ...(!isForm && { check: createMemberLimit({ maxMembers }) }),
+    ...(!isForm && { check: createMemberLimit({ maxMembers, structure: limitDepth() }) }),
   });
   if (bytes.length === 0) return undefined;
   return isForm ? parseForm(bytes, type!) : parseJson(bytes);
