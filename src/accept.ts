@@ -27,7 +27,7 @@ import type { Send, SendAnswerRecord, SendRecipient } from './db/accept/send-rec
 import type { DomainRecord } from './db/accounts/domains-table.ts';
 import { type Delivery, type Mailbox, maxPreloadedBytes } from './glossary.ts';
 import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts';
-import { asRefusal, Refusal } from './mail/refusal.ts';
+import { asRefusal, KeyReused, Refusal } from './mail/refusal.ts';
 import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
 import type { DispatchAdmission } from './queue/dispatcher.ts';
 
@@ -384,10 +384,7 @@ function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>, re
     case 'INSUFFICIENT_CREDITS':
       return new Refusal(decision.refused, 'Neither the quota nor the wallet has credits left.');
     case 'KEY_REUSED':
-      return new Refusal(
-        'BAD_REQUEST',
-        'This idempotency key was used for a different request. Use a new key for each request.',
-      );
+      return new KeyReused();
     case 'DAILY_CAPACITY': {
       const message = `The organization can send to ${decision.limit} recipients a day, and this email would exceed that.`;
       return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: decision.retryAfterMs });

@@ -24,9 +24,12 @@ type Structure = (byte: number, at: number) => boolean;
 export function createMemberLimit({
   maxMembers = membersOfSend,
   structure = null,
+  takesBytes = false,
 }: {
   maxMembers?: number;
   structure?: Structure | null;
+  /** Files can come as lists of their bytes, which cost far less than other elements. */
+  takesBytes?: boolean;
 } = {}): (chunk: Buffer) => void {
   let count = 0;
   /** Bytes of earlier chunks. */
@@ -43,7 +46,8 @@ export function createMemberLimit({
         isString = true;
         return at + 1;
       }
-      if (byte === comma || byte === bracket || byte === brace) count += 1;
+      if (byte === comma || byte === bracket || byte === brace)
+        count += takesBytes && byte === comma && endsByte(chunk, at) ? costOfByte : 1;
       if (structure?.(byte!, before + at)) count = 0;
     }
     return chunk.length;
@@ -73,6 +77,23 @@ export function createMemberLimit({
     if (count > maxMembers) throw tooMany(maxMembers);
     before += chunk.length;
   };
+}
+
+/** With 50,000 members, three million bytes. */
+const costOfByte = 1 / 64;
+const space = 0x20;
+
+/** Whether what is before this comma is an element such as `255`. At the beginning of a chunk it can be any other element. */
+function endsByte(chunk: Buffer, comma: number): boolean {
+  let start = comma;
+  while (comma - start < 3 && isDigit(chunk[start - 1])) start -= 1;
+  if (start === comma) return false;
+  const before = chunk[start - 1] === space ? chunk[start - 2] : chunk[start - 1];
+  return before === chunk[comma] || before === bracket;
+}
+
+function isDigit(byte: number | undefined): boolean {
+  return byte !== undefined && byte >= 0x30 && byte <= 0x39;
 }
 
 /** Finds the next quote or backslash, or the end of the chunk. */

@@ -30,7 +30,7 @@ export async function readDialectBody({ req }: Context, slot: Slot, isForm: bool
   const bytes = await readBody(req, slot, {
     type: isForm ? 'multipart/form-data' : 'application/json',
     largest: largestBody,
-    ...(!isForm && { check: createMemberLimit({ maxMembers, structure: limitDepth() }) }),
+    ...(!isForm && { check: createMemberLimit({ maxMembers, structure: limitDepth(), takesBytes: true }) }),
   });
   if (bytes.length === 0) return undefined;
   return isForm ? parseForm(bytes, type!) : parseJson(bytes);

@@ -3,6 +3,7 @@
  * it. Addresses can have display names, as these services allow; contents and times are checked as ours are.
  */
 import { hash } from 'node:crypto';
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { decodeWords } from 'postal-mime';
 import { z } from 'zod';
 import type { Accept, SendRequest } from '../accept.ts';
@@ -18,6 +19,7 @@ import {
   tlsRequiredIn,
   tracking,
 } from '../api/send/schema.ts';
+import { rule } from '../api/send/schema-rule.ts';
 import { newId } from '../base/id.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { type Recipient, recipientsOf } from '../mail/recipients.ts';
@@ -25,19 +27,22 @@ import { type Issue, Refusal } from '../mail/refusal.ts';
 import type { DialectCall } from './dialect.ts';
 
 const maxHeaders = 50;
-const maxKeyLength = 255;
+/** Resend's limit; the other services have no keys. */
+const maxKeyLength = 256;
+
+const expectedMailbox = 'an email address, or Name <address>';
 
 /** Names come unquoted, with commas and as encoded words (RFC 2047). */
 const mailbox = z.string().transform((text, context) => {
   const parsed = parseMailbox(decodeWords(text));
   if (parsed) return parsed;
-  const expected = 'an email address, or Name <address>';
-  context.addIssue({ code: 'custom', message: `must be ${expected}`, params: { expected } });
+  const params = { expected: expectedMailbox };
+  context.addIssue({ code: 'custom', message: `must be ${expectedMailbox}`, params });
   return z.NEVER;
 });
 
 const sendFields = z.object({
-  from: z.string(),
+  from: z.string().check(rule((text) => parseMailbox(decodeWords(text)) !== null, expectedMailbox)),
   to: z.array(mailbox).min(1),
   cc: z.array(mailbox).optional(),
   bcc: z.array(mailbox).optional(),
@@ -91,8 +96,29 @@ export async function acceptChecked(
 }
 
 /** A checked request that is not accepted yet. */
-export function requestOf(call: DialectCall, send: DialectSend, terms: SendTerms): SendRequest {
-  return requestFrom(call, checkSend(send, terms), idempotencyOf(keyOf(call), send));
+export function requestOf(
+  call: DialectCall,
+  send: DialectSend,
+  terms: SendTerms,
+  idempotency = idempotencyOf(keyOf(call), send),
+): SendRequest {
+  return requestFrom(call, checkSend(send, terms), idempotency);
+}
+
+/** The requests of a call that has several emails. A Refusal stands for one that is not valid. */
+export async function* requestsOf<Given>(
+  list: Given[],
+  requestAt: (given: Given, index: number) => SendRequest,
+): AsyncGenerator<SendRequest | Refusal> {
+  for (const [index, given] of list.entries()) {
+    await yieldToOthers();
+    try {
+      yield { ...requestAt(given, index), isInBatch: true };
+    } catch (refusal) {
+      if (!(refusal instanceof Refusal)) throw refusal;
+      yield refusal;
+    }
+  }
 }
 
 function requestFrom(
@@ -172,7 +198,14 @@ function renamed(issue: Issue, names: Readonly<Record<string, string>>): Issue {
 export function keyOf({ context }: DialectCall): string {
   const key = context.get('idempotency-key');
   if (key.length <= maxKeyLength) return key;
-  throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`);
+  throw new InvalidKey();
+}
+
+/** Some services have a name for this error. */
+export class InvalidKey extends Refusal {
+  constructor() {
+    super('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`);
+  }
 }
 
 /** Without a key of the caller, one that nobody repeats. `position`: that of the email in a call that has several. */
@@ -182,5 +215,5 @@ export function idempotencyOf(
   position?: number,
 ): NonNullable<SendRequest['idempotency']> {
   const own = position === undefined ? key : `${key}:${position}`;
-  return { key: key === '' ? newId() : own, requestHash: hash('sha256', JSON.stringify(send)) };
+  return { key: key === '' ? newId() : own, requestHash: hash('sha256', JSON.stringify(send ?? null)) };
 }

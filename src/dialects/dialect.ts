@@ -9,8 +9,10 @@ import type { Accept } from '../accept.ts';
 import type { Caller, Grant } from '../accounts/api-keys.ts';
 import { toIssues } from '../api/issues.ts';
 import type { Management } from '../api/management.ts';
+import type { AcceptBatch } from '../api/send/accept-batch.ts';
 import type { SendCapacity } from '../api/send/admit-send.ts';
 import type { GivenAttachment } from '../api/send/attachments.ts';
+import type { CountedBatch } from '../api/send/counted-batch.ts';
 import type { Attachment } from '../compose/attachment.ts';
 import type { Config } from '../config.ts';
 import { Refusal } from '../mail/refusal.ts';
@@ -25,7 +27,10 @@ export interface Dialect {
   routes: readonly DialectRoute[];
   /** Paths of the service that Postern does not have, as patterns of the router. They are answered 404 in the dialect's words. */
   missing: readonly string[];
-  /** Sets the status and the body of an error. `Retry-After` and the headers of the rate limit are set already. */
+  /**
+   * Sets the status and the body of an error. The headers of the rate limit are set already, and `Allow` if the path has
+   * other methods.
+   */
   writeRefusal(context: Context, refusal: Refusal): void;
 }
 
@@ -40,6 +45,8 @@ export interface DialectParts extends SendCapacity {
 }
 
 export interface DialectCall extends DialectParts {
+  /** Accepts several emails with one commit, counted as as many requests of the day. */
+  acceptAll(batch: CountedBatch): ReturnType<AcceptBatch>;
   context: Context;
   /** The parameters in the path, decoded. */
   params: Record<string, string>;

@@ -6,9 +6,9 @@ import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { requireManager } from '../accounts/api-keys.ts';
 import type { Slot } from '../api/admission.ts';
-import type { Authorize } from '../api/authorize.ts';
 import { admitSend } from '../api/send/admit-send.ts';
 import type { GivenAttachment } from '../api/send/attachments.ts';
+import { acceptCounted, type CountedParts } from '../api/send/counted-batch.ts';
 import type { FetchAttachments } from '../api/send/fetch-attachments.ts';
 import { whenHungUp } from '../api/send/routes.ts';
 import { withSlot } from '../api/server-busy.ts';
@@ -24,8 +24,7 @@ interface Served {
   router: Router;
 }
 
-export interface ServeParts extends DialectParts {
-  authorize: Authorize;
+export interface ServeParts extends DialectParts, CountedParts {
   fetchAttachments: FetchAttachments;
 }
 
@@ -44,6 +43,8 @@ export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): 
     context.state.writeRefusal = dialect.writeRefusal;
     await router.routes()(context as never, async () => {
       await parts.authorize.countUnrouted(context);
+      const methods = router.match(found.path, context.method).path.flatMap((layer) => layer.methods);
+      if (methods.length > 0) context.set('Allow', [...new Set(methods)].join(', '));
       throw new Refusal('NOT_FOUND', `Postern does not have ${context.method} ${found.path}.`);
     });
   };
@@ -79,7 +80,7 @@ function routerOf({ routes, missing }: Dialect, parts: ServeParts, withinLimit: 
 }
 
 function handlerOf({ grant, hasBody, respond }: DialectRoute, parts: ServeParts): Middleware {
-  const { authorize, fetchAttachments, ...rest } = parts;
+  const { authorize, acceptBatch: _, fetchAttachments, ...rest } = parts;
   return async (context) => {
     let slot: Slot | undefined;
     try {
@@ -99,6 +100,7 @@ function handlerOf({ grant, hasBody, respond }: DialectRoute, parts: ServeParts)
         caller,
         orgId,
         fetchAll,
+        acceptAll: (batch) => acceptCounted(parts, context, caller, batch),
         body,
         now,
       });

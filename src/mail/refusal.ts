@@ -53,6 +53,16 @@ export class Refusal extends Error {
   }
 }
 
+/** The key was used for a different request. Other services' APIs have a status of their own for it. */
+export class KeyReused extends Refusal {
+  constructor() {
+    super(
+      'BAD_REQUEST',
+      'This idempotency key was used for a different request. Use a new key for each request.',
+    );
+  }
+}
+
 /** The error body of docs/api.md section 2.5. */
 export function errorBody({ code, message, issues }: Refusal) {
   return { error: code, message, issues };

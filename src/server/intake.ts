@@ -124,6 +124,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     dialects: serveDialects(dialectsNamed(config.dialects), {
       ...sending,
       authorize,
+      acceptBatch: acceptance.acceptBatch,
       fetchAttachments,
       management,
       store: createDialectStore(db),

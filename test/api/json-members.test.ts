@@ -44,3 +44,13 @@ test('only members outside strings are counted, wherever the chunks end', (t) =>
   );
   t.pass();
 });
+
+test('a list of bytes counts little, and no other list does', (t) => {
+  const list = (element: string, separator: string) => `[${Array(20_000).fill(element).join(separator)}]`;
+  const passes = (json: string) => createMemberLimit({ takesBytes: true })(Buffer.from(json));
+  for (const separator of [',', ', ']) t.notThrows(() => passes(list('255', separator)));
+  t.notThrows(() => passes(`{"content":${list('7', ',')}}`));
+  for (const element of ['2555', '"a":1', '[1', '{}', '-1', 'null', '""'])
+    t.throws(() => passes(list(element, ',')), { message: /members/ }, element);
+  t.throws(() => passes(list('1', ',').repeat(50)), { message: /members/ });
+});

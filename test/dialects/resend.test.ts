@@ -5,7 +5,7 @@ import { Resend } from 'resend';
 import { checkBroken } from '../lab/broken-requests.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
 
 const sdk = (world: World, key = world.key, path = '') =>
   new Resend(key, { baseUrl: `${world.url()}${path}` });
@@ -78,13 +78,69 @@ test('Resend: two like emails are two, and a repeat with a key is one; later one
   for (let n = 0; n < 2; n += 1)
     repeated.push((await resend.emails.send(mail, { idempotencyKey: 'once' })).data!.id);
   t.is(repeated[0], repeated[1]);
-  const later = (await resend.emails.send({ ...mail, scheduledAt: 'in 5 min' })).data!.id;
+  const changed = await resend.emails.send({ ...mail, text: 'Other' }, { idempotencyKey: 'once' });
+  t.like(changed.error, { statusCode: 409, name: 'invalid_idempotent_request' });
+  const tooLong = await resend.emails.send(mail, { idempotencyKey: 'x'.repeat(257) });
+  t.like(tooLong.error, { statusCode: 400, name: 'invalid_idempotency_key' });
+  const soon = async () =>
+    (await resend.emails.send({ ...mail, scheduledAt: 'in 5 min' }, { idempotencyKey: 'soon' })).data!.id;
+  const later = await soon();
+  world.clock.advance(1000);
+  t.is(await soon(), later, 'the words of a time are compared, not the time');
   t.is((await resend.emails.get(later)).data!.last_event, 'scheduled');
   const at = new Date(world.clock.now() + 3_600_000).toISOString();
   t.is((await resend.emails.update({ id: later, scheduledAt: at })).error, null);
   t.is((await resend.emails.get(later)).data!.scheduled_at, at);
   t.is((await resend.emails.cancel(later)).error, null);
   t.is((await resend.emails.get(later)).data!.last_event, 'canceled');
+});
+
+test('Resend: a batch is accepted as a whole or, if permissive, without its bad emails', async (t) => {
+  const world = await startWorld(t, { tenant: { quota: 100 } });
+  const resend = sdk(world);
+  const mail = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'Hi', text: 'Hi' };
+  const file = { filename: 'a.txt', content: Buffer.from('a text') };
+  const bad = { ...mail, to: 'nobody' };
+  const whole = await resend.batch.send([mail, { ...mail, subject: 'Second', attachments: [file] } as never]);
+  t.is(whole.error, null);
+  t.deepEqual(Object.keys(whole.data!), ['data']);
+  const ids = whole.data!.data.map(({ id }) => id);
+  for (const id of ids) await world.when(id, ({ status }) => status === 'delivered');
+  const raws = world.mx[0]!.messages.map(({ raw }) => raw);
+  for (const raw of raws) t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
+  const [, second] = raws.sort((a, b) => a.length - b.length);
+  t.is((await PostalMime.parse(second!)).attachments[0]!.filename, 'a.txt');
+
+  const strict = await resend.batch.send([mail, bad]);
+  t.like(strict.error, { statusCode: 422, name: 'validation_error' });
+  t.regex(strict.error!.message, /^emails\.1: to/);
+  t.is((await world.db('emails')).length, 2);
+  const permissive = await resend.batch.send([bad, mail, { ...mail, from: 'app@other.invalid' }], {
+    batchValidation: 'permissive',
+  });
+  t.is(permissive.data!.data.length, 1);
+  t.deepEqual(
+    permissive.data!.errors.map(({ index }) => index),
+    [0, 2],
+  );
+  t.regex(permissive.data!.errors[0]!.message, /^to/);
+
+  const once = (list: object[]) => resend.batch.send(list as never, { idempotencyKey: 'once' });
+  const first = await once([mail, mail]);
+  t.is(new Set(first.data!.data.map(({ id }) => id)).size, 2);
+  t.deepEqual((await once([mail, mail])).data, first.data);
+  t.like((await once([mail, { ...mail, text: 'Other' }])).error, {
+    statusCode: 409,
+    name: 'invalid_idempotent_request',
+  });
+  t.is((await world.db('emails')).length, 5);
+  t.is((await world.db('organizations').first('quota_used')).quota_used, 5);
+  t.regex((await resend.batch.send(Array(101).fill(mail))).error!.message, /100/);
+  t.like((await resend.batch.send([])).error, { statusCode: 422 });
+  // The day has room for one more.
+  await world.db('organizations').update({ emails_per_day: 6 });
+  t.like((await resend.batch.send([mail, mail])).error, { statusCode: 429, name: 'rate_limit_exceeded' });
+  t.is((await world.db('emails')).length, 5);
 });
 
 test('Resend: a send that is refused says why, under the names of the SDK, and charges nothing', async (t) => {
@@ -95,6 +151,12 @@ test('Resend: a send that is refused says why, under the names of the SDK, and c
     (await resend.emails.send({ ...mail, ...change } as never)).error!;
   t.like(await refused({ from: 'app@other.invalid' }), { statusCode: 403, name: 'validation_error' });
   t.like(await refused({ subject: undefined }), { statusCode: 422, name: 'missing_required_field' });
+  t.like(await refused({ from: 'nobody' }), { statusCode: 422, name: 'invalid_from_address' });
+  t.like(await refused({ attachments: [{ filename: 'a.txt' }] }), {
+    statusCode: 422,
+    name: 'invalid_attachment',
+  });
+  t.regex((await refused({ topicId: 'news' })).message, /no topics/);
   t.regex((await refused({ replyTo: 'nobody' })).message, /^reply_to/);
   t.regex((await refused({ template: { id: 'x' } })).message, /no templates/);
   t.regex((await refused({ to: Array.from({ length: 51 }, (_, n) => `a${n}@there.invalid`) })).message, /50/);
@@ -118,12 +180,25 @@ test('Resend: errors have the form that the SDKs read', async (t) => {
     statusCode: 422,
     name: 'validation_error',
   });
-  const broken = await fetch(`${world.url()}/domains`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
-    body: '{',
-  });
+  t.like((await sdk(world).emails.share(nobody)).error, { statusCode: 404, name: 'not_found' });
+  const headers = { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' };
+  const broken = await fetch(`${world.url()}/domains`, { method: 'POST', headers, body: '{' });
   t.like(await broken.json(), { statusCode: 400, name: 'validation_error' });
+  const notAllowed = await fetch(`${world.url()}/emails/batch`, { method: 'PUT', headers });
+  t.regex(notAllowed.headers.get('allow')!, /POST/);
+  t.like(await notAllowed.json(), { statusCode: 405, name: 'method_not_allowed' });
+
+  const limited = await asNewTenant(world, { quota: 1 });
+  const mail = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'Hi', text: 'Hi' };
+  t.is((await sdk(limited).emails.send(mail)).error, null);
+  t.like((await sdk(limited).emails.send(mail)).error, { statusCode: 429, name: 'monthly_quota_exceeded' });
+  const slow = await asNewTenant(world);
+  await world.db('organizations').where({ id: slow.orgId }).update({ requests_per_day: 1 });
+  t.is((await sdk(slow).domains.list()).error, null);
+  const over = await sdk(slow).domains.list();
+  t.like(over.error, { statusCode: 429, name: 'rate_limit_exceeded' });
+  t.like(over.headers, { 'ratelimit-limit': '1', 'ratelimit-remaining': '0' });
+  t.true(Number(over.headers!['retry-after']) > 0);
 });
 
 test('Resend: domains, keys, suppressions and webhooks are set up by the SDK', async (t) => {
@@ -189,6 +264,7 @@ test('Resend: a broken request gets an error in its form, and nothing is stored 
     headers: { authorization: `Bearer ${world.key}` },
     good: [
       { route: 'POST /emails', json: mail },
+      { route: 'POST /emails/batch', json: [mail, { ...mail, to: 'ann@there.invalid' }] },
       { route: 'GET /emails?limit=2' },
       { route: `GET /emails/${emailId}` },
       { route: `PATCH /emails/${emailId}`, json: { scheduled_at: 'in 5 min' } },

@@ -7,21 +7,20 @@ import type { Clock } from '../../base/clock.ts';
 import { failpoint } from '../../base/failpoints.ts';
 import { errorBody, Refusal, statusOf } from '../../mail/refusal.ts';
 import type { Slot } from '../admission.ts';
-import { UncountedRefusal } from '../authorize.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { anyError } from '../openapi/error-responses.ts';
 import { readQuery } from '../query.ts';
 import type { AcceptBatch } from './accept-batch.ts';
 import { LargeBatches, maxElements, parseSends } from './batch-body.ts';
 import { checkSend, type FetchAll } from './check-send.ts';
+import { acceptCounted, type CountedParts } from './counted-batch.ts';
 import { refuseLike } from './dry-run.ts';
 import { fetcherOf, type SendParts, sendErrors, withSendSlot } from './routes.ts';
 import { sendSchema } from './schema.ts';
 import { presentSend, sendAnswer } from './send-response.ts';
 import { ignoredHeader, ignoredNames, type UnknownMember } from './unknown-members.ts';
 
-export interface BatchParts extends SendParts {
-  acceptBatch: AcceptBatch;
+export interface BatchParts extends SendParts, CountedParts {
   clock: Clock;
   onError(what: string, error: unknown): void;
 }
@@ -86,7 +85,6 @@ function sendBatch(parts: BatchParts, largeBatches: LargeBatches): Middleware {
     const reader = largeBatches.reader(slot);
     try {
       const elements = await reader.elements(context.req);
-      await parts.authorize.countAsMany(context, caller, elements.length);
       context.body = await handle(parts, context, { elements, caller, slot, isAtomic });
       context.res.once('finish', () => failpoint('answered'));
     } finally {
@@ -114,19 +112,14 @@ async function handle(
   context: Context,
   { elements, caller, slot, isAtomic }: Batch,
 ): Promise<BatchAnswer> {
-  const { acceptBatch, authorize, onError } = parts;
   const { requestId } = context.state;
   const fetchAll = fetcherOf(parts, context, caller, slot);
   const ignored: UnknownMember[] = [];
   const requests = requestsIn(elements, { caller, requestId, fetchAll, ignored });
   try {
-    const results = await acceptBatch(requests, caller, isAtomic);
-    return { results: results.map((one, index) => present(one, index, requestId, onError)) };
-  } catch (error) {
-    // An atomic batch that does not fit into the day's recipients counts in no window.
-    const isLimit = error instanceof Refusal && error.code === 'RATE_LIMIT_EXCEEDED';
-    if (isLimit && !(error instanceof UncountedRefusal)) await authorize.uncount(context);
-    throw error;
+    const batch = { requests, count: elements.length, isAtomic };
+    const results = await acceptCounted(parts, context, caller, batch);
+    return { results: results.map((one, index) => present(one, index, requestId, parts.onError)) };
   } finally {
     if (ignored.length > 0) context.set(ignoredHeader, ignoredNames(ignored));
   }

@@ -10,12 +10,21 @@ import { Refusal } from '../../mail/refusal.ts';
 import { sendTimesFault } from '../../mail/send-times.ts';
 import { type EmailStatus, statusOf } from '../../record/states.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import { type DialectSend, type SendTerms, sendAs } from '../dialect-send.ts';
+import {
+  type DialectSend,
+  idempotencyOf,
+  keyOf,
+  requestOf,
+  requestsOf,
+  type SendTerms,
+} from '../dialect-send.ts';
 import type { StoredEmail } from '../dialect-store.ts';
+import { resendMessage } from './resend-errors.ts';
 import { listQuery } from './resend-lists.ts';
 
 export const resendEmailRoutes: DialectRoute[] = [
   { route: 'POST /emails', grant: 'email:send', hasBody: true, respond: send },
+  { route: 'POST /emails/batch', grant: 'email:send', hasBody: true, respond: sendBatch },
   { route: 'PATCH /emails/:id', grant: 'email:send', hasBody: true, respond: move },
   { route: 'POST /emails/:id/cancel', grant: 'email:send', respond: cancel },
   { route: 'GET /emails', grant: 'email:read', respond: listEmails },
@@ -33,18 +42,53 @@ const terms: SendTerms = {
 
 /** Suppressed recipients get no mail and an event, as Resend's do; if all are, Resend accepts the call and we refuse it. */
 async function send(call: DialectCall) {
-  const { answer } = await sendAs(call, fieldsOf(call, check(request, call.body)), terms);
+  const request = requestFrom(call, call.body, idempotencyOf(keyOf(call), call.body));
+  const { answer } = await call.accept(request, call.caller);
   return { id: answer.emailId };
 }
 
+/** What is kept with the idempotency key is the body as it came: `in 5 min` is another time in each repeat. */
+function requestFrom(call: DialectCall, body: unknown, idempotency: ReturnType<typeof idempotencyOf>) {
+  return requestOf(call, fieldsOf(call, check(email, body)), terms, idempotency);
+}
+
+const batch = z.array(z.unknown()).min(1).max(100);
+
+/** Strict: all emails are accepted, or none. Permissive: those that are valid. */
+async function sendBatch(call: DialectCall) {
+  const mode = call.context.get('x-batch-validation') || 'strict';
+  if (mode !== 'strict' && mode !== 'permissive')
+    throw new Refusal('BAD_REQUEST', 'x-batch-validation: must be strict or permissive.');
+  const emails = check(batch, call.body);
+  const { key, requestHash } = idempotencyOf(keyOf(call), emails);
+  const results = await call.acceptAll({
+    requests: requestsOf(emails, (one, index) =>
+      requestFrom(call, one, { key: `${key}:${index}`, requestHash }),
+    ),
+    count: emails.length,
+    isAtomic: mode === 'strict',
+  });
+  const data = results.flatMap((one) => (one instanceof Refusal ? [] : [{ id: one.answer.emailId }]));
+  if (mode === 'strict') return { data };
+  const errors = results.flatMap((one, index) =>
+    one instanceof Refusal ? [{ index, message: resendMessage(one) }] : [],
+  );
+  return { data, errors };
+}
+
+const missing = (what: string, instead: string) =>
+  z.union([z.null(), z.literal('')], { error: `Postern has no ${what}: ${instead}` }).optional();
+
 /** What our own rules do not check: they say what is wrong in the other members. */
-const request = z.object({
-  template: z.null({ error: 'Postern has no templates: send html or text' }).optional(),
+const email = z.object({
+  template: missing('templates', 'send html or text'),
+  // Whoever left the topic would get the email.
+  topic_id: missing('topics', 'leave topic_id out, and send to those who want the email'),
   tags: z
     .union([z.array(z.object({ name: z.string(), value: z.string() })), z.record(z.string(), z.string())])
-    .optional(),
-  attachments: z.array(z.record(z.string(), z.unknown())).optional(),
-  headers: z.record(z.string(), z.unknown()).optional(),
+    .nullish(),
+  attachments: z.array(z.record(z.string(), z.unknown())).nullish(),
+  headers: z.record(z.string(), z.unknown()).nullish(),
   to: z.unknown().optional(),
   cc: z.unknown().optional(),
   bcc: z.unknown().optional(),
@@ -56,8 +100,8 @@ const request = z.object({
   scheduled_at: z.unknown().optional(),
 });
 
-function fieldsOf({ now }: DialectCall, body: z.output<typeof request>): DialectSend {
-  const { tags, headers, attachments } = body;
+function fieldsOf({ now }: DialectCall, body: z.output<typeof email>): DialectSend {
+  const { tags, attachments } = body;
   return {
     from: body.from,
     to: listed(body.to),
@@ -67,12 +111,16 @@ function fieldsOf({ now }: DialectCall, body: z.output<typeof request>): Dialect
     subject: body.subject,
     html: body.html ?? undefined,
     text: body.text ?? undefined,
-    headers:
-      headers && Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, joined(value)])),
-    tags: Array.isArray(tags) ? Object.fromEntries(tags.map(({ name, value }) => [name, value])) : tags,
+    headers: headersOf(body.headers ?? {}),
+    tags: Array.isArray(tags)
+      ? Object.fromEntries(tags.map(({ name, value }) => [name, value]))
+      : (tags ?? undefined),
     attachments: attachments?.map(attachmentOf),
     tracking: undefined,
-    scheduledAt: typeof body.scheduled_at === 'string' ? timeOf(body.scheduled_at, now) : body.scheduled_at,
+    scheduledAt:
+      typeof body.scheduled_at === 'string'
+        ? timeOf(body.scheduled_at, now)
+        : (body.scheduled_at ?? undefined),
   };
 }
 
@@ -81,34 +129,48 @@ function listed(value: unknown): unknown {
   return typeof value === 'string' ? [value] : (value ?? undefined);
 }
 
-/** Anymail gives some headers as lists. */
-function joined(value: unknown): unknown {
-  return Array.isArray(value) ? value.join(', ') : value;
+/** Anymail gives some headers as lists. Rails gives those that it would write itself without a value. */
+function headersOf(headers: Record<string, unknown>): Record<string, unknown> {
+  const given = Object.entries(headers).filter(([, value]) => value !== '' && value !== null);
+  return Object.fromEntries(
+    given.map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
+  );
 }
 
 function attachmentOf(given: Record<string, unknown>) {
-  const { filename, content, path: url, content_type: type, content_id: id } = given;
+  const { filename, content, path: url, content_type: type } = given;
+  const id = given.content_id || given.inline_content_id;
   return {
-    filename: typeof filename === 'string' && filename !== '' ? filename : 'attachment',
-    ...(content !== undefined && { content: bytesIn(content) }),
-    ...(typeof url === 'string' && { url }),
-    ...(typeof type === 'string' && { contentType: type }),
-    ...(typeof id === 'string' && { contentId: id }),
+    filename: filename || 'attachment',
+    ...(content != null && content !== '' && { content: bytesIn(content) }),
+    ...(url ? { url } : {}),
+    ...(type ? { contentType: type } : {}),
+    ...(id ? { contentId: id } : {}),
   };
 }
 
-/** Node's JSON of a Buffer becomes base64. */
+/** The SDKs for Python, Go and Ruby send a list of bytes, old ones for Node the JSON of a Buffer. Ours is base64. */
 function bytesIn(content: unknown): unknown {
-  const { type, data } = (content ?? {}) as { type?: unknown; data?: unknown };
-  return type === 'Buffer' && Array.isArray(data) ? Buffer.from(data).toString('base64') : content;
+  const list = Array.isArray(content) ? content : (content as { data?: unknown }).data;
+  return Array.isArray(list) && list.every(isByte) ? Buffer.from(list).toString('base64') : content;
 }
 
-const units: Record<string, number> = { min: 60_000, minute: 60_000, hour: 3_600_000, day: 86_400_000 };
+function isByte(value: unknown): boolean {
+  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= 255;
+}
+
+const units: Record<string, number> = {
+  sec: 1000,
+  min: 60_000,
+  hour: 3_600_000,
+  day: 86_400_000,
+  week: 604_800_000,
+};
 
 /** Resend reads words, too; of those, "in 5 min" and the like. */
 function timeOf(text: string, now: number): string {
-  const [, count, unit] = /^in (\d{1,5}) (min|minute|hour|day)s?$/i.exec(text.trim()) ?? [];
-  return unit ? iso(now + Number(count) * units[unit.toLowerCase()]!) : text;
+  const [, count, unit] = /^in (an?|\d{1,7}) (sec|min|hour|day|week)(?:ond|ute)?s?$/i.exec(text.trim()) ?? [];
+  return unit ? iso(now + (Number(count) || 1) * units[unit.toLowerCase()]!) : text;
 }
 
 async function move(call: DialectCall) {
