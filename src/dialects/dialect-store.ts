@@ -26,8 +26,32 @@ export interface StoredSuppression {
 
 /** Rows after this one, in the order of the list. */
 interface Page {
-  after: string | undefined;
+  after?: string | undefined;
   limit: number;
+}
+
+interface EventsPage extends Page {
+  /** Only those of this event. */
+  eventId?: string;
+}
+
+/** An event on its way to an endpoint, by the event's id. */
+interface StoredWebhookMessage {
+  id: string;
+  type: string;
+  status: 'waiting' | 'queued' | 'delivered' | 'failed';
+  dueAt: number | null;
+  /** Set while it is tried; `dueAt` is then no time of a try. */
+  leaseOwner: string | null;
+  createdAt: number;
+}
+
+interface StoredWebhookAttempt {
+  id: string;
+  startedAt: number;
+  status: number | null;
+  answer: string | null;
+  error: string | null;
 }
 
 export interface DialectStore {
@@ -60,6 +84,13 @@ export interface DialectStore {
   listWebhooks(orgId: string): Promise<StoredWebhook[]>;
   findWebhook(orgId: string, id: string): Promise<StoredWebhook | null>;
   removeWebhook(id: string): Promise<boolean>;
+  /** The newest events first. */
+  listWebhookMessages(webhookId: string, page: EventsPage): Promise<StoredWebhookMessage[]>;
+  /** The newest first. */
+  listWebhookAttempts(webhookId: string, page: EventsPage): Promise<StoredWebhookAttempt[]>;
+  /** Null if it has been deleted. */
+  findEvent(id: string): Promise<StoredEvent | null>;
+  replayEvent(webhook: StoredWebhook, eventId: string, now: number): Promise<void>;
   /** By the form in which addresses are compared. */
   findSuppression(orgId: string, key: string): Promise<StoredSuppression | null>;
 }

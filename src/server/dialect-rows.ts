@@ -5,10 +5,12 @@ import { findSuppression } from '../db/accounts/suppressions.ts';
 import type { Db } from '../db/engine/open.ts';
 import { findEmail, readSources } from '../db/events/emails.ts';
 import { positionBefore, readEventsBefore } from '../db/events/event-range.ts';
-import { readEvents } from '../db/events/read-events.ts';
+import { findEvents, readEvents } from '../db/events/read-events.ts';
 import { searchEmails } from '../db/events/search-emails.ts';
 import { cancelEmail } from '../db/queue/cancel-email.ts';
 import { moveScheduled } from '../db/queue/scheduled-mail.ts';
+import { listWebhookAttempts, listWebhookMessages } from '../db/webhooks/webhook-attempts.ts';
+import { replay } from '../db/webhooks/webhook-replay-rows.ts';
 import { deleteWebhook, findWebhook, listWebhooks } from '../db/webhooks/webhooks.ts';
 import type { DialectStore } from '../dialects/dialect-store.ts';
 
@@ -32,12 +34,16 @@ export function createDialectStore(db: Db): DialectStore {
     listDomains: (orgId) => listDomains(db, orgId),
     removeDomain: (id) => deleteDomain(db, id),
     setDomainTracking: (id, tracking) => setDomainTracking(db, id, tracking),
-    listKeys: (orgId, page) => listKeys(db, orgId, page),
+    listKeys: (orgId, { limit, after }) => listKeys(db, orgId, { limit, after }),
     findKey: (orgId, id) => findKey(db, id, orgId),
     revokeKey: (id, now) => revokeKey(db, id, now),
     listWebhooks: (orgId) => listWebhooks(db, orgId),
     findWebhook: (orgId, id) => findWebhook(db, id, orgId),
     removeWebhook: (id) => deleteWebhook(db, id),
+    listWebhookMessages: (webhookId, page) => listWebhookMessages(db, webhookId, page),
+    listWebhookAttempts: (webhookId, page) => listWebhookAttempts(db, webhookId, page),
+    findEvent: async (id) => (await findEvents(db, [id]))[0] ?? null,
+    replayEvent: async (webhook, eventId, now) => void (await replay(db, webhook, { eventId }, now)),
     findSuppression: (orgId, key) => findSuppression(db, orgId, key),
   };
 }

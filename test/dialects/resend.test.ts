@@ -6,6 +6,7 @@ import { checkBroken } from '../lab/broken-requests.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
 import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const sdk = (world: World, key = world.key, path = '') =>
   new Resend(key, { baseUrl: `${world.url()}${path}` });
@@ -222,6 +223,18 @@ test('Resend: domains, keys, suppressions and webhooks are set up by the SDK', a
   t.is((await resend.suppressions.add({ email: 'Dora@there.invalid' })).error, null);
   t.like((await resend.suppressions.get('dora@there.invalid')).data, { origin: 'manual' });
   t.is((await resend.suppressions.list()).data!.data.length, 1);
+  t.is((await resend.suppressions.list({ origin: 'bounce' })).data!.data.length, 0);
+  const emails = ['emil@there.invalid', 'fay@there.invalid'];
+  t.is((await resend.suppressions.batch.add({ emails })).data!.data.length, 2);
+  const page = (await resend.suppressions.list({ origin: 'manual', limit: 2 })).data!;
+  t.deepEqual([page.has_more, page.data[1]!.email], [true, 'emil@there.invalid']);
+  const rest = (await resend.suppressions.list({ limit: 2, after: page.data[1]!.id })).data!;
+  t.deepEqual([rest.has_more, rest.data.map(({ email }) => email)], [false, ['fay@there.invalid']]);
+  const gone = (await resend.suppressions.batch.remove({ ids: [...emails, 'ann@there.invalid'] })).data!.data;
+  t.deepEqual(
+    gone.map(({ deleted }) => deleted),
+    [true, true, false],
+  );
   t.is((await resend.suppressions.remove('dora@there.invalid')).data!.deleted, true);
 
   const receiver = await startReceiver(t, { now: world.clock.now });
@@ -235,6 +248,68 @@ test('Resend: domains, keys, suppressions and webhooks are set up by the SDK', a
   t.is((await resend.webhooks.update(made.data!.id, { status: 'disabled' })).error, null);
   t.is((await resend.webhooks.list()).data!.data[0]!.status, 'disabled');
   t.is((await resend.webhooks.remove(made.data!.id)).data!.deleted, true);
+});
+
+test('Resend: the events of a webhook are listed with their attempts and replayed, and its secret rotates', async (t) => {
+  const world = await startWorld(t, { settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' } });
+  const resend = sdk(world);
+  const receiver = await startReceiver(t, { now: world.clock.now });
+  const made = await resend.webhooks.create({
+    endpoint: receiver.url,
+    events: ['email.sent', 'email.delivered'],
+  });
+  const webhookId = made.data!.id;
+  receiver.secret = made.data!.signing_secret;
+  const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
+  await receiver.received(2);
+  const list = () => resend.webhooks.events.list({ webhookId });
+  const { data: events } = await until(
+    async () => {
+      const page = await list();
+      return page.data!.data.every(({ status }) => status === 'success') && page;
+    },
+    { what: 'both events to be posted' },
+  );
+  t.deepEqual(
+    events!.data.map(({ type }) => type),
+    ['email.delivered', 'email.sent'],
+  );
+  const [delivered, sent] = events!.data.map(({ id }) => id) as [string, string];
+  const first = await resend.webhooks.events.list({ webhookId, limit: 1 });
+  t.deepEqual([first.data!.has_more, first.data!.data[0]!.id], [true, delivered]);
+  const next = await resend.webhooks.events.list({ webhookId, limit: 1, after: delivered });
+  t.deepEqual([next.data!.has_more, next.data!.data[0]!.id], [false, sent]);
+  const { data: one } = await resend.webhooks.events.get({ webhookId, eventId: sent });
+  t.like(one, { object: 'webhook_event', id: sent, status: 'success', next_attempt_at: null });
+  t.deepEqual(one!.payload as unknown, receiver.requests[0]!.body);
+  t.like(one!.payload, { type: 'email.sent', data: { email_id: emailId } });
+  const attempts = (await resend.webhooks.events.attempts.list({ webhookId, eventId: sent })).data!;
+  t.like(attempts.data, [{ http_status_code: 204 }]);
+
+  const rotated = await resend.webhooks.rotateSigningSecret(webhookId);
+  t.not(rotated.data!.signing_secret, made.data!.signing_secret);
+  receiver.secret = rotated.data!.signing_secret;
+  t.like((await resend.webhooks.events.replay({ webhookId, eventId: sent })).data, { id: sent });
+  await world.clock.advance(1000);
+  await receiver.received(3);
+  t.is(receiver.requests[2]!.fault, null);
+  t.deepEqual(receiver.requests[2]!.body, receiver.requests[0]!.body);
+  const { raw: payload, headers } = receiver.requests[2]!;
+  const [id, timestamp, signature] = ['id', 'timestamp', 'signature'].map((name) =>
+    String(headers[`svix-${name}`]),
+  );
+  t.like(
+    resend.webhooks.verify({
+      payload,
+      headers: { id: id!, timestamp: timestamp!, signature: signature! },
+      webhookSecret: receiver.secret!,
+    }),
+    { type: 'email.sent' },
+  );
+  const nobody = { webhookId, eventId: emailId };
+  for (const call of [resend.webhooks.events.get(nobody), resend.webhooks.events.replay(nobody)])
+    t.like((await call).error, { statusCode: 404, name: 'not_found' });
+  t.like((await resend.webhooks.events.list({ webhookId, after: 'x' })).error, { statusCode: 400 });
 });
 
 test('Resend: POSTERN_DIALECTS=none serves no other API', async (t) => {

@@ -1,9 +1,9 @@
-/** Webhook attempts, shown to users and deleted when they are old. */
+/** Webhook messages and attempts, shown to users and deleted when they are old. */
 
 import { insertRows } from '../engine/insert-rows.ts';
 import { countOf, idList, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import { number, orNull, records, text } from '../engine/records.ts';
+import { inColumn, number, orNull, records, text, value } from '../engine/records.ts';
 import { deleteOldest } from '../events/delete-old.ts';
 
 const attempts = records({
@@ -36,6 +36,34 @@ export async function listWebhookAttempts(
   if (eventId !== undefined) rows.where('message.event_id', eventId);
   if (after !== undefined) rows.where('attempt.id', '<', after);
   return (await rows).map(attempts.read);
+}
+
+const messages = records({
+  /** That of the event: one message an event and endpoint. */
+  id: inColumn('event_id', text),
+  type: text,
+  status: value<'waiting' | 'queued' | 'delivered' | 'failed'>(),
+  /** When it is tried next, or, while it is leased, the end of the lease. */
+  dueAt: orNull(number),
+  leaseOwner: orNull(text),
+  createdAt: number,
+});
+
+export type WebhookMessageRecord = ReturnType<typeof messages.read>;
+
+/** Lists the messages of an endpoint, those of the newest events first; `after`: those of older events than that one. */
+export async function listWebhookMessages(
+  db: Db,
+  webhookId: string,
+  { limit, eventId, after }: { limit: number; eventId?: string | undefined; after?: string | undefined },
+): Promise<WebhookMessageRecord[]> {
+  const rows = db('webhook_messages')
+    .where({ webhook_id: webhookId })
+    .orderBy('event_id', 'desc')
+    .limit(limit);
+  if (eventId !== undefined) rows.where({ event_id: eventId });
+  if (after !== undefined) rows.where('event_id', '<', after);
+  return (await rows).map(messages.read);
 }
 
 /** `open`: messages that wait for an earlier message, their next try, or the endpoint to be enabled. */

@@ -4,12 +4,13 @@ import type { Dialect } from '../dialect.ts';
 import { resendEmailRoutes } from './resend-emails.ts';
 import { writeResendError } from './resend-errors.ts';
 import { resendSetUpRoutes } from './resend-set-up.ts';
+import { resendSuppressionRoutes } from './resend-suppressions.ts';
 import { resendWebhookRoutes } from './resend-webhooks.ts';
 
 export const resend: Dialect = {
   name: 'resend',
   keyOf: (context: Context) => /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null,
-  routes: [...resendEmailRoutes, ...resendSetUpRoutes, ...resendWebhookRoutes],
+  routes: [...resendEmailRoutes, ...resendSetUpRoutes, ...resendSuppressionRoutes, ...resendWebhookRoutes],
   missing: [
     'api-keys',
     'audiences',

@@ -20,7 +20,7 @@ import {
 } from '../dialect-send.ts';
 import type { StoredEmail } from '../dialect-store.ts';
 import { resendMessage } from './resend-errors.ts';
-import { listQuery } from './resend-lists.ts';
+import { pageOf } from './resend-lists.ts';
 
 export const resendEmailRoutes: DialectRoute[] = [
   { route: 'POST /emails', grant: 'email:send', hasBody: true, respond: send },
@@ -210,14 +210,18 @@ async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredE
 }
 
 async function listEmails(call: DialectCall) {
-  const { limit, after } = listQuery(call);
-  const { emails, next } = await call.store.searchEmails({
-    orgId: call.orgId,
-    tags: {},
-    limit,
-    ...(after !== undefined && { after }),
-  });
-  const data = emails.map(({ id, messageId, recipients, from, subject, createdAt, status }) => ({
+  const { store, orgId } = call;
+  return pageOf(
+    call,
+    async (page) => (await store.searchEmails({ orgId, tags: {}, ...page })).emails,
+    presentSummary,
+  );
+}
+
+type Summary = Awaited<ReturnType<DialectCall['store']['searchEmails']>>['emails'][number];
+
+function presentSummary({ id, messageId, recipients, from, subject, createdAt, status }: Summary) {
+  return {
     id,
     message_id: `<${messageId}>`,
     ...listsOf(recipients),
@@ -227,8 +231,7 @@ async function listEmails(call: DialectCall) {
     reply_to: null,
     last_event: lastEventOf(status),
     scheduled_at: null,
-  }));
-  return { object: 'list', has_more: next !== null, data };
+  };
 }
 
 /** The bodies are not kept in parts, so `html` and `text` are null. */

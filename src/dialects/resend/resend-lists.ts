@@ -1,5 +1,7 @@
 /** Resend's lists: `limit`, and `after` or `before` an id; the newest first. */
 import { z } from 'zod';
+import { uuidIn } from '../../api/query.ts';
+import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall } from '../dialect.ts';
 
 const maxLimit = 100;
@@ -10,8 +12,30 @@ const query = z.object({
   before: z.string().optional(),
 });
 
-export function listQuery({ context }: DialectCall) {
+function listQuery({ context }: DialectCall) {
   return check(query, { ...context.query });
+}
+
+/** The query of a list that is read in one direction only. */
+export function forwardQuery(call: DialectCall): { limit: number; after?: string } {
+  const { limit, after, before } = listQuery(call);
+  if (before === undefined) return { limit, ...(after !== undefined && { after }) };
+  throw new Refusal('BAD_REQUEST', 'before: this list has no way back. Go on with after.');
+}
+
+/** A page of such a list, whose ids are ours. */
+export async function pageOf<Row>(
+  call: DialectCall,
+  read: (page: { limit: number; after?: string }) => Promise<Row[]>,
+  present: (row: Row) => object,
+) {
+  const { limit, after } = forwardQuery(call);
+  const last = after === undefined ? undefined : uuidIn(after);
+  if (last === null)
+    throw new Refusal('BAD_REQUEST', 'after: must be the id of the last one of the page before.');
+  // One more, to see whether there are more.
+  const rows = await read({ limit: limit + 1, ...(last !== undefined && { after: last }) });
+  return { object: 'list', has_more: rows.length > limit, data: rows.slice(0, limit).map(present) };
 }
 
 /** A page of a list that is read whole, because it is short. */

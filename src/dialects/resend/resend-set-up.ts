@@ -1,15 +1,14 @@
-/** Resend's domains, API keys and suppressions. A domain's id is its name or our id. */
+/** Resend's domains and API keys. A domain's id is its name or our id. */
 import { z } from 'zod';
 import { makeKey } from '../../accounts/create-key.ts';
 import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
 import { type CheckedRecord, type DnsRecord, recordsFor } from '../../accounts/domains.ts';
-import { searchList, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
 import { uuidIn } from '../../api/query.ts';
 import { iso } from '../../base/clock.ts';
-import { compareKey, domainOf, toDomain } from '../../mail/address.ts';
+import { toDomain } from '../../mail/address.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import type { StoredDomain, StoredKey, StoredSuppression } from '../dialect-store.ts';
-import { listOf, listQuery } from './resend-lists.ts';
+import type { StoredDomain, StoredKey } from '../dialect-store.ts';
+import { listOf, pageOf } from './resend-lists.ts';
 
 const grant = 'full_access';
 
@@ -29,18 +28,13 @@ export const resendSetUpRoutes: DialectRoute[] = [
   { route: 'DELETE /domains/:id', grant, respond: removeDomain },
   { route: 'POST /domains/:id/verify', grant, respond: checkDomain },
   { route: 'POST /api-keys', grant, hasBody: true, respond: addKey },
-  { route: 'GET /api-keys', grant, respond: listKeys },
-  { route: 'DELETE /api-keys/:id', grant, respond: revokeKey },
-  { route: 'POST /suppressions', grant, hasBody: true, respond: addSuppression },
-  { route: 'GET /suppressions', grant, respond: listSuppressions },
-  { route: 'POST /suppressions/batch/add', grant, hasBody: true, respond: addSuppressions },
-  { route: 'POST /suppressions/batch/remove', grant, hasBody: true, respond: removeSuppressions },
   {
-    route: 'GET /suppressions/:address',
+    route: 'GET /api-keys',
     grant,
-    respond: async (call) => presentSuppression(await findSuppression(call, call.params.address!)),
+    // The oldest first, as `after` of our own list is.
+    respond: (call) => pageOf(call, (page) => call.store.listKeys(call.orgId, page), presentKey),
   },
-  { route: 'DELETE /suppressions/:address', grant, respond: removeSuppression },
+  { route: 'DELETE /api-keys/:id', grant, respond: revokeKey },
 ];
 
 const domainName = z.string().transform((text, context) => {
@@ -157,17 +151,6 @@ async function addKey(call: DialectCall) {
   return { id: made.id, token: made.key };
 }
 
-/** The oldest first, as `after` of our own list is. */
-async function listKeys(call: DialectCall) {
-  const { limit, after } = listQuery(call);
-  const rows = await call.store.listKeys(call.orgId, {
-    after: after && (uuidIn(after) ?? undefined),
-    limit: limit + 1,
-  });
-  const page = rows.slice(0, limit);
-  return { object: 'list', has_more: rows.length > limit, data: page.map(presentKey) };
-}
-
 function presentKey({ id, label, createdAt, usedAt }: StoredKey) {
   return { id, name: label, created_at: iso(createdAt), last_used_at: usedAt === null ? null : iso(usedAt) };
 }
@@ -177,63 +160,4 @@ async function revokeKey({ store, orgId, params, now }: DialectCall) {
   const key = requireItem(id === null ? null : await store.findKey(orgId, id), 'API key');
   await store.revokeKey(key.id, now);
   return { object: 'api_key', id: key.id, deleted: true };
-}
-
-const address = z.string().refine((text) => domainOf(text) !== null, 'must be an email address');
-const maxBatch = 100;
-
-async function addSuppression(call: DialectCall) {
-  const { email } = check(z.object({ email: address }), call.body);
-  call.context.status = 201;
-  await suppressAddress(changeOf(call), email);
-  return { object: 'suppression', id: email };
-}
-
-function changeOf({ management: { db, eventSignal }, orgId, now }: DialectCall) {
-  return { db, eventSignal, orgId, now };
-}
-
-async function findSuppression({ store, orgId }: DialectCall, email: string): Promise<StoredSuppression> {
-  return requireItem(await store.findSuppression(orgId, compareKey(email)), 'suppression');
-}
-
-async function listSuppressions(call: DialectCall) {
-  const { limit, after } = listQuery(call);
-  const last = after === undefined ? null : compareKey(after);
-  const { found, next } = await searchList(call.management.db, '', { orgId: call.orgId, after: last, limit });
-  return { object: 'list', has_more: next !== null, data: found.map(presentSuppression) };
-}
-
-/** The address is the id: with it our list continues, and the calls on one suppression take an address as well. */
-function presentSuppression({ address: email, reason, createdAt }: StoredSuppression) {
-  const origin = reason.startsWith('hard bounce')
-    ? 'bounce'
-    : reason === 'complaint'
-      ? 'complaint'
-      : 'manual';
-  return { object: 'suppression', id: email, email, origin, source_id: null, created_at: iso(createdAt) };
-}
-
-async function removeSuppression(call: DialectCall) {
-  const { address: email } = await findSuppression(call, call.params.address!);
-  await unsuppressAddress(changeOf(call), email);
-  return { object: 'suppression', id: email, deleted: true };
-}
-
-const emails = z.object({ emails: z.array(address).min(1).max(maxBatch) });
-
-async function addSuppressions(call: DialectCall) {
-  const data = [];
-  for (const email of check(emails, call.body).emails) {
-    await suppressAddress(changeOf(call), email);
-    data.push({ object: 'suppression', id: email });
-  }
-  return { data };
-}
-
-async function removeSuppressions(call: DialectCall) {
-  const data = [];
-  for (const email of check(emails, call.body).emails)
-    data.push({ object: 'suppression', id: email, deleted: await unsuppressAddress(changeOf(call), email) });
-  return { data };
 }

@@ -1,14 +1,14 @@
 /** Resend's webhooks: our endpoints whose posts have Resend's format. */
 import { z } from 'zod';
 import { uuidIn } from '../../api/query.ts';
-import { iso } from '../../base/clock.ts';
+import { iso, isoOrNull } from '../../base/clock.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook, rotateSecret } from '../../webhooks/endpoints.ts';
-import { resendTypes } from '../../webhooks/formats/resend-format.ts';
+import { resendTypes, writeBody } from '../../webhooks/formats/resend-format.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredWebhook } from '../dialect-store.ts';
-import { listOf } from './resend-lists.ts';
+import { listOf, pageOf } from './resend-lists.ts';
 
 const grant = 'full_access';
 
@@ -24,6 +24,10 @@ export const resendWebhookRoutes: DialectRoute[] = [
   { route: 'PATCH /webhooks/:id', grant, hasBody: true, respond: change },
   { route: 'DELETE /webhooks/:id', grant, respond: remove },
   { route: 'POST /webhooks/:id/signing-secret/rotate', grant, respond: rotate },
+  { route: 'GET /webhooks/:id/events', grant, respond: listEvents },
+  { route: 'GET /webhooks/:id/events/:event', grant, respond: getEvent },
+  { route: 'GET /webhooks/:id/events/:event/attempts', grant, respond: listAttempts },
+  { route: 'POST /webhooks/:id/events/:event/replay', grant, respond: replay },
 ];
 
 const events = z.array(z.string()).max(100);
@@ -102,4 +106,60 @@ async function rotate(call: DialectCall) {
   const webhook = await find(call);
   const rotated = requireItem(await rotateSecret(db, webhook, { seal, now: call.now }), 'webhook');
   return { object: 'webhook', id: webhook.id, signing_secret: rotated.secret };
+}
+
+/** The events that were posted to a webhook, or are to be. */
+async function listEvents(call: DialectCall) {
+  const { id } = await find(call);
+  return pageOf(call, (page) => call.store.listWebhookMessages(id, page), eventFields);
+}
+
+type Message = Awaited<ReturnType<DialectCall['store']['listWebhookMessages']>>[number];
+
+function eventFields({ id, type, createdAt, status, leaseOwner }: Message) {
+  const open = leaseOwner === null ? 'pending' : 'attempting';
+  const states = { delivered: 'success', failed: 'failed', waiting: open, queued: open };
+  return { id, type: resendTypes[type] ?? type, created_at: iso(createdAt), status: states[status] };
+}
+
+async function findMessage(call: DialectCall, webhook: StoredWebhook): Promise<Message> {
+  const eventId = uuidIn(call.params.event!);
+  const [message] =
+    eventId === null ? [] : await call.store.listWebhookMessages(webhook.id, { eventId, limit: 1 });
+  return requireItem(message ?? null, 'event of this webhook');
+}
+
+async function getEvent(call: DialectCall) {
+  const message = await findMessage(call, await find(call));
+  const event = await call.store.findEvent(message.id);
+  return {
+    object: 'webhook_event',
+    ...eventFields(message),
+    next_attempt_at: isoOrNull(message.leaseOwner === null ? message.dueAt : null),
+    // Events are deleted after their retention.
+    payload: event && JSON.parse(writeBody(event)),
+  };
+}
+
+async function listAttempts(call: DialectCall) {
+  const webhook = await find(call);
+  const { id: eventId } = await findMessage(call, webhook);
+  return pageOf(
+    call,
+    (page) => call.store.listWebhookAttempts(webhook.id, { ...page, eventId }),
+    ({ id, status, answer, error, startedAt }) => ({
+      id,
+      http_status_code: status ?? 0,
+      response: answer ?? error ?? '',
+      sent_at: iso(startedAt),
+    }),
+  );
+}
+
+async function replay(call: DialectCall) {
+  const webhook = await find(call);
+  const { id } = await findMessage(call, webhook);
+  await call.store.replayEvent(webhook, id, call.now);
+  call.management.eventSignal.notify();
+  return { object: 'webhook_event', id };
 }

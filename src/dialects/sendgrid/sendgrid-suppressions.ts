@@ -3,11 +3,18 @@
  * suppressions are all of it.
  */
 import { z } from 'zod';
-import { searchList, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
-import { compareKey, domainOf } from '../../mail/address.ts';
+import { domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredSuppression } from '../dialect-store.ts';
+import {
+  findSuppressed,
+  listSuppressed,
+  originOf,
+  suppress,
+  suppressedAddress,
+  unsuppress,
+} from '../dialect-suppressions.ts';
 
 const grant = 'full_access';
 
@@ -16,9 +23,9 @@ export const sendgridSuppressionRoutes: DialectRoute[] = [
   { route: 'DELETE /v3/suppression/bounces', grant, hasBody: true, respond: removeBounces },
   { route: 'GET /v3/suppression/bounces/:email', grant, respond: getBounce },
   { route: 'DELETE /v3/suppression/bounces/:email', grant, respond: removeBounce },
-  { route: 'POST /v3/asm/suppressions/global', grant, hasBody: true, respond: suppress },
+  { route: 'POST /v3/asm/suppressions/global', grant, hasBody: true, respond: add },
   { route: 'GET /v3/asm/suppressions/global/:email', grant, respond: getSuppression },
-  { route: 'DELETE /v3/asm/suppressions/global/:email', grant, respond: unsuppress },
+  { route: 'DELETE /v3/asm/suppressions/global/:email', grant, respond: remove },
 ];
 
 const maxLimit = 500;
@@ -36,18 +43,11 @@ const listQuery = z.object({
 /** In the order of the addresses. Pages are by number, so what is before one is read again. */
 async function listBounces(call: DialectCall) {
   const query = check(listQuery, { ...call.context.query });
-  const bounces: StoredSuppression[] = [];
-  let after: string | null = null;
-  do {
-    const page: Awaited<ReturnType<typeof searchList>> = await searchList(call.management.db, '', {
-      orgId: call.orgId,
-      after,
-      limit: maxLimit,
-    });
-    bounces.push(...page.found.filter((one) => isBounce(one) && isWithin(one, query)));
-    after = page.next;
-  } while (after !== null && bounces.length < query.offset + query.limit);
-  return bounces.slice(query.offset, query.offset + query.limit).map(presentBounce);
+  const { found } = await listSuppressed(call, {
+    limit: query.offset + query.limit,
+    isWanted: (one) => isBounce(one) && isWithin(one, query),
+  });
+  return found.slice(query.offset).map(presentBounce);
 }
 
 const bounce = 'hard bounce: ';
@@ -55,8 +55,8 @@ const bounce = 'hard bounce: ';
 /** Of the categories of hard bounces; the server's own status is with the email. */
 const statuses: Record<string, string> = { unknown_user: '5.1.1', mailbox_disabled: '5.2.1', dns: '5.1.2' };
 
-function isBounce({ reason }: StoredSuppression): boolean {
-  return reason.startsWith(bounce);
+function isBounce(one: StoredSuppression): boolean {
+  return originOf(one) === 'bounce';
 }
 
 function isWithin({ createdAt }: StoredSuppression, query: z.output<typeof listQuery>): boolean {
@@ -81,11 +81,10 @@ async function getBounce(call: DialectCall) {
 async function removeBounce(call: DialectCall) {
   const found = await find(call, call.params.email!);
   requireItem(found && isBounce(found) ? found : null, 'bounce');
-  return unsuppress(call);
+  return remove(call);
 }
 
-const address = z.string().refine((text) => domainOf(text) !== null, 'must be an email address');
-const addresses = z.array(address).min(1).max(maxEmails);
+const addresses = z.array(suppressedAddress).min(1).max(maxEmails);
 const removal = z.object({
   delete_all: z
     .literal(false, { error: `Postern removes no whole list: give emails, at most ${maxEmails}` })
@@ -97,14 +96,14 @@ async function removeBounces(call: DialectCall) {
   const { emails } = check(removal, call.body);
   for (const email of emails) {
     const found = await find(call, email);
-    if (found && isBounce(found)) await unsuppressAddress(changeOf(call), email);
+    if (found && isBounce(found)) await unsuppress(call, email);
   }
   return empty(call);
 }
 
-async function suppress(call: DialectCall) {
+async function add(call: DialectCall) {
   const { recipient_emails: emails } = check(z.object({ recipient_emails: addresses }), call.body);
-  for (const email of emails) await suppressAddress(changeOf(call), email);
+  for (const email of emails) await suppress(call, email);
   call.context.status = 201;
   return { recipient_emails: emails };
 }
@@ -115,8 +114,8 @@ async function getSuppression(call: DialectCall) {
   return found ? { recipient_email: found.address } : {};
 }
 
-async function unsuppress(call: DialectCall) {
-  await unsuppressAddress(changeOf(call), requireAddress(call.params.email!));
+async function remove(call: DialectCall) {
+  await unsuppress(call, requireAddress(call.params.email!));
   return empty(call);
 }
 
@@ -125,15 +124,11 @@ function empty({ context }: DialectCall): null {
   return null;
 }
 
-async function find({ store, orgId }: DialectCall, email: string): Promise<StoredSuppression | null> {
-  return store.findSuppression(orgId, compareKey(requireAddress(email)));
+async function find(call: DialectCall, email: string): Promise<StoredSuppression | null> {
+  return findSuppressed(call, requireAddress(email));
 }
 
 function requireAddress(email: string): string {
   if (domainOf(email) !== null) return email;
   throw new Refusal('BAD_REQUEST', `email: ${JSON.stringify(email.slice(0, 200))} is not an email address.`);
-}
-
-function changeOf({ management: { db, eventSignal }, orgId, now }: DialectCall) {
-  return { db, eventSignal, orgId, now };
 }

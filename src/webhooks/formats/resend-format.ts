@@ -24,12 +24,17 @@ export const resend: WebhookFormat = {
   hasSeveralSignatures: true,
   newSecret: () => ({ secret: newStandardSecret(), publicKey: null }),
   write(event, signing) {
-    const email = emailEventOf(event);
-    const at = new Date(email.at).toISOString();
-    const body = boundedJson({ type: resendTypes[email.type], created_at: at, data: dataOf(email, at) });
+    const body = writeBody(event);
     return { body, headers: standardHeaders(event.id, body, signing) };
   },
 };
+
+/** What is posted of an event. */
+export function writeBody(event: Parameters<WebhookFormat['write']>[0]): string {
+  const email = emailEventOf(event);
+  const at = new Date(email.at).toISOString();
+  return boundedJson({ type: resendTypes[email.type], created_at: at, data: dataOf(email, at) });
+}
 
 function dataOf(email: EmailEvent, at: string) {
   const { tag, tags } = email;

@@ -1,0 +1,58 @@
+/** The organization's one suppression list, as dialects read and change it. Their lists are parts of it, by the reasons. */
+import { z } from 'zod';
+import { searchList, suppressAddress, unsuppressAddress } from '../accounts/suppression-list.ts';
+import { compareKey, domainOf } from '../mail/address.ts';
+import type { DialectCall } from './dialect.ts';
+import type { StoredSuppression } from './dialect-store.ts';
+
+export const suppressedAddress = z
+  .string()
+  .refine((text) => domainOf(text) !== null, 'must be an email address');
+
+export function originOf({ reason }: StoredSuppression): 'bounce' | 'complaint' | 'manual' {
+  if (reason.startsWith('hard bounce')) return 'bounce';
+  return reason === 'complaint' ? 'complaint' : 'manual';
+}
+
+export function suppress(call: DialectCall, address: string): Promise<boolean> {
+  return suppressAddress(changeOf(call), address);
+}
+
+/** False if the address was not on the list. */
+export function unsuppress(call: DialectCall, address: string): Promise<boolean> {
+  return unsuppressAddress(changeOf(call), address);
+}
+
+function changeOf({ management: { db, eventSignal }, orgId, now }: DialectCall) {
+  return { db, eventSignal, orgId, now };
+}
+
+export function findSuppressed(
+  { store, orgId }: DialectCall,
+  address: string,
+): Promise<StoredSuppression | null> {
+  return store.findSuppression(orgId, compareKey(address));
+}
+
+interface Wanted {
+  /** The address after which the list goes on. */
+  after?: string | undefined;
+  limit: number;
+  isWanted(found: StoredSuppression): boolean;
+}
+
+/** In the order of the addresses; `hasMore`: there may be more. */
+export async function listSuppressed(
+  { management, orgId }: DialectCall,
+  { after, limit, isWanted }: Wanted,
+): Promise<{ found: StoredSuppression[]; hasMore: boolean }> {
+  const found: StoredSuppression[] = [];
+  let last = after === undefined ? null : compareKey(after);
+  do {
+    const room = limit - found.length;
+    const page = await searchList(management.db, '', { orgId, after: last, limit: room });
+    found.push(...page.found.filter(isWanted));
+    last = page.next;
+  } while (last !== null && found.length < limit);
+  return { found, hasMore: last !== null };
+}

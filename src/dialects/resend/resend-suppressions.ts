@@ -1,0 +1,82 @@
+/** Resend's suppressions. The address is the id: with it our list goes on, and calls on one suppression take either in Resend. */
+import { z } from 'zod';
+import { iso } from '../../base/clock.ts';
+import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import type { StoredSuppression } from '../dialect-store.ts';
+import {
+  findSuppressed,
+  listSuppressed,
+  originOf,
+  suppress,
+  suppressedAddress,
+  unsuppress,
+} from '../dialect-suppressions.ts';
+import { forwardQuery } from './resend-lists.ts';
+
+const grant = 'full_access';
+
+export const resendSuppressionRoutes: DialectRoute[] = [
+  { route: 'POST /suppressions', grant, hasBody: true, respond: add },
+  { route: 'GET /suppressions', grant, respond: list },
+  { route: 'POST /suppressions/batch/add', grant, hasBody: true, respond: addAll },
+  { route: 'POST /suppressions/batch/remove', grant, hasBody: true, respond: removeAll },
+  { route: 'GET /suppressions/:address', grant, respond: async (call) => present(await find(call)) },
+  { route: 'DELETE /suppressions/:address', grant, respond: remove },
+];
+
+async function add(call: DialectCall) {
+  const { email } = check(z.object({ email: suppressedAddress }), call.body);
+  call.context.status = 201;
+  await suppress(call, email);
+  return { object: 'suppression', id: email };
+}
+
+const origins = z.object({ origin: z.enum(['bounce', 'complaint', 'manual']).optional() });
+
+async function list(call: DialectCall) {
+  const { origin } = check(origins, { ...call.context.query });
+  const isWanted = (one: StoredSuppression) => origin === undefined || originOf(one) === origin;
+  const { found, hasMore } = await listSuppressed(call, { ...forwardQuery(call), isWanted });
+  return { object: 'list', has_more: hasMore, data: found.map(present) };
+}
+
+function present(found: StoredSuppression) {
+  const { address: email, createdAt } = found;
+  return {
+    object: 'suppression',
+    id: email,
+    email,
+    origin: originOf(found),
+    source_id: null,
+    created_at: iso(createdAt),
+  };
+}
+
+async function find(call: DialectCall): Promise<StoredSuppression> {
+  return requireItem(await findSuppressed(call, call.params.address!), 'suppression');
+}
+
+async function remove(call: DialectCall) {
+  const { address: id } = await find(call);
+  return { object: 'suppression', id, deleted: await unsuppress(call, id) };
+}
+
+const addresses = z.array(suppressedAddress).min(1).max(100);
+
+async function addAll(call: DialectCall) {
+  const { emails } = check(z.object({ emails: addresses }), call.body);
+  for (const email of emails) await suppress(call, email);
+  return { data: emails.map((id) => ({ object: 'suppression', id })) };
+}
+
+const removal = z.union([z.object({ emails: addresses }), z.object({ ids: addresses })], {
+  error: 'emails or ids is required: 1 to 100 addresses',
+});
+
+async function removeAll(call: DialectCall) {
+  const given = check(removal, call.body);
+  const data = [];
+  for (const id of 'emails' in given ? given.emails : given.ids)
+    data.push({ object: 'suppression', id, deleted: await unsuppress(call, id) });
+  return { data };
+}
