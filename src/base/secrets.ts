@@ -19,6 +19,7 @@ export type Purpose =
   | 'message-id'
   | 'tracking'
   | 'event-cursor'
+  | 'file-link'
   | 'dashboard'
   | 'fingerprint';
 

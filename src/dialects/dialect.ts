@@ -17,6 +17,7 @@ import type { Attachment } from '../compose/attachment.ts';
 import type { Config } from '../config.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { DialectStore } from './dialect-store.ts';
+import type { FileLinks } from './file-links.ts';
 
 export type DialectName = Config['dialects'][number];
 
@@ -25,6 +26,8 @@ export interface Dialect {
   /** The API key, where this service's SDKs put it; null if the request has none there. */
   keyOf(context: Context): string | null;
   routes: readonly DialectRoute[];
+  /** Without a key: what a link that we signed leads to. */
+  openRoutes?: readonly OpenRoute[];
   /** Paths of the service that Postern does not have, as patterns of the router. They are answered 404 in the dialect's words. */
   missing: readonly string[];
   /**
@@ -38,6 +41,7 @@ export interface DialectParts extends SendCapacity {
   accept: Accept;
   store: DialectStore;
   onError(what: string, error: unknown): void;
+  fileLinks: FileLinks;
   management: Pick<
     Management,
     'db' | 'clock' | 'seal' | 'names' | 'resolve' | 'keepKeysMs' | 'allowPrivate' | 'eventSignal'
@@ -68,6 +72,14 @@ export interface DialectRoute {
   /** Resolves to the body of the response. */
   respond(call: DialectCall): Promise<unknown>;
 }
+
+export interface OpenRoute {
+  /** As that of a DialectRoute, with GET. */
+  path: string;
+  respond(call: OpenCall): Promise<unknown>;
+}
+
+export type OpenCall = DialectParts & Pick<DialectCall, 'context' | 'params' | 'now'>;
 
 /** Checks a body or a query. The issues of a refusal have paths in the dialect's own names. */
 export function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {

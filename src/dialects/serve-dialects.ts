@@ -68,11 +68,22 @@ function findAtRoot(served: Served[], path: string, context: Context): Found | n
   return one ? { served: one, path } : null;
 }
 
-function routerOf({ routes, missing }: Dialect, parts: ServeParts, withinLimit: Middleware): Router {
+function routerOf(
+  { routes, openRoutes = [], missing }: Dialect,
+  parts: ServeParts,
+  withinLimit: Middleware,
+): Router {
   const router = new Router();
   for (const declared of routes) {
     const [method, path] = declared.route.split(' ') as [string, string];
     router.register(path, [method], [withinLimit, handlerOf(declared, parts)] as never);
+  }
+  for (const { path, respond } of openRoutes) {
+    const answer: Middleware = async (context) => {
+      const now = parts.management.clock.now();
+      context.body = await respond({ ...parts, context, params: context.params, now });
+    };
+    router.register(path, ['GET'], [withinLimit, answer] as never);
   }
   // Registered without a method, so that their paths match and no request is handled.
   for (const path of missing) router.register(path, [], [] as never);

@@ -34,6 +34,7 @@ import { recordVisits } from '../db/events/engagement.ts';
 import { type EventQuery, readEvents, settledPosition } from '../db/events/read-events.ts';
 import { searchEmails } from '../db/events/search-emails.ts';
 import { dialectsNamed } from '../dialects/all-dialects.ts';
+import { createFileLinks } from '../dialects/file-links.ts';
 import { serveDialects } from '../dialects/serve-dialects.ts';
 import { createMessageId } from '../mail/message-id.ts';
 import { countRefusals, countRequests } from '../operate/metrics/request-metrics.ts';
@@ -128,6 +129,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       fetchAttachments,
       management,
       store: createDialectStore(db),
+      fileLinks: createFileLinks(context.secrets, parts.baseUrl),
       onError,
     }),
     proxies: config.httpProxies,

@@ -64,6 +64,35 @@ test('Resend: what the SDK sends arrives, signed, with every field', async (t) =
   );
   t.is(mail.attachments[0]!.contentId, '<logo>');
   t.false(raw.includes('dora@'), 'bcc is in no header');
+  const files = (await resend.emails.attachments.list({ emailId: data!.id })).data!.data;
+  t.deepEqual(
+    files.map((file) => [
+      file.filename,
+      file.size,
+      file.content_type,
+      file.content_disposition,
+      file.content_id,
+    ]),
+    [['logo.png', 3, 'image/png', 'inline', 'logo']],
+  );
+  const one = await resend.emails.attachments.get({ emailId: data!.id, id: files[0]!.id });
+  t.like(one.data, { object: 'attachment', filename: 'logo.png' });
+  const { pathname, search } = new URL(one.data!.download_url);
+  const read = (path: string) => fetch(`${world.url()}${path}`);
+  const downloaded = await read(`${pathname}${search}`);
+  t.is(await downloaded.text(), 'png');
+  t.regex(downloaded.headers.get('content-disposition')!, /^attachment; filename="logo.png"/);
+  for (const forged of [
+    search.replace('expires=1', 'expires=2'),
+    search.replace(/signature=./, 'signature='),
+    '',
+  ])
+    t.like(await (await read(`${pathname}${forged}`)).json(), { statusCode: 404, name: 'not_found' });
+  await world.clock.advance('1h');
+  t.is((await read(`${pathname}${search}`)).status, 404);
+  const other = sdk(await asNewTenant(world));
+  t.like((await other.emails.attachments.list({ emailId: data!.id })).error, { statusCode: 404 });
+  t.is((await resend.emails.attachments.get({ emailId: data!.id, id: '1' })).error!.statusCode, 404);
   const { data: kept } = await resend.emails.get(data!.id);
   t.like(kept, { to: ['ann@there.invalid', 'bob@there.invalid'], cc: ['cleo@there.invalid'] });
   t.deepEqual(kept!.bcc, ['dora@there.invalid']);
@@ -342,6 +371,7 @@ test('Resend: a broken request gets an error in its form, and nothing is stored 
       { route: 'POST /emails/batch', json: [mail, { ...mail, to: 'ann@there.invalid' }] },
       { route: 'GET /emails?limit=2' },
       { route: `GET /emails/${emailId}` },
+      { route: `GET /emails/${emailId}/attachments/0/content?org=${world.orgId}&expires=9&signature=x` },
       { route: `PATCH /emails/${emailId}`, json: { scheduled_at: 'in 5 min' } },
       { route: `POST /emails/${emailId}/cancel` },
       { route: 'POST /domains', json: { name: 'no domain' } },

@@ -1,6 +1,7 @@
 /** Resend's API: https://resend.com/docs/api-reference. Its SDKs send the key as a bearer token. */
 import type { Context } from 'koa';
 import type { Dialect } from '../dialect.ts';
+import { resendAttachmentRoutes, resendOpenRoutes } from './resend-attachments.ts';
 import { resendEmailRoutes } from './resend-emails.ts';
 import { writeResendError } from './resend-errors.ts';
 import { resendSetUpRoutes } from './resend-set-up.ts';
@@ -10,7 +11,14 @@ import { resendWebhookRoutes } from './resend-webhooks.ts';
 export const resend: Dialect = {
   name: 'resend',
   keyOf: (context: Context) => /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null,
-  routes: [...resendEmailRoutes, ...resendSetUpRoutes, ...resendSuppressionRoutes, ...resendWebhookRoutes],
+  routes: [
+    ...resendEmailRoutes,
+    ...resendAttachmentRoutes,
+    ...resendSetUpRoutes,
+    ...resendSuppressionRoutes,
+    ...resendWebhookRoutes,
+  ],
+  openRoutes: resendOpenRoutes,
   missing: [
     'api-keys',
     'audiences',

@@ -80,7 +80,7 @@ const missing = (what: string, instead: string) =>
   z.union([z.null(), z.literal('')], { error: `Postern has no ${what}: ${instead}` }).optional();
 
 /** What our own rules do not check: they say what is wrong in the other members. */
-const email = z.object({
+const email = z.looseObject({
   template: missing('templates', 'send html or text'),
   // Whoever left the topic would get the email.
   topic_id: missing('topics', 'leave topic_id out, and send to those who want the email'),
@@ -89,15 +89,6 @@ const email = z.object({
     .nullish(),
   attachments: z.array(z.record(z.string(), z.unknown())).nullish(),
   headers: z.record(z.string(), z.unknown()).nullish(),
-  to: z.unknown().optional(),
-  cc: z.unknown().optional(),
-  bcc: z.unknown().optional(),
-  reply_to: z.unknown().optional(),
-  from: z.unknown().optional(),
-  subject: z.unknown().optional(),
-  html: z.unknown().optional(),
-  text: z.unknown().optional(),
-  scheduled_at: z.unknown().optional(),
 });
 
 function fieldsOf({ now }: DialectCall, body: z.output<typeof email>): DialectSend {
@@ -129,12 +120,10 @@ function listed(value: unknown): unknown {
   return typeof value === 'string' ? [value] : (value ?? undefined);
 }
 
-/** Anymail gives some headers as lists. Rails gives those that it would write itself without a value. */
+/** Anymail gives some headers as lists. */
 function headersOf(headers: Record<string, unknown>): Record<string, unknown> {
-  const given = Object.entries(headers).filter(([, value]) => value !== '' && value !== null);
-  return Object.fromEntries(
-    given.map(([name, value]) => [name, Array.isArray(value) ? value.join(', ') : value]),
-  );
+  const joined = (value: unknown) => (Array.isArray(value) ? value.join(', ') : value);
+  return Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, joined(value)]));
 }
 
 function attachmentOf(given: Record<string, unknown>) {
@@ -204,7 +193,7 @@ async function ownEmail(call: DialectCall): Promise<StoredEmail> {
   throw new Refusal('DOMAIN_NOT_ALLOWED', `This API key can only send from ${allowed.join(', ')}.`);
 }
 
-async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredEmail> {
+export async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredEmail> {
   const id = uuidIn(params.id!);
   return requireItem(id === null ? null : await store.findEmail(orgId, id), 'email');
 }

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import { makeKey } from '../../accounts/create-key.ts';
 import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
 import { type CheckedRecord, type DnsRecord, recordsFor } from '../../accounts/domains.ts';
+import { newDomain } from '../../api/domains/schema.ts';
 import { uuidIn } from '../../api/query.ts';
 import { iso } from '../../base/clock.ts';
-import { toDomain } from '../../mail/address.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredDomain, StoredKey } from '../dialect-store.ts';
 import { listOf, pageOf } from './resend-lists.ts';
@@ -37,19 +37,8 @@ export const resendSetUpRoutes: DialectRoute[] = [
   { route: 'DELETE /api-keys/:id', grant, respond: revokeKey },
 ];
 
-const domainName = z.string().transform((text, context) => {
-  const name = toDomain(text);
-  if (name !== null) return name;
-  context.addIssue({
-    code: 'custom',
-    message: 'must be a domain name',
-    params: { expected: 'a domain name' },
-  });
-  return z.NEVER;
-});
-
 async function addDomain(call: DialectCall) {
-  const { name } = check(z.object({ name: domainName }), call.body);
+  const { name } = check(newDomain, call.body);
   const { db, seal } = call.management;
   const domain = await registerDomain(
     db,

@@ -3,10 +3,10 @@
  * (compose/mime-tree.ts), which bounds parts, depth and header; the size of each text shown is bounded here.
  */
 import { isUtf8 } from 'node:buffer';
-import { type Field, fieldValue } from '../../../compose/head.ts';
+import type { Field } from '../../../compose/head.ts';
 import { htmlParts } from '../../../compose/html-parts.ts';
 import { type MimeTreePart, partsOf, readTree } from '../../../compose/mime-tree.ts';
-import { decoded } from '../../../compose/transfer-encoding.ts';
+import { bodyOf, contentIdOf, isInline, shownParts } from '../../../compose/shown-parts.ts';
 import { legible } from '../../legible.ts';
 
 export interface EmailContent {
@@ -31,28 +31,18 @@ const pictureType = /^image\/(png|jpeg|gif|webp|bmp|svg\+xml)$/;
 export function readContent(raw: Buffer): EmailContent | null {
   const tree = readTree(raw);
   if (!tree) return null;
-  const leaves = [...partsOf(tree)].filter(
-    ({ children, type }) => children.length === 0 && !type.startsWith('multipart/'),
-  );
-  const html = htmlParts(tree);
-  const text = leaves.find(({ type, isAttached }) => type === 'text/plain' && !isAttached) ?? null;
-  // The invitation among the alternatives is attached as well.
-  const others = leaves.filter((part) => part !== text && !html.includes(part) && !isUnnamedCalendar(part));
+  const { html, text, attached } = shownParts(tree);
   return {
     hasHtml: html.length > 0,
     text: text && cut(textOf(raw, text, 4 * maxText), maxText),
     fields: tree.head.fields.map(presentField),
-    attachments: others.map((part) => ({
+    attachments: attached.map((part) => ({
       name: legible(part.filename ?? '(no name)'),
       type: legible(part.type),
       size: sizeOf(part),
-      isInline: /^inline\b/i.test(fieldValue(part.head, 'content-disposition') ?? ''),
+      isInline: isInline(part),
     })),
   };
-}
-
-function isUnnamedCalendar({ type, filename, isAttached }: MimeTreePart): boolean {
-  return type === 'text/calendar' && filename === null && !isAttached;
 }
 
 /** The raw message as text, to be read on the page. */
@@ -73,8 +63,8 @@ function withPictures(html: string, raw: Buffer, tree: MimeTreePart): string {
   const pictures = new Map<string, string>();
   let bytesLeft = maxPictures;
   for (const part of partsOf(tree)) {
-    const id = /^<(.+)>$/.exec(fieldValue(part.head, 'content-id') ?? '')?.[1];
-    if (id === undefined || !pictureType.test(part.type)) continue;
+    const id = contentIdOf(part);
+    if (id === null || !pictureType.test(part.type)) continue;
     const bytes = bodyOf(raw, part);
     bytesLeft -= bytes.length;
     if (bytesLeft >= 0) pictures.set(id, `data:${part.type};base64,${bytes.toString('base64')}`);
@@ -104,11 +94,6 @@ function textOf(raw: Buffer, part: MimeTreePart, max: number): string {
   } catch {
     return body.toString('latin1');
   }
-}
-
-function bodyOf(raw: Buffer, part: MimeTreePart): Buffer {
-  const body = raw.subarray(part.head.bodyStart, part.end);
-  return decoded(body, part.encoding) ?? body;
 }
 
 /** The decoded size; for base64 an estimate that needs no decoding. */
