@@ -4,6 +4,7 @@ import PostalMime from 'postal-mime';
 import { Resend } from 'resend';
 import { checkBroken } from '../lab/broken-requests.ts';
 import { verifyDkim } from '../lab/dkim.ts';
+import { startFileServer } from '../lab/scenes/file-server.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
 import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
@@ -32,7 +33,11 @@ test('Resend: the SDK reads emails at the root and under /compat/resend', async 
 });
 
 test('Resend: what the SDK sends arrives, signed, with every field', async (t) => {
-  const world = await startWorld(t);
+  const world = await startWorld(t, {
+    zone: { 'files.invalid': { A: ['127.0.0.1'] } },
+    settings: { POSTERN_ATTACHMENT_ALLOW_PRIVATE: 'true' },
+  });
+  const server = await startFileServer(t, (_path, response) => response.end('a file'));
   const resend = sdk(world);
   const { data, error } = await resend.emails.send({
     from: 'Acme, Inc. <app@sender.invalid>',
@@ -47,9 +52,11 @@ test('Resend: what the SDK sends arrives, signed, with every field', async (t) =
     tags: [{ name: 'plan', value: 'pro' }],
     attachments: [
       { filename: 'logo.png', content: Buffer.from('png'), contentId: 'logo', contentType: 'image/png' },
+      { filename: 'invoice.pdf', path: `${server.url}/4711` },
     ],
   });
   t.is(error, null);
+  t.deepEqual(server.asked, ['/4711']);
   await world.when(data!.id, ({ status }) => status === 'delivered');
   const messages = world.mx[0]!.messages;
   t.is(messages.length, 4);
@@ -73,7 +80,10 @@ test('Resend: what the SDK sends arrives, signed, with every field', async (t) =
       file.content_disposition,
       file.content_id,
     ]),
-    [['logo.png', 3, 'image/png', 'inline', 'logo']],
+    [
+      ['logo.png', 3, 'image/png', 'inline', 'logo'],
+      ['invoice.pdf', 6, 'application/pdf', 'attachment', undefined],
+    ],
   );
   const one = await resend.emails.attachments.get({ emailId: data!.id, id: files[0]!.id });
   t.like(one.data, { object: 'attachment', filename: 'logo.png' });
@@ -92,7 +102,7 @@ test('Resend: what the SDK sends arrives, signed, with every field', async (t) =
   t.is((await read(`${pathname}${search}`)).status, 404);
   const other = sdk(await asNewTenant(world));
   t.like((await other.emails.attachments.list({ emailId: data!.id })).error, { statusCode: 404 });
-  t.is((await resend.emails.attachments.get({ emailId: data!.id, id: '1' })).error!.statusCode, 404);
+  t.is((await resend.emails.attachments.get({ emailId: data!.id, id: '2' })).error!.statusCode, 404);
   const { data: kept } = await resend.emails.get(data!.id);
   t.like(kept, { to: ['ann@there.invalid', 'bob@there.invalid'], cc: ['cleo@there.invalid'] });
   t.deepEqual(kept!.bcc, ['dora@there.invalid']);
@@ -115,8 +125,18 @@ test('Resend: two like emails are two, and a repeat with a key is one; later one
   const soon = async () =>
     (await resend.emails.send({ ...mail, scheduledAt: 'in 5 min' }, { idempotencyKey: 'soon' })).data!.id;
   const later = await soon();
-  world.clock.advance(1000);
+  await world.clock.advance(1000);
   t.is(await soon(), later, 'the words of a time are compared, not the time');
+  for (const [words, hours] of [
+    ['in an hour', 1],
+    ['in 90 minutes', 1.5],
+    ['in 2 Days', 48],
+    ['in 1 week', 168],
+  ] as const) {
+    const { id } = (await resend.emails.send({ ...mail, scheduledAt: words })).data!;
+    const at = new Date(world.clock.now() + hours * 3_600_000).toISOString();
+    t.is((await resend.emails.get(id)).data!.scheduled_at, at, words);
+  }
   t.is((await resend.emails.get(later)).data!.last_event, 'scheduled');
   const at = new Date(world.clock.now() + 3_600_000).toISOString();
   t.is((await resend.emails.update({ id: later, scheduledAt: at })).error, null);
@@ -190,7 +210,7 @@ test('Resend: a send that is refused says why, under the names of the SDK, and c
   t.regex((await refused({ replyTo: 'nobody' })).message, /^reply_to/);
   t.regex((await refused({ template: { id: 'x' } })).message, /no templates/);
   t.regex((await refused({ to: Array.from({ length: 51 }, (_, n) => `a${n}@there.invalid`) })).message, /50/);
-  t.like(await refused({ scheduledAt: 'someday' }), { statusCode: 422 });
+  t.regex((await refused({ scheduledAt: 'tomorrow at 9am' })).message, /^scheduled_at.*ISO 8601/);
   t.is((await world.db('emails')).length, 0);
   t.is((await world.db('credit_entries').where('change', '<', 0)).length, 0);
 });

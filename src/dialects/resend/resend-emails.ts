@@ -159,15 +159,18 @@ const units: Record<string, number> = {
 /** Resend reads words, too; of those, "in 5 min" and the like. */
 function timeOf(text: string, now: number): string {
   const [, count, unit] = /^in (an?|\d{1,7}) (sec|min|hour|day|week)(?:ond|ute)?s?$/i.exec(text.trim()) ?? [];
-  return unit ? iso(now + (Number(count) || 1) * units[unit.toLowerCase()]!) : text;
+  if (unit) return iso(now + (/\d/.test(count!) ? Number(count) : 1) * units[unit.toLowerCase()]!);
+  if (scheduledAt.safeParse(text).success) return text;
+  throw new Refusal(
+    'VALIDATION_ERROR',
+    'scheduled_at: must be ISO 8601 with Z or an offset, or a span such as "in 5 min", "in 2 hours" or "in 1 day".',
+  );
 }
 
 async function move(call: DialectCall) {
   const email = await ownEmail(call);
   const { scheduled_at: text } = check(z.object({ scheduled_at: z.string() }), call.body);
-  const { scheduled_at: at } = check(z.object({ scheduled_at: scheduledAt }), {
-    scheduled_at: timeOf(text, call.now),
-  });
+  const at = Date.parse(timeOf(text, call.now));
   const fault = sendTimesFault({ scheduledAt: at }, call.now, 0);
   if (fault) throw fault;
   if (await call.store.moveEmail(email, at, call.now)) return { object: 'email', id: email.id };
