@@ -77,6 +77,7 @@ export interface DialectStore {
   positionBefore(orgId: string, at: number): Promise<number>;
   listDomains(orgId: string): Promise<StoredDomain[]>;
   removeDomain(id: string): Promise<void>;
+  setDomainTls(id: string, tls: StoredDomain['tls']): Promise<void>;
   setDomainTracking(id: string, tracking: { opens?: boolean; clicks?: boolean }): Promise<void>;
   listKeys(orgId: string, page: Page): Promise<StoredKey[]>;
   findKey(orgId: string, id: string): Promise<StoredKey | null>;

@@ -1,5 +1,5 @@
 /** Gives the dialects the rows that they look up, without the database. */
-import { deleteDomain, listDomains, setDomainTracking } from '../db/accounts/domains-table.ts';
+import { deleteDomain, listDomains, setDomainTls, setDomainTracking } from '../db/accounts/domains-table.ts';
 import { findKey, listKeys, revokeKey } from '../db/accounts/keys.ts';
 import { findSuppression } from '../db/accounts/suppressions.ts';
 import type { Db } from '../db/engine/open.ts';
@@ -33,6 +33,7 @@ export function createDialectStore(db: Db): DialectStore {
     positionBefore: (orgId, at) => positionBefore(db, orgId, at),
     listDomains: (orgId) => listDomains(db, orgId),
     removeDomain: (id) => deleteDomain(db, id),
+    setDomainTls: (id, tls) => setDomainTls(db, id, tls),
     setDomainTracking: (id, tracking) => setDomainTracking(db, id, tracking),
     listKeys: (orgId, { limit, after }) => listKeys(db, orgId, { limit, after }),
     findKey: (orgId, id) => findKey(db, id, orgId),

@@ -141,6 +141,13 @@ test('Resend: two like emails are two, and a repeat with a key is one; later one
   const at = new Date(world.clock.now() + 3_600_000).toISOString();
   t.is((await resend.emails.update({ id: later, scheduledAt: at })).error, null);
   t.is((await resend.emails.get(later)).data!.scheduled_at, at);
+  const { data: domain } = await resend.domains.create({ name: 'other.example' });
+  const permission = { permission: 'sending_access', domain_id: domain!.id } as const;
+  const { data: other } = await resend.apiKeys.create({ name: 'other', ...permission });
+  t.like((await sdk(world, other!.token).emails.cancel(later)).error, {
+    statusCode: 403,
+    name: 'validation_error',
+  });
   t.is((await resend.emails.cancel(later)).error, null);
   t.is((await resend.emails.get(later)).data!.last_event, 'canceled');
 });
@@ -254,8 +261,13 @@ test('Resend: errors have the form that the SDKs read', async (t) => {
 test('Resend: domains, keys, suppressions and webhooks are set up by the SDK', async (t) => {
   const world = await startWorld(t, { settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' } });
   const resend = sdk(world);
-  const { data: domain } = await resend.domains.create({ name: 'new.example' });
-  t.like(domain, { name: 'new.example', status: 'pending' });
+  const { data: domain } = await resend.domains.create({
+    name: 'new.example',
+    clickTracking: true,
+    tls: 'enforced',
+  });
+  t.like(domain, { name: 'new.example', status: 'pending', open_tracking: false, click_tracking: true });
+  t.is((await world.db('domains').where({ id: domain!.id }).first('tls')).tls, 'encrypted');
   t.true(domain!.records.some(({ record }) => record === 'DKIM'));
   t.is((await resend.domains.get(domain!.id)).data!.name, 'new.example');
   t.is((await resend.domains.get('new.example')).data!.id, domain!.id);

@@ -1,11 +1,10 @@
 /** Resend's emails: send, schedule, look up and list. */
 import { z } from 'zod';
-import { allowedDomains } from '../../accounts/api-keys.ts';
+import { requireAllowedDomain, requireSender } from '../../accounts/sender.ts';
 import { uuidIn } from '../../api/query.ts';
 import { scheduledAt } from '../../api/send/schema.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { RecipientKind } from '../../glossary.ts';
-import { parseMailbox } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { sendTimesFault } from '../../mail/send-times.ts';
 import { type EmailStatus, statusOf } from '../../record/states.ts';
@@ -191,9 +190,8 @@ async function cancel(call: DialectCall) {
 /** The key may send from the email's domain. */
 async function ownEmail(call: DialectCall): Promise<StoredEmail> {
   const email = await findEmail(call);
-  const allowed = allowedDomains(call.caller);
-  if (allowed.length === 0 || allowed.includes(parseMailbox(email.from)?.domain ?? '')) return email;
-  throw new Refusal('DOMAIN_NOT_ALLOWED', `This API key can only send from ${allowed.join(', ')}.`);
+  requireAllowedDomain(requireSender(email.from), call.caller);
+  return email;
 }
 
 export async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredEmail> {

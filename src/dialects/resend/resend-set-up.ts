@@ -37,16 +37,27 @@ export const resendSetUpRoutes: DialectRoute[] = [
   { route: 'DELETE /api-keys/:id', grant, respond: revokeKey },
 ];
 
+const settings = z.object({
+  open_tracking: z.boolean().nullish(),
+  click_tracking: z.boolean().nullish(),
+  tls: z.enum(['enforced', 'opportunistic']).nullish(),
+});
+
 async function addDomain(call: DialectCall) {
-  const { name } = check(newDomain, call.body);
-  const { db, seal } = call.management;
-  const domain = await registerDomain(
-    db,
-    { orgId: call.orgId, name },
-    { seal, now: call.now, byOwner: true },
-  );
+  const { name, ...given } = check(newDomain.extend(settings.shape), call.body);
+  const { orgId, now, management } = call;
+  const { db, seal } = management;
+  const { id } = await registerDomain(db, { orgId, name }, { seal, now, byOwner: true });
+  await applySettings(call, id, given);
   call.context.status = 201;
-  return presentDomain(call, domain);
+  return presentDomain(call, await findDomain({ ...call, params: { id } }));
+}
+
+async function applySettings({ store }: DialectCall, id: string, given: z.output<typeof settings>) {
+  const { open_tracking: opens, click_tracking: clicks, tls } = given;
+  if (opens != null || clicks != null)
+    await store.setDomainTracking(id, { ...(opens != null && { opens }), ...(clicks != null && { clicks }) });
+  if (tls != null) await store.setDomainTls(id, tls === 'enforced' ? 'encrypted' : 'opportunistic');
 }
 
 async function findDomain({ store, orgId, params }: DialectCall): Promise<StoredDomain> {
@@ -95,19 +106,10 @@ function presentRecord(record: DnsRecord | CheckedRecord, { status }: StoredDoma
   };
 }
 
-const domainChange = z.object({
-  open_tracking: z.boolean().optional(),
-  click_tracking: z.boolean().optional(),
-});
-
 async function changeDomain(call: DialectCall) {
-  const { open_tracking: opens, click_tracking: clicks } = check(domainChange, call.body ?? {});
+  const given = check(settings, call.body ?? {});
   const { id } = await findDomain(call);
-  if (opens !== undefined || clicks !== undefined)
-    await call.store.setDomainTracking(id, {
-      ...(opens !== undefined && { opens }),
-      ...(clicks !== undefined && { clicks }),
-    });
+  await applySettings(call, id, given);
   return { object: 'domain', id };
 }
 

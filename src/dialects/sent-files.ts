@@ -1,0 +1,50 @@
+/** The files of a sent email, read from its message for as long as that is kept, and what a link to one of them leads to. */
+import { uuidIn } from '../api/query.ts';
+import { readTree } from '../compose/mime-tree.ts';
+import { bodyOf, contentIdOf, isInline, shownParts } from '../compose/shown-parts.ts';
+import { Refusal } from '../mail/refusal.ts';
+import { type OpenCall, requireItem } from './dialect.ts';
+import type { DialectStore } from './dialect-store.ts';
+
+export interface SentFile {
+  /** Its position in the message. */
+  id: string;
+  filename: string | null;
+  type: string;
+  isInline: boolean;
+  contentId: string | null;
+  content: Buffer;
+}
+
+export async function sentFiles(store: DialectStore, emailId: string): Promise<SentFile[]> {
+  const [raw] = await store.readSources(emailId);
+  const tree = raw && readTree(raw);
+  if (!tree) throw new Refusal('NOT_FOUND', 'The message of this email is no longer kept.');
+  return shownParts(tree).attached.map((part, index) => ({
+    id: String(index),
+    filename: part.filename,
+    type: part.type,
+    isInline: isInline(part),
+    contentId: contentIdOf(part),
+    content: bodyOf(raw, part),
+  }));
+}
+
+export async function requireFile(store: DialectStore, emailId: string, id: string): Promise<SentFile> {
+  const files = await sentFiles(store, emailId);
+  return requireItem(files.find((file) => file.id === id) ?? null, 'attachment');
+}
+
+/** For a path with `:id` (of the email) and `:file`. What somebody sent is never shown in a page of this host. */
+export async function downloadFile({ context, params, store, fileLinks, now }: OpenCall): Promise<Buffer> {
+  const emailId = uuidIn(params.id!);
+  const orgId = emailId && fileLinks.read({ emailId, id: params.file! }, context.query, now);
+  const email = orgId && (await store.findEmail(orgId, emailId));
+  if (!email) throw new Refusal('NOT_FOUND', 'The link is not valid, or it has expired. Ask for a new one.');
+  const { filename, type, content } = await requireFile(store, email.id, params.file!);
+  context.attachment(filename ?? 'attachment');
+  context.type = type;
+  context.set('Content-Security-Policy', "default-src 'none'; sandbox");
+  context.set('Cache-Control', 'private, no-store');
+  return content;
+}
