@@ -25,7 +25,7 @@ import type { Compose, ComposeOrder } from './compose/compose-order.ts';
 import type { Decision } from './db/accept/acceptance.ts';
 import type { Send, SendAnswerRecord, SendRecipient } from './db/accept/send-record.ts';
 import type { DomainRecord } from './db/accounts/domains-table.ts';
-import { type Delivery, type Mailbox, maxPreloadedBytes } from './glossary.ts';
+import { type Delivery, type DialectName, type Mailbox, maxPreloadedBytes } from './glossary.ts';
 import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts';
 import { asRefusal, KeyReused, Refusal } from './mail/refusal.ts';
 import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
@@ -92,7 +92,11 @@ export interface AcceptParts {
 }
 
 /** The sender: an API key or, in the dashboard, the organization itself. */
-export type Sender = Pick<Caller, 'orgId' | 'scopes'> & { keyId: string | null };
+export type Sender = Pick<Caller, 'orgId' | 'scopes'> & {
+  keyId: string | null;
+  /** The other service's API through which the request came. */
+  dialect?: DialectName;
+};
 
 export interface Accepted {
   answer: SendAnswerRecord;
@@ -208,6 +212,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     emailId,
     orgId: caller.orgId,
     keyId: caller.keyId,
+    dialect: caller.dialect ?? null,
     messageId: parts.messageIdOf(emailId),
     from: request.from,
     replyTo: request.replyTo?.map(({ address }) => address).join(', ') ?? null,

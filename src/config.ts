@@ -6,6 +6,7 @@
  */
 import { z } from 'zod';
 import { bracketed } from './base/tcp-listen.ts';
+import { dialectNames } from './glossary.ts';
 import { ConfigError } from './settings/config-error.ts';
 import {
   dataBesideProgram,
@@ -98,7 +99,7 @@ const schema = z.object({
     description:
       'Addresses of proxies whose X-Forwarded-For header is trusted as the address of the client, in addition to proxies on this machine.',
   }),
-  dialects: setting(someOf('a dialect', ['resend', 'postmark', 'sendgrid', 'mailgun'], 'none'), {
+  dialects: setting(someOf('a dialect', dialectNames, 'none'), {
     name: 'POSTERN_DIALECTS',
     default: 'resend,postmark,sendgrid,mailgun',
     description:

@@ -34,6 +34,11 @@ export const deliveryStates = [
 
 export type DeliveryStatus = (typeof deliveryStates)[number];
 
+/** Other services whose APIs Postern answers (dialects/). */
+export const dialectNames = ['resend', 'postmark', 'sendgrid', 'mailgun'] as const;
+
+export type DialectName = (typeof dialectNames)[number];
+
 export const eventTypes = [
   'email.scheduled',
   'email.queued',

@@ -65,6 +65,7 @@ function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
     emailId,
     orgId,
     keyId,
+    dialect: null,
     messageId: `${emailId}@postern.invalid`,
     from: 'Shop <shop@sender.invalid>',
     replyTo: null,

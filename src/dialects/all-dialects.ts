@@ -1,5 +1,6 @@
 /** The dialects by their names, as POSTERN_DIALECTS has them. */
-import type { Dialect, DialectName } from './dialect.ts';
+import type { DialectName } from '../glossary.ts';
+import type { Dialect } from './dialect.ts';
 import { mailgun } from './mailgun/mailgun-dialect.ts';
 import { postmark } from './postmark/postmark-dialect.ts';
 import { resend } from './resend/resend-dialect.ts';

@@ -14,12 +14,10 @@ import type { SendCapacity } from '../api/send/admit-send.ts';
 import type { GivenAttachment } from '../api/send/attachments.ts';
 import type { CountedBatch } from '../api/send/counted-batch.ts';
 import type { Attachment } from '../compose/attachment.ts';
-import type { Config } from '../config.ts';
+import type { DialectName } from '../glossary.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { DialectStore } from './dialect-store.ts';
 import type { FileLinks } from './file-links.ts';
-
-export type DialectName = Config['dialects'][number];
 
 export interface Dialect {
   name: DialectName;
@@ -54,7 +52,8 @@ export interface DialectCall extends DialectParts {
   context: Context;
   /** The parameters in the path, decoded. */
   params: Record<string, string>;
-  caller: Caller;
+  /** The name of the dialect is kept with the emails that this caller sends. */
+  caller: Caller & { dialect: DialectName };
   orgId: string;
   /** Fetches attachments that are at a URL. */
   fetchAll(files: GivenAttachment[]): Promise<Attachment[]>;

@@ -12,6 +12,7 @@ import { acceptCounted, type CountedParts } from '../api/send/counted-batch.ts';
 import type { FetchAttachments } from '../api/send/fetch-attachments.ts';
 import { whenHungUp } from '../api/send/routes.ts';
 import { withSlot } from '../api/server-busy.ts';
+import type { DialectName } from '../glossary.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { Dialect, DialectParts, DialectRoute } from './dialect.ts';
 import { readDialectBody } from './dialect-body.ts';
@@ -69,14 +70,14 @@ function findAtRoot(served: Served[], path: string, context: Context): Found | n
 }
 
 function routerOf(
-  { routes, openRoutes = [], missing }: Dialect,
+  { name, routes, openRoutes = [], missing }: Dialect,
   parts: ServeParts,
   withinLimit: Middleware,
 ): Router {
   const router = new Router();
   for (const declared of routes) {
     const [method, path] = declared.route.split(' ') as [string, string];
-    router.register(path, [method], [withinLimit, handlerOf(declared, parts)] as never);
+    router.register(path, [method], [withinLimit, handlerOf(name, declared, parts)] as never);
   }
   for (const { path, respond } of openRoutes) {
     const answer: Middleware = async (context) => {
@@ -90,7 +91,11 @@ function routerOf(
   return router;
 }
 
-function handlerOf({ grant, hasBody, respond }: DialectRoute, parts: ServeParts): Middleware {
+function handlerOf(
+  dialect: DialectName,
+  { grant, hasBody, respond }: DialectRoute,
+  parts: ServeParts,
+): Middleware {
   const { authorize, acceptBatch: _, fetchAttachments, ...rest } = parts;
   return async (context) => {
     let slot: Slot | undefined;
@@ -100,6 +105,7 @@ function handlerOf({ grant, hasBody, respond }: DialectRoute, parts: ServeParts)
       });
       if (grant === 'full_access') requireManager(caller);
       const body = slot && (await readDialectBody(context, slot, hasBody === 'form'));
+      const sender = { ...caller, dialect };
       const { orgId } = caller;
       const fetchAll = (files: GivenAttachment[]) =>
         fetchAttachments(orgId, files, slot!, whenHungUp(context.res));
@@ -108,10 +114,10 @@ function handlerOf({ grant, hasBody, respond }: DialectRoute, parts: ServeParts)
         ...rest,
         context,
         params: context.params,
-        caller,
+        caller: sender,
         orgId,
         fetchAll,
-        acceptAll: (batch) => acceptCounted(parts, context, caller, batch),
+        acceptAll: (batch) => acceptCounted(parts, context, sender, batch),
         body,
         now,
       });

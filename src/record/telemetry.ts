@@ -22,6 +22,7 @@ export function telemetry(email: EmailRecord) {
     tags: email.tags,
     tracking: email.tracking,
     credits: email.credits,
+    ...(email.dialect !== null && { dialect: email.dialect }),
     scheduledAt: isoOrNull(email.scheduledAt),
     expiresAt: iso(expiresAtOf(email)),
     createdAt: iso(email.createdAt),

@@ -105,6 +105,7 @@ async function sendOf(db: Db): Promise<Send> {
     emailId: uuid(),
     orgId,
     keyId: uuid(),
+    dialect: null,
     messageId: uuid(),
     from: 'app@sender.invalid',
     replyTo: null,

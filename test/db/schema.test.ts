@@ -65,6 +65,7 @@ for (const kind of kinds) {
       '021-strict-keys',
       '022-tls-results',
       '023-webhook-formats',
+      '026-dialect',
     ]);
   });
 }

@@ -11,6 +11,7 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
     emailId: uuid(),
     orgId,
     keyId: null,
+    dialect: null,
     messageId: uuid(),
     from: 'app@sender.invalid',
     replyTo: null,

@@ -3,7 +3,7 @@
  * tests, which check real responses against it. record/telemetry.ts creates the response; it is not checked at run time.
  */
 import { z } from 'zod';
-import { deliveryStates, type EventType, recipientKinds } from '../../glossary.ts';
+import { deliveryStates, dialectNames, type EventType, recipientKinds } from '../../glossary.ts';
 import { mixedStates } from '../../record/states.ts';
 
 const time = z.iso.datetime({ precision: 3 });
@@ -268,6 +268,9 @@ const emailAnswer = z
     credits: count.meta({
       description:
         'The credits that the email cost: one for each accepted recipient, without those that a cancellation has refunded.',
+    }),
+    dialect: z.enum(dialectNames).optional().meta({
+      description: "Present if it was sent through another service's API: the name of the service.",
     }),
     scheduledAt: time.nullable().meta({ description: 'When it is, or was, to be sent; null: at once.' }),
     expiresAt: time.meta({

@@ -20,6 +20,7 @@ export function emailFields(email: EmailRecord, status: string): Block {
       ...(email.replyTo !== null && { 'reply to': email.replyTo }),
       ...(tags.length > 0 && { tags: tags.join(' ') }),
       credits: email.credits,
+      ...(email.dialect !== null && { dialect: email.dialect }),
       ...(email.scheduledAt !== null && { scheduled: { time: email.scheduledAt } }),
       created: { time: email.createdAt },
       updated: { time: email.updatedAt },

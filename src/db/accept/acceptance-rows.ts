@@ -83,6 +83,7 @@ function emailRow(send: Send, { credits, fromWallet }: Paid): object {
     id: send.emailId,
     org_id: send.orgId,
     key_id: send.keyId,
+    dialect: send.dialect,
     message_id: send.messageId,
     sender: send.from,
     reply_to: send.replyTo,

@@ -1,5 +1,5 @@
 /** A send as it is committed, and its answer. */
-import type { MailTls } from '../../glossary.ts';
+import type { DialectName, MailTls } from '../../glossary.ts';
 import type { Recipient } from '../../mail/recipients.ts';
 
 export interface Send {
@@ -7,6 +7,8 @@ export interface Send {
   orgId: string;
   /** Null: sent in the dashboard. */
   keyId: string | null;
+  /** Null: sent through our own API, by submission or in the dashboard. */
+  dialect: DialectName | null;
   /** Message-ID without its angle brackets. */
   messageId: string;
   from: string;

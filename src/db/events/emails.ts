@@ -2,6 +2,7 @@
 import type {
   Attempt,
   DeliveryStatus,
+  DialectName,
   MailTls,
   Peer,
   RecipientKind,
@@ -19,6 +20,7 @@ const emails = records({
   id: text,
   orgId: text,
   messageId: text,
+  dialect: orNull(value<DialectName>()),
   from: inColumn('sender', text),
   replyTo: orNull(text),
   subject: text,

@@ -30,6 +30,7 @@ import { scheduled } from './migrations/020-scheduled.ts';
 import { strictKeys } from './migrations/021-strict-keys.ts';
 import { tlsResults } from './migrations/022-tls-results.ts';
 import { webhookFormats } from './migrations/023-webhook-formats.ts';
+import { dialect } from './migrations/026-dialect.ts';
 
 const migrations: Record<string, Knex.Migration> = {
   '001-first': first,
@@ -55,6 +56,7 @@ const migrations: Record<string, Knex.Migration> = {
   '021-strict-keys': strictKeys,
   '022-tls-results': tlsResults,
   '023-webhook-formats': webhookFormats,
+  '026-dialect': dialect,
 };
 
 const source: Knex.MigrationSource<string> = {

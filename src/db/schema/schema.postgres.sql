@@ -208,6 +208,7 @@ CREATE TABLE emails (
   tls text NOT NULL DEFAULT 'opportunistic'::text,
   scheduled_at bigint,
   wallet_credits integer NOT NULL DEFAULT 0,
+  dialect text,
   PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
 CREATE INDEX emails_org_id_id_index ON ONLY public.emails USING btree (org_id, id);
@@ -230,6 +231,7 @@ CREATE TABLE emails_first PARTITION OF emails FOR VALUES FROM (MINVALUE) TO (MAX
   tls text NOT NULL DEFAULT 'opportunistic'::text,
   scheduled_at bigint,
   wallet_credits integer NOT NULL DEFAULT 0,
+  dialect text,
   PRIMARY KEY (id)
 );
 CREATE INDEX emails_first_org_id_id_index ON public.emails_first USING btree (org_id, id);

@@ -200,6 +200,7 @@ CREATE TABLE emails (
   tls text not null default 'opportunistic',
   scheduled_at bigint,
   wallet_credits integer not null default '0',
+  dialect text,
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );

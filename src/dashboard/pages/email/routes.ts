@@ -91,12 +91,14 @@ function isAvailable(view: (typeof views)[number], content: EmailContent | null)
 }
 
 function presentEmail(email: EmailRecord) {
-  const { id, messageId, from, replyTo, subject, tags, tracking, credits, createdAt, scheduledAt } = email;
+  const { id, messageId, dialect, from, replyTo, subject, tags, tracking, credits } = email;
+  const { createdAt, scheduledAt } = email;
   return {
     scheduledAt,
     expiresAt: expiresAtOf(email),
     id,
     messageId,
+    dialect: dialect && dialectTitles[dialect],
     tracking,
     credits,
     createdAt,
@@ -108,6 +110,8 @@ function presentEmail(email: EmailRecord) {
     tags: Object.entries(tags).map((pair) => pair.map(legible)),
   };
 }
+
+const dialectTitles = { resend: 'Resend', postmark: 'Postmark', sendgrid: 'SendGrid', mailgun: 'Mailgun' };
 
 /** With display names, at most `maxListed` of each kind. */
 function listsOf({ recipients, deliveries }: EmailRecord) {
