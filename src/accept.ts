@@ -27,7 +27,7 @@ import type { Send, SendAnswerRecord, SendRecipient } from './db/accept/send-rec
 import type { DomainRecord } from './db/accounts/domains-table.ts';
 import { type Delivery, type DialectName, type Mailbox, maxPreloadedBytes } from './glossary.ts';
 import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts';
-import { asRefusal, KeyReused, Refusal } from './mail/refusal.ts';
+import { asRefusal, Refusal } from './mail/refusal.ts';
 import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
 import type { DispatchAdmission } from './queue/dispatcher.ts';
 
@@ -56,8 +56,8 @@ export interface SendRequest extends SendTimes {
   ignored?: string | undefined;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
-  /** Everything is checked; nothing is stored, charged or sent. */
-  checkOnly?: boolean;
+  /** See db/accept/send-record.ts. Without it: to; for a complete message: any, because SMTP knows no kinds. */
+  mustReach?: Send['mustReach'];
 }
 
 /** What the mail log says about the request. */
@@ -111,9 +111,7 @@ export function createAccept(parts: AcceptParts): Accept {
     orSendFailed(async () => {
       const ready = await prepareSend(parts, request, caller);
       if (!('send' in ready)) return ready;
-      const { send } = ready;
-      const decision = request.checkOnly ? parts.dryRun(send) : commit(parts, send, ready.request);
-      return answered(await decision, request);
+      return answered(await commit(parts, ready.send, ready.request), request);
     });
 }
 
@@ -220,8 +218,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     tags: request.tags,
     tracking: effectiveTracking(request.tracking, domain),
     tls: mailTls(demandedTls(domain), request.tlsRequired),
-    // SMTP knows no kinds: a submitted mail goes to whom it can.
-    mustReach: request.rawMessage ? 'any' : 'to',
+    mustReach: request.mustReach ?? (request.rawMessage ? 'any' : 'to'),
     recipients: request.recipients.map((one) => ({
       ...one,
       deliveryId: newId(),
@@ -389,7 +386,11 @@ function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>, re
     case 'INSUFFICIENT_CREDITS':
       return new Refusal(decision.refused, 'Neither the quota nor the wallet has credits left.');
     case 'KEY_REUSED':
-      return new KeyReused();
+      return new Refusal(
+        'BAD_REQUEST',
+        'This idempotency key was used for a different request. Use a new key for each request.',
+        { reason: 'IDEMPOTENCY_KEY_REUSED' },
+      );
     case 'DAILY_CAPACITY': {
       const message = `The organization can send to ${decision.limit} recipients a day, and this email would exceed that.`;
       return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: decision.retryAfterMs });

@@ -99,12 +99,9 @@ async function authenticate({ findCaller, authThrottle }: AuthorizeParts, contex
   }
   // RFC 9110 section 15.5.2: a 401 names the scheme to authenticate with.
   context.set('WWW-Authenticate', 'Bearer');
-  throw new Refusal(
-    'UNAUTHORIZED',
-    key
-      ? 'The API key is not valid, or it has been revoked.'
-      : 'The header Authorization: Bearer <API key> is missing or malformed.',
-  );
+  if (key) throw new Refusal('UNAUTHORIZED', 'The API key is not valid, or it has been revoked.');
+  const message = 'The header Authorization: Bearer <API key> is missing or malformed.';
+  throw new Refusal('UNAUTHORIZED', message, { reason: 'API_KEY_MISSING' });
 }
 
 export function clientAddress(context: Context): string {

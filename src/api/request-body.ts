@@ -36,7 +36,9 @@ export async function readBody(
     length: request.headers['content-length'] ?? null,
   }).catch((error: Error & { type?: string }) => {
     if (error.type === 'entity.too.large')
-      throw new Refusal('BAD_REQUEST', `The body is larger than ${sizeOf(limit)}.`);
+      throw new Refusal('BAD_REQUEST', `The body is larger than ${sizeOf(limit)}.`, {
+        reason: 'BODY_TOO_LARGE',
+      });
     throw new Refusal('BAD_REQUEST', 'The connection ended before the whole body arrived.');
   });
   return Promise.race([arrived, monitor.refused]).finally(monitor.stop);

@@ -25,6 +25,7 @@ import { parseMailbox } from '../mail/address.ts';
 import { type Recipient, recipientsOf } from '../mail/recipients.ts';
 import { type Issue, Refusal } from '../mail/refusal.ts';
 import type { DialectCall } from './dialect.ts';
+import { refuses } from './refusals.ts';
 
 const maxHeaders = 50;
 /** Resend's limit; the other services have no keys. */
@@ -85,14 +86,15 @@ export function checkSend(send: DialectSend, { maxRecipients, names }: SendTerms
   return { ...fields, recipients };
 }
 
-/** `checkOnly`: nothing is stored or sent. */
+/** `checkOnly`: nothing is stored, charged or sent. */
 export async function acceptChecked(
   call: DialectCall,
   fields: CheckedSend,
   idempotency: SendRequest['idempotency'],
   { checkOnly = false } = {},
 ): ReturnType<Accept> {
-  return call.accept({ ...requestFrom(call, fields, idempotency), checkOnly }, call.caller);
+  const accept = checkOnly ? call.dryRun : call.accept;
+  return accept(requestFrom(call, fields, idempotency), call.caller);
 }
 
 /** A checked request that is not accepted yet. */
@@ -122,7 +124,7 @@ export async function* requestsOf<Given>(
 }
 
 function requestFrom(
-  { context, fetchAll }: DialectCall,
+  { caller, context, fetchAll }: DialectCall,
   fields: CheckedSend,
   idempotency: SendRequest['idempotency'],
 ): SendRequest {
@@ -140,6 +142,7 @@ function requestFrom(
     tracking: fields.tracking ?? {},
     scheduledAt: fields.scheduledAt,
     tlsRequired: tlsRequiredIn(headers),
+    ...(!refuses(caller.dialect, 'ALL_RECIPIENTS_SUPPRESSED') && { mustReach: 'none' }),
     idempotency,
     requestId: context.state.requestId,
   };
@@ -198,14 +201,9 @@ function renamed(issue: Issue, names: Readonly<Record<string, string>>): Issue {
 export function keyOf({ context }: DialectCall): string {
   const key = context.get('idempotency-key');
   if (key.length <= maxKeyLength) return key;
-  throw new InvalidKey();
-}
-
-/** Some services have a name for this error. */
-export class InvalidKey extends Refusal {
-  constructor() {
-    super('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`);
-  }
+  throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`, {
+    reason: 'IDEMPOTENCY_KEY_INVALID',
+  });
 }
 
 /** Without a key of the caller, one that nobody repeats. `position`: that of the email in a call that has several. */

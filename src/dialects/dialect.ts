@@ -5,7 +5,7 @@
  */
 import type { Context } from 'koa';
 import type { z } from 'zod';
-import type { Accept } from '../accept.ts';
+import type { Accept, DryRun } from '../accept.ts';
 import type { Caller, Grant } from '../accounts/api-keys.ts';
 import { toIssues } from '../api/issues.ts';
 import type { Management } from '../api/management.ts';
@@ -37,6 +37,7 @@ export interface Dialect {
 
 export interface DialectParts extends SendCapacity {
   accept: Accept;
+  dryRun: DryRun;
   store: DialectStore;
   onError(what: string, error: unknown): void;
   fileLinks: FileLinks;

@@ -19,6 +19,13 @@ export const statusOf = {
 
 export type RefusalCode = keyof typeof statusOf;
 
+/** What some services tell apart although our codes do not (dialects/refusals.ts). */
+export type RefusalReason =
+  | 'API_KEY_MISSING'
+  | 'BODY_TOO_LARGE'
+  | 'IDEMPOTENCY_KEY_INVALID'
+  | 'IDEMPOTENCY_KEY_REUSED';
+
 /** One violation of the schema. All five members are always present; all are strings, `path` is an array of strings. */
 export interface Issue {
   code: string;
@@ -31,6 +38,7 @@ export interface Issue {
 interface Details {
   /** For VALIDATION_ERROR. */
   issues?: Issue[];
+  reason?: RefusalReason;
   /** For RATE_LIMIT_EXCEEDED: time until a retry makes sense. */
   retryAfterMs?: number;
   /** For SEND_FAILED: logged, never sent to the caller. */
@@ -41,25 +49,21 @@ export class Refusal extends Error {
   readonly code: RefusalCode;
   readonly issues: Issue[];
   readonly retryAfterMs: number | null;
+  readonly reason: RefusalReason | null;
   /** The element of a batch that is the reason. */
   index: number | null = null;
 
-  constructor(code: RefusalCode, message: string, { issues = [], retryAfterMs, cause }: Details = {}) {
+  constructor(
+    code: RefusalCode,
+    message: string,
+    { issues = [], retryAfterMs, reason, cause }: Details = {},
+  ) {
     super(message, { cause });
     this.name = 'Refusal';
     this.code = code;
     this.issues = issues;
     this.retryAfterMs = retryAfterMs ?? null;
-  }
-}
-
-/** The key was used for a different request. Other services' APIs have a status of their own for it. */
-export class KeyReused extends Refusal {
-  constructor() {
-    super(
-      'BAD_REQUEST',
-      'This idempotency key was used for a different request. Use a new key for each request.',
-    );
+    this.reason = reason ?? null;
   }
 }
 

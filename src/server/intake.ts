@@ -124,6 +124,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     dashboard: dashboard.answer,
     dialects: serveDialects(dialectsNamed(config.dialects), {
       ...sending,
+      dryRun: acceptance.dryRun,
       authorize,
       acceptBatch: acceptance.acceptBatch,
       fetchAttachments,

@@ -1,5 +1,6 @@
-/** What all dialects have in common, in each service's own form: the emails keep which one sent them. */
+/** What all dialects have in common, in each service's own form: what is kept, refused and left out. */
 import test from 'ava';
+import { suppressAddress } from '../../src/accounts/suppression-list.ts';
 import { type DialectName, dialectNames } from '../../src/glossary.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
@@ -40,11 +41,11 @@ const requests = {
   },
 } satisfies Record<DialectName, object>;
 
-async function send(world: World, name: DialectName, mail: Mail) {
+async function send(world: World, name: DialectName, mail: Mail, headers = {}) {
   const { path, body, headers: own } = requests[name];
   const response = await fetch(`${world.url()}${path}`, {
     method: 'POST',
-    headers: own(world.key),
+    headers: { ...own(world.key), ...headers },
     body: body({ text: 'Hi', ...mail }),
   });
   const text = await response.text();
@@ -70,4 +71,50 @@ test('an email keeps the dialect that it was sent through', async (t) => {
     t.regex(await page(id), new RegExp(`Sent through\\s+the API of ${name}`, 'i'));
     t.regex((await cli(`email show ${id}`)).stdout.toString(), new RegExp(`dialect\\t${name}`));
   }
+});
+
+test('an Idempotency-Key that comes with another body is a conflict, in the form of the dialect', async (t) => {
+  const world = await startWorld(t);
+  const words = 'This idempotency key was used for a different request';
+  const bodies: Record<DialectName, string> = {
+    resend: `{"statusCode":409,"name":"invalid_idempotent_request","message":"${words}`,
+    postmark: `{"ErrorCode":300,"Message":"${words}`,
+    sendgrid: `{"errors":[{"message":"${words}`,
+    mailgun: `{"message":"${words}`,
+  };
+  for (const name of dialectNames) {
+    const sent = (text: string) =>
+      send(world, name, { to: 'ann@there.invalid', text }, { 'idempotency-key': `once ${name}` });
+    const first = await sent('One');
+    const again = await sent('One');
+    t.deepEqual([first.status, again.status], name === 'sendgrid' ? [202, 202] : [200, 200]);
+    const other = await sent('Two');
+    t.is(other.status, 409, name);
+    t.true(JSON.stringify(other.body).startsWith(bodies[name]), name);
+  }
+  t.is((await world.db('emails')).length, dialectNames.length);
+});
+
+test('what only suppressed recipients would get is kept with its events and costs nothing; Postmark refuses it', async (t) => {
+  const world = await startWorld(t, { tenant: { quota: 1 } });
+  const change = { db: world.db, orgId: world.orgId, now: world.clock.now() };
+  await suppressAddress(change, 'gone@there.invalid');
+  const answers = [];
+  for (const name of dialectNames) answers.push(await send(world, name, { to: 'gone@there.invalid' }));
+  t.deepEqual(
+    answers.map(({ status }) => status),
+    [200, 422, 202, 200],
+  );
+  t.is(answers[1]!.body.ErrorCode, 406);
+  t.is((await world.db('emails')).length, 3);
+  t.deepEqual(
+    await world.db('events').where('type', 'like', 'email.%').pluck('type'),
+    Array(3).fill('email.suppressed'),
+  );
+  t.like(await world.get(answers[0]!.body.id), { status: 'suppressed', credits: 0 });
+  t.is((await world.db('messages')).length, 0);
+  t.is((await world.send({ to: 'ann@there.invalid' })).status, 200, 'the credit is still there');
+  // Without credits, too.
+  t.is((await send(world, 'resend', { to: 'gone@there.invalid' })).status, 200);
+  t.is((await send(world, 'resend', { to: 'ann@there.invalid' })).status, 429);
 });

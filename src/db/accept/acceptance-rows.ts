@@ -10,7 +10,7 @@ import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-
 export type Disposition = 'queued' | 'suppressed' | 'insufficient_credit';
 
 /** What a send cost, and how much of it was taken from the wallet. */
-interface Paid {
+export interface Paid {
   credits: number;
   fromWallet: number;
 }
@@ -50,7 +50,7 @@ export function newRows(): AcceptanceRows {
         const event = eventOf(send, disposition);
         tables.events.push(eventRow({ ...event, orgId, emailId, recipient: recipient.address, at }));
       }
-      if (send.base) tables.message_bases.push({ email_id: send.emailId, raw: send.base });
+      if (send.base && used.size > 0) tables.message_bases.push({ email_id: send.emailId, raw: send.base });
       for (const index of used) tables.messages.push(messageRow(send, send.messages[index]!));
       return answerOf(send, dispositions);
     },

@@ -19,7 +19,7 @@ import type { Db, Trx } from '../engine/open.ts';
 import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { eventRow } from '../events/event-row.ts';
-import { type AcceptanceRows, type Disposition, newRows } from './acceptance-rows.ts';
+import { type AcceptanceRows, type Disposition, newRows, type Paid } from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
 import { balanceOf, creditEvents, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
 import { addUsages, lockUsages } from './daily-usage.ts';
@@ -132,20 +132,14 @@ function decide(send: Send, snapshot: Snapshot): Decision {
   const known = snapshot.orgs.get(send.orgId);
   if (!known) throw new Error(`organization ${send.orgId} is gone`);
 
-  const taken = snapshot.taken.get(send.emailId);
-  if (taken) return { answer: taken.answer, replayed: !taken.isOurs };
-
-  const before = snapshot.earlier.get(send);
-  if (before && isRepeat(before, send, snapshot.policy.keepMs)) {
-    return before.requestHash === send.idempotency.requestHash
-      ? { answer: before.answer, replayed: true }
-      : { refused: 'KEY_REUSED' };
-  }
+  const repeat = repeatOf(send, snapshot);
+  if (repeat) return repeat;
 
   const isSuppressed = (key: string) => snapshot.suppressed.has(suppressionKey(send.orgId, key));
   const wanted = send.recipients.filter(({ key }) => !isSuppressed(key));
-  const isReached = send.mustReach === 'any' ? wanted.length > 0 : wanted.some(({ kind }) => kind === 'to');
-  if (!isReached) return { refused: 'ALL_RECIPIENTS_SUPPRESSED' };
+  const isReached = send.mustReach === 'to' ? wanted.some(({ kind }) => kind === 'to') : wanted.length > 0;
+  if (!isReached && send.mustReach !== 'none') return { refused: 'ALL_RECIPIENTS_SUPPRESSED' };
+  if (!isReached) return record(send, snapshot, { credits: 0, fromWallet: 0 }, () => 'suppressed');
 
   const org = inPeriod(known, send, snapshot);
   const payable = Math.min(balanceOf(org) ?? wanted.length, wanted.length);
@@ -171,11 +165,27 @@ function decide(send: Send, snapshot: Snapshot): Decision {
   }
   today.emails += payable;
   const fromWallet = charge(org, payable, send, snapshot);
-  const answer = snapshot.rows.add(send, send.recipients.map(dispositionOf), {
-    credits: payable,
-    fromWallet,
-  });
-  snapshot.earlier.set(send, answer);
+  return record(send, snapshot, { credits: payable, fromWallet }, dispositionOf);
+}
+
+function repeatOf(send: Send, snapshot: Snapshot): Decision | null {
+  const taken = snapshot.taken.get(send.emailId);
+  if (taken) return { answer: taken.answer, replayed: !taken.isOurs };
+  const before = snapshot.earlier.get(send);
+  if (!before || !isRepeat(before, send, snapshot.policy.keepMs)) return null;
+  return before.requestHash === send.idempotency.requestHash
+    ? { answer: before.answer, replayed: true }
+    : { refused: 'KEY_REUSED' };
+}
+
+function record(
+  send: Send,
+  { rows, earlier }: Snapshot,
+  paid: Paid,
+  dispositionOf: (recipient: Send['recipients'][number]) => Disposition,
+): Decision {
+  const answer = rows.add(send, send.recipients.map(dispositionOf), paid);
+  earlier.set(send, answer);
   return { answer, replayed: false };
 }
 

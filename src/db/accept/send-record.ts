@@ -17,8 +17,11 @@ export interface Send {
   tags: Record<string, string>;
   tracking: { openTracking: boolean; clickTracking: boolean };
   tls: MailTls;
-  /** to: the send is refused if all recipients in `to` are suppressed, whoever else it has; any: if all recipients are. */
-  mustReach: 'to' | 'any';
+  /**
+   * to: the send is refused if all recipients in `to` are suppressed, whoever else it has; any: if all recipients are; none: never,
+   * and if all are, it is kept with its events and costs nothing.
+   */
+  mustReach: 'to' | 'any' | 'none';
   recipients: SendRecipient[];
   messages: SendMessage[];
   /** The bytes that the messages are patches of (base/byte-patch.ts); null if they are not. */

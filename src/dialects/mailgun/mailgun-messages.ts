@@ -44,17 +44,14 @@ export async function send(call: DialectCall) {
   const variables = variablesIn(form.one('recipient-variables'));
   const given = fieldsOf(form, call.now);
   // The contents with variables are checked for each recipient.
-  const checked = requestOf(
-    call,
-    variables ? { ...given, headers: undefined, tags: undefined } : given,
-    terms,
-  );
-  const whole = { ...checked, checkOnly: switchIn(form, 'o:testmode') === true };
+  const whole = requestOf(call, variables ? { ...given, headers: undefined, tags: undefined } : given, terms);
   await requirePathDomain(call, whole.from);
-  const requests = variables && personal(whole, given, variables);
-  for (const _ of requests?.() ?? []) await yieldToOthers();
-  if (requests) return queued(await acceptAll(call, requests(), workersFor(whole)));
-  return queued((await call.accept(whole, call.caller)).answer.id);
+  const accept = switchIn(form, 'o:testmode') ? call.dryRun : call.accept;
+  const take = async (one: SendRequest) => (await accept(one, call.caller)).answer.id;
+  if (variables === null) return queued(await take(whole));
+  const requests = personal(whole, given, variables);
+  for (const _ of requests()) await yieldToOthers();
+  return queued(await takeAll(take, requests(), workersFor(whole)));
 }
 
 export function queued(messageId: string) {
@@ -165,35 +162,28 @@ function workersFor({ attachments, html = '', text = '' }: SendRequest): number 
   return size > large ? 1 : together;
 }
 
-/**
- * Resolves to the Message-ID of the first email. Suppressed recipients are left out, as in an email with several
- * recipients, unless all are suppressed.
- */
-async function acceptAll(
-  { accept, caller }: DialectCall,
-  requests: Iterator<SendRequest>,
+/** Resolves to the Message-ID of the first email. */
+async function takeAll(
+  take: (request: SendRequest) => Promise<string>,
+  requests: Iterable<SendRequest>,
   workers: number,
 ): Promise<string> {
   const ids: string[] = [];
   let failure: unknown = null;
-  let suppressed: unknown = null;
   const work = async () => {
-    while (failure === null) {
-      const next = requests.next();
-      if (next.done) return;
-      try {
-        ids.push((await accept(next.value, caller)).answer.id);
-      } catch (error) {
-        if (error instanceof Refusal && error.code === 'ALL_RECIPIENTS_SUPPRESSED') suppressed = error;
-        else failure = error;
-      }
+    for (const request of requests) {
+      if (failure !== null) return;
+      await take(request).then(
+        (id) => ids.push(id),
+        (error) => {
+          failure ??= error;
+        },
+      );
     }
   };
   await Promise.all(Array.from({ length: workers }, work));
-  const [first] = ids;
-  if (failure instanceof Refusal && first !== undefined)
+  if (failure instanceof Refusal && ids.length > 0)
     failure.message = `${ids.length} recipients were accepted, the others were not: ${failure.message}`;
   if (failure !== null) throw failure;
-  if (first === undefined) throw suppressed;
-  return first;
+  return ids[0]!;
 }

@@ -21,7 +21,7 @@ import {
 import { queued } from './mailgun-messages.ts';
 
 export async function sendMime(call: DialectCall) {
-  const { accept, caller, context, now } = call;
+  const { caller, context, now } = call;
   const form = formOf(call);
   refuseUnknown(form);
   const to = envelopeOf(form);
@@ -33,10 +33,11 @@ export async function sendMime(call: DialectCall) {
     tags: check(tags, { ...submitted.tags, ...tagsIn(form) }),
     tracking: trackingIn(form),
     scheduledAt: time === undefined ? submitted.scheduledAt : Date.parse(time),
-    checkOnly: switchIn(form, 'o:testmode') === true,
+    mustReach: 'none' as const,
     idempotency: submitted.idempotency ?? idempotencyOf('', null),
   };
   await requirePathDomain(call, request.from);
+  const accept = switchIn(form, 'o:testmode') ? call.dryRun : call.accept;
   const { answer } = await accept(request, caller);
   return queued(answer.id);
 }

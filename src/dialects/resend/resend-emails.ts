@@ -18,7 +18,7 @@ import {
   type SendTerms,
 } from '../dialect-send.ts';
 import type { StoredEmail } from '../dialect-store.ts';
-import { resendMessage } from './resend-errors.ts';
+import { messageOf } from '../refusals.ts';
 import { pageOf } from './resend-lists.ts';
 
 export const resendEmailRoutes: DialectRoute[] = [
@@ -70,7 +70,7 @@ async function sendBatch(call: DialectCall) {
   const data = results.flatMap((one) => (one instanceof Refusal ? [] : [{ id: one.answer.emailId }]));
   if (mode === 'strict') return { data };
   const errors = results.flatMap((one, index) =>
-    one instanceof Refusal ? [{ index, message: resendMessage(one) }] : [],
+    one instanceof Refusal ? [{ index, message: messageOf(one) }] : [],
   );
   return { data, errors };
 }
