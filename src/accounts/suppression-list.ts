@@ -26,7 +26,7 @@ export async function suppressAddress(
   address: string,
   reason = defaultReason,
 ): Promise<boolean> {
-  return (await add(change, [address], reason)) > 0;
+  return (await suppressAll(change, [{ address, reason }])) > 0;
 }
 
 /** In parts: an import that was aborted can be repeated. `before`: how many addresses were on the list already. */
@@ -35,17 +35,18 @@ export async function importAddresses(
   addresses: string[],
   signal?: AbortSignal,
 ): Promise<{ added: number; before: number }> {
-  const added = await add(change, addresses, 'imported', signal);
+  const entries = addresses.map((address) => ({ address, reason: 'imported' }));
+  const added = await suppressAll(change, entries, signal);
   return { added, before: addresses.length - added };
 }
 
-async function add(
+/** Resolves to the number of those that were not on the list before. */
+export async function suppressAll(
   { db, orgId, now, eventSignal }: ListChange,
-  addresses: string[],
-  reason: string,
+  entries: { address: string; reason: string }[],
   signal?: AbortSignal,
 ): Promise<number> {
-  const list = addresses.map((address) => suppressionOf(orgId, address, reason));
+  const list = entries.map(({ address, reason }) => suppressionOf(orgId, address, reason));
   const added = await addSuppressions(db, list, now, signal);
   if (added > 0) eventSignal?.notify();
   return added;

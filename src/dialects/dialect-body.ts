@@ -4,6 +4,7 @@ import type { Slot } from '../api/admission.ts';
 import { createMemberLimit } from '../api/json-members.ts';
 import { largestBody, parseJson, readBody } from '../api/request-body.ts';
 import { Refusal } from '../mail/refusal.ts';
+import type { DialectRoute } from './dialect.ts';
 import { parseForm } from './form.ts';
 
 /** A call can have a thousand emails, of which each has some members. */
@@ -24,8 +25,13 @@ function limitDepth(): (byte: number) => boolean {
 }
 
 /** Undefined if the body is empty: SDKs send `Content-Type: application/json` with every POST. */
-export async function readDialectBody({ req }: Context, slot: Slot, isForm: boolean): Promise<unknown> {
-  const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type } = req.headers;
+export async function readDialectBody(
+  { req }: Context,
+  slot: Slot,
+  wanted: DialectRoute['hasBody'],
+): Promise<unknown> {
+  const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type = '' } = req.headers;
+  const isForm = wanted === 'form' || (wanted === 'any' && !type.startsWith('application/json'));
   if (coding === undefined && (length === undefined || length === '0')) return undefined;
   const bytes = await readBody(req, slot, {
     type: isForm ? 'multipart/form-data' : 'application/json',
@@ -33,5 +39,5 @@ export async function readDialectBody({ req }: Context, slot: Slot, isForm: bool
     ...(!isForm && { check: createMemberLimit({ maxMembers, structure: limitDepth(), takesBytes: true }) }),
   });
   if (bytes.length === 0) return undefined;
-  return isForm ? parseForm(bytes, type!) : parseJson(bytes);
+  return isForm ? parseForm(bytes, type) : parseJson(bytes);
 }

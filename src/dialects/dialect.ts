@@ -67,8 +67,8 @@ export interface DialectRoute {
   /** The method and the path as a pattern of the router, for instance `GET /emails/:id`. */
   route: string;
   grant: Grant;
-  /** JSON if true. Without it the body is not read: some SDKs send JSON with a GET. */
-  hasBody?: boolean | 'form';
+  /** JSON if true; any: JSON or a form. Without it the body is not read: some SDKs send JSON with a GET. */
+  hasBody?: boolean | 'form' | 'any';
   /** Resolves to the body of the response. */
   respond(call: DialectCall): Promise<unknown>;
 }

@@ -34,6 +34,14 @@ export class Form {
     this.files = files;
   }
 
+  /** This form with other fields before its own. */
+  after(others: [name: string, value: string][]): Form {
+    const fields = new Map<string, string[]>();
+    for (const [name, value] of others) fields.set(name, [...(fields.get(name) ?? []), value]);
+    for (const [name, values] of this.#fields) fields.set(name, [...(fields.get(name) ?? []), ...values]);
+    return new Form(fields, [...this.files]);
+  }
+
   all(name: string): string[] {
     return this.#fields.get(name) ?? [];
   }
@@ -51,6 +59,9 @@ export class Form {
   }
 }
 
+/** The way of Ruby's and PHP's clients to write a list: `to[]`, `attachment[1]`. */
+const listSuffix = /\[\d{0,4}\]$/;
+
 export async function parseForm(bytes: Buffer, contentType: string): Promise<Form> {
   const fields = new Map<string, string[]>();
   const files: FormFile[] = [];
@@ -65,8 +76,9 @@ export async function parseForm(bytes: Buffer, contentType: string): Promise<For
     const malformed = () => refuse('The body is not a well-formed form.');
     const tooMany = () => refuse('The form has too many fields or files.');
     const parser = openParser(contentType);
-    parser.on('field', (name, value, isNameCut, isValueCut) => {
-      if (isNameCut || isValueCut) return refuse(`The field ${String(name).slice(0, 50)} is too large.`);
+    parser.on('field', (given, value, isNameCut, isValueCut) => {
+      if (isNameCut || isValueCut) return refuse(`The field ${String(given).slice(0, 50)} is too large.`);
+      const name = given.replace(listSuffix, '');
       const values = fields.get(name);
       if (values) values.push(value);
       else fields.set(name, [value]);
@@ -76,7 +88,12 @@ export async function parseForm(bytes: Buffer, contentType: string): Promise<For
       stream.on('data', (chunk: Buffer) => chunks.push(chunk));
       stream.on('error', malformed);
       stream.on('end', () =>
-        files.push({ field, filename: filename ?? '', contentType: type, content: Buffer.concat(chunks) }),
+        files.push({
+          field: field.replace(listSuffix, ''),
+          filename: filename ?? '',
+          contentType: type,
+          content: Buffer.concat(chunks),
+        }),
       );
     });
     parser.on('partsLimit', tooMany);

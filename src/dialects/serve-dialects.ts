@@ -104,7 +104,7 @@ function handlerOf(
         if (hasBody) slot = await admitSend(parts, orgId, 0);
       });
       if (grant === 'full_access') requireManager(caller);
-      const body = slot && (await readDialectBody(context, slot, hasBody === 'form'));
+      const body = slot && (await readDialectBody(context, slot, hasBody));
       const sender = { ...caller, dialect };
       const { orgId } = caller;
       const fetchAll = (files: GivenAttachment[]) =>

@@ -2,6 +2,7 @@
 import test from 'ava';
 import Mailgun from 'mailgun.js';
 import PostalMime from 'postal-mime';
+import { makeKey } from '../../src/accounts/create-key.ts';
 import { suppressAddress } from '../../src/accounts/suppression-list.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
@@ -339,4 +340,148 @@ test('Mailgun: a whole message is sent as it is', async (t) => {
   t.true(raw.toString().endsWith(message));
   t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
   t.regex((await form(world, `${domain}/messages.mime`, [['to', 'a@b.invalid']])).body.message, /message/);
+});
+
+/** Symfony, and so Laravel, write tags and metadata so. */
+test('Mailgun: options in the header of a whole message count, and are taken out of it', async (t) => {
+  const world = await startWorld(t);
+  const lines = [
+    'From: App <app@sender.invalid>',
+    'To: ann@there.invalid',
+    'Subject: Whole',
+    'X-Odd:   spaces   stay',
+    'Date: Tue, 24 Nov 2026 10:00:00 +0000',
+    'MIME-Version: 1.0',
+    'Content-Type: text/html',
+    '',
+    '<p>Body, and <a href="https://shop.invalid/">a link</a>.</p>',
+    '',
+  ];
+  const options = [
+    'X-Mailgun-Tag: news',
+    'x-mailgun-tag: autumn',
+    'X-Mailgun-Variables: {"plan": "pro",',
+    ' "count": 3, "from": "header"}',
+    'X-Mailgun-Track: no',
+    'X-Mailgun-Track-Opens: yes',
+    'X-Mailgun-Sending-Ip: 192.0.2.1',
+  ];
+  let sent = 0;
+  const send = (more: string[], fields: [string, string][] = []) => {
+    const message = [`Message-ID: <${++sent}@sender.invalid>`, ...more, ...lines].join('\r\n');
+    const file: [string, Blob, string] = ['message', new Blob([message]), 'message.mime'];
+    return form(world, `${domain}/messages.mime`, [['to', 'ann@there.invalid'], ...fields, file]);
+  };
+  const own: [string, string][] = [
+    ['o:tag', 'own'],
+    ['v:from', 'form'],
+  ];
+  t.is((await send(options, own)).status, 200);
+  const { id } = await world.db('emails').first('id');
+  const email = await world.when(id, ({ status }) => status === 'delivered');
+  t.deepEqual(email.tags, { plan: 'pro', count: '3', from: 'form', tag: 'news,autumn,own' });
+  t.deepEqual(email.tracking, { openTracking: true, clickTracking: false });
+  const raw = arrived(world).get('ann@there.invalid')!;
+  t.notRegex(raw.toString(), /x-mailgun/i);
+  t.true(raw.includes('\r\nX-Odd:   spaces   stay\r\n'));
+  t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
+
+  t.is((await send(['X-Mailgun-Drop-Message: yes'])).status, 200);
+  for (const [option, fault] of [
+    ['X-Mailgun-Variables: {', /X-Mailgun-Variables: must be a JSON object/],
+    ['X-Mailgun-Require-TLS: true', /o:require-tls/],
+    ['X-Mailgun-Template-Name: welcome', /no templates/],
+    ['X-Mailgun-Recipient-Variables: {"ann@there.invalid": {}}', /recipient-variables/],
+    ['X-Mailgun-Deliver-By: someday', /o:deliverytime/],
+  ] as const) {
+    const answer = await send([option]);
+    t.is(answer.status, 400, option);
+    t.regex(answer.body.message, fault);
+  }
+  const withHeaders = { 'h:X-Mailgun-Variables': '{"plan":"pro"}', 'h:X-Mailgun-Tag': 'go' };
+  await sdk(world).messages.create(domain, { ...mail, ...withHeaders, 'o:testmode': 'no' });
+  const [, second] = await world.db('emails').orderBy('id').pluck('tags');
+  t.deepEqual(JSON.parse(second), { plan: 'pro', tag: 'go' });
+  t.is((await world.db('emails')).length, 2);
+});
+
+test('Mailgun: addresses are added to the lists of suppressions, one or several', async (t) => {
+  const world = await startWorld(t);
+  const { suppressions } = sdk(world);
+  const bounce = { address: 'Ann@there.invalid', code: 550, error: 'No such\r\nmailbox' };
+  t.is(
+    (await suppressions.create(domain, 'bounces', bounce as never)).message,
+    '1 addresses have been added to the bounces table',
+  );
+  await suppressions.create(domain, 'complaints', { address: 'bob@there.invalid' } as never);
+  const one = { address: 'cleo@there.invalid', tag: 'news' };
+  const single = await suppressions.create(domain, 'unsubscribes', one as never);
+  t.is(single.message, 'Address has been added to the unsubscribes table');
+  const many = Array.from({ length: 3 }, (_, n) => ({ address: `n${n}@there.invalid`, tags: ['*'] }));
+  const several = await suppressions.create(domain, 'unsubscribes', many as never);
+  t.is(several.message, '3 addresses have been added to the unsubscribes table');
+  t.like(await suppressions.get(domain, 'bounces', 'ann@there.invalid'), {
+    address: 'Ann@there.invalid',
+    error: 'hard bounce: No such mailbox',
+  });
+  t.like(await suppressions.get(domain, 'complaints', 'bob@there.invalid'), { address: 'bob@there.invalid' });
+
+  const addresses: string[] = [];
+  const next = ({ pages }: typeof page) =>
+    suppressions.list(domain, 'unsubscribes', { page: pages.next!.page! });
+  let page = await suppressions.list(domain, 'unsubscribes', { limit: 3 });
+  for (; page.items.length > 0; page = await next(page))
+    addresses.push(...page.items.map((item) => (item as { address: string }).address));
+  t.deepEqual(addresses, ['cleo@there.invalid', ...many.map(({ address }) => address)]);
+  const back = suppressions.list(domain, 'unsubscribes', { page: '?page=previous' } as never);
+  t.like(await t.throwsAsync(back), { status: 400 });
+
+  const refused = [{ address: 'nobody' }, [], [{ address: 'x@y.invalid' }, {}], Array(1001).fill(one)];
+  for (const data of refused) {
+    const error = await t.throwsAsync(suppressions.create(domain, 'bounces', data as never));
+    t.like(error, { status: 400 }, JSON.stringify(data).slice(0, 100));
+  }
+  t.is((await world.db('suppressions')).length, 6);
+  const { status } = await messageTo(world, 'bob@there.invalid');
+  t.is(status, 'suppressed');
+});
+
+async function messageTo(world: World, to: string) {
+  await sdk(world).messages.create(domain, { ...mail, to });
+  const { email_id: id } = await world.db('deliveries').where({ recipient: to }).first('email_id');
+  return world.get(id);
+}
+
+test('Mailgun: each class of error has its status and a message, and nothing is stored or charged', async (t) => {
+  const world = await startWorld(t, { tenant: { quota: 0 } });
+  const { db, orgId } = world;
+  const failed = async (call: Promise<unknown>) =>
+    (await t.throwsAsync(call)) as Error & { status: number; details: string };
+  const create = (client = sdk(world), change = {}) =>
+    client.messages.create(domain, { ...mail, ...change } as never);
+  const expected: [call: () => Promise<unknown>, status: number, details: RegExp][] = [
+    [() => create(sdk(world, 'em_wrong')), 401, /^Forbidden$/],
+    [() => create(), 402, /credits/],
+    [() => create(undefined, { from: 'a@other.invalid' }), 404, /other\.invalid/],
+    [() => sdk(world).domains.list(), 404, /does not have/],
+    [() => sdk(world).suppressions.get(domain, 'bounces', 'nobody@there.invalid'), 404, /no such/i],
+    [() => create(undefined, { subject: undefined }), 400, /subject/],
+    [
+      () => create(undefined, { attachment: { data: Buffer.alloc(21 * 1024 * 1024), filename: 'a' } }),
+      413,
+      /20 MiB/,
+    ],
+  ];
+  for (const [call, status, details] of expected) {
+    const error = await failed(call());
+    t.is(error.status, status);
+    t.regex(error.details, details);
+  }
+  await db('domains').where({ org_id: orgId }).update({ status: 'pending' });
+  const reader = await makeKey(db, { orgId, label: 'reader', scopes: ['email:read'] }, world.clock.now());
+  t.is((await failed(create(sdk(world, reader.key)))).status, 403);
+  await db('organizations').where({ id: orgId }).update({ requests_per_second: 0 });
+  const limited = await failed(create());
+  t.is(limited.status, 429);
+  t.is((await db('emails')).length, 0);
 });

@@ -6,7 +6,7 @@ import { emailEventOf } from '../../webhooks/formats/email-event.ts';
 import { mailgunEvent, mailgunTypes } from '../../webhooks/formats/mailgun-format.ts';
 import { check, type DialectCall } from '../dialect.ts';
 import type { StoredEvent } from '../dialect-store.ts';
-import { hostOf, requireDomain } from './mailgun-fields.ts';
+import { requirePathDomain, urlOf } from './mailgun-fields.ts';
 
 const maxLimit = 300;
 /** Reads of the database for one call: Mailgun's clients take an empty page for the end. */
@@ -23,107 +23,86 @@ const time = z.string().transform((text, context) => {
 });
 
 const text = z.string().max(500);
+const several = (word: string) => z.union([text, z.array(text).transform((list) => list.join(` ${word} `))]);
 
 const query = z.object({
   begin: time.optional(),
   end: time.optional(),
-  ascending: z.string().optional(),
+  ascending: text.optional(),
   limit: z.coerce.number().int().min(1).default(100),
-  event: z.union([text, z.array(text).transform((list) => list.join(' OR '))]).optional(),
-  tags: z.union([text, z.array(text).transform((list) => list.join(' AND '))]).optional(),
+  event: several('OR').optional(),
+  tags: several('AND').optional(),
   recipient: text.optional(),
   'message-id': text.optional(),
   severity: text.optional(),
+  /** Of a later page: where the one before ended. */
+  position: z.number().int().min(0).optional(),
 });
 
-const search = z.object({
-  from: z.number().optional(),
-  to: z.number().optional(),
-  ascending: z.boolean(),
-  limit: z.number().int().min(1).max(maxLimit),
-  event: text.optional(),
-  tags: text.optional(),
-  recipient: text.optional(),
-  messageId: text.optional(),
-  severity: text.optional(),
-  position: z.number().int().min(0),
-});
-
-type Search = z.output<typeof search>;
+type Search = Omit<z.output<typeof query>, 'begin' | 'end' | 'ascending'> & {
+  from: number;
+  to: number;
+  isAscending: boolean;
+};
 
 export async function listEvents(call: DialectCall) {
-  const domain = call.params.domain!.toLowerCase();
-  await requireDomain(call, domain);
+  const domain = await requirePathDomain(call);
   const { page } = call.params;
-  const wanted = page === undefined ? await newSearch(call) : readCursor(page);
-  const { items, position } = await read(call, wanted, domain);
-  const base = `${hostOf(call)}${call.context.originalUrl.replace(/\/events\b.*$/s, '/events')}`;
-  const url = (at: number) => `${base}/${writeCursor({ ...wanted, position: at })}`;
-  return { items, paging: { first: url(wanted.position), next: url(position) } };
+  const given = page === undefined ? { ...call.context.query, position: undefined } : readCursor(page);
+  const wanted = searchOf(check(query, given));
+  const start = wanted.position ?? (await startOf(call, wanted));
+  const { items, position } = await read(call, wanted, start, domain);
+  const base = urlOf(call, call.context.originalUrl.replace(/\/events\b.*$/s, '/events'));
+  const url = (at: number) => `${base}/${writeCursor({ ...given, position: at })}`;
+  return { items, paging: { first: url(start), next: url(position) } };
 }
 
-async function newSearch({ context, store, orgId }: DialectCall): Promise<Search> {
-  const {
-    begin,
-    end,
-    ascending,
-    limit,
-    'message-id': messageId,
-    ...filters
-  } = check(query, { ...context.query });
+function searchOf({ begin, end, ascending, ...rest }: z.output<typeof query>): Search {
   const isAscending =
     ascending === undefined
       ? begin !== undefined && (end === undefined || begin <= end)
       : /^(yes|true)$/i.test(ascending);
-  const [from, to] = isAscending ? [begin, end] : [end, begin];
-  const start = isAscending
-    ? await store.positionBefore(orgId, from ?? 0)
-    : to === undefined
-      ? Number.MAX_SAFE_INTEGER
-      : (await store.positionBefore(orgId, to + 2 * skewMs)) + 1;
-  return {
-    ...filters,
-    ...(messageId !== undefined && { messageId }),
-    ...(from !== undefined && { from }),
-    ...(to !== undefined && { to }),
-    ascending: isAscending,
-    limit: Math.min(limit, maxLimit),
-    position: start,
-  };
+  const [from = 0, to = Number.MAX_SAFE_INTEGER] = isAscending ? [begin, end] : [end, begin];
+  return { ...rest, isAscending, from, to };
 }
 
-function writeCursor(wanted: Search): string {
-  return Buffer.from(JSON.stringify(wanted)).toString('base64url');
+async function startOf({ store, orgId }: DialectCall, { isAscending, from, to }: Search): Promise<number> {
+  if (isAscending) return store.positionBefore(orgId, from);
+  if (to === Number.MAX_SAFE_INTEGER) return to;
+  return (await store.positionBefore(orgId, to + 2 * skewMs)) + 1;
 }
 
-function readCursor(cursor: string): Search {
+function writeCursor(given: object): string {
+  return Buffer.from(JSON.stringify(given)).toString('base64url');
+}
+
+function readCursor(cursor: string): object {
   try {
-    return search.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
+    return Object(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
   } catch {
-    throw new Refusal(
-      'BAD_REQUEST',
-      'The page is not valid. Take it from the paging of an earlier response.',
-    );
+    const message = 'The page is not valid. Take it from the paging of an earlier response.';
+    throw new Refusal('BAD_REQUEST', message);
   }
 }
 
 type Item = ReturnType<typeof mailgunEvent>;
 
-async function read({ store, orgId }: DialectCall, wanted: Search, domain: string) {
-  const { ascending, limit, from = 0, to = Number.MAX_SAFE_INTEGER } = wanted;
+async function read({ store, orgId }: DialectCall, wanted: Search, start: number, domain: string) {
+  const { isAscending, from, to } = wanted;
+  const limit = Math.min(wanted.limit, maxLimit);
   const types = typesOf(wanted.event);
   const items: Item[] = [];
-  let { position } = wanted;
+  let position = start;
   for (let reads = 0; types.length > 0 && reads < maxReads && items.length < limit; reads += 1) {
     const rest = { orgId, limit: limit - items.length, types };
-    const page = await (ascending
+    const page = await (isAscending
       ? store.readEvents({ ...rest, after: position })
       : store.readEventsBefore({ ...rest, before: position }));
     const found = page.events.filter((event) => event.at >= from && event.at <= to && isOf(event, domain));
     items.push(...found.map((event) => mailgunEvent(emailEventOf(event))).filter(matching(wanted)));
     position = page.position;
-    const last = page.events.at(-1)?.at ?? (ascending ? 0 : to);
-    if (!page.isMore || (ascending ? last > to + skewMs : last < from - skewMs)) break;
+    const last = page.events.at(-1)?.at ?? (isAscending ? 0 : to);
+    if (!page.isMore || (isAscending ? last > to + skewMs : last < from - skewMs)) break;
   }
   return { items, position };
 }
@@ -141,7 +120,7 @@ function condition(expression: string | undefined): (words: string[]) => boolean
   return (words) => choices.some((all) => all.every((word) => words.includes(word)));
 }
 
-function matching({ tags, recipient, messageId, severity }: Search): (item: Item) => boolean {
+function matching({ tags, recipient, 'message-id': messageId, severity }: Search): (item: Item) => boolean {
   const hasTags = condition(tags);
   const id = messageId?.replace(/^<|>$/g, '');
   return (item) =>

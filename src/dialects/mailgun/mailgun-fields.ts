@@ -1,16 +1,28 @@
 /** The fields of Mailgun's forms that its two ways of sending have in common, as the members of our own send. */
+import type { SendRequest } from '../../accept.ts';
 import { iso } from '../../base/clock.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { addressTexts } from '../address-texts.ts';
 import type { DialectCall } from '../dialect.ts';
 import { Form } from '../form.ts';
+import { withOptions } from './mailgun-options.ts';
 
 export const maxRecipients = 1000;
 
 export function formOf({ body }: DialectCall): Form {
   if (body instanceof Form) return body;
   throw new Refusal('BAD_REQUEST', 'The body is empty. Send a form.');
+}
+
+/** The form with the options in the header of its message. Refuses what would be missed if it were left out silently. */
+export function completed(given: Form, header: [name: string, value: string][]): Form {
+  const form = withOptions(given, header);
+  if (form.one('template'))
+    throw new Refusal('BAD_REQUEST', 'template: Postern has no templates: send html or text.');
+  if (switchIn(form, 'o:require-tls'))
+    throw new Refusal('BAD_REQUEST', "o:require-tls: demand TLS in the domain's settings instead.");
+  return form;
 }
 
 /** Lists are given as several fields, or with commas. */
@@ -42,7 +54,7 @@ export function trackingIn(form: Form): { openTracking?: boolean; clickTracking?
   };
 }
 
-export function switchIn(form: Form, name: string): boolean | undefined {
+function switchIn(form: Form, name: string): boolean | undefined {
   const text = form.one(name)?.trim().toLowerCase();
   if (text === undefined || text === '') return undefined;
   if (['yes', 'true', 'htmlonly'].includes(text)) return true;
@@ -55,36 +67,33 @@ export function deliveryTimeIn(form: Form, now: number): string | undefined {
   const text = form.one('o:deliverytime');
   if (text === undefined || text.trim() === '') return undefined;
   const at = Date.parse(text);
-  if (Number.isNaN(at))
-    throw new Refusal(
-      'BAD_REQUEST',
-      'o:deliverytime: must be a date such as Fri, 14 Oct 2026 23:10:10 -0000.',
-    );
-  return at > now ? iso(at) : undefined;
+  if (at > now) return iso(at);
+  if (!Number.isNaN(at)) return undefined;
+  const example = 'Fri, 14 Oct 2026 23:10:10 -0000';
+  throw new Refusal('BAD_REQUEST', `o:deliverytime: must be a date such as ${example}.`);
 }
 
-/** What Postern does not have, and would be missed if it were left out silently. */
-export function refuseUnknown(form: Form): void {
-  if (form.one('template'))
-    throw new Refusal('BAD_REQUEST', 'template: Postern has no templates: send html or text.');
-  if (switchIn(form, 'o:require-tls'))
-    throw new Refusal('BAD_REQUEST', "o:require-tls: demand TLS in the domain's settings instead.");
+/** Accepts emails and resolves to their Message-IDs. With `o:testmode` everything is checked, and nothing is sent. */
+export function acceptFor({ accept, dryRun, caller }: DialectCall, form: Form) {
+  const take = switchIn(form, 'o:testmode') ? dryRun : accept;
+  return async (request: SendRequest) => (await take(request, caller)).answer.id;
+}
+
+export function queued(messageId: string) {
+  return { id: `<${messageId}>`, message: 'Queued. Thank you.' };
 }
 
 /** Pages are at URLs. The host is the one that the client reached us at. */
-export function hostOf({ context: { protocol, host } }: DialectCall): string {
-  return `${protocol}://${host}`;
+export function urlOf({ context: { protocol, host } }: DialectCall, path: string): string {
+  return `${protocol}://${host}${path}`;
 }
 
 /** The domain in the path is the sender's, or another one of the organization. */
-export async function requirePathDomain({ store, orgId, params }: DialectCall, from: string): Promise<void> {
-  const name = params.domain!.toLowerCase();
-  if (parseMailbox(from)?.domain === name) return;
-  await requireDomain({ store, orgId }, name);
-}
-
-export async function requireDomain({ store, orgId }: Pick<DialectCall, 'store' | 'orgId'>, name: string) {
-  const domains = await store.listDomains(orgId);
-  if (domains.some((one) => one.name === name)) return;
+export async function requirePathDomain(call: DialectCall, from?: string): Promise<string> {
+  const name = call.params.domain!.toLowerCase();
+  const isKnown =
+    (from !== undefined && parseMailbox(from)?.domain === name) ||
+    (await call.store.listDomains(call.orgId)).some((one) => one.name === name);
+  if (isKnown) return name;
   throw new Refusal('DOMAIN_NOT_FOUND', `Domain not found: ${name.slice(0, 255)}`);
 }

@@ -15,16 +15,18 @@ import {
 } from '../dialect-send.ts';
 import type { Form } from '../form.ts';
 import {
+  acceptFor,
   addressesIn,
+  completed,
   deliveryTimeIn,
   formOf,
   maxRecipients,
-  refuseUnknown,
+  queued,
   requirePathDomain,
-  switchIn,
   tagsIn,
   trackingIn,
 } from './mailgun-fields.ts';
+import { isOption } from './mailgun-options.ts';
 import { fillable, variablesIn } from './recipient-variables.ts';
 
 const terms: SendTerms = {
@@ -39,23 +41,19 @@ const terms: SendTerms = {
 };
 
 export async function send(call: DialectCall) {
-  const form = formOf(call);
-  refuseUnknown(form);
+  const sent = formOf(call);
+  const form = completed(sent, sent.under('h:'));
   const variables = variablesIn(form.one('recipient-variables'));
   const given = fieldsOf(form, call.now);
   // The contents with variables are checked for each recipient.
-  const whole = requestOf(call, variables ? { ...given, headers: undefined, tags: undefined } : given, terms);
+  const common = variables ? { ...given, headers: undefined, tags: undefined } : given;
+  const whole = requestOf(call, common, terms);
   await requirePathDomain(call, whole.from);
-  const accept = switchIn(form, 'o:testmode') ? call.dryRun : call.accept;
-  const take = async (one: SendRequest) => (await accept(one, call.caller)).answer.id;
-  if (variables === null) return queued(await take(whole));
+  const accept = acceptFor(call, form);
+  if (variables === null) return queued(await accept(whole));
   const requests = personal(whole, given, variables);
   for (const _ of requests()) await yieldToOthers();
-  return queued(await takeAll(take, requests(), workersFor(whole)));
-}
-
-export function queued(messageId: string) {
-  return { id: `<${messageId}>`, message: 'Queued. Thank you.' };
+  return queued(await acceptAll(accept, requests(), workersFor(whole)));
 }
 
 function fieldsOf(form: Form, now: number): DialectSend {
@@ -84,7 +82,7 @@ const unsubscribePlaces = /<%(?:tag_)?unsubscribe_(?:email|url)%>/g;
 
 function ownHeader([name, value]: [string, string]): [string, string][] {
   const lower = name.toLowerCase();
-  if (lower === 'reply-to') return [];
+  if (lower === 'reply-to' || isOption(name)) return [];
   if (lower !== 'list-unsubscribe') return [[name, value]];
   const places = value
     .split(/,(?=\s*<)/)
@@ -115,7 +113,8 @@ function personal(
 ): () => Generator<SendRequest> {
   if (whole.recipients.some(({ kind }) => kind !== 'to'))
     throw new Refusal('BAD_REQUEST', 'recipient-variables: such an email cannot have cc or bcc.');
-  const fill = contentFor(given);
+  const { subject, html, text, headers, tags } = given;
+  const fill = contentFor({ subject, html, text, headers, tags });
   return function* () {
     for (const recipient of whole.recipients) {
       const { address, key } = recipient;
@@ -125,25 +124,15 @@ function personal(
   };
 }
 
-function contentFor({ subject, html, text, headers, tags }: DialectSend) {
-  const optional = (value: unknown) => (typeof value === 'string' ? fillable(value) : () => undefined);
-  const [fillSubject, fillHtml, fillText] = [subject, html, text].map(optional);
-  const pairs = (record: unknown) =>
-    Object.entries(record as Record<string, string>).map(([name, value]) => ({
-      name,
-      fill: fillable(value),
-    }));
-  const [headerPairs, tagPairs] = [pairs(headers), pairs(tags)];
+function contentFor({ headers, tags, ...texts }: DialectContent) {
+  const fills = [texts, headers, tags].map((texts) =>
+    Object.entries(texts as object).map(([name, text]) => ({ name, fill: fillable(text) })),
+  );
   return (address: string, variables: Record<string, unknown>): DialectContent => {
-    const filled = (list: typeof tagPairs) =>
-      Object.fromEntries(list!.map(({ name, fill }) => [name, fill(address, variables)]));
-    return {
-      subject: fillSubject!(address, variables),
-      html: fillHtml!(address, variables),
-      text: fillText!(address, variables),
-      headers: filled(headerPairs),
-      tags: filled(tagPairs),
-    };
+    const [content, ...pairs] = fills.map((list) =>
+      Object.fromEntries(list.map(({ name, fill }) => [name, fill(address, variables)])),
+    );
+    return { ...(content as DialectContent), headers: pairs[0], tags: pairs[1] };
   };
 }
 
@@ -163,8 +152,8 @@ function workersFor({ attachments, html = '', text = '' }: SendRequest): number 
 }
 
 /** Resolves to the Message-ID of the first email. */
-async function takeAll(
-  take: (request: SendRequest) => Promise<string>,
+async function acceptAll(
+  accept: (request: SendRequest) => Promise<string>,
   requests: Iterable<SendRequest>,
   workers: number,
 ): Promise<string> {
@@ -173,7 +162,7 @@ async function takeAll(
   const work = async () => {
     for (const request of requests) {
       if (failure !== null) return;
-      await take(request).then(
+      await accept(request).then(
         (id) => ids.push(id),
         (error) => {
           failure ??= error;

@@ -1,45 +1,60 @@
-/** Mailgun's POST /messages.mime: a whole message, which is sent as it is, as by SMTP submission. Symfony and Laravel use it. */
-
+/**
+ * Mailgun's POST /messages.mime: a whole message, which is sent as it is, as by SMTP submission: its options, `X-Mailgun-…`, are
+ * taken out, and nothing else is changed. Symfony and Laravel use it.
+ */
+import { hash } from 'node:crypto';
 import { tags } from '../../api/send/schema.ts';
+import { readHead } from '../../compose/head.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { requestOf } from '../../smtp-in/submission/send-request.ts';
 import { check, type DialectCall } from '../dialect.ts';
-import { idempotencyOf } from '../dialect-send.ts';
+import { idempotencyOf, keyOf } from '../dialect-send.ts';
 import type { Form } from '../form.ts';
 import {
+  acceptFor,
   addressesIn,
+  completed,
   deliveryTimeIn,
   formOf,
   maxRecipients,
-  refuseUnknown,
+  queued,
   requirePathDomain,
-  switchIn,
   tagsIn,
   trackingIn,
 } from './mailgun-fields.ts';
-import { queued } from './mailgun-messages.ts';
+import { isOption } from './mailgun-options.ts';
 
 export async function sendMime(call: DialectCall) {
-  const { caller, context, now } = call;
-  const form = formOf(call);
-  refuseUnknown(form);
+  const given = formOf(call);
+  const raw = messageIn(given);
+  const form = completed(
+    given,
+    readHead(raw).fields.map(({ name, value }) => [name, value]),
+  );
+  if (form.one('recipient-variables'))
+    throw new Refusal('BAD_REQUEST', 'recipient-variables: send html or text to /messages instead.');
   const to = envelopeOf(form);
-  const { requestId } = context.state;
-  const submitted = requestOf(messageIn(form), { to, requestId, requireTls: false, received: '' });
-  const time = deliveryTimeIn(form, now);
-  const request = {
+  const submitted = requestOf(raw, {
+    to,
+    requestId: call.context.state.requestId,
+    requireTls: false,
+    received: '',
+    isRemoved: ({ name }) => isOption(name),
+  });
+  const time = deliveryTimeIn(form, call.now);
+  const key = keyOf(call);
+  await requirePathDomain(call, submitted.from);
+  const accept = acceptFor(call, form);
+  const id = await accept({
     ...submitted,
     tags: check(tags, { ...submitted.tags, ...tagsIn(form) }),
     tracking: trackingIn(form),
     scheduledAt: time === undefined ? submitted.scheduledAt : Date.parse(time),
-    mustReach: 'none' as const,
-    idempotency: submitted.idempotency ?? idempotencyOf('', null),
-  };
-  await requirePathDomain(call, request.from);
-  const accept = switchIn(form, 'o:testmode') ? call.dryRun : call.accept;
-  const { answer } = await accept(request, caller);
-  return queued(answer.id);
+    mustReach: 'none',
+    idempotency: (key === '' && submitted.idempotency) || idempotencyOf(key, [to, hash('sha256', raw)]),
+  });
+  return queued(id);
 }
 
 function envelopeOf(form: Form): string[] {

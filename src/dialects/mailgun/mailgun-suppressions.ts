@@ -1,39 +1,65 @@
 /** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
-import { searchList, unsuppressAddress } from '../../accounts/suppression-list.ts';
+import { z } from 'zod';
+import { searchList, suppressAll, unsuppressAddress } from '../../accounts/suppression-list.ts';
+import { newSuppression } from '../../api/suppressions/schema.ts';
 import { compareKey } from '../../mail/address.ts';
-import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import { hostOf, requireDomain } from './mailgun-fields.ts';
+import { Refusal } from '../../mail/refusal.ts';
+import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import { Form } from '../form.ts';
+import { requirePathDomain, urlOf } from './mailgun-fields.ts';
 
-const kinds = {
-  bounces: { one: 'Bounced address', has: (reason: string) => reason.startsWith('hard bounce') },
-  complaints: { one: 'Spam complaint', has: (reason: string) => reason === 'complaint' },
-  unsubscribes: { one: 'Unsubscribed address', has: isOther },
+interface Kind {
+  name: 'bounces' | 'complaints' | 'unsubscribes';
+  one: string;
+  /** The reason of an entry that is added; `error` is that of a bounce. */
+  reason: (error: string) => string;
+  has: (reason: string) => boolean;
+}
+
+const bounces: Kind = {
+  name: 'bounces',
+  one: 'Bounced address',
+  reason: (error) => `hard bounce: ${error || 'unknown'}`,
+  has: (reason) => reason.startsWith('hard bounce'),
 };
 
-type Kind = keyof typeof kinds;
+const complaints: Kind = {
+  name: 'complaints',
+  one: 'Spam complaint',
+  reason: () => 'complaint',
+  has: (reason) => reason === 'complaint',
+};
 
-function isOther(reason: string): boolean {
-  return !kinds.bounces.has(reason) && !kinds.complaints.has(reason);
-}
+const unsubscribes: Kind = {
+  name: 'unsubscribes',
+  one: 'Unsubscribed address',
+  reason: () => 'unsubscribed',
+  has: (reason) => !bounces.has(reason) && !complaints.has(reason),
+};
 
 const grant = 'full_access';
 
-export const mailgunSuppressionRoutes: DialectRoute[] = (Object.keys(kinds) as Kind[]).flatMap((kind) => [
-  { route: `GET /v3/:domain/${kind}`, grant, respond: (call) => list(call, kind) },
-  {
-    route: `GET /v3/:domain/${kind}/:address`,
-    grant,
-    respond: async (call) => present(await find(call, kind), kind),
+export const mailgunSuppressionRoutes: DialectRoute[] = [bounces, complaints, unsubscribes].flatMap(
+  (kind): DialectRoute[] => {
+    const path = `/v3/:domain/${kind.name}`;
+    const one = `${path}/:address`;
+    return [
+      { route: `GET ${path}`, grant, respond: (call) => list(call, kind) },
+      { route: `POST ${path}`, grant, hasBody: 'any', respond: (call) => add(call, kind) },
+      { route: `GET ${one}`, grant, respond: async (call) => present(await find(call, kind), kind) },
+      { route: `DELETE ${one}`, grant, respond: (call) => remove(call, kind) },
+    ];
   },
-  { route: `DELETE /v3/:domain/${kind}/:address`, grant, respond: (call) => remove(call, kind) },
-]);
+);
 
 const maxLimit = 1000;
 
 /** The order is that of the addresses; `address` is the last one of the page before. */
 async function list(call: DialectCall, kind: Kind) {
-  await requireDomain(call, call.params.domain!.toLowerCase());
-  const { limit: wanted, address } = call.context.query;
+  await requirePathDomain(call);
+  const { limit: wanted, address, page: direction = 'next' } = call.context.query;
+  if (direction !== 'next')
+    throw new Refusal('BAD_REQUEST', 'page: only the next page can be read; begin with the first one.');
   const limit = Math.min(Math.max(Number(wanted) || 100, 1), maxLimit);
   const items = [];
   let after = typeof address === 'string' && address !== '' ? compareKey(address) : null;
@@ -43,38 +69,77 @@ async function list(call: DialectCall, kind: Kind) {
       after,
       limit: limit - items.length,
     });
-    items.push(...page.found.filter(({ reason }) => kinds[kind].has(reason)));
+    items.push(...page.found.filter(({ reason }) => kind.has(reason)));
     after = page.next;
   } while (after !== null && items.length < limit);
-  const base = `${hostOf(call)}${call.context.originalUrl.replace(/\?.*$/s, '')}`;
-  const next = after ?? address ?? '';
-  const url = `${base}?page=next&limit=${limit}&address=${encodeURIComponent(String(next))}`;
+  const base = urlOf(call, call.context.originalUrl.replace(/\?.*$/s, ''));
+  // Clients read pages until one is empty.
+  const last = after ?? items.at(-1)?.address ?? address ?? '';
+  const url = (to: string) => `${base}?page=${to}&limit=${limit}&address=${encodeURIComponent(String(last))}`;
   return {
     items: items.map((item) => present(item, kind)),
-    paging: { first: `${base}?limit=${limit}`, next: url },
+    // Ruby's client needs each of them.
+    paging: {
+      first: `${base}?limit=${limit}`,
+      next: url('next'),
+      previous: url('previous'),
+      last: url('last'),
+    },
   };
+}
+
+const entry = z.object({
+  address: newSuppression.shape.address,
+  error: z.string().nullish(),
+});
+
+/** As a form or as JSON, one or several. Mailgun forgets the old entry of an address that is on a list; we keep it. */
+async function add(call: DialectCall, { name, reason }: Kind) {
+  await requirePathDomain(call);
+  const { management, orgId, now, body } = call;
+  const given = body instanceof Form ? { address: body.one('address'), error: body.one('error') } : body;
+  const entries = check(z.array(entry).min(1).max(maxLimit), [given].flat());
+  const change = { db: management.db, eventSignal: management.eventSignal, orgId, now };
+  await suppressAll(
+    change,
+    entries.map(({ address, error }) => ({ address, reason: oneLine(reason(error ?? '')) })),
+  );
+  const address = entries[0]!.address;
+  return Array.isArray(given)
+    ? { message: `${entries.length} addresses have been added to the ${name} table` }
+    : { message: `Address has been added to the ${name} table`, address };
+}
+
+const maxReason = 200;
+
+function oneLine(text: string): string {
+  return text
+    .replace(/\p{C}+/gu, ' ')
+    .slice(0, maxReason)
+    .toWellFormed();
 }
 
 type Entry = Awaited<ReturnType<typeof find>>;
 
-async function find({ store, orgId, params }: DialectCall, kind: Kind) {
-  await requireDomain({ store, orgId }, params.domain!.toLowerCase());
+async function find(call: DialectCall, kind: Kind) {
+  await requirePathDomain(call);
+  const { store, orgId, params } = call;
   const found = await store.findSuppression(orgId, compareKey(params.address!));
-  return requireItem(found && kinds[kind].has(found.reason) ? found : null, `address in ${kind}`);
+  return requireItem(found && kind.has(found.reason) ? found : null, `address in ${kind.name}`);
 }
 
 function present(
   { address, reason, createdAt }: Pick<Entry, 'address' | 'reason' | 'createdAt'>,
-  kind: Kind,
+  { name }: Kind,
 ) {
   const created_at = new Date(createdAt).toUTCString().replace('GMT', 'UTC');
-  if (kind === 'bounces') return { address, code: '550', error: reason, created_at };
-  return kind === 'complaints' ? { address, created_at } : { address, tags: ['*'], created_at };
+  if (name === 'bounces') return { address, code: '550', error: reason, created_at };
+  return name === 'complaints' ? { address, created_at } : { address, tags: ['*'], created_at };
 }
 
 async function remove(call: DialectCall, kind: Kind) {
   const { address } = await find(call, kind);
   const { management, orgId, now } = call;
   await unsuppressAddress({ db: management.db, eventSignal: management.eventSignal, orgId, now }, address);
-  return { message: `${kinds[kind].one} has been removed`, address };
+  return { message: `${kind.one} has been removed`, address };
 }

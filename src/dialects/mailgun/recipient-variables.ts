@@ -10,7 +10,7 @@ const maxMembers = 100_000;
 /** A few characters of a text could otherwise become gigabytes. */
 const maxLength = 2 * 1024 * 1024;
 
-/** By the form in which addresses are compared; null if there are none. */
+/** By the form in which addresses are compared; null if the field is not given. Of nobody: each recipient has an email, too. */
 export function variablesIn(text: string | undefined): Map<string, Variables> | null {
   if (text === undefined || text.trim() === '') return null;
   createMemberLimit({ maxMembers })(Buffer.from(text));
@@ -21,7 +21,7 @@ export function variablesIn(text: string | undefined): Map<string, Variables> | 
       bad(`the variables of ${address.slice(0, 100)} must be a JSON object`);
     return [compareKey(address), variables as Variables];
   });
-  return entries.length === 0 ? null : new Map(entries);
+  return new Map(entries);
 }
 
 function parsed(text: string): unknown {
@@ -36,10 +36,11 @@ function bad(fault: string): never {
   throw new Refusal('BAD_REQUEST', `recipient-variables: ${fault}.`);
 }
 
-type Fill = (address: string, variables: Variables) => string;
+type Fill = (address: string, variables: Variables) => string | undefined;
 
 /** Reads a text once for all recipients. What a recipient has no variable for stays as it is. */
-export function fillable(text: string): Fill {
+export function fillable(text: unknown): Fill {
+  if (typeof text !== 'string') return () => undefined;
   const parts = text.split(/%recipient(?:\.([^%\r\n]{1,100}))?%/);
   if (parts.length === 1) return () => text;
   return (address, variables) => {

@@ -22,9 +22,14 @@ interface Submitted {
   requireTls: boolean;
   /** See compose/raw-message.ts. Not part of the hash, so that a retry is the same request. */
   received: string;
+  /** Other fields that are not sent. */
+  isRemoved?: (field: Field) => boolean;
 }
 
-export function requestOf(raw: Buffer, { to, requestId, requireTls, received }: Submitted): SendRequest {
+export function requestOf(
+  raw: Buffer,
+  { to, requestId, requireTls, received, isRemoved }: Submitted,
+): SendRequest {
   const { head, from, replyTo, subject, messageId } = readContent(raw);
   const recipients = recipientsIn(head, to);
   return {
@@ -40,7 +45,7 @@ export function requestOf(raw: Buffer, { to, requestId, requireTls, received }: 
     idempotency: messageId === null ? null : idempotencyOf(messageId, recipients, raw),
     requestId,
     tlsRequired: requireTls || tlsRequiredOf(head),
-    rawMessage: { raw: without(raw, head.fields, head.end), messageId, received },
+    rawMessage: { raw: without(raw, head, isRemoved), messageId, received },
   };
 }
 
@@ -61,8 +66,9 @@ function idempotencyOf(messageId: string, recipients: Recipient[], raw: Buffer):
   };
 }
 
-function without(raw: Buffer, fields: Field[], end: number): Buffer {
-  const isUnsent = (field: Field) => unsent.includes(field.name) || isTag(field) || isSendTime(field);
+function without(raw: Buffer, { fields, end }: Head, isRemoved = (_: Field) => false): Buffer {
+  const isUnsent = (field: Field) =>
+    unsent.includes(field.name) || isTag(field) || isSendTime(field) || isRemoved(field);
   if (!fields.some(isUnsent)) return raw;
   const kept = fields.filter((field) => !isUnsent(field)).map(({ start, end }) => raw.subarray(start, end));
   return Buffer.concat([...kept, raw.subarray(end)]);
