@@ -24,6 +24,23 @@ function limitDepth(): (byte: number) => boolean {
   };
 }
 
+/** JSON in a field of a form or of a header. */
+export function objectIn(text: string, name: string): Record<string, unknown> {
+  createMemberLimit({ maxMembers: 2 * maxMembers, structure: limitDepth() })(Buffer.from(text));
+  const value = parsed(text, name);
+  if (value !== null && typeof value === 'object' && !Array.isArray(value))
+    return value as Record<string, unknown>;
+  throw new Refusal('BAD_REQUEST', `${name}: must be a JSON object.`);
+}
+
+function parsed(text: string, name: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Refusal('BAD_REQUEST', `${name}: is not JSON.`);
+  }
+}
+
 /** Undefined if the body is empty: SDKs send `Content-Type: application/json` with every POST. */
 export async function readDialectBody(
   { req }: Context,

@@ -59,8 +59,10 @@ export class Form {
   }
 }
 
-/** The way of Ruby's and PHP's clients to write a list: `to[]`, `attachment[1]`. */
-const listSuffix = /\[\d{0,4}\]$/;
+/** Ruby's and PHP's clients write lists as `to[]` or `attachment[1]`. The parser gives undefined for a part without a name. */
+function nameOf(given: string | undefined): string {
+  return (given ?? '').replace(/\[\d{0,4}\]$/, '');
+}
 
 export async function parseForm(bytes: Buffer, contentType: string): Promise<Form> {
   const fields = new Map<string, string[]>();
@@ -78,7 +80,7 @@ export async function parseForm(bytes: Buffer, contentType: string): Promise<For
     const parser = openParser(contentType);
     parser.on('field', (given, value, isNameCut, isValueCut) => {
       if (isNameCut || isValueCut) return refuse(`The field ${String(given).slice(0, 50)} is too large.`);
-      const name = given.replace(listSuffix, '');
+      const name = nameOf(given);
       const values = fields.get(name);
       if (values) values.push(value);
       else fields.set(name, [value]);
@@ -89,7 +91,7 @@ export async function parseForm(bytes: Buffer, contentType: string): Promise<For
       stream.on('error', malformed);
       stream.on('end', () =>
         files.push({
-          field: field.replace(listSuffix, ''),
+          field: nameOf(field),
           filename: filename ?? '',
           contentType: type,
           content: Buffer.concat(chunks),

@@ -293,7 +293,19 @@ test('Mailgun: forms are bounded, and broken ones are refused', async (t) => {
   const multipart = 'multipart/form-data; boundary=b';
   const part = '--b\r\nContent-Disposition: form-data; name="to"\r\n\r\nann@there.invalid';
   const file = '--b\r\nContent-Disposition: form-data; name="attachment"; filename="a"\r\n\r\nhalf';
-  for (const body of [part, file, `${file}\r\n--b`, '--b--', 'b', `${part}\r\n--b--`, '--b\r\n\r\n--b--'])
+  const nameless = ['', '; filename="a"'].map(
+    (more) => `--b\r\nContent-Disposition: form-data${more}\r\n\r\nx\r\n--b--`,
+  );
+  for (const body of [
+    ...nameless,
+    part,
+    file,
+    `${file}\r\n--b`,
+    '--b--',
+    'b',
+    `${part}\r\n--b--`,
+    '--b\r\n\r\n--b--',
+  ])
     t.is((await post(world, path, { headers: { 'content-type': multipart }, body })).status, 400, body);
   const bare = await post(world, path, {
     headers: { 'content-type': 'multipart/form-data; x=y' },
@@ -388,7 +400,7 @@ test('Mailgun: options in the header of a whole message count, and are taken out
 
   t.is((await send(['X-Mailgun-Drop-Message: yes'])).status, 200);
   for (const [option, fault] of [
-    ['X-Mailgun-Variables: {', /X-Mailgun-Variables: must be a JSON object/],
+    ['X-Mailgun-Variables: []', /X-Mailgun-Variables: must be a JSON object/],
     ['X-Mailgun-Require-TLS: true', /o:require-tls/],
     ['X-Mailgun-Template-Name: welcome', /no templates/],
     ['X-Mailgun-Recipient-Variables: {"ann@there.invalid": {}}', /recipient-variables/],

@@ -96,10 +96,16 @@ function attachmentsIn({ files }: Form) {
     .map(({ field, filename, contentType, content }) => ({
       filename: filename || 'attachment',
       content: content.toString('base64'),
-      // SDKs that do not know the type say this; the name tells more.
-      ...(contentType !== 'application/octet-stream' && { contentType }),
+      // SDKs that do not know the type say octet-stream, or nothing, which reads as text/plain; the name tells more.
+      ...(!isVague(contentType, filename) && { contentType }),
       ...(field === 'inline' && { contentId: filename, disposition: 'inline' }),
     }));
+}
+
+function isVague(contentType: string, filename: string): boolean {
+  return (
+    contentType === 'application/octet-stream' || (contentType === 'text/plain' && filename.includes('.'))
+  );
 }
 
 /**

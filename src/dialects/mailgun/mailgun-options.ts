@@ -1,6 +1,6 @@
 /** Mailgun's options that are fields of a message's header, `X-Mailgun-…`: the same as the fields of a form. */
 import { decodeWords } from 'postal-mime';
-import { Refusal } from '../../mail/refusal.ts';
+import { objectIn } from '../dialect-body.ts';
 import type { Form } from '../form.ts';
 
 type Field = [name: string, value: string];
@@ -34,25 +34,11 @@ export function withOptions(form: Form, header: Field[]): Form {
 
 /** Options that Postern has no use for, such as X-Mailgun-Sending-Ip, are left out. */
 function fieldsOf(name: string, value: string): Field[] {
-  if (name === 'variables') return variablesIn(value);
   const field = options[name];
-  return field === undefined ? [] : [[field, value]];
-}
-
-function variablesIn(text: string): Field[] {
-  const variables = parsed(text);
-  if (variables === null || typeof variables !== 'object' || Array.isArray(variables))
-    throw new Refusal('BAD_REQUEST', 'X-Mailgun-Variables: must be a JSON object.');
-  return Object.entries(variables).map(([name, value]) => [
-    `v:${name}`,
-    typeof value === 'string' ? value : JSON.stringify(value),
+  if (field !== undefined) return [[field, value]];
+  if (name !== 'variables') return [];
+  return Object.entries(objectIn(value, 'X-Mailgun-Variables')).map(([variable, given]) => [
+    `v:${variable}`,
+    typeof given === 'string' ? given : JSON.stringify(given),
   ]);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
 }

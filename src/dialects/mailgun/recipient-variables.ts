@@ -1,39 +1,25 @@
 /** Mailgun's recipient variables: with them each recipient gets an email of their own, in which `%recipient.NAME%` is replaced. */
-import { createMemberLimit } from '../../api/json-members.ts';
 import { compareKey } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
+import { objectIn } from '../dialect-body.ts';
 
 type Variables = Record<string, unknown>;
 
-/** For 1,000 recipients. */
-const maxMembers = 100_000;
 /** A few characters of a text could otherwise become gigabytes. */
 const maxLength = 2 * 1024 * 1024;
 
-/** By the form in which addresses are compared; null if the field is not given. Of nobody: each recipient has an email, too. */
+/** By the form in which addresses are compared; null if the field is not given. Of nobody: each has an email of their own, too. */
 export function variablesIn(text: string | undefined): Map<string, Variables> | null {
   if (text === undefined || text.trim() === '') return null;
-  createMemberLimit({ maxMembers })(Buffer.from(text));
-  const given = parsed(text);
-  if (given === null || typeof given !== 'object' || Array.isArray(given)) bad('it must be a JSON object');
-  const entries = Object.entries(given).map(([address, variables]): [string, Variables] => {
-    if (variables === null || typeof variables !== 'object' || Array.isArray(variables))
-      bad(`the variables of ${address.slice(0, 100)} must be a JSON object`);
-    return [compareKey(address), variables as Variables];
-  });
-  return new Map(entries);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    bad('it is not JSON');
-  }
-}
-
-function bad(fault: string): never {
-  throw new Refusal('BAD_REQUEST', `recipient-variables: ${fault}.`);
+  const entries = Object.entries(objectIn(text, 'recipient-variables'));
+  const isVariables = (value: unknown) =>
+    value !== null && typeof value === 'object' && !Array.isArray(value);
+  if (entries.every(([, variables]) => isVariables(variables)))
+    return new Map(entries.map(([address, variables]) => [compareKey(address), variables as Variables]));
+  throw new Refusal(
+    'BAD_REQUEST',
+    'recipient-variables: the variables of each address must be a JSON object.',
+  );
 }
 
 type Fill = (address: string, variables: Variables) => string | undefined;
