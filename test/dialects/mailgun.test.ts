@@ -4,6 +4,7 @@ import Mailgun from 'mailgun.js';
 import PostalMime from 'postal-mime';
 import { makeKey } from '../../src/accounts/create-key.ts';
 import { suppressAddress } from '../../src/accounts/suppression-list.ts';
+import { setQuota } from '../../src/db/accept/credit-ledger.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
@@ -127,7 +128,31 @@ test('Mailgun: with recipient variables each recipient gets an email of their ow
   );
   const header = (name: string) => read.headers.find(({ key }) => key === name)!.value;
   t.is(header('x-for'), 'Bob');
+  // As Anymail means it: nobody sees the others.
+  const alone = ['cleo@there.invalid', 'dora@there.invalid'];
+  await sdk(world).messages.create(domain, { ...mail, to: alone, 'recipient-variables': '{}' });
+  t.is((await world.db('emails')).length, 4);
   t.is(header('list-unsubscribe'), '<https://sender.invalid/b>');
+});
+
+test('Mailgun: if the credits end in the middle, a repeat with the key sends to the others', async (t) => {
+  const world = await startWorld(t, { tenant: { quota: 2 } });
+  const to = ['ann@there.invalid', 'bob@there.invalid', 'cleo@there.invalid'];
+  const body = (text: string) =>
+    new URLSearchParams([
+      ...Object.entries({ ...mail, text, 'recipient-variables': '{}' }).filter(([name]) => name !== 'to'),
+      ...to.map((address): [string, string] => ['to', address]),
+    ]);
+  const call = (text = 'Hi') =>
+    post(world, `${domain}/messages`, { body: body(text), headers: { 'idempotency-key': 'news' } });
+  const { status, body: answer } = await call();
+  t.is(status, 402);
+  t.regex(answer.message, /^2 recipients were accepted, the others were not: /);
+  await world.db.transaction((trx) => setQuota(trx, world.orgId, 10, world.clock.now()));
+  t.is((await call()).status, 200);
+  await until(async () => world.mx[0]!.messages.length === 3);
+  t.deepEqual([...arrived(world).keys()].sort(), to);
+  t.is((await call('Other')).status, 409);
 });
 
 /** Ghost sends its newsletters in batches of this size. */
@@ -164,6 +189,8 @@ test(`Mailgun: Ghost's client: ${count} recipients, their events, their suppress
   const last = arrived(world).get(addresses.at(-1)!)!.toString();
   t.true(last.includes(`Hi Reader ${count - 1}`));
   t.true(last.includes(`unsubscribe/u${count - 1}>`));
+  for (const { raw } of world.mx[0]!.messages.slice(0, 20))
+    t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
 
   const delivered = () => world.db('events').where({ type: 'email.delivered' });
   await until(async () => (await delivered()).length === count);
@@ -490,10 +517,12 @@ test('Mailgun: each class of error has its status and a message, and nothing is 
     t.regex(error.details, details);
   }
   await db('domains').where({ org_id: orgId }).update({ status: 'pending' });
-  const reader = await makeKey(db, { orgId, label: 'reader', scopes: ['email:read'] }, world.clock.now());
-  t.is((await failed(create(sdk(world, reader.key)))).status, 403);
+  const clientWith = async (scope: string) =>
+    sdk(world, (await makeKey(db, { orgId, label: scope, scopes: [scope] }, world.clock.now())).key);
+  t.is((await failed(create(await clientWith('email:read')))).status, 403);
   await db('organizations').where({ id: orgId }).update({ requests_per_second: 0 });
-  const limited = await failed(create());
+  // A new key, because those in use are cached with the limits.
+  const limited = await failed(create(await clientWith('email:send')));
   t.is(limited.status, 429);
   t.is((await db('emails')).length, 0);
 });

@@ -10,6 +10,8 @@ import {
   checkContent,
   type DialectContent,
   type DialectSend,
+  idempotencyOf,
+  keyOf,
   requestOf,
   type SendTerms,
 } from '../dialect-send.ts';
@@ -47,7 +49,8 @@ export async function send(call: DialectCall) {
   const given = fieldsOf(form, call.now);
   // The contents with variables are checked for each recipient.
   const common = variables ? { ...given, headers: undefined, tags: undefined } : given;
-  const whole = requestOf(call, common, terms);
+  const idempotency = idempotencyOf(keyOf(call), [given, form.one('recipient-variables')]);
+  const whole = requestOf(call, common, terms, idempotency);
   await requirePathDomain(call, whole.from);
   const accept = acceptFor(call, form);
   if (variables === null) return queued(await accept(whole));
@@ -120,25 +123,14 @@ function personal(
   if (whole.recipients.some(({ kind }) => kind !== 'to'))
     throw new Refusal('BAD_REQUEST', 'recipient-variables: such an email cannot have cc or bcc.');
   const { subject, html, text, headers, tags } = given;
-  const fill = contentFor({ subject, html, text, headers, tags });
+  const fill = fillable({ subject, html, text, headers, tags } satisfies DialectContent);
   return function* () {
     for (const recipient of whole.recipients) {
       const { address, key } = recipient;
-      const content = checkContent(fill(address, variables.get(compareKey(address)) ?? {}), terms.names);
+      const filled = fill(address, variables.get(compareKey(address)) ?? {}) as DialectContent;
+      const content = checkContent(filled, terms.names);
       yield { ...whole, ...content, recipients: [recipient], idempotency: ofOne(whole.idempotency!, key) };
     }
-  };
-}
-
-function contentFor({ headers, tags, ...texts }: DialectContent) {
-  const fills = [texts, headers, tags].map((texts) =>
-    Object.entries(texts as object).map(([name, text]) => ({ name, fill: fillable(text) })),
-  );
-  return (address: string, variables: Record<string, unknown>): DialectContent => {
-    const [content, ...pairs] = fills.map((list) =>
-      Object.fromEntries(list.map(({ name, fill }) => [name, fill(address, variables)])),
-    );
-    return { ...(content as DialectContent), headers: pairs[0], tags: pairs[1] };
   };
 }
 
@@ -160,25 +152,19 @@ function workersFor({ attachments, html = '', text = '' }: SendRequest): number 
 /** Resolves to the Message-ID of the first email. */
 async function acceptAll(
   accept: (request: SendRequest) => Promise<string>,
-  requests: Iterable<SendRequest>,
+  requests: Generator<SendRequest>,
   workers: number,
 ): Promise<string> {
   const ids: string[] = [];
-  let failure: unknown = null;
+  // An error in one of these loops ends the generator, and so the others.
   const work = async () => {
-    for (const request of requests) {
-      if (failure !== null) return;
-      await accept(request).then(
-        (id) => ids.push(id),
-        (error) => {
-          failure ??= error;
-        },
-      );
-    }
+    for (const request of requests) ids.push(await accept(request));
   };
-  await Promise.all(Array.from({ length: workers }, work));
-  if (failure instanceof Refusal && ids.length > 0)
-    failure.message = `${ids.length} recipients were accepted, the others were not: ${failure.message}`;
-  if (failure !== null) throw failure;
-  return ids[0]!;
+  const ended = await Promise.allSettled(Array.from({ length: workers }, work));
+  const failed = ended.find((one) => one.status === 'rejected');
+  if (!failed) return ids[0]!;
+  const { reason } = failed;
+  if (reason instanceof Refusal && ids.length > 0)
+    reason.message = `${ids.length} recipients were accepted, the others were not: ${reason.message}`;
+  throw reason;
 }

@@ -8,40 +8,31 @@ import { check, type DialectCall, type DialectRoute, requireItem } from '../dial
 import { Form } from '../form.ts';
 import { requirePathDomain, urlOf } from './mailgun-fields.ts';
 
-interface Kind {
-  name: 'bounces' | 'complaints' | 'unsubscribes';
-  one: string;
-  /** The reason of an entry that is added; `error` is that of a bounce. */
-  reason: (error: string) => string;
-  has: (reason: string) => boolean;
-}
-
-const bounces: Kind = {
-  name: 'bounces',
-  one: 'Bounced address',
-  reason: (error) => `hard bounce: ${error || 'unknown'}`,
-  has: (reason) => reason.startsWith('hard bounce'),
+const kinds = {
+  bounces: {
+    one: 'Bounced address',
+    reason: (error: string) => `hard bounce: ${error || 'unknown'}`,
+    has: (reason: string) => reason.startsWith('hard bounce'),
+  },
+  complaints: {
+    one: 'Spam complaint',
+    reason: () => 'complaint',
+    has: (reason: string) => reason === 'complaint',
+  },
+  unsubscribes: {
+    one: 'Unsubscribed address',
+    reason: () => 'unsubscribed',
+    has: (reason: string) => !kinds.bounces.has(reason) && !kinds.complaints.has(reason),
+  },
 };
 
-const complaints: Kind = {
-  name: 'complaints',
-  one: 'Spam complaint',
-  reason: () => 'complaint',
-  has: (reason) => reason === 'complaint',
-};
-
-const unsubscribes: Kind = {
-  name: 'unsubscribes',
-  one: 'Unsubscribed address',
-  reason: () => 'unsubscribed',
-  has: (reason) => !bounces.has(reason) && !complaints.has(reason),
-};
+type Kind = keyof typeof kinds;
 
 const grant = 'full_access';
 
-export const mailgunSuppressionRoutes: DialectRoute[] = [bounces, complaints, unsubscribes].flatMap(
+export const mailgunSuppressionRoutes: DialectRoute[] = (Object.keys(kinds) as Kind[]).flatMap(
   (kind): DialectRoute[] => {
-    const path = `/v3/:domain/${kind.name}`;
+    const path = `/v3/:domain/${kind}`;
     const one = `${path}/:address`;
     return [
       { route: `GET ${path}`, grant, respond: (call) => list(call, kind) },
@@ -69,7 +60,7 @@ async function list(call: DialectCall, kind: Kind) {
       after,
       limit: limit - items.length,
     });
-    items.push(...page.found.filter(({ reason }) => kind.has(reason)));
+    items.push(...page.found.filter(({ reason }) => kinds[kind].has(reason)));
     after = page.next;
   } while (after !== null && items.length < limit);
   const base = urlOf(call, call.context.originalUrl.replace(/\?.*$/s, ''));
@@ -94,20 +85,19 @@ const entry = z.object({
 });
 
 /** As a form or as JSON, one or several. Mailgun forgets the old entry of an address that is on a list; we keep it. */
-async function add(call: DialectCall, { name, reason }: Kind) {
+async function add(call: DialectCall, kind: Kind) {
   await requirePathDomain(call);
-  const { management, orgId, now, body } = call;
+  const { body } = call;
   const given = body instanceof Form ? { address: body.one('address'), error: body.one('error') } : body;
   const entries = check(z.array(entry).min(1).max(maxLimit), [given].flat());
-  const change = { db: management.db, eventSignal: management.eventSignal, orgId, now };
   await suppressAll(
-    change,
-    entries.map(({ address, error }) => ({ address, reason: oneLine(reason(error ?? '')) })),
+    changeOf(call),
+    entries.map(({ address, error }) => ({ address, reason: oneLine(kinds[kind].reason(error ?? '')) })),
   );
   const address = entries[0]!.address;
   return Array.isArray(given)
-    ? { message: `${entries.length} addresses have been added to the ${name} table` }
-    : { message: `Address has been added to the ${name} table`, address };
+    ? { message: `${entries.length} addresses have been added to the ${kind} table` }
+    : { message: `Address has been added to the ${kind} table`, address };
 }
 
 const maxReason = 200;
@@ -125,21 +115,24 @@ async function find(call: DialectCall, kind: Kind) {
   await requirePathDomain(call);
   const { store, orgId, params } = call;
   const found = await store.findSuppression(orgId, compareKey(params.address!));
-  return requireItem(found && kind.has(found.reason) ? found : null, `address in ${kind.name}`);
+  return requireItem(found && kinds[kind].has(found.reason) ? found : null, `address in ${kind}`);
 }
 
 function present(
   { address, reason, createdAt }: Pick<Entry, 'address' | 'reason' | 'createdAt'>,
-  { name }: Kind,
+  kind: Kind,
 ) {
   const created_at = new Date(createdAt).toUTCString().replace('GMT', 'UTC');
-  if (name === 'bounces') return { address, code: '550', error: reason, created_at };
-  return name === 'complaints' ? { address, created_at } : { address, tags: ['*'], created_at };
+  const more = { bounces: { code: '550', error: reason }, complaints: {}, unsubscribes: { tags: ['*'] } };
+  return { address, ...more[kind], created_at };
 }
 
 async function remove(call: DialectCall, kind: Kind) {
   const { address } = await find(call, kind);
-  const { management, orgId, now } = call;
-  await unsuppressAddress({ db: management.db, eventSignal: management.eventSignal, orgId, now }, address);
-  return { message: `${kind.one} has been removed`, address };
+  await unsuppressAddress(changeOf(call), address);
+  return { message: `${kinds[kind].one} has been removed`, address };
+}
+
+function changeOf({ management: { db, eventSignal }, orgId, now }: DialectCall) {
+  return { db, eventSignal, orgId, now };
 }

@@ -22,11 +22,18 @@ export function variablesIn(text: string | undefined): Map<string, Variables> | 
   );
 }
 
-type Fill = (address: string, variables: Variables) => string | undefined;
+type Fill = (address: string, variables: Variables) => unknown;
 
-/** Reads a text once for all recipients. What a recipient has no variable for stays as it is. */
-export function fillable(text: unknown): Fill {
-  if (typeof text !== 'string') return () => undefined;
+/** Reads texts, and the members of objects, once for all recipients. What a recipient has no variable for stays as it is. */
+export function fillable(value: unknown): Fill {
+  if (typeof value === 'string') return fillableText(value);
+  if (value === null || typeof value !== 'object') return () => value;
+  const members = Object.entries(value).map(([name, member]) => ({ name, fill: fillable(member) }));
+  return (address, variables) =>
+    Object.fromEntries(members.map(({ name, fill }) => [name, fill(address, variables)]));
+}
+
+function fillableText(text: string): Fill {
   const parts = text.split(/%recipient(?:\.([^%\r\n]{1,100}))?%/);
   if (parts.length === 1) return () => text;
   return (address, variables) => {

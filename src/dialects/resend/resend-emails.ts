@@ -39,7 +39,7 @@ const terms: SendTerms = {
   names: { replyTo: 'reply_to', scheduledAt: 'scheduled_at' },
 };
 
-/** Suppressed recipients get no mail and an event, as Resend's do; if all are, Resend accepts the call and we refuse it. */
+/** Suppressed recipients get no mail and an event, as Resend's do. */
 async function send(call: DialectCall) {
   const request = requestFrom(call, call.body, idempotencyOf(keyOf(call), call.body));
   const { answer } = await call.accept(request, call.caller);
