@@ -113,6 +113,12 @@ test('what only suppressed recipients would get is kept with its events and cost
   );
   t.like(await world.get(answers[0]!.body.id), { status: 'suppressed', credits: 0 });
   t.is((await world.db('messages')).length, 0);
+  const { cli } = cliOf(t, world);
+  for (const command of ['show', 'why']) t.is((await cli(`email ${command} ${answers[0]!.body.id}`)).code, 0);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const page = await browser.get(`/dashboard/o/${world.orgId}/emails/${answers[0]!.body.id}`);
+  t.deepEqual([page.status, /suppressed/i.test(page.text)], [200, true]);
   t.is((await world.send({ to: 'ann@there.invalid' })).status, 200, 'the credit is still there');
   // Without credits, too.
   t.is((await send(world, 'resend', { to: 'gone@there.invalid' })).status, 200);
