@@ -34,7 +34,7 @@ const maxKeyLength = 256;
 const expectedMailbox = 'an email address, or Name <address>';
 
 /** Names come unquoted, with commas and as encoded words (RFC 2047). */
-const mailbox = z.string().transform((text, context) => {
+export const mailbox = z.string().transform((text, context) => {
   const parsed = parseMailbox(decodeWords(text));
   if (parsed) return parsed;
   const params = { expected: expectedMailbox };

@@ -3,13 +3,13 @@
  * taken out, and nothing else is changed. Symfony and Laravel use it.
  */
 import { hash } from 'node:crypto';
+import { z } from 'zod';
 import { tags } from '../../api/send/schema.ts';
 import { readHead } from '../../compose/head.ts';
-import { parseMailbox } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { requestOf } from '../../smtp-in/submission/send-request.ts';
 import { check, type DialectCall } from '../dialect.ts';
-import { idempotencyOf, keyOf } from '../dialect-send.ts';
+import { idempotencyOf, keyOf, mailbox } from '../dialect-send.ts';
 import type { Form } from '../form.ts';
 import {
   acceptFor,
@@ -25,6 +25,8 @@ import {
 } from './mailgun-fields.ts';
 import { isOption } from './mailgun-options.ts';
 
+const envelope = z.object({ to: z.array(mailbox).min(1).max(maxRecipients) });
+
 export async function sendMime(call: DialectCall) {
   const given = formOf(call);
   const raw = messageIn(given);
@@ -34,7 +36,7 @@ export async function sendMime(call: DialectCall) {
   );
   if (form.one('recipient-variables'))
     throw new Refusal('BAD_REQUEST', 'recipient-variables: send html or text to /messages instead.');
-  const to = envelopeOf(form);
+  const to = check(envelope, { to: addressesIn(form, 'to') }).to.map(({ address }) => address);
   const submitted = requestOf(raw, {
     to,
     requestId: call.context.state.requestId,
@@ -55,17 +57,6 @@ export async function sendMime(call: DialectCall) {
     idempotency: (key === '' && submitted.idempotency) || idempotencyOf(key, [to, hash('sha256', raw)]),
   });
   return queued(id);
-}
-
-function envelopeOf(form: Form): string[] {
-  const list = addressesIn(form, 'to').map((text) => {
-    const mailbox = parseMailbox(text);
-    if (mailbox) return mailbox.address;
-    throw new Refusal('BAD_REQUEST', `to: ${JSON.stringify(text.slice(0, 100))} is not an email address.`);
-  });
-  if (list.length === 0) throw new Refusal('BAD_REQUEST', 'to: give at least one recipient.');
-  if (list.length <= maxRecipients) return list;
-  throw new Refusal('BAD_REQUEST', `An email can have at most ${maxRecipients} recipients.`);
 }
 
 /** Some clients send it as a field. Line ends must be CRLF (RFC 5321 section 2.3.8), and nothing else is changed. */
