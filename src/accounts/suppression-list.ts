@@ -26,7 +26,7 @@ export async function suppressAddress(
   address: string,
   reason = defaultReason,
 ): Promise<boolean> {
-  return (await suppressAll(change, [{ address, reason }])) > 0;
+  return (await suppressAddresses(change, [{ address, reason }])) > 0;
 }
 
 /** In parts: an import that was aborted can be repeated. `before`: how many addresses were on the list already. */
@@ -36,12 +36,12 @@ export async function importAddresses(
   signal?: AbortSignal,
 ): Promise<{ added: number; before: number }> {
   const entries = addresses.map((address) => ({ address, reason: 'imported' }));
-  const added = await suppressAll(change, entries, signal);
+  const added = await suppressAddresses(change, entries, signal);
   return { added, before: addresses.length - added };
 }
 
 /** Resolves to the number of those that were not on the list before. */
-export async function suppressAll(
+export async function suppressAddresses(
   { db, orgId, now, eventSignal }: ListChange,
   entries: { address: string; reason: string }[],
   signal?: AbortSignal,

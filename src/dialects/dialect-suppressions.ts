@@ -1,6 +1,11 @@
 /** The organization's one suppression list, as dialects read and change it. Their lists are parts of it, by the reasons. */
 import { z } from 'zod';
-import { searchList, suppressAddress, unsuppressAddress } from '../accounts/suppression-list.ts';
+import {
+  searchList,
+  suppressAddress,
+  suppressAddresses,
+  unsuppressAddress,
+} from '../accounts/suppression-list.ts';
 import { compareKey, domainOf } from '../mail/address.ts';
 import type { DialectCall } from './dialect.ts';
 import type { StoredSuppression } from './dialect-store.ts';
@@ -16,6 +21,14 @@ export function originOf({ reason }: StoredSuppression): 'bounce' | 'complaint' 
 
 export function suppress(call: DialectCall, address: string): Promise<boolean> {
   return suppressAddress(changeOf(call), address);
+}
+
+/** Addresses that are on the list keep their reasons. */
+export function suppressAll(
+  call: DialectCall,
+  entries: { address: string; reason: string }[],
+): Promise<number> {
+  return suppressAddresses(changeOf(call), entries);
 }
 
 /** False if the address was not on the list. */
