@@ -85,11 +85,10 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const { config, clock, db, metrics, onError } = context;
   const uses = createKeyUseLog((list) => noteKeysUsed(db, list), clock, onError);
   const callers = createCallers(context, uses);
-  const acceptance = createAcceptance(context, parts);
   const sending = {
     admission: new Admission(config.httpConcurrency, clock),
     hasSpace: parts.hasSpace,
-    accept: acceptance.accept,
+    ...createAcceptance(context, parts),
   };
   const links = createTrackingLinks(context.secrets);
   const tracking = createVisits(context, links);
@@ -113,8 +112,6 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     ...sending,
     authorize,
     fetchAttachments,
-    dryRun: acceptance.dryRun,
-    acceptBatch: acceptance.acceptBatch,
     clock,
     tracking: tracking.router,
     findEmail: (id, orgId) => findEmail(db, id, orgId),
@@ -124,9 +121,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     dashboard: dashboard.answer,
     dialects: serveDialects(dialectsNamed(config.dialects), {
       ...sending,
-      dryRun: acceptance.dryRun,
       authorize,
-      acceptBatch: acceptance.acceptBatch,
       fetchAttachments,
       management,
       store: createDialectStore(db),
