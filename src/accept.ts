@@ -367,8 +367,8 @@ function duplicateWindow(request: SendRequest, caller: Sender): { key: string; r
 }
 
 /** With recipients in other lists, those in `to` decide (see `mustReach`). */
-function requiredList({ recipients, rawMessage }: SendRequest): string {
-  return rawMessage || recipients.every(({ kind }) => kind === 'to') ? '' : ' in to';
+function requiredList({ recipients, rawMessage, mustReach }: SendRequest): string {
+  return rawMessage || mustReach === 'any' || recipients.every(({ kind }) => kind === 'to') ? '' : ' in to';
 }
 
 export function answered(decision: Decision, request: SendRequest): Accepted {

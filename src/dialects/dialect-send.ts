@@ -142,7 +142,7 @@ function requestFrom(
     tracking: fields.tracking ?? {},
     scheduledAt: fields.scheduledAt,
     tlsRequired: tlsRequiredIn(headers),
-    ...(!refuses(caller.dialect, 'ALL_RECIPIENTS_SUPPRESSED') && { mustReach: 'none' }),
+    mustReach: refuses(caller.dialect, 'ALL_RECIPIENTS_SUPPRESSED') ? 'any' : 'none',
     idempotency,
     requestId: context.state.requestId,
   };

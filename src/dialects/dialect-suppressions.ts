@@ -54,6 +54,9 @@ interface Wanted {
   isWanted(found: StoredSuppression): boolean;
 }
 
+/** Large, because few of the entries may be wanted. */
+const pageSize = 500;
+
 /** In the order of the addresses; `hasMore`: there may be more. */
 export async function listSuppressed(
   { management, orgId }: DialectCall,
@@ -62,10 +65,9 @@ export async function listSuppressed(
   const found: StoredSuppression[] = [];
   let last = after === undefined ? null : compareKey(after);
   do {
-    const room = limit - found.length;
-    const page = await searchList(management.db, '', { orgId, after: last, limit: room });
+    const page = await searchList(management.db, '', { orgId, after: last, limit: pageSize });
     found.push(...page.found.filter(isWanted));
     last = page.next;
   } while (last !== null && found.length < limit);
-  return { found, hasMore: last !== null };
+  return { found: found.slice(0, limit), hasMore: last !== null || found.length > limit };
 }

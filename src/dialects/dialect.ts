@@ -4,7 +4,7 @@
  * services, never to a dialect.
  */
 import type { Context } from 'koa';
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { Accept, DryRun } from '../accept.ts';
 import type { Caller, Grant } from '../accounts/api-keys.ts';
 import { toIssues } from '../api/issues.ts';
@@ -88,6 +88,14 @@ export function check<Schema extends z.ZodType>(schema: Schema, value: unknown):
   const issues = toIssues(parsed.error, value);
   throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues });
 }
+
+/** PHP writes an object without members as an empty list. */
+export function recordOf<Value extends z.ZodType>(value: Value) {
+  const isEmptyList = (given: unknown) => Array.isArray(given) && given.length === 0;
+  return z.preprocess((given) => (isEmptyList(given) ? {} : given), z.record(z.string(), value));
+}
+
+export const pairs = recordOf(z.unknown());
 
 export function requireItem<Item>(item: Item | null, noun: string): Item {
   if (item !== null) return item;

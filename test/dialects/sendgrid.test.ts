@@ -3,6 +3,8 @@ import sendgridClient from '@sendgrid/client';
 import sendgridMail from '@sendgrid/mail';
 import test from 'ava';
 import PostalMime from 'postal-mime';
+import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
+import { checkBroken } from '../lab/broken-requests.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 
@@ -68,7 +70,7 @@ test('SendGrid: what the SDK sends arrives, signed, with every field', async (t)
   const messages = world.mx[0]!.messages;
   t.is(messages.length, 4);
   const { raw } = messages.find(({ to }) => to[0]!.startsWith('dora'))!;
-  t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
+  for (const one of messages) t.is((await verifyDkim(one.raw, world.dns))[0]!.result, 'pass');
   const arrived = await PostalMime.parse(raw);
   t.deepEqual(arrived.from, { name: 'Acme, Inc.', address: 'app@sender.invalid' });
   t.deepEqual(arrived.to, [
@@ -138,7 +140,7 @@ test('SendGrid: each personalization is an email of its own, with its substituti
   );
 });
 
-test('SendGrid: many personalizations are as many emails, those to suppressed addresses too; a repeat adds none', async (t) => {
+test('SendGrid: many personalizations are as many emails, of which those to suppressed addresses are dropped; a repeat adds none', async (t) => {
   const world = await startWorld(t);
   const client = clientOf(world);
   await client.request({
@@ -163,9 +165,25 @@ test('SendGrid: many personalizations are as many emails, those to suppressed ad
     t.is(answer.statusCode, 202);
     t.is((await world.db('emails')).length, 200);
   }
-  t.deepEqual(await world.db('events').where({ type: 'email.suppressed' }).pluck('recipient'), [
-    'n7@there.invalid',
-  ]);
+  const charged = await world.db('credit_entries').where('change', '<', 0);
+  t.is(charged.length, 199);
+  const [alone] = await mailerOf(world).send({
+    ...mail,
+    html: '<p>Hi <a href="https://shop.invalid/">shop</a></p>',
+    to: ['n7@there.invalid', 'N7@there.invalid'],
+    bcc: 'n7@there.invalid',
+    trackingSettings: { openTracking: { enable: true } },
+  });
+  t.is(alone.statusCode, 202);
+  const dropped = await world.get(alone.headers['x-message-id']);
+  t.like(dropped, { status: 'suppressed', credits: 0 });
+  t.deepEqual(
+    dropped.events.map(({ type }: { type: string }) => type),
+    ['email.suppressed'],
+  );
+  const { emailId } = dropped;
+  for (const table of ['messages', 'message_bases', 'credit_entries'])
+    t.is((await world.db(table).where({ email_id: emailId })).length, 0, table);
 });
 
 test('SendGrid: a sandboxed send is checked and not sent; a scheduled one waits', async (t) => {
@@ -314,6 +332,23 @@ test('SendGrid: bounces and global suppressions are looked up, added and removed
   ]);
   t.deepEqual(await ask('GET', `${global}/bob@there.invalid`), [200, {}]);
 
+  await addSuppression(world.db, suppressionOf(world.orgId, 'dora@there.invalid', 'complaint'), 5000);
+  const complaint = { created: 5, email: 'dora@there.invalid', ip: '' };
+  for (const [name, emails] of Object.entries({
+    spam_reports: ['dora@there.invalid'],
+    unsubscribes: ['Ann@there.invalid'],
+    blocks: [],
+    invalid_emails: [],
+  })) {
+    const [listed, found] = await ask('GET', `suppression/${name}`);
+    t.deepEqual([listed, found.map(({ email }: { email: string }) => email)], [200, emails], name);
+  }
+  t.deepEqual((await ask('GET', 'suppression/spam_reports'))[1], [complaint]);
+  t.deepEqual((await ask('GET', 'suppression/spam_reports/Dora@there.invalid'))[1], [complaint]);
+  t.deepEqual((await ask('GET', 'suppression/blocks/dora@there.invalid'))[1], []);
+  t.is((await failureOf(ask('DELETE', 'suppression/unsubscribes/dora@there.invalid')))!.code, 404);
+  t.is((await ask('DELETE', 'suppression/spam_reports/dora@there.invalid'))[0], 204);
+
   t.is((await failureOf(ask('DELETE', `${bounces}/ann@there.invalid`)))!.code, 404);
   t.is((await failureOf(ask('DELETE', bounces, { delete_all: true })))!.code, 400);
   t.is((await failureOf(ask('GET', `${bounces}/ann`)))!.code, 400);
@@ -323,4 +358,47 @@ test('SendGrid: bounces and global suppressions are looked up, added and removed
   t.deepEqual((await ask('GET', bounces))[1], []);
   t.is((await ask('DELETE', `${global}/ANN@there.invalid`))[0], 204);
   t.is((await world.db('suppressions')).length, 0);
+});
+
+test('SendGrid: a broken request gets an error in its form, and nothing is stored or charged', async (t) => {
+  const world = await startWorld(t, { tenant: { quota: 1_000_000 } });
+  const full = {
+    personalizations: [
+      {
+        to: [{ email: 'ann@there.invalid', name: 'Ann' }],
+        bcc: [{ email: 'bob@there.invalid' }],
+        substitutions: { '-name-': 'Ann' },
+        custom_args: { order: '7' },
+        headers: { 'X-Order': '7' },
+        send_at: 1,
+      },
+    ],
+    from: { email: 'app@sender.invalid', name: 'Acme' },
+    reply_to: { email: 'help@sender.invalid' },
+    subject: 'Hi -name-',
+    content: [
+      { type: 'text/plain', value: 'Hi' },
+      { type: 'text/html', value: '<p>Hi</p>' },
+    ],
+    attachments: [{ content: 'YQ==', filename: 'a.png', type: 'image/png', content_id: 'a' }],
+    categories: ['receipt'],
+    mail_settings: { sandbox_mode: { enable: false } },
+    tracking_settings: { click_tracking: { enable: true } },
+  };
+  const bounces = '/v3/suppression/bounces';
+  await checkBroken(t, world, {
+    base: `${world.url()}/compat/sendgrid`,
+    headers: { authorization: `Bearer ${world.key}` },
+    good: [
+      { route: 'POST /v3/mail/send', json: full },
+      { route: 'POST /v3/mail/send', json: { ...full, from: { email: 'app@other.invalid' } } },
+      { route: `GET ${bounces}?limit=2&offset=0&start_time=0` },
+      { route: `GET ${bounces}/nobody` },
+      { route: `DELETE ${bounces}`, json: { emails: ['nobody'], delete_all: false } },
+      { route: 'POST /v3/asm/suppressions/global', json: { recipient_emails: ['nobody'] } },
+      { route: 'DELETE /v3/asm/suppressions/global/nobody' },
+    ],
+    isError: ({ json }) =>
+      Array.isArray(json?.errors) && json.errors.length > 0 && typeof json.errors[0].message === 'string',
+  });
 });

@@ -103,12 +103,20 @@ function exchange(agent: Agent, target: Target, wire: Wire): Promise<BrokenAnswe
   const { method, path, body, isChunked } = wire;
   const given = { ...target.headers, ...wire.headers };
   const headers = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
-  const length = body && !isChunked ? { 'content-length': String(body.length) } : {};
+  // With some methods, such as DELETE, a body is not framed by itself.
+  const framing = isChunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': String(body?.length) };
   const { hostname, port, pathname } = new URL(target.base);
   // As text, because a URL would resolve the dots in it.
   const whole = `${pathname}${path}`;
   return new Promise((resolve, reject) => {
-    const asked = request({ agent, hostname, port, method, path: whole, headers: { ...headers, ...length } });
+    const asked = request({
+      agent,
+      hostname,
+      port,
+      method,
+      path: whole,
+      headers: { ...headers, ...(body && framing) },
+    });
     asked.setTimeout(30_000, () => asked.destroy(new Error('no answer in 30 s')));
     // After the answer, the rest of a large body may find the connection closed; the promise is settled by then.
     asked.on('error', (error: NodeJS.ErrnoException) => {

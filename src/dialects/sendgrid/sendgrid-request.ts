@@ -1,6 +1,7 @@
 /** The body of SendGrid's mail/send. Our own rules check the values later, and the paths of both are SendGrid's. */
 import { z } from 'zod';
 import { domainOf } from '../../mail/address.ts';
+import { pairs, recordOf } from '../dialect.ts';
 
 const maxPersonalizations = 1000;
 /** In all personalizations together, as SendGrid has it. */
@@ -14,11 +15,9 @@ const person = z.object({
   name: z.string().nullish(),
 });
 const people = z.array(person);
-const pairs = z.record(z.string(), z.unknown());
 const scalar = z.union([z.string(), z.number(), z.boolean()], 'must be a string');
 
-const substitutions = z
-  .record(z.string(), scalar)
+const substitutions = recordOf(scalar)
   .refine(
     (values) => Object.keys(values).length <= maxSubstitutions,
     `must have at most ${maxSubstitutions} tags`,
@@ -38,7 +37,7 @@ const personalization = z.object({
   subject: z.string().nullish(),
   headers: pairs.nullish(),
   substitutions: substitutions.nullish(),
-  custom_args: z.record(z.string(), scalar).nullish(),
+  custom_args: recordOf(scalar).nullish(),
   send_at: sendAt.nullish(),
 });
 
@@ -85,7 +84,7 @@ export const sendRequest = z.object({
   attachments: z.array(attachment).nullish(),
   headers: pairs.nullish(),
   categories: z.union([z.string(), z.array(z.string())]).nullish(),
-  custom_args: z.record(z.string(), scalar).nullish(),
+  custom_args: recordOf(scalar).nullish(),
   send_at: sendAt.nullish(),
   mail_settings: z
     .object({ sandbox_mode: enable, footer: mustBeOff('footers', 'put it into the content') })

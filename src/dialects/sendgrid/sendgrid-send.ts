@@ -105,8 +105,9 @@ function emailOf(
   return attachments ? { ...checked, attachments } : checked;
 }
 
+/** Older SDKs put a name with a comma into quotes. */
 function mailboxOf({ email: address, name }: Person): string {
-  return mailboxText({ name: name ?? '', address });
+  return mailboxText({ name: (name ?? '').replace(/^"(.*)"$/s, '$1'), address });
 }
 
 /** Of one domain, so that the check of the first email's sender is that of all. */
@@ -167,32 +168,25 @@ function fault(field: string, expected: string): Refusal {
   return new Refusal('VALIDATION_ERROR', message, { issues: [issue] });
 }
 
-/** Returns the id of the first email that was accepted; null if nothing was to be stored. */
+/**
+ * Returns the id of the first email; null if nothing was to be stored. As at SendGrid, an email that reaches nobody is accepted,
+ * and its events are `dropped`.
+ */
 async function acceptAll(call: DialectCall, emails: Emails, checkOnly: boolean): Promise<string | null> {
   const idempotencyOf = keysFor(call);
   const accept = (index: number) =>
     acceptChecked(call, emails.at(index), idempotencyOf(index), { checkOnly });
   const ids: string[] = [];
-  let suppressed: Refusal | null = null;
   // The first one alone: what is refused for all is refused before any is accepted.
   for (let start = 0, size = 1; start < emails.count; start += size, size = atOnce) {
     const end = Math.min(start + size, emails.count);
     const indexes = Array.from({ length: end - start }, (_, n) => start + n);
     const results = await Promise.allSettled(indexes.map(accept));
     ids.push(...results.flatMap((one) => (one.status === 'fulfilled' ? [one.value.answer.emailId] : [])));
-    for (const one of results) {
-      if (one.status === 'fulfilled') continue;
-      if (!isSuppressed(one.reason)) throw refusedAfter(one.reason, checkOnly ? 0 : ids.length, emails.count);
-      suppressed = one.reason;
-    }
+    const failed = results.find((one) => one.status === 'rejected');
+    if (failed) throw refusedAfter(failed.reason, checkOnly ? 0 : ids.length, emails.count);
   }
-  // SendGrid drops them, too; a call that reaches nobody is refused.
-  if (suppressed && ids.length === 0) throw suppressed;
   return checkOnly ? null : ids[0]!;
-}
-
-function isSuppressed(reason: unknown): reason is Refusal {
-  return reason instanceof Refusal && reason.code === 'ALL_RECIPIENTS_SUPPRESSED';
 }
 
 /** Each email has a key of its own, which is that of the call with its number. */
@@ -204,7 +198,11 @@ function keysFor(call: DialectCall) {
 
 function refusedAfter(reason: unknown, accepted: number, count: number): unknown {
   if (!(reason instanceof Refusal) || accepted === 0) return reason;
-  const { code, message, retryAfterMs, cause } = reason;
+  const { code, message, retryAfterMs, reason: closer, cause } = reason;
   const told = `${message} ${accepted} of ${count} personalizations were accepted before.`;
-  return new Refusal(code, told, { cause, ...(retryAfterMs !== null && { retryAfterMs }) });
+  return new Refusal(code, told, {
+    cause,
+    ...(closer !== null && { reason: closer }),
+    ...(retryAfterMs !== null && { retryAfterMs }),
+  });
 }

@@ -1,6 +1,6 @@
 /**
- * SendGrid's bounces and global suppressions. We have one list: bounces are its entries of hard bounces, and the global
- * suppressions are all of it.
+ * SendGrid's lists of suppressed addresses, and the global suppressions, which are all of ours. We suppress nobody whose address
+ * is malformed or whose server blocked a mail, so those lists are empty.
  */
 import { z } from 'zod';
 import { domainOf } from '../../mail/address.ts';
@@ -16,17 +16,37 @@ import {
   unsuppress,
 } from '../dialect-suppressions.ts';
 
+type Origin = ReturnType<typeof originOf>;
+
+const lists: Record<string, Origin | null> = {
+  bounces: 'bounce',
+  spam_reports: 'complaint',
+  unsubscribes: 'manual',
+  blocks: null,
+  invalid_emails: null,
+};
+
 const grant = 'full_access';
 
 export const sendgridSuppressionRoutes: DialectRoute[] = [
-  { route: 'GET /v3/suppression/bounces', grant, respond: listBounces },
-  { route: 'DELETE /v3/suppression/bounces', grant, hasBody: true, respond: removeBounces },
-  { route: 'GET /v3/suppression/bounces/:email', grant, respond: getBounce },
-  { route: 'DELETE /v3/suppression/bounces/:email', grant, respond: removeBounce },
+  ...Object.entries(lists).flatMap(([name, origin]) => listRoutes(`/v3/suppression/${name}`, origin)),
   { route: 'POST /v3/asm/suppressions/global', grant, hasBody: true, respond: add },
   { route: 'GET /v3/asm/suppressions/global/:email', grant, respond: getSuppression },
-  { route: 'DELETE /v3/asm/suppressions/global/:email', grant, respond: remove },
+  { route: 'DELETE /v3/asm/suppressions/global/:email', grant, respond: removeAny },
 ];
+
+function listRoutes(path: string, origin: Origin | null): DialectRoute[] {
+  return [
+    { route: `GET ${path}`, grant, respond: (call) => list(call, origin) },
+    { route: `DELETE ${path}`, grant, hasBody: true, respond: (call) => removeSeveral(call, origin) },
+    {
+      route: `GET ${path}/:email`,
+      grant,
+      respond: async (call) => (await find(call, origin)).map(present),
+    },
+    { route: `DELETE ${path}/:email`, grant, respond: (call) => remove(call, origin) },
+  ];
+}
 
 const maxLimit = 500;
 const maxOffset = 10_000;
@@ -41,47 +61,43 @@ const listQuery = z.object({
 });
 
 /** In the order of the addresses. Pages are by number, so what is before one is read again. */
-async function listBounces(call: DialectCall) {
-  const query = check(listQuery, { ...call.context.query });
+async function list(call: DialectCall, origin: Origin | null) {
+  const { start_time: from, end_time: to, limit, offset } = check(listQuery, { ...call.context.query });
+  if (origin === null) return [];
+  const isWithin = (created: number) => created >= from && created <= to;
   const { found } = await listSuppressed(call, {
-    limit: query.offset + query.limit,
-    isWanted: (one) => isBounce(one) && isWithin(one, query),
+    limit: offset + limit,
+    isWanted: (one) => originOf(one) === origin && isWithin(unixOf(one.createdAt)),
   });
-  return found.slice(query.offset).map(presentBounce);
+  return found.slice(offset).map(present);
 }
-
-const bounce = 'hard bounce: ';
 
 /** Of the categories of hard bounces; the server's own status is with the email. */
 const statuses: Record<string, string> = { unknown_user: '5.1.1', mailbox_disabled: '5.2.1', dns: '5.1.2' };
 
-function isBounce(one: StoredSuppression): boolean {
-  return originOf(one) === 'bounce';
-}
-
-function isWithin({ createdAt }: StoredSuppression, query: z.output<typeof listQuery>): boolean {
-  const created = unixOf(createdAt);
-  return created >= query.start_time && created <= query.end_time;
-}
-
-function presentBounce({ address: email, reason, createdAt }: StoredSuppression) {
-  const status = statuses[reason.replace(bounce, '')] ?? '5.0.0';
-  return { created: unixOf(createdAt), email, reason, status };
+function present(entry: StoredSuppression) {
+  const { address: email, reason, createdAt } = entry;
+  const shown = { created: unixOf(createdAt), email };
+  const origin = originOf(entry);
+  if (origin === 'complaint') return { ...shown, ip: '' };
+  if (origin === 'manual') return shown;
+  return { ...shown, reason, status: statuses[reason.replace('hard bounce: ', '')] ?? '5.0.0' };
 }
 
 function unixOf(time: number): number {
   return Math.floor(time / 1000);
 }
 
-async function getBounce(call: DialectCall) {
-  const found = await find(call, call.params.email!);
-  return found && isBounce(found) ? [presentBounce(found)] : [];
+/** One entry, or none. */
+async function find(call: DialectCall, origin: Origin | null, email = call.params.email!) {
+  const found = await findSuppressed(call, requireAddress(email));
+  return found && originOf(found) === origin ? [found] : [];
 }
 
-async function removeBounce(call: DialectCall) {
-  const found = await find(call, call.params.email!);
-  requireItem(found && isBounce(found) ? found : null, 'bounce');
-  return remove(call);
+async function remove(call: DialectCall, origin: Origin | null) {
+  const [found = null] = await find(call, origin);
+  requireItem(found, 'address on this list');
+  return removeAny(call);
 }
 
 const addresses = z.array(suppressedAddress).min(1).max(maxEmails);
@@ -92,12 +108,9 @@ const removal = z.object({
   emails: addresses,
 });
 
-async function removeBounces(call: DialectCall) {
+async function removeSeveral(call: DialectCall, origin: Origin | null) {
   const { emails } = check(removal, call.body);
-  for (const email of emails) {
-    const found = await find(call, email);
-    if (found && isBounce(found)) await unsuppress(call, email);
-  }
+  for (const email of emails) if ((await find(call, origin, email)).length > 0) await unsuppress(call, email);
   return empty(call);
 }
 
@@ -110,11 +123,11 @@ async function add(call: DialectCall) {
 
 /** An empty object if the address is not on the list. */
 async function getSuppression(call: DialectCall) {
-  const found = await find(call, call.params.email!);
+  const found = await findSuppressed(call, requireAddress(call.params.email!));
   return found ? { recipient_email: found.address } : {};
 }
 
-async function remove(call: DialectCall) {
+async function removeAny(call: DialectCall) {
   await unsuppress(call, requireAddress(call.params.email!));
   return empty(call);
 }
@@ -122,10 +135,6 @@ async function remove(call: DialectCall) {
 function empty({ context }: DialectCall): null {
   context.status = 204;
   return null;
-}
-
-async function find(call: DialectCall, email: string): Promise<StoredSuppression | null> {
-  return findSuppressed(call, requireAddress(email));
 }
 
 function requireAddress(email: string): string {
