@@ -1,4 +1,7 @@
-/** Splits a text with several addresses at its commas. */
+/**
+ * Splits a text with several addresses at its commas. A parser of all that RFC 5322 allows takes time that grows with the square
+ * of the length, and a batch has thousands of lists.
+ */
 
 /** Commas in quotes separate nothing, nor do those of a name without quotes: `Acme, Inc. <a@b>`. */
 export function addressTexts(text: string): string[] {
@@ -6,17 +9,20 @@ export function addressTexts(text: string): string[] {
   let start = 0;
   let isQuoted = false;
   let hasAddress = false;
+  let isEmpty = true;
   for (let at = 0; at < text.length; at += 1) {
-    const character = text[at];
+    const character = text[at]!;
+    if (character === ',' && !isQuoted && (hasAddress || isEmpty)) {
+      if (!isEmpty) found.push(text.slice(start, at).trim());
+      start = at + 1;
+      hasAddress = false;
+      isEmpty = true;
+      continue;
+    }
+    isEmpty &&= /\s/.test(character);
     if (character === '\\') at += 1;
     else if (character === '"') isQuoted = !isQuoted;
     else if (character === '@') hasAddress ||= !isQuoted;
-    else if (character === ',' && !isQuoted && hasAddress) {
-      found.push(text.slice(start, at).trim());
-      start = at + 1;
-      hasAddress = false;
-    }
   }
-  const rest = text.slice(start).trim();
-  return rest === '' ? found : [...found, rest];
+  return isEmpty ? found : [...found, text.slice(start).trim()];
 }

@@ -6,6 +6,7 @@ import type { keyDocument } from '../accounts/create-key.ts';
 import type { DomainCheck } from '../accounts/domain-registration.ts';
 import type { SearchEmailsParts } from '../api/emails/routes.ts';
 import type { StreamParts } from '../api/events/event-stream.ts';
+import type { TranscriptLine } from '../glossary.ts';
 import type { telemetry } from '../record/telemetry.ts';
 import type { AddedWebhook } from '../webhooks/endpoints.ts';
 
@@ -94,4 +95,12 @@ export interface DialectStore {
   replayEvent(webhook: StoredWebhook, eventId: string, now: number): Promise<void>;
   /** By the form in which addresses are compared. */
   findSuppression(orgId: string, key: string): Promise<StoredSuppression | null>;
+  /** Those of these keys that are on the suppression list. */
+  suppressedAmong(orgId: string, keys: string[]): Promise<Set<string>>;
+  /** Of the statistics, as far back as they are kept; `suppressed`: the length of the suppression list. */
+  countBounces(
+    orgId: string,
+  ): Promise<{ bounced: number; expired: number; complained: number; suppressed: number }>;
+  /** Empty if it is no longer kept. */
+  transcriptOf(emailId: string, of: { recipient: string; attempt: number }): Promise<TranscriptLine[]>;
 }

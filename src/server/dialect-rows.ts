@@ -1,12 +1,18 @@
 /** Gives the dialects the rows that they look up, without the database. */
 import { deleteDomain, listDomains, setDomainTls, setDomainTracking } from '../db/accounts/domains-table.ts';
 import { findKey, listKeys, revokeKey } from '../db/accounts/keys.ts';
-import { findSuppression } from '../db/accounts/suppressions.ts';
+import {
+  countSuppressions,
+  findSuppression,
+  suppressedAmong,
+  suppressionKey,
+} from '../db/accounts/suppressions.ts';
 import type { Db } from '../db/engine/open.ts';
-import { findEmail, readSources } from '../db/events/emails.ts';
+import { findEmail, listAttempts, readSources } from '../db/events/emails.ts';
 import { positionBefore, readEventsBefore } from '../db/events/event-range.ts';
 import { findEvents, readEvents } from '../db/events/read-events.ts';
 import { searchEmails } from '../db/events/search-emails.ts';
+import { readFigures } from '../db/events/statistics.ts';
 import { cancelEmail } from '../db/queue/cancel-email.ts';
 import { moveScheduled } from '../db/queue/scheduled-mail.ts';
 import { listWebhookAttempts, listWebhookMessages } from '../db/webhooks/webhook-attempts.ts';
@@ -46,5 +52,25 @@ export function createDialectStore(db: Db): DialectStore {
     findEvent: async (id) => (await findEvents(db, [id]))[0] ?? null,
     replayEvent: async (webhook, eventId, now) => void (await replay(db, webhook, { eventId }, now)),
     findSuppression: (orgId, key) => findSuppression(db, orgId, key),
+    suppressedAmong: async (orgId, keys) => {
+      const pairs = keys.map((addressKey) => ({ orgId, addressKey }));
+      const { suppressed } = await suppressedAmong(db, pairs);
+      return new Set(keys.filter((key) => suppressed.has(suppressionKey(orgId, key))));
+    },
+    countBounces: async (orgId) => {
+      const figures = await readFigures(db, orgId, 0);
+      const sum = (name: 'bounced' | 'expired' | 'complained') =>
+        figures.reduce((total, hour) => total + hour[name], 0);
+      return {
+        bounced: sum('bounced'),
+        expired: sum('expired'),
+        complained: sum('complained'),
+        suppressed: await countSuppressions(db, orgId),
+      };
+    },
+    transcriptOf: async (emailId, { recipient, attempt }) => {
+      const attempts = await listAttempts(db, emailId, recipient);
+      return attempts.find(({ number }) => number === attempt)?.transcript ?? [];
+    },
   };
 }

@@ -1,10 +1,11 @@
 /** Postmark's official SDK against a real server: what it sends arrives, and it makes its own classes of our errors. */
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
 import PostalMime from 'postal-mime';
 import { Errors, type Message, Models, ServerClient } from 'postmark';
 import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
+import { checkBroken } from '../lab/broken-requests.ts';
 import { verifyDkim } from '../lab/dkim.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
 
 const sdk = (world: World, key = world.key, path = '') =>
   new ServerClient(key, { requestHost: `${new URL(world.url()).host}${path}`, useHttps: false });
@@ -47,7 +48,7 @@ test('Postmark: what the SDK sends arrives, signed, with every field', async (t)
     [['ann@there.invalid', 'bob@there.invalid'], ['cleo@there.invalid'], ['dora@there.invalid']],
   );
   const { raw } = world.mx[0]!.messages.find(({ to }) => to[0]!.startsWith('dora'))!;
-  t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
+  await areSigned(t, world);
   const parsed = await PostalMime.parse(raw);
   t.deepEqual(parsed.from, { name: 'Acme, Inc.', address: 'app@sender.invalid' });
   t.deepEqual(parsed.to![0], { name: 'Ann, "the" first', address: 'ann@there.invalid' });
@@ -89,15 +90,26 @@ test('Postmark: the SDK makes its classes of our errors, and nothing is charged'
   t.true((await refused({ From: 'app@other.invalid' })) instanceof Errors.ApiInputError);
   for (const path of ['withTemplate', 'withTemplate/', 'batchWithTemplates'])
     t.regex((await post(world, `/email/${path}`, '{"TemplateId":7}')).Message, /no templates/);
-  t.like(await t.throwsAsync(sdk(world).getTemplates()), { statusCode: 404, code: 701 });
   t.like(await post(world, '/email', '{'), { ErrorCode: 300 });
   t.like(await post(world, '/email', mail, ''), { ErrorCode: 10 });
   t.is((await world.db('emails')).length, 0);
   t.is((await world.db('credit_entries').where('change', '<', 0)).length, 0);
 
+  const huge = await refused({ HtmlBody: 'x'.repeat(21 * 1024 * 1024) });
+  t.true(huge instanceof Errors.UnknownError);
+  t.like(huge, { statusCode: 413, code: 300 });
+
   await world.db('organizations').update({ emails_per_day: 1 });
   await sdk(world).sendEmail(mail);
   t.true((await refused({})) instanceof Errors.RateLimitExceededError);
+  t.like(await refused({}, sdk(await asNewTenant(world, { quota: 0 }))), { statusCode: 422, code: 405 });
+  const broken = await asNewTenant(world);
+  await world.db('domains').where({ org_id: broken.orgId }).update({ dkim_private_key: 'broken' });
+  const failed = await refused({}, sdk(broken));
+  t.true(failed instanceof Errors.InternalServerError);
+  t.like(failed, { statusCode: 500, code: 500 });
+  await world.stop();
+  t.like(await refused({}), { statusCode: 0, name: 'PostmarkError' });
 });
 
 test('Postmark: inactive recipients are named in the words that the SDK reads; a batch has an error for each email', async (t) => {
@@ -106,13 +118,21 @@ test('Postmark: inactive recipients are named in the words that the SDK reads; a
     await addSuppression(world.db, suppressionOf(world.orgId, address, 'manual'), world.clock.now());
   const client = sdk(world);
   const To = 'Dora <dora@there.invalid>, emil@there.invalid';
-  const refused = await t.throwsAsync(client.sendEmail({ ...mail, To, Cc: 'ann@there.invalid' }));
+  const refused = await t.throwsAsync(
+    client.sendEmail({ ...mail, To: 'Dora <dora@there.invalid>', Bcc: 'emil@there.invalid' }),
+  );
   t.true(refused instanceof Errors.InactiveRecipientsError);
   t.deepEqual((refused as Errors.InactiveRecipientsError).recipients, [
     'dora@there.invalid',
     'emil@there.invalid',
   ]);
   t.like(refused, { statusCode: 422, code: 406 });
+  const copies = await client.sendEmail({ ...mail, To, Cc: mail.To });
+  const { recipients } = await world.when(copies.MessageID, ({ status }) => status === 'partially_delivered');
+  t.deepEqual(
+    recipients.map(({ status }: { status: string }) => status),
+    ['suppressed', 'suppressed', 'delivered'],
+  );
   const partly = await client.sendEmail({ ...mail, To: `${mail.To}, ${To}` });
   t.is(partly.ErrorCode, 0);
   // As Anymail reads it.
@@ -135,7 +155,8 @@ test('Postmark: inactive recipients are named in the words that the SDK reads; a
   );
   const many = await client.sendEmailBatch(Array.from({ length: 30 }, () => mail));
   t.is(new Set(many.map(({ MessageID }) => MessageID)).size, 30);
-  await world.when(many[29]!.MessageID, ({ status }) => status === 'delivered');
+  for (const { MessageID } of many) await world.when(MessageID, ({ status }) => status === 'delivered');
+  await areSigned(t, world);
   const tooMany = await t.throwsAsync(client.sendEmailBatch(Array.from({ length: 501 }, () => mail)));
   t.regex(tooMany!.message, /500 emails/);
 });
@@ -153,6 +174,8 @@ test('Postmark: messages are found with their events and source; suppressions ar
     MessageID: later.MessageID,
     Cc: [{ Email: 'bob@there.invalid', Name: '' }],
     Status: 'Sent',
+    TrackOpens: false,
+    TrackLinks: 'None',
   });
   for (const filter of [
     { offset: 1 },
@@ -203,9 +226,52 @@ test('Postmark: messages are found with their events and source; suppressions ar
   t.is((await client.getSuppressions('outbound')).Suppressions.length, 0);
   t.regex((await t.throwsAsync(client.getSuppressions('news')))!.message, /no message stream/);
   t.like(await client.getServer(), { DeliveryType: 'Live' } as object);
-  t.like(await t.throwsAsync(client.getBounces()), { statusCode: 404 });
-  t.like(await t.throwsAsync(client.getDeliveryStatistics()), { statusCode: 404 });
 });
+
+test('Postmark: a broken request gets an error in its form, and nothing is stored or charged', async (t) => {
+  const world = await startWorld(t, { tenant: { quota: 1_000_000 } });
+  const { MessageID } = await sdk(world).sendEmail(mail);
+  const full = {
+    ...mail,
+    Cc: 'Bob <bob@there.invalid>, cleo@there.invalid',
+    ReplyTo: 'help@sender.invalid',
+    HtmlBody: '<p>Hi</p>',
+    Tag: 'welcome',
+    Metadata: { plan: 'pro' },
+    Headers: [{ Name: 'X-Order', Value: '7' }],
+    Attachments: [{ Name: 'a.png', Content: 'YQ==', ContentType: 'image/png', ContentID: 'cid:a' }],
+    TrackOpens: true,
+    TrackLinks: 'None',
+    MessageStream: 'outbound',
+  };
+  await checkBroken(t, world, {
+    base: `${world.url()}/compat/postmark`,
+    headers: { 'x-postmark-server-token': world.key },
+    good: [
+      { route: 'POST /email', json: full },
+      { route: 'POST /email/batch', json: [{ ...full, From: 'x@other.invalid' }, 'x'] },
+      { route: 'POST /email/withTemplate', json: { TemplateId: 7, TemplateModel: {} } },
+      { route: 'GET /messages/outbound?count=2&offset=0&recipient=ann@there.invalid&fromdate=2020-01-01' },
+      { route: `GET /messages/outbound/${MessageID}/details` },
+      { route: 'GET /bounces?count=2&offset=0&inactive=true&todate=2999-01-01' },
+      { route: 'PUT /bounces/7/activate', json: {} },
+      {
+        route: 'POST /message-streams/outbound/suppressions',
+        json: { Suppressions: [{ EmailAddress: 'x' }] },
+      },
+      { route: 'POST /webhooks', json: { Url: 'gopher://x', Triggers: { Open: { Enabled: true } } } },
+      { route: 'PUT /webhooks/7', json: { Triggers: { Open: { Enabled: true } } } },
+      { route: 'POST /domains', json: { Name: 'nowhere', ReturnPathDomain: 'pm.nowhere' } },
+    ],
+    isError: ({ json }) => Number.isInteger(json?.ErrorCode) && json.ErrorCode > 0 && json.Message !== '',
+    isRefusedIn2xx: ({ json }) => Array.isArray(json) && json.every(({ ErrorCode }) => ErrorCode > 0),
+  });
+});
+
+async function areSigned(t: ExecutionContext, { mx, dns }: World) {
+  const verdicts = await Promise.all(mx[0]!.messages.map(({ raw }) => verifyDkim(raw, dns)));
+  t.true(verdicts.length > 0 && verdicts.every(([first]) => first!.result === 'pass'));
+}
 
 async function post(world: World, path: string, body: unknown, key = world.key, headers = {}) {
   const answer = await fetch(`${world.url()}${path}`, {

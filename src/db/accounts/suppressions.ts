@@ -146,6 +146,11 @@ export async function listSuppressions(db: Db, orgId: string): Promise<Suppressi
   return (await db('suppressions').where({ org_id: orgId }).orderBy('address_key')).map(suppressions.read);
 }
 
+export async function countSuppressions(db: Db, orgId: string): Promise<number> {
+  const row = await db('suppressions').where({ org_id: orgId }).count('* as count').first();
+  return Number(row!.count);
+}
+
 /** In the order of their keys, from after the key `after`. */
 export async function pageOfSuppressions(
   db: Db,

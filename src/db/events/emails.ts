@@ -118,14 +118,15 @@ function deliveryFrom(row: any) {
   };
 }
 
-/** Lists all attempts of an email's deliveries, the oldest first, with their transcripts. */
-export async function listAttempts(db: Db, emailId: string): Promise<AttemptRecord[]> {
-  const rows = await db('attempts')
+/** Lists all attempts of an email's deliveries, or of one recipient's, the oldest first, with their transcripts. */
+export async function listAttempts(db: Db, emailId: string, recipient?: string): Promise<AttemptRecord[]> {
+  const rows = db('attempts')
     .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
     .where('deliveries.email_id', emailId)
     .orderBy([{ column: 'deliveries.position' }, { column: 'attempts.number' }])
     .select('attempts.*');
-  return rows.map(attempts.read);
+  if (recipient !== undefined) rows.where('deliveries.recipient', recipient);
+  return (await rows).map(attempts.read);
 }
 
 /** Returns the messages of an email exactly as they are sent, as long as they are kept. */

@@ -37,6 +37,7 @@ const summaries = records({
   from: inColumn('sender', text),
   subject: text,
   tags: json<Record<string, string>>(),
+  tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
   createdAt: number,
   updatedAt: number,
 });

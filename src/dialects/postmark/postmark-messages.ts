@@ -6,10 +6,10 @@ import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
 import { compareKey, domainOf, parseMailbox } from '../../mail/address.ts';
 import { isFinal } from '../../record/states.ts';
 import { type EmailEvent, emailEventOf, replyText } from '../../webhooks/formats/email-event.ts';
-import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredEmail } from '../dialect-store.ts';
-import { fromDate, queryIn, toDate } from './postmark-query.ts';
-import { stream } from './postmark-stream.ts';
+import { fromDate, pageOf, queryIn, toDate } from './postmark-query.ts';
+import { checkStream, stream } from './postmark-stream.ts';
 
 const grant = 'email:read';
 
@@ -19,8 +19,6 @@ export const postmarkMessageRoutes: DialectRoute[] = [
   { route: 'GET /messages/outbound/:id/dump', grant, respond: dump },
 ];
 
-/** As Postmark's: what is further back is found by its dates. */
-const maxRows = 10_000;
 const maxSearches = 10;
 
 const address = z
@@ -28,9 +26,7 @@ const address = z
   .refine((text) => domainOf(text) !== null, 'must be an email address')
   .transform(compareKey);
 
-const query = z.object({
-  count: z.coerce.number().int().min(1).max(500).default(100),
-  offset: z.coerce.number().int().min(0).default(0),
+const filters = {
   recipient: address.optional(),
   fromemail: address.optional(),
   subject: z.string().optional(),
@@ -42,21 +38,14 @@ const query = z.object({
     .optional(),
   fromdate: fromDate.optional(),
   todate: toDate.optional(),
-});
+  messagestream: z.string().optional(),
+};
 
 function searchOf({ orgId, context }: DialectCall) {
-  const given = queryIn(context);
-  const {
-    recipient: to,
-    fromemail: from,
-    tag,
-    subject,
-    fromdate: since,
-    todate: until,
-    ...page
-  } = check(query, given);
-  check(z.object({ offset: z.number().max(maxRows - page.count) }), page);
-  const metadata = Object.entries(given).flatMap(([name, value]) =>
+  const { filters: wanted, ...page } = pageOf(context, filters);
+  const { recipient: to, fromemail: from, tag, subject, status, fromdate: since, todate: until } = wanted;
+  checkStream(wanted.messagestream);
+  const metadata = Object.entries(queryIn(context)).flatMap(([name, value]) =>
     name.startsWith('metadata_') ? [[name.slice('metadata_'.length), value]] : [],
   );
   const search = {
@@ -68,7 +57,7 @@ function searchOf({ orgId, context }: DialectCall) {
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
   };
-  return { search, ...page };
+  return { search, status, ...page };
 }
 
 /** `TotalCount` is what lies before this page and in it, and one more if there are others: nothing counts them. */
@@ -103,6 +92,7 @@ interface Shown {
   subject: string;
   tags: Record<string, string>;
   createdAt: number;
+  tracking: { openTracking: boolean; clickTracking: boolean };
   recipients: { address: string; name: string; kind: RecipientKind; status: DeliveryStatus }[];
 }
 
@@ -110,7 +100,7 @@ function statusOf(recipients: { status: DeliveryStatus }[]): 'Sent' | 'Queued' {
   return recipients.every(({ status }) => isFinal(status)) ? 'Sent' : 'Queued';
 }
 
-function present({ id, from, subject, tags, createdAt, recipients }: Shown) {
+function present({ id, from, subject, tags, createdAt, tracking, recipients }: Shown) {
   const { tag = '', ...metadata } = tags;
   const of = (wanted: RecipientKind) =>
     recipients.flatMap(({ kind, address: Email, name: Name }) => (kind === wanted ? [{ Email, Name }] : []));
@@ -127,6 +117,8 @@ function present({ id, from, subject, tags, createdAt, recipients }: Shown) {
     Subject: subject,
     Attachments: [],
     Status: statusOf(recipients),
+    TrackOpens: tracking.openTracking,
+    TrackLinks: tracking.clickTracking ? 'HtmlOnly' : 'None',
     Metadata: metadata,
     Sandboxed: false,
   };
@@ -140,7 +132,6 @@ async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredE
 /** The bodies are not kept in parts: they are in the source, as long as that is kept. */
 async function details(call: DialectCall) {
   const email = await findEmail(call);
-  const { openTracking, clickTracking } = email.tracking;
   const events = (await call.store.eventsOf(email)).map(emailEventOf);
   const recipients = email.deliveries.map(({ recipient, kind, status }, index) => {
     const name = parseMailbox(email.recipients[index] ?? '')?.name ?? '';
@@ -151,8 +142,6 @@ async function details(call: DialectCall) {
     TextBody: null,
     HtmlBody: null,
     Body: '',
-    TrackOpens: openTracking,
-    TrackLinks: clickTracking ? 'HtmlOnly' : 'None',
     MessageEvents: events.flatMap(presentEvent),
   };
 }
@@ -183,7 +172,7 @@ function transferOf(event: EmailEvent) {
 
 /** The id is that of the webhook of the bounce. */
 function bounced(event: EmailEvent) {
-  return { Type: 'Bounced', Details: { Summary: replyText(event), BounceID: event.position } };
+  return { Type: 'Bounced', Details: { Summary: replyText(event), BounceID: String(event.position) } };
 }
 
 function presentEvent(event: EmailEvent) {

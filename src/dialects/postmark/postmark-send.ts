@@ -3,10 +3,11 @@ import { z } from 'zod';
 import { iso } from '../../base/clock.ts';
 import { limitConcurrency } from '../../base/concurrency.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
+import { check, type DialectCall, type DialectRoute, pairs } from '../dialect.ts';
 import { type DialectSend, type SendTerms, sendAs } from '../dialect-send.ts';
 import { addressesIn, mailboxesIn, maxAddresses } from './postmark-addresses.ts';
 import { allInactive, postmarkError, someInactive } from './postmark-errors.ts';
+import { inAnyCase } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 
 const sending = { grant: 'email:send', hasBody: true } as const;
@@ -41,8 +42,15 @@ const terms: SendTerms = {
 
 const optionalText = z.string().nullish();
 
+const attachment = inAnyCase({
+  Name: z.unknown().optional(),
+  Content: z.unknown().optional(),
+  ContentType: z.unknown().optional(),
+  ContentID: z.unknown().optional(),
+});
+
 /** What our own rules do not check: they say what is wrong in the other members. */
-const request = z.object({
+const request = inAnyCase({
   From: z.unknown().optional(),
   To: optionalText,
   Cc: optionalText,
@@ -52,12 +60,12 @@ const request = z.object({
   HtmlBody: z.unknown().optional(),
   TextBody: z.unknown().optional(),
   Tag: optionalText,
-  Metadata: z.record(z.string(), z.unknown()).nullish(),
-  Headers: z.array(z.object({ Name: z.string(), Value: z.unknown().optional() })).nullish(),
+  Metadata: pairs.nullish(),
+  Headers: z.array(inAnyCase({ Name: z.string(), Value: z.unknown().optional() })).nullish(),
   TrackOpens: z.boolean().nullish(),
   TrackLinks: z.enum(['None', 'HtmlAndText', 'HtmlOnly', 'TextOnly']).nullish(),
   MessageStream: optionalText,
-  Attachments: z.array(z.record(z.string(), z.unknown())).nullish(),
+  Attachments: z.array(attachment).nullish(),
   TemplateId: z.unknown().optional(),
   TemplateAlias: z.unknown().optional(),
 });
@@ -70,8 +78,7 @@ async function send(call: DialectCall, body: unknown, position?: number) {
   checkStream(email.MessageStream);
   const { answer } = await sendAs(call, fieldsOf(email), { ...terms, position }).catch((error) => {
     const isInactive = error instanceof Refusal && error.code === 'ALL_RECIPIENTS_SUPPRESSED';
-    // If nobody in To can be reached, the email is refused, whoever else it has.
-    throw isInactive ? allInactive(addressesIn(email.To ?? '', 'To').map(({ address }) => address)) : error;
+    throw isInactive ? allInactive(addressesOf(email)) : error;
   });
   const { To, Cc, Bcc } = email;
   return {
@@ -83,6 +90,11 @@ async function send(call: DialectCall, body: unknown, position?: number) {
     ErrorCode: 0,
     Message: answer.suppressed.length > 0 ? someInactive(answer.suppressed) : 'OK',
   };
+}
+
+function addressesOf({ To, Cc, Bcc }: PostmarkEmail): string[] {
+  const lists = [addressesIn(To ?? '', 'To'), addressesIn(Cc ?? '', 'Cc'), addressesIn(Bcc ?? '', 'Bcc')];
+  return [...new Set(lists.flat().map(({ address }) => address))];
 }
 
 /** A batch is answered 200 whatever becomes of its emails: each has an error of its own. */
@@ -123,10 +135,10 @@ function fieldsOf(email: PostmarkEmail): DialectSend {
     subject: email.Subject,
     html: email.HtmlBody ?? undefined,
     text: email.TextBody ?? undefined,
-    headers: Headers ? Object.fromEntries(Headers.map(({ Name, Value }) => [Name, Value])) : undefined,
+    headers: Headers ? headersIn(Headers) : undefined,
     // The webhooks and messages of this dialect read Tag there.
     tags: { ...Metadata, ...(Tag && { tag: Tag }) },
-    attachments: email.Attachments?.map(attachmentOf),
+    attachments: email.Attachments?.map((one) => attachmentOf(one, String(email.HtmlBody))),
     tracking: {
       ...(typeof TrackOpens === 'boolean' && { openTracking: TrackOpens }),
       ...(TrackLinks && { clickTracking: TrackLinks.startsWith('Html') }),
@@ -135,11 +147,20 @@ function fieldsOf(email: PostmarkEmail): DialectSend {
   };
 }
 
-function attachmentOf({ Name, Content, ContentType, ContentID }: Record<string, unknown>) {
+/** Ruby's SDK also sends those that describe the MIME parts of its own message, which is not the one that is sent. */
+function headersIn(list: { Name: string; Value?: unknown }[]) {
+  const wanted = list.filter(({ Name }) => !/^(mime-version|content-.*)$/i.test(Name));
+  return Object.fromEntries(wanted.map(({ Name, Value }) => [Name, Value]));
+}
+
+/** PHP's SDK gives each file its name for an id: that of a file that the HTML does not show means nothing. */
+function attachmentOf({ Name, Content, ContentType, ContentID }: z.output<typeof attachment>, html: string) {
+  const [, prefix, id] = /^(cid:)?(.*)$/is.exec(String(ContentID ?? ''))!;
+  const isShown = id !== '' && (prefix !== undefined || html.includes(`cid:${id}`));
   return {
     filename: Name || 'attachment',
     content: Content,
     ...(ContentType ? { contentType: ContentType } : {}),
-    ...(ContentID ? { contentId: String(ContentID).replace(/^cid:/i, '') } : {}),
+    ...(isShown && { contentId: id }),
   };
 }

@@ -1,10 +1,10 @@
 /** Postmark's suppressions of a message stream, and its server: ours is the organization's one list. */
 import { z } from 'zod';
-import { searchList, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
 import { iso } from '../../base/clock.ts';
-import { compareKey, domainOf } from '../../mail/address.ts';
+import { domainOf } from '../../mail/address.ts';
 import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
 import type { StoredSuppression } from '../dialect-store.ts';
+import { findSuppressed, listSuppressed, originOf, suppress, unsuppress } from '../dialect-suppressions.ts';
 import { fromDate, queryIn, toDate } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 
@@ -19,60 +19,44 @@ export const postmarkSuppressionRoutes: DialectRoute[] = [
 ];
 
 const query = z.object({
-  emailaddress: z.string().transform(compareKey).optional(),
+  emailaddress: z.string().optional(),
   suppressionreason: z.enum(['HardBounce', 'SpamComplaint', 'ManualSuppression']).optional(),
   origin: z.enum(['Recipient', 'Customer', 'Admin']).optional(),
   fromdate: fromDate.optional(),
   todate: toDate.optional(),
 });
 
-const pageSize = 500;
 const maxListed = 50_000;
 
 /** Postmark lists them all in one answer. */
 async function list(call: DialectCall) {
   checkStream(call.params.stream);
   const wanted = check(query, queryIn(call.context));
-  const { orgId, management, store } = call;
-  if (wanted.emailaddress !== undefined) {
-    const one = await store.findSuppression(orgId, wanted.emailaddress);
-    return { Suppressions: one === null ? [] : shown([one], wanted) };
+  const { emailaddress: address } = wanted;
+  if (address !== undefined) {
+    const one = await findSuppressed(call, address);
+    return { Suppressions: one && isWanted(one, wanted) ? [present(one)] : [] };
   }
-  const Suppressions = [];
-  let after: string | null = null;
-  do {
-    const page: Awaited<ReturnType<typeof searchList>> = await searchList(management.db, '', {
-      orgId,
-      after,
-      limit: pageSize,
-    });
-    Suppressions.push(...shown(page.found, wanted));
-    after = page.next;
-  } while (after !== null && Suppressions.length < maxListed);
-  return { Suppressions };
+  const { found } = await listSuppressed(call, {
+    limit: maxListed,
+    isWanted: (one) => isWanted(one, wanted),
+  });
+  return { Suppressions: found.map(present) };
 }
 
-function shown(list: StoredSuppression[], wanted: z.output<typeof query>) {
-  const {
-    suppressionreason: reason,
-    origin,
-    fromdate: from = 0,
-    todate: to = Number.POSITIVE_INFINITY,
-  } = wanted;
-  return list
-    .filter(({ createdAt }) => createdAt >= from && createdAt < to)
-    .map(present)
-    .filter((one) => (!reason || one.SuppressionReason === reason) && (!origin || one.Origin === origin));
+function isWanted(entry: StoredSuppression, wanted: z.output<typeof query>): boolean {
+  const { suppressionreason: reason, origin, fromdate: from, todate: to } = wanted;
+  const { SuppressionReason, Origin } = present(entry);
+  if ((reason && SuppressionReason !== reason) || (origin && Origin !== origin)) return false;
+  return (from === undefined || entry.createdAt >= from) && (to === undefined || entry.createdAt < to);
 }
 
-function present({ address, reason, createdAt }: StoredSuppression) {
-  const SuppressionReason = reason.startsWith('hard bounce')
-    ? 'HardBounce'
-    : reason === 'complaint'
-      ? 'SpamComplaint'
-      : 'ManualSuppression';
+const reasons = { bounce: 'HardBounce', complaint: 'SpamComplaint', manual: 'ManualSuppression' } as const;
+
+function present(entry: StoredSuppression) {
+  const SuppressionReason = reasons[originOf(entry)];
   const Origin = SuppressionReason === 'ManualSuppression' ? 'Customer' : 'Recipient';
-  return { EmailAddress: address, SuppressionReason, Origin, CreatedAt: iso(createdAt) };
+  return { EmailAddress: entry.address, SuppressionReason, Origin, CreatedAt: iso(entry.createdAt) };
 }
 
 const maxChanged = 50;
@@ -81,16 +65,13 @@ const addresses = z.object({ Suppressions: z.array(z.object({ EmailAddress: z.st
 /** Each address has a status of its own. */
 async function change(call: DialectCall, Status: 'Suppressed' | 'Deleted') {
   checkStream(call.params.stream);
-  const { orgId, now, management } = call;
-  const { db, eventSignal } = management;
   const Suppressions = [];
   for (const { EmailAddress } of check(addresses, call.body).Suppressions) {
     if (domainOf(EmailAddress) === null) {
       Suppressions.push({ EmailAddress, Status: 'Failed', Message: 'This is not an email address.' });
       continue;
     }
-    const changed = Status === 'Deleted' ? unsuppressAddress : suppressAddress;
-    await changed({ db, eventSignal, orgId, now }, EmailAddress);
+    await (Status === 'Deleted' ? unsuppress : suppress)(call, EmailAddress);
     Suppressions.push({ EmailAddress, Status, Message: null });
   }
   return { Suppressions };

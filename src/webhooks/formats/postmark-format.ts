@@ -13,13 +13,9 @@ const writers: Record<string, (email: EmailEvent) => object> = {
     DeliveredAt: timeOf(email),
     Details: replyText(email),
   }),
-  'email.bounced': (email) => ({ RecordType: 'Bounce', ...common(email), ...bounceOf(email) }),
-  'email.expired': (email) => ({ RecordType: 'Bounce', ...common(email), ...bounceOf(email) }),
-  'email.complained': (email) => ({
-    RecordType: 'SpamComplaint',
-    ...common(email),
-    ...bounceMembers(email, postmarkBounces.complaint, true),
-  }),
+  'email.bounced': postmarkBounce,
+  'email.expired': postmarkBounce,
+  'email.complained': postmarkBounce,
   'email.opened': (email) => ({
     RecordType: 'Open',
     ...common(email),
@@ -72,7 +68,7 @@ interface BounceKind {
 }
 
 /** Postmark's types of bounces, as far as we tell them apart. */
-const postmarkBounces = {
+export const postmarkBounces = {
   hard: {
     Type: 'HardBounce',
     TypeCode: 1,
@@ -112,23 +108,16 @@ const postmarkBounces = {
   },
 } as const satisfies Record<string, BounceKind>;
 
-function bounceOf(email: EmailEvent) {
+/** `Inactive`: the address is on the suppression list then. */
+export function postmarkBounce(email: EmailEvent) {
+  const isComplaint = email.type === 'email.complained';
   const isHard = email.bounce?.type === 'hard';
-  return bounceMembers(email, kindOf(email, isHard), isHard);
-}
-
-function kindOf({ category }: EmailEvent, isHard: boolean): BounceKind {
-  if (category === 'dns') return postmarkBounces.dns;
-  if (isHard) return postmarkBounces.hard;
-  if (category === 'spam' || category === 'content') return postmarkBounces.spam;
-  return category === 'blocked' || category === 'policy' ? postmarkBounces.blocked : postmarkBounces.soft;
-}
-
-/** `Inactive`: the address is on the suppression list now. */
-function bounceMembers(email: EmailEvent, kind: BounceKind, isInactive: boolean) {
+  const isInactive = isComplaint || isHard;
   return {
+    RecordType: isComplaint ? 'SpamComplaint' : 'Bounce',
+    ...common(email),
     ID: email.position,
-    ...kind,
+    ...(isComplaint ? postmarkBounces.complaint : kindOf(email, isHard)),
     Details: replyText(email),
     Email: email.recipient,
     From: email.from,
@@ -139,6 +128,13 @@ function bounceMembers(email: EmailEvent, kind: BounceKind, isInactive: boolean)
     Subject: email.subject,
     Content: '',
   };
+}
+
+function kindOf({ category }: EmailEvent, isHard: boolean): BounceKind {
+  if (category === 'dns') return postmarkBounces.dns;
+  if (isHard) return postmarkBounces.hard;
+  if (category === 'spam' || category === 'content') return postmarkBounces.spam;
+  return category === 'blocked' || category === 'policy' ? postmarkBounces.blocked : postmarkBounces.soft;
 }
 
 /** Postmark guesses the program, the system and the place; we do not. */
