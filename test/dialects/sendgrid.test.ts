@@ -14,7 +14,10 @@ const MailService = sendgridMail.constructor as new () => typeof sendgridMail;
 
 interface Failure {
   code: number;
-  response: { body: { errors: { message: string; field: string | null; help: null }[] } };
+  response: {
+    headers: Record<string, string>;
+    body: { errors: { message: string; field: string | null; help: null }[] };
+  };
 }
 
 function clientOf(world: World, key = world.key, path = '') {
@@ -293,6 +296,14 @@ test('SendGrid: errors of keys, paths and sizes have the form that the SDKs read
   });
   t.is(broken.status, 400);
   t.like(await broken.json(), { errors: [{ field: null }] });
+
+  await world.db('organizations').update({ emails_per_day: 1 });
+  await mailerOf(world).send(mail);
+  const limited = await failureOf(mailerOf(world).send({ ...mail, subject: 'Second' }));
+  t.is(limited!.code, 429);
+  const { headers } = limited!.response;
+  const waits = Number(headers['x-ratelimit-reset']) - Date.now() / 1000;
+  t.true(Math.abs(waits - Number(headers['retry-after'])) < 120, JSON.stringify(headers));
 });
 
 test('SendGrid: bounces and global suppressions are looked up, added and removed', async (t) => {

@@ -4,8 +4,11 @@ import type { Refusal } from '../../mail/refusal.ts';
 import { answerTo } from '../refusals.ts';
 
 export function writeSendgridError(context: Context, refusal: Refusal): void {
-  const { code, issues, message } = refusal;
+  const { code, issues, message, retryAfterMs } = refusal;
   context.status = answerTo('sendgrid', refusal);
+  // SDKs in Go, PHP and Ruby wait until this time (ours is a number of seconds), and try again at once if it is in the past.
+  if (retryAfterMs !== null)
+    context.set('X-RateLimit-Reset', String(Math.ceil((Date.now() + retryAfterMs) / 1000)));
   const errors = issues.map((issue) => ({
     message: issue.message,
     field: issue.path.join('.') || null,
