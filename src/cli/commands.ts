@@ -2,7 +2,7 @@
  * The table of commands: one file for each group, loaded only if the group is named. Nothing is opened until a command
  * runs. docs/commands.md is generated from the same program.
  */
-import type { Command, Option } from 'commander';
+import type { Argument, Command, Option } from 'commander';
 import about from '../../package.json' with { type: 'json' };
 import { StrictCommand } from '../vendor/commander.ts';
 import { domainScopes, eventTypes, logStates, scopes } from './args/arguments.ts';
@@ -19,7 +19,8 @@ const groups: Record<string, () => Promise<Group>> = {
   suppression: async () => (await import('./commands/suppression.ts')).suppressionCommands,
   webhook: async () => (await import('./commands/webhook.ts')).webhookCommands,
   user: async () => (await import('./commands/user.ts')).userCommands,
-  email: async () => (await import('./commands/email.ts')).emailCommands,
+  send: async () => (await import('./commands/email/send.ts')).sendCommand,
+  email: async () => (await import('./commands/email/email.ts')).emailCommands,
   inbound: async () => (await import('./commands/inbound.ts')).inboundCommands,
   queue: async () => (await import('./commands/queue/queue.ts')).queueCommands,
   logs: async () => (await import('./commands/logs.ts')).logsCommands,
@@ -90,8 +91,13 @@ export function pathOf(command: Command): string {
 }
 
 function usageOf(command: Command): string[] {
-  const args = command.registeredArguments.map((each) => (each.required ? each.name() : `[${each.name()}]`));
+  const args = command.registeredArguments.map(argumentUsage);
   return [...args, ...command.options.map(optionUsage)];
+}
+
+function argumentUsage(argument: Argument): string {
+  const name = argument.variadic ? `${argument.name()}…` : argument.name();
+  return argument.required ? name : `[${name}]`;
 }
 
 /** The parsers of options that may be given several times. */

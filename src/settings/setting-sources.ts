@@ -33,8 +33,8 @@ const fileSetting = 'POSTERN_CONFIG';
 const envFileSetting = 'POSTERN_ENV_FILE';
 /** A descriptor of that file, opened by the caller because this user may not be allowed to read it. */
 const envFileDescriptor = 'POSTERN_ENV_FD';
-/** Variables that are not settings: the sources, and an argument of `postern move`. */
-const others = [fileSetting, envFileSetting, envFileDescriptor, 'POSTERN_MOVE_TO'];
+/** Variables that are not settings: the sources, and arguments of commands. */
+const others = [fileSetting, envFileSetting, envFileDescriptor, 'POSTERN_MOVE_TO', 'POSTERN_ORG'];
 
 export function gather(env: Environment, known: readonly Known[]): Gathered {
   const gathered: Gathered = { given: new Map(), faults: [] };

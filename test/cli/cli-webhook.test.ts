@@ -67,7 +67,7 @@ test('what cannot be is said in a sentence', async (t) => {
     /nothing selects the events to post again/,
   );
   t.regex(await refusal(1, `webhook replay ${id} --until 2h`), /nothing selects the events to post again/);
-  t.regex(await refusal(1, `webhook replay ${id} nothing`), /is not the id of an event/);
+  t.regex(await refusal(1, `webhook replay ${id} nothing`), /there is no event with the id "nothing"/);
   t.regex(await refusal(2, `webhook replay ${id} --since yesterday`), /2026-01-31T12:00:00Z/);
   t.is((await json(`webhook replay ${id} --since 2026-01-01T00:00:00Z --until 1h`)).replayed, 0);
   // Allowed when it was added, and not any more.

@@ -404,7 +404,9 @@ test('usage: help, the nearest command, the bad value, where --json may stand', 
   t.deepEqual(bad.stderr.match(/^postern: POSTERN_(HTTP|MTA)_PORT: .* is not a port/gm)?.length, 2);
   const table = (await commandTable()).map(({ command }) => command);
   t.true(
-    table.includes('postern key create --org ORG --label L --scope S [--scope S]… [--domain D]… [--strict]'),
+    table.includes(
+      'postern key create [--org ORG] --label L --scope S [--scope S]… [--domain D]… [--strict]',
+    ),
   );
 });
 

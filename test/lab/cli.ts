@@ -50,28 +50,31 @@ class Captured extends Writable {
 }
 
 /** Starts a command in this process. `exit` is what a signal is to a process: it ends a command that has no end. */
-function startHere(args: string[], env: NodeJS.ProcessEnv) {
-  const [stdout, stderr] = [new Captured(), new Captured()];
+function startHere(args: string[], env: NodeJS.ProcessEnv, terminal: object = {}) {
+  const [stdout, stderr] = [new Captured(), new Captured()].map((each) => Object.assign(each, terminal));
   const own = Object.assign(new EventEmitter(), {
     env: { ...env },
     stdin: Readable.from([]),
-    stdout,
-    stderr,
+    stdout: stdout!,
+    stderr: stderr!,
   });
   const ended = runCommand(args, own as unknown as CommandProcess).then(
-    (code): Answer => ({ code, stdout: stdout.bytes(), stderr: stderr.bytes().toString() }),
+    (code): Answer => ({ code, stdout: stdout!.bytes(), stderr: stderr!.bytes().toString() }),
   );
   const exit = () => {
     own.emit('exit');
     return ended;
   };
-  return { stdout: () => stdout.bytes().toString(), stderr: () => stderr.bytes().toString(), ended, exit };
+  return { stdout: () => stdout!.bytes().toString(), stderr: () => stderr!.bytes().toString(), ended, exit };
 }
 
 /** The command line in this process, with nothing of its environment. */
 export function createCli(t: ExecutionContext, settings: Record<string, string>) {
   return {
     ...cliWith(t, settings, (args, env) => startHere(args, env).ended),
+    /** The same on a terminal of 80 columns. */
+    onTerminal: cliWith(t, settings, (args, env) => startHere(args, env, { isTTY: true, columns: 80 }).ended)
+      .cli,
     /** Starts a command that has no end; it ends with the test. */
     start(...args: string[]) {
       const started = startHere(args, environment(settings));

@@ -152,14 +152,19 @@ export function timeOf(value: Moment, now: number): number {
   return 'at' in value ? value.at : now - value.ago;
 }
 
-/** One sender address, or a domain with all its addresses. */
-export const senderOrDomain = parser((text) => {
-  if (domainOf(text) !== null) return text;
-  return toDomain(text) ?? refuse(text, 'a sender', 'an address such as ann@example.com, or a domain');
-});
+/** One address, or a domain with all its addresses. */
+function addressOrDomainFor(what: string): (text: string) => string {
+  return parser((text) => {
+    if (domainOf(text) !== null) return text;
+    return toDomain(text) ?? refuse(text, what, 'an address such as ann@example.com, or a domain');
+  });
+}
+
+export const senderOrDomain = addressOrDomainFor('a sender');
+export const recipientOrDomain = addressOrDomainFor('a recipient');
 
 /** Parses an option that may be given several times: adds to the values before. */
-function listOf<T>(read: (text: string) => T | T[]): (text: string, before?: T[]) => T[] {
+export function listOf<T>(read: (text: string) => T | T[]): (text: string, before?: T[]) => T[] {
   return (text, before = []) => [...new Set(before.concat(read(text)))];
 }
 

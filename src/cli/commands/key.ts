@@ -4,13 +4,13 @@ import { keyDocument, type MadeKey, makeKey, rotateKey } from '../../accounts/cr
 import { iso } from '../../base/clock.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
 import { domainScopes, name, scopes as scopesArgument, timeSpan } from '../args/arguments.ts';
-import { requireKey, requireOrganization } from '../args/lookup.ts';
+import { requireKey, requireOwner, withOwner } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import type { Output } from '../render/output.ts';
 
 interface CreateOptions {
-  org: string;
+  org?: string;
   label: string;
   scope: string[];
   domain?: string[];
@@ -21,10 +21,8 @@ export function keyCommands(program: Command, context: CommandContext): void {
   const { db, out, now } = context;
   const key = program.command('key').description('Manage the API keys of an organization.');
 
-  key
-    .command('create')
+  withOwner(key.command('create'))
     .description('Create an API key; it is shown only once.')
-    .requiredOption('--org <ORG>', 'id or name of the organization')
     .requiredOption('--label <L>', 'what the key is used for', name)
     .requiredOption(
       '--scope <S>',
@@ -38,30 +36,28 @@ export function keyCommands(program: Command, context: CommandContext): void {
     )
     .option('--strict', 'refuse sends with unknown members instead of ignoring those members')
     .action(async ({ org, label, scope, domain = [], strict }: CreateOptions) => {
-      const { id: orgId } = await requireOrganization(await db(), org);
+      const { id: orgId } = await requireOwner(context, org);
       const owner = { orgId, label, scopes: [...new Set([...scope, ...domain])], strict };
       printKey(out, await makeKey(await db(), owner, now()));
     });
 
-  key
-    .command('list')
+  withOwner(key.command('list'))
     .description("List an organization's keys.")
-    .requiredOption('--org <ORG>', 'id or name of the organization')
-    .action(async ({ org }: { org: string }) => {
-      const { id } = await requireOrganization(await db(), org);
+    .action(async ({ org }: { org?: string }) => {
+      const { id } = await requireOwner(context, org);
       printKeys(out, await listKeys(await db(), id), now());
     });
 
   key
     .command('revoke')
     .description('Revoke a key at once.')
-    .argument('<ID>', 'id of the key')
+    .argument('<ID>', 'id of the key, or its end')
     .action((id: string) => revoke(context, id));
 
   key
     .command('rotate')
     .description('Replace a key with a new one that has the same label, scopes and options.')
-    .argument('<ID>', 'id of the key')
+    .argument('<ID>', 'id of the key, or its end')
     .option(
       '--grace <TIME>',
       'how long the old key stays valid, such as 24h; without it, the old key is revoked at once',

@@ -4,23 +4,18 @@
  * has no end.
  */
 import type { Command } from 'commander';
+import { validate as isUuid } from 'uuid';
 import { sanitizeJson } from '../../base/sanitize.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { domainsOf } from '../../db/queue/destination-status-rows.ts';
 import { mailLogFile } from '../../mail/mail-log.ts';
 import { address, lines, logStates, type Moment, moment, senderOrDomain, timeOf } from '../args/arguments.ts';
-import { organizationId } from '../args/lookup.ts';
+import { emailIs, organizationId, requireEmailId } from '../args/lookup.ts';
 import { addMailFilters, type MailFilters } from '../args/mail-filters.ts';
 import type { CommandContext } from '../command-context.ts';
+import { findEmailsInLog } from '../maillog/find-emails.ts';
 import { type LogFile, openLog } from '../maillog/log-file.ts';
-import {
-  createIdSearch,
-  createKeep,
-  type Filters,
-  type IdSearch,
-  type Keep,
-  readLine,
-} from '../maillog/log-filter.ts';
+import { createIdSearch, createKeep, type Filters, type Keep, readLine } from '../maillog/log-filter.ts';
 import { dayOf, readable } from '../render/log-view.ts';
 import { dim, type Output } from '../render/output.ts';
 import { local } from '../render/times.ts';
@@ -33,6 +28,7 @@ interface Options extends MailFilters {
   id?: string;
   status?: string[];
   since?: Moment;
+  until?: Moment;
   lines?: number;
 }
 
@@ -47,10 +43,10 @@ export function logsCommands(program: Command, context: CommandContext): void {
   addMailFilters(logs, 'only mail')
     .option('--to <ADDRESS>', 'only mail to this recipient', address)
     .option('--from <SENDER>', 'only mail from this address or domain', senderOrDomain)
-    .option('--email <ID>', 'only this email, by its emailId')
+    .option('--email <ID>', `only this email: ${emailIs}`)
     .option(
       '--id <ID>',
-      'all lines of the emails with this id: a request id, Message-ID, emailId, or a queue id in a reply',
+      'all lines of the emails with this id: a request id, Message-ID, emailId or its end, or a queue id in a reply; of an address, those of its newest mail',
     )
     .option('--status <S>', 'only lines of this event', logStates)
     .option(
@@ -58,12 +54,17 @@ export function logsCommands(program: Command, context: CommandContext): void {
       'only lines since this time: 2026-01-31T12:00:00Z, or 2h for two hours ago',
       moment,
     )
+    .option('--until <TIME>', 'only lines before this time', moment)
     .option(
       '-n, --lines <N>',
       `number of lines; ${defaultLines} by default, or all with --since, --email or --id`,
       lines(0, maxLines),
     )
-    .action((options: Options) => print(context, options));
+    .action((options: Options) => {
+      if (options.follow && options.until)
+        logs.error('error: new lines are never before --until; give either -f or --until', { exitCode: 2 });
+      return print(context, options);
+    });
 }
 
 async function print(context: CommandContext, options: Options): Promise<void> {
@@ -87,7 +88,7 @@ async function printLog(
 ): Promise<void> {
   const { out } = context;
   const search = options.id === undefined ? undefined : createIdSearch(options.id);
-  if (search) await findEmails(log, search);
+  if (search) await findEmailsInLog(log, search);
   const keep = createKeep(filters, search);
   const printer = createPrinter(out, options.follow === true, context.now());
   const isAll = (options.since ?? options.email ?? options.id) !== undefined;
@@ -103,29 +104,25 @@ async function printLog(
   printer.end();
 }
 
-async function filtersOf({ db, now }: CommandContext, options: Options): Promise<Filters> {
-  const { org, domain, destination, email, to, from, status: states, since } = options;
+async function filtersOf(context: CommandContext, options: Options): Promise<Filters> {
+  const { db, now } = context;
+  const { org, domain, destination, email, to, from, status: states, since, until } = options;
   return {
     orgId: org === undefined ? undefined : await organizationId(await db(), org),
-    emailId: email?.toLowerCase(),
+    emailId: email && (isUuid(email) ? email.toLowerCase() : await requireEmailId(context, email)),
     domain,
     destination: destination === undefined ? undefined : await destinationOf(await db(), destination),
     to,
     from,
     states,
     since: since && timeOf(since, now()),
+    until: until && timeOf(until, now()),
   };
 }
 
 /** A destination may have the name of a domain. */
 async function destinationOf(db: Db, name: string) {
   return { hosts: new Set(name.split(',')), domains: new Set([name, ...(await domainsOf(db, name))]) };
-}
-
-/** Reads the whole log first, because the id may be in a later line than those to print: a host's reply is in the last. */
-async function findEmails(log: LogFile, search: IdSearch): Promise<void> {
-  const keep = createKeep({}, search);
-  for await (const portion of log.forward()) for (const line of portion) keep(line);
 }
 
 async function lastOf(log: LogFile, max: number, keep: Keep, since = 0): Promise<string[]> {

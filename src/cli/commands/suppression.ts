@@ -1,16 +1,19 @@
 /** `postern suppression`: addresses that an organization sends no mail to. */
 import type { Command } from 'commander';
+import { csvStream } from '../../accounts/suppression-csv.ts';
 import { importAddresses, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
 import { iso } from '../../base/clock.ts';
-import { listSuppressions } from '../../db/accounts/suppressions.ts';
+import type { Organization } from '../../db/accounts/organizations.ts';
+import { causeOf, findSuppression, listSuppressions } from '../../db/accounts/suppressions.ts';
+import { compareKey } from '../../mail/address.ts';
 import { readAddressFile } from '../args/address-list.ts';
 import { address as addressArgument } from '../args/arguments.ts';
-import { quoted, requireOrganization } from '../args/lookup.ts';
+import { quoted, requireOwner, withOwner } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
 interface Owner {
-  org: string;
+  org?: string;
 }
 
 export function suppressionCommands(program: Command, context: CommandContext): void {
@@ -18,10 +21,7 @@ export function suppressionCommands(program: Command, context: CommandContext): 
     .command('suppression')
     .description('Manage the suppression list: addresses that no mail is sent to.');
   const ofOrg = (command: string, description: string) =>
-    suppression
-      .command(command)
-      .description(description)
-      .requiredOption('--org <ORG>', 'id or name of the organization');
+    withOwner(suppression.command(command).description(description));
 
   ofOrg('add', 'Add an address to the suppression list.')
     .argument('<ADDRESS>', 'the address', addressArgument)
@@ -33,30 +33,63 @@ export function suppressionCommands(program: Command, context: CommandContext): 
 
   ofOrg('list', 'List the suppressed addresses.').action(({ org }: Owner) => list(context, org));
 
+  ofOrg('show', 'Show whether an address is suppressed: since when, why, and by which email.')
+    .argument('<ADDRESS>', 'the address', addressArgument)
+    .action((address: string, { org }: Owner) => show(context, org, address));
+
+  ofOrg('export', 'Print the list as CSV, as `suppression import` reads it.').action(({ org }: Owner) =>
+    exportList(context, org),
+  );
+
   ofOrg('import', 'Add all addresses of a file: one per line, or the first column of a CSV file.')
     .argument('<FILE>', 'the file; - is standard input')
     .action((file: string, { org }: Owner) => importFile(context, org, file));
 }
 
-async function add({ db, out, now }: CommandContext, org: string, address: string): Promise<void> {
-  const owner = await requireOrganization(await db(), org);
+async function add(context: CommandContext, org: string | undefined, address: string): Promise<void> {
+  const { db, out, now } = context;
+  const owner = await requireOwner(context, org);
   const added = await suppressAddress({ db: await db(), orgId: owner.id, now: now() }, address);
   out.print({ address, added }, { fields: { address, added: added ? 'yes' : 'no' } });
   if (!added) out.note(`${address} was already on the suppression list of ${owner.name}`);
 }
 
-async function remove({ db, out, now }: CommandContext, org: string, address: string): Promise<void> {
-  const owner = await requireOrganization(await db(), org);
-  if (!(await unsuppressAddress({ db: await db(), orgId: owner.id, now: now() }, address))) {
-    throw new Failure(
-      `${address} is not on the suppression list of ${owner.name}; \`postern suppression list --org ${quoted(owner.name)}\` prints the list`,
-    );
-  }
+async function remove(context: CommandContext, org: string | undefined, address: string): Promise<void> {
+  const { db, out, now } = context;
+  const owner = await requireOwner(context, org);
+  if (!(await unsuppressAddress({ db: await db(), orgId: owner.id, now: now() }, address)))
+    throw notSuppressed(address, owner);
   out.print({ address, removed: true }, { fields: { removed: address } });
 }
 
-async function list({ db, out }: CommandContext, org: string): Promise<void> {
-  const owner = await requireOrganization(await db(), org);
+function notSuppressed(address: string, { name }: Organization): Failure {
+  return new Failure(
+    `${address} is not on the suppression list of ${name}; \`postern suppression list --org ${quoted(name)}\` prints the list`,
+  );
+}
+
+async function show(context: CommandContext, org: string | undefined, address: string): Promise<void> {
+  const { db, out } = context;
+  const owner = await requireOwner(context, org);
+  const found = await findSuppression(await db(), owner.id, compareKey(address));
+  if (!found) throw notSuppressed(address, owner);
+  const emailId = await causeOf(await db(), owner.id, found);
+  const { address: listed, reason, createdAt } = found;
+  out.print(
+    { address: listed, reason, createdAt: iso(createdAt), emailId },
+    { fields: { address: listed, reason, since: { time: createdAt }, ...(emailId && { email: emailId }) } },
+  );
+}
+
+async function exportList(context: CommandContext, org: string | undefined): Promise<void> {
+  if (context.out.json) return list(context, org);
+  const { id } = await requireOwner(context, org);
+  for await (const page of csvStream(await context.db(), id)) context.out.write(page);
+}
+
+async function list(context: CommandContext, org: string | undefined): Promise<void> {
+  const { db, out } = context;
+  const owner = await requireOwner(context, org);
   const entries = await listSuppressions(await db(), owner.id);
   out.print(
     entries.map(({ address, reason, createdAt }) => ({ address, reason, createdAt: iso(createdAt) })),
@@ -68,12 +101,9 @@ async function list({ db, out }: CommandContext, org: string): Promise<void> {
   );
 }
 
-async function importFile(
-  { db, out, now, process }: CommandContext,
-  org: string,
-  file: string,
-): Promise<void> {
-  const owner = await requireOrganization(await db(), org);
+async function importFile(context: CommandContext, org: string | undefined, file: string): Promise<void> {
+  const { db, out, now, process } = context;
+  const owner = await requireOwner(context, org);
   const addresses = await readAddressFile(file, process.stdin);
   const imported = await importAddresses({ db: await db(), orgId: owner.id, now: now() }, addresses);
   out.print(imported, { fields: imported });

@@ -1,9 +1,8 @@
 /** `postern webhook replay`: posts events to an endpoint again. A running server does it within a second. */
 import type { Command } from 'commander';
-import { validate as isUuid } from 'uuid';
 import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
 import { type Moment, moment, timeOf } from '../args/arguments.ts';
-import { requireWebhook } from '../args/lookup.ts';
+import { requireEventId, requireWebhook } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
@@ -17,7 +16,7 @@ export function replayCommand(webhook: Command, context: CommandContext): void {
   webhook
     .command('replay')
     .description('Post events again: one event, all failed ones, or those of a period.')
-    .argument('<ID>', 'id of the webhook')
+    .argument('<ID>', 'id of the webhook, or its end')
     .argument('[EVENT]', 'id of the event: the webhook-id of its posts')
     .option('--failed', 'all events whose posts failed for good')
     .option('--since <TIME>', 'events since this time: 2026-01-31T12:00:00Z, or 2h for two hours ago', moment)
@@ -32,7 +31,8 @@ async function run(
   options: Options,
 ): Promise<void> {
   const webhook = await requireWebhook(await db(), id);
-  const count = await replay(await db(), webhook, selectionOf(event, options, now()), now());
+  const eventId = event === undefined ? undefined : await requireEventId(await db(), event);
+  const count = await replay(await db(), webhook, selectionOf(eventId, options, now()), now());
   if (event !== undefined && count === 0) {
     throw new Failure(`there is no event with the id "${event}" in the organization of this webhook`);
   }
@@ -43,20 +43,17 @@ async function run(
 }
 
 function selectionOf(
-  event: string | undefined,
+  eventId: string | undefined,
   { failed, since, until }: Options,
   now: number,
 ): ReplaySelection {
-  const selectors = [event, failed, since ?? until].filter((each) => each !== undefined);
+  const selectors = [eventId, failed, since ?? until].filter((each) => each !== undefined);
   if (selectors.length !== 1 || (until && !since)) {
     throw new Failure(
       'nothing selects the events to post again; give the id of an EVENT, --failed, or --since TIME [--until TIME]',
     );
   }
-  if (event !== undefined) {
-    if (isUuid(event)) return { eventId: event.toLowerCase() };
-    throw new Failure(`"${event}" is not the id of an event; \`postern webhook attempts ID\` shows them`);
-  }
+  if (eventId !== undefined) return { eventId };
   if (failed) return { failed };
   return { since: timeOf(since!, now), until: until ? timeOf(until, now) : now };
 }

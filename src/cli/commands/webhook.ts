@@ -1,6 +1,5 @@
 /** `postern webhook`: endpoints that events are posted to. A secret is printed once, by the command that creates it. */
 import { type Command, Option } from 'commander';
-import { validate as isUuid } from 'uuid';
 import { createSeal } from '../../accounts/seal.ts';
 import { isoOrNull, systemClock } from '../../base/clock.ts';
 import { countMessages, listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
@@ -11,9 +10,14 @@ import { type WebhookFormatName, webhookFormats } from '../../webhooks/formats/a
 import { createPoster, timeoutMs } from '../../webhooks/guarded-post.ts';
 import { createAttemptWebhook } from '../../webhooks/webhook-attempt.ts';
 import { eventTypes, lines } from '../args/arguments.ts';
-import { requireOrganization, requireWebhook } from '../args/lookup.ts';
+import {
+  requireEventId,
+  requireOrganization,
+  requireOwner,
+  requireWebhook,
+  withOwner,
+} from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
 import {
   attemptDocument,
   attemptFields,
@@ -32,13 +36,11 @@ export function webhookCommands(program: Command, context: CommandContext): void
     .command('webhook')
     .description('Manage webhook endpoints, which receive events by HTTP POST.');
   const ofOne = (command: string, description: string) =>
-    webhook.command(command).description(description).argument('<ID>', 'id of the webhook');
+    webhook.command(command).description(description).argument('<ID>', 'id of the webhook, or its end');
 
-  webhook
-    .command('add')
+  withOwner(webhook.command('add'))
     .description('Add a webhook endpoint; the secret that signs its posts is shown only once.')
     .argument('<URL>', 'URL that events are posted to, https or http')
-    .requiredOption('--org <ORG>', 'id or name of the organization')
     .option('--event <T>', 'only events of this type; without it, all events', eventTypes)
     .addOption(
       new Option('--format <F>', 'write and sign events as this service does')
@@ -81,17 +83,18 @@ export function webhookCommands(program: Command, context: CommandContext): void
 }
 
 interface AddOptions {
-  org: string;
+  org?: string;
   event?: string[];
   format: WebhookFormatName;
 }
 
 async function add(
-  { db, out, config, secrets, now }: CommandContext,
+  context: CommandContext,
   url: string,
   { org, event = [], format }: AddOptions,
 ): Promise<void> {
-  const { id: orgId } = await requireOrganization(await db(), org);
+  const { db, out, config, secrets, now } = context;
+  const { id: orgId } = await requireOwner(context, org);
   const terms = { seal: createSeal(secrets()), allowPrivate: config().webhookAllowPrivate, now: now() };
   const added = await addWebhook(await db(), { orgId, url, types: event, format }, terms);
   const { id, url: addedUrl, types, publicKey } = added.webhook;
@@ -140,15 +143,15 @@ async function test(context: CommandContext, id: string): Promise<void> {
 async function attempts(
   { db, out }: CommandContext,
   id: string,
-  eventId: string | undefined,
+  event: string | undefined,
   limit: number,
 ): Promise<void> {
   const webhook = await requireWebhook(await db(), id);
-  if (eventId !== undefined && !isUuid(eventId)) throw new Failure(`"${eventId}" is not the id of an event`);
+  const eventId = event === undefined ? undefined : await requireEventId(await db(), event);
   const records = await listWebhookAttempts(await db(), webhook.id, { limit, eventId });
   out.print(
-    records.map(({ eventId: event, type, number, ...record }) => ({
-      eventId: event,
+    records.map(({ eventId: of, type, number, ...record }) => ({
+      eventId: of,
       type,
       number,
       ...attemptDocument(record),

@@ -2,7 +2,7 @@
  * Filters for lines of the mail log. A filter is a function of the line alone, unless it searches for an id: then it
  * learns from the lines which emails the id belongs to, so the log must be read in order.
  */
-import { compareKey, parseMailbox, toDomain } from '../../mail/address.ts';
+import { compareKey, domainOf, parseMailbox, toDomain } from '../../mail/address.ts';
 import type { MailLogLine } from '../../mail/mail-log.ts';
 
 /** A line of the file. Other programs may have written to it, so only these three members are certain. */
@@ -21,6 +21,7 @@ export interface Filters {
   destination?: Destination;
   states?: readonly string[];
   since?: number;
+  until?: number;
 }
 
 /** The hosts in the destination's name, and the domains that they have served. */
@@ -43,10 +44,11 @@ export function readLine(line: string): LogLine | null {
 }
 
 export function createKeep(filters: Filters, search?: IdSearch): Keep {
-  const { emailId = null, since = null } = filters;
+  const { emailId = null, since = null, until = null } = filters;
   const tests: ((line: LogLine) => boolean)[] = [];
   if (search) tests.push(search.has);
   if (since !== null) tests.push(({ time }) => Date.parse(time) >= since);
+  if (until !== null) tests.push(({ time }) => Date.parse(time) < until);
   if (emailId !== null) tests.push((line) => line.emailId === emailId);
   if (filters.orgId) tests.push(({ orgId }) => orgId === filters.orgId);
   if (filters.states) tests.push((line) => filters.states!.some((state) => isIn(state, line)));
@@ -73,6 +75,9 @@ export interface IdSearch {
   /** A cheap test before parsing: false if the line cannot be about any of these emails. */
   maybe(text: string): boolean;
   has(line: LogLine): boolean;
+  /** The whole log has been read: an address stands for the newest email to it, unless it was an id. */
+  settle(): void;
+  emails(): string[];
 }
 
 /** Bounds memory: a client may send all its requests with one id. */
@@ -80,15 +85,23 @@ const maxEmails = 10_000;
 /** With more emails than this, one search of the text for each of them costs more than parsing the line. */
 const maxSearches = 10;
 
-/** `wanted`: the id of a request, an email or a delivery, a Message-ID, or a word of a host's reply. */
+/** Fewer hexadecimal digits than this are not taken for the end of an id. */
+const idEnd = /^[0-9a-f]{6,12}$/;
+
+/**
+ * `wanted`: the id of a request, an email or a delivery, the end of an email's id, a Message-ID, a word of a host's reply,
+ * or an address.
+ */
 export function createIdSearch(wanted: string): IdSearch {
   const id = wanted.trim().replace(/^<(.*)>$/, '$1');
   const lower = id.toLowerCase();
+  const key = domainOf(id) === null ? null : compareKey(id);
+  let newestTo: string | null = null;
   const word = new RegExp(`(?<![\\w-])${id.replace(/\W/g, '\\$&')}(?![\\w-])`);
   const emails = new Set<string>();
   const isNamed = (line: LogLine) =>
     line.emailId === lower ||
-    (lower.length === 12 && endOf(line.emailId!) === lower) ||
+    (idEnd.test(lower) && line.emailId!.endsWith(lower)) ||
     line.deliveryId === lower ||
     line.requestId === id ||
     line.messageId === id ||
@@ -96,13 +109,19 @@ export function createIdSearch(wanted: string): IdSearch {
   return {
     maybe(text) {
       if (text.includes(id) || text.includes(lower)) return true;
+      if (key !== null && text.toLowerCase().includes(lower)) return true;
       return emails.size > maxSearches || [...emails].some((email) => text.includes(email));
     },
     has(line) {
       if (typeof line.emailId !== 'string') return false;
+      if (key !== null && line.event === 'accepted' && isSame(line.recipient, id)) newestTo = line.emailId;
       if (!emails.has(line.emailId) && emails.size < maxEmails && isNamed(line)) emails.add(line.emailId);
       return emails.has(line.emailId);
     },
+    settle() {
+      if (emails.size === 0 && newestTo !== null) emails.add(newestTo);
+    },
+    emails: () => [...emails],
   };
 }
 

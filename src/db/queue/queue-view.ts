@@ -9,6 +9,7 @@ import { countPausedMail } from '../accounts/pauses.ts';
 import type { Db } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
 import { json, number, orNull, records, text, value } from '../engine/records.ts';
+import { isTo } from '../events/find-by-name.ts';
 import { readMissing, readNoEgress } from './ip-pools.ts';
 import { everyPool, inPool, type Pool, queuePools } from './unfinished-deliveries.ts';
 
@@ -216,6 +217,8 @@ export interface QueueFilter {
   domain?: string;
   destination?: string;
   orgId?: string;
+  /** A recipient's address. */
+  to?: string;
   status?: DeliveryStatus;
   /** The last id of the previous page. */
   after?: string | undefined;
@@ -251,11 +254,12 @@ const poolOf: Partial<Record<DeliveryStatus, Pool>> = {
   scheduled: 'scheduled',
 };
 
-function matching(db: Db, { domain, destination, orgId, limit }: QueueFilter): Knex.QueryBuilder {
+function matching(db: Db, { domain, destination, orgId, to, limit }: QueueFilter): Knex.QueryBuilder {
   const query = db('deliveries').limit(limit);
   if (domain) query.where({ domain });
   if (destination) query.where(ofDestination(destination));
   if (orgId) query.where({ org_id: orgId });
+  if (to) query.where(isTo(to));
   return query;
 }
 

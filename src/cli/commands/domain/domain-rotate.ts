@@ -9,13 +9,13 @@ import { createSeal } from '../../../accounts/seal.ts';
 import { type DkimAlgorithm, dropPendingKeys } from '../../../db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
 import { onOff } from '../../args/arguments.ts';
-import { quoted, requireDomain, requireOrganization } from '../../args/lookup.ts';
+import { orgOption, requireDomain, requireOwner } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 import { domainDocument, recordsBlock } from '../../render/domain-view.ts';
 
 interface Owner {
-  org: string;
+  org?: string;
 }
 
 export function rotationCommands(
@@ -23,8 +23,8 @@ export function rotationCommands(
   context: CommandContext,
 ): void {
   const { db, now, config } = context;
-  const lookUp = async (org: string, name: string) =>
-    requireDomain(await db(), await requireOrganization(await db(), org), name);
+  const lookUp = async (org: string | undefined, name: string) =>
+    requireDomain(await db(), await requireOwner(context, org), name);
 
   named('rotate', 'Create a new DKIM key; mail is signed with it as soon as its DNS record is found.')
     .option('--cancel', 'delete the new key while its DNS record has not been found yet')
@@ -57,10 +57,10 @@ async function add(
   { db, out, secrets, now }: CommandContext,
   domain: DomainRecord,
   algorithms: DkimAlgorithm[],
-  org: string,
+  org: string | undefined,
 ): Promise<void> {
   const terms = { seal: createSeal(secrets()), now: now() };
-  const show = `\`postern domain show ${domain.name} --org ${quoted(org)}\``;
+  const show = `\`postern domain show ${domain.name}${orgOption(org)}\``;
   if ((await addKeys(await db(), domain, algorithms, terms)) === 0) {
     throw new Failure(`${domain.name} already has a pending key; ${show} prints its DNS record`);
   }

@@ -21,7 +21,7 @@ import {
   tlsFloor,
   tlsIs,
 } from '../../args/arguments.ts';
-import { quoted, requireDomain, requireOrganization } from '../../args/lookup.ts';
+import { orgOption, quoted, requireDomain, requireOwner, withOwner } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
 import {
   domainBlocks,
@@ -34,31 +34,24 @@ import {
 import { reportsCommand } from './domain-reports.ts';
 import { rotationCommands } from './domain-rotate.ts';
 
-const ownerFlags = '--org <ORG>';
-const ownerIs = 'id or name of the organization';
-
 export function domainCommands(program: Command, context: CommandContext): void {
   const { db, out } = context;
   const domain = program.command('domain').description('Manage sender domains and their DNS records.');
   const named = (command: string, description: string) =>
-    domain
-      .command(command)
-      .description(description)
-      .argument('<NAME>', 'the domain', domainArgument)
-      .requiredOption(ownerFlags, ownerIs);
+    withOwner(
+      domain.command(command).description(description).argument('<NAME>', 'the domain', domainArgument),
+    );
 
   named('add', 'Register a domain and print its DNS records.').action((name: string, { org }: Owner) =>
     add(context, org, name),
   );
 
-  domain
-    .command('list')
-    .description('List the domains of an organization.')
-    .requiredOption(ownerFlags, ownerIs)
-    .action(async ({ org }: Owner) => {
-      const owner = await requireOrganization(await db(), org);
+  withOwner(domain.command('list').description('List the domains of an organization.')).action(
+    async ({ org }: Owner) => {
+      const owner = await requireOwner(context, org);
       printDomains(out, await listDomains(await db(), owner.id));
-    });
+    },
+  );
 
   named('show', 'Show a domain and its DNS records.').action(async (name: string, { org }: Owner) => {
     const found = await lookUp(context, org, name);
@@ -98,16 +91,16 @@ export function domainCommands(program: Command, context: CommandContext): void 
 }
 
 interface Owner {
-  org: string;
+  org?: string;
 }
 
-async function lookUp({ db }: CommandContext, org: string, name: string): Promise<DomainRecord> {
-  return requireDomain(await db(), await requireOrganization(await db(), org), name);
+async function lookUp(context: CommandContext, org: string | undefined, name: string): Promise<DomainRecord> {
+  return requireDomain(await context.db(), await requireOwner(context, org), name);
 }
 
-async function add(context: CommandContext, org: string, name: string): Promise<void> {
+async function add(context: CommandContext, org: string | undefined, name: string): Promise<void> {
   const { db, out } = context;
-  const owner = await requireOrganization(await db(), org);
+  const owner = await requireOwner(context, org);
   const terms = { seal: createSeal(context.secrets()), now: context.now() };
   const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
   const records = recordsFor(added, context.config());
@@ -120,7 +113,7 @@ async function add(context: CommandContext, org: string, name: string): Promise<
   );
 }
 
-async function verify(context: CommandContext, org: string, name: string): Promise<void> {
+async function verify(context: CommandContext, org: string | undefined, name: string): Promise<void> {
   const { db, out, config, now } = context;
   const found = await lookUp(context, org, name);
   const terms = {
@@ -143,7 +136,12 @@ function failedLookUps(records: CheckedRecord[]): string {
   return failed.map(({ type, name, found }) => `${type} ${name}: ${found[0]}`).join(', ');
 }
 
-async function setTls(context: CommandContext, org: string, name: string, tls: TlsFloor): Promise<void> {
+async function setTls(
+  context: CommandContext,
+  org: string | undefined,
+  name: string,
+  tls: TlsFloor,
+): Promise<void> {
   const { db, out } = context;
   const found = await lookUp(context, org, name);
   await setDomainTls(await db(), found.id, tls);
@@ -183,5 +181,5 @@ async function setTracking(
   };
   out.print({ name, tracking }, { fields });
   if (change.host)
-    out.note(`publish its CNAME record; \`postern domain show ${name} --org ${quoted(org)}\` has it`);
+    out.note(`publish its CNAME record; \`postern domain show ${name}${orgOption(org)}\` has it`);
 }

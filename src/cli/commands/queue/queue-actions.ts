@@ -14,7 +14,7 @@ import type { DeliveryStatus } from '../../../glossary.ts';
 import { compareKey } from '../../../mail/address.ts';
 import { actionWords, beingSent, leftAlone } from '../../../operate/explain/action-words.ts';
 import { address, choice, reason } from '../../args/arguments.ts';
-import { organizationId, requireEmail } from '../../args/lookup.ts';
+import { emailIs, organizationId, requireEmail } from '../../args/lookup.ts';
 import { addMailFilters, type MailFilters } from '../../args/mail-filters.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
@@ -30,7 +30,7 @@ export function actionCommands(queue: Command, context: CommandContext): void {
     const command = queue
       .command(action)
       .description(actionWords[action].description)
-      .argument('[SELECTOR]', 'emailId of one email; or use the filters instead');
+      .argument('[SELECTOR]', `one email: ${emailIs}; or use the filters instead`);
     addMailFilters(command, 'mail')
       .option(
         '--status <S>',
@@ -51,12 +51,13 @@ export function actionCommands(queue: Command, context: CommandContext): void {
 }
 
 async function apply(
-  { db, out, now }: CommandContext,
+  context: CommandContext,
   action: QueueAction,
   emailId: string | undefined,
   { org, reason: why, ...filters }: Options,
 ): Promise<void> {
-  const email = emailId === undefined ? null : await requireEmail(await db(), emailId);
+  const { db, out, now } = context;
+  const email = emailId === undefined ? null : await requireEmail(context, emailId);
   const orgId = await organizationId(await db(), org);
   const { past } = actionWords[action];
   const { moved, sending, left } = await applyQueueAction(

@@ -4,7 +4,7 @@ import { iso, isoOrNull } from '../../../base/clock.ts';
 import { listQueue, type QueueEntry } from '../../../db/queue/queue-view.ts';
 import { type DeliveryStatus, deliveryStates } from '../../../glossary.ts';
 import { replyText } from '../../../outcome.ts';
-import { choice, lines } from '../../args/arguments.ts';
+import { address, choice, lines } from '../../args/arguments.ts';
 import { organizationId } from '../../args/lookup.ts';
 import { addMailFilters, type MailFilters } from '../../args/mail-filters.ts';
 import { type CommandContext, notServed } from '../../command-context.ts';
@@ -18,6 +18,7 @@ const maxEntries = 100_000;
 
 interface ListOptions extends MailFilters {
   status?: DeliveryStatus;
+  to?: string;
   limit: number;
 }
 
@@ -40,6 +41,7 @@ function listCommand(queue: Command, { db, out, now }: CommandContext): void {
     .description('List queued mail, oldest first; with --status, mail in that state, such as scheduled.');
   addMailFilters(list, 'only mail')
     .option('--status <S>', `one of ${deliveryStates.join(', ')}`, choice('a status', deliveryStates))
+    .option('--to <ADDRESS>', 'only mail to this address', address)
     .option('--limit <N>', 'how many at most', lines(1, maxEntries), defaultLimit)
     .action(async ({ org, ...filter }: ListOptions) => {
       const orgId = await organizationId(await db(), org);

@@ -1,35 +1,38 @@
 /** `postern email`: the history of one email, the explanation of its status, and its exact bytes. */
 import type { Command } from 'commander';
-import { iso } from '../../base/clock.ts';
+import { iso } from '../../../base/clock.ts';
 import {
   type AttemptRecord,
   type DeliveryRecord,
   type EmailRecord,
   listAttempts,
-} from '../../db/events/emails.ts';
-import { cancelEmail } from '../../db/queue/cancel-email.ts';
-import { readMessages } from '../../db/queue/lease-statements.ts';
-import { moveScheduled } from '../../db/queue/scheduled-mail.ts';
-import { compareKey } from '../../mail/address.ts';
-import { sendTimesFault } from '../../mail/send-times.ts';
-import { reasonsOf } from '../../operate/explain/destination-status.ts';
-import type { WhyInput } from '../../operate/explain/why.ts';
-import { readWhyInputs } from '../../operate/explain/why-input.ts';
-import { isFinal } from '../../record/states.ts';
-import { telemetry } from '../../record/telemetry.ts';
-import { address, reason, timeWithOffset } from '../args/arguments.ts';
-import { requireEmail } from '../args/lookup.ts';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
-import { attemptLines, attemptRows, emailFields, recipientTable } from '../render/email-view.ts';
-import { coloured, dim, type Output } from '../render/output.ts';
-import { local, relative } from '../render/times.ts';
-import { why } from '../render/why-view.ts';
+} from '../../../db/events/emails.ts';
+import { cancelEmail } from '../../../db/queue/cancel-email.ts';
+import { readMessages } from '../../../db/queue/lease-statements.ts';
+import { moveScheduled } from '../../../db/queue/scheduled-mail.ts';
+import { compareKey } from '../../../mail/address.ts';
+import { sendTimesFault } from '../../../mail/send-times.ts';
+import { reasonsOf } from '../../../operate/explain/destination-status.ts';
+import type { WhyInput } from '../../../operate/explain/why.ts';
+import { readWhyInputs } from '../../../operate/explain/why-input.ts';
+import { isFinal } from '../../../record/states.ts';
+import { telemetry } from '../../../record/telemetry.ts';
+import { address, reason, timeWithOffset } from '../../args/arguments.ts';
+import { emailIs, requireEmail } from '../../args/lookup.ts';
+import type { CommandContext } from '../../command-context.ts';
+import { Failure } from '../../failure.ts';
+import { attemptLines, attemptRows, emailFields, recipientTable } from '../../render/email-view.ts';
+import { coloured, dim, type Output } from '../../render/output.ts';
+import { local, relative } from '../../render/times.ts';
+import { why } from '../../render/why-view.ts';
+import { listCommand } from './email-list.ts';
 
 export function emailCommands(program: Command, context: CommandContext): void {
-  const email = program.command('email').description('Show, cancel or reschedule an email.');
+  const email = program.command('email').description('List, show, cancel or reschedule emails.');
   const named = (command: string, description: string) =>
-    email.command(command).description(description).argument('<ID>', 'emailId from the response to the send');
+    email.command(command).description(description).argument('<ID>', emailIs);
+
+  listCommand(email, context);
 
   named('show', 'Show an email with all its attempts and SMTP transcripts.').action((id: string) =>
     show(context, id),
@@ -60,8 +63,9 @@ export function emailCommands(program: Command, context: CommandContext): void {
     .action((id: string, at: number) => reschedule(context, id, at));
 }
 
-async function show({ db, out, now }: CommandContext, id: string): Promise<void> {
-  const email = await requireEmail(await db(), id);
+async function show(context: CommandContext, id: string): Promise<void> {
+  const { db, out, now } = context;
+  const email = await requireEmail(context, id);
   const attempts = await listAttempts(await db(), email.id);
   const attemptsOf = ({ id: own }: DeliveryRecord) => attempts.filter(({ deliveryId }) => deliveryId === own);
   const document = telemetry(email);
@@ -82,15 +86,17 @@ async function show({ db, out, now }: CommandContext, id: string): Promise<void>
   );
 }
 
-async function explain({ db, out, now, isServed }: CommandContext, id: string): Promise<void> {
-  const email = await requireEmail(await db(), id);
+async function explain(context: CommandContext, id: string): Promise<void> {
+  const { db, out, now, isServed } = context;
+  const email = await requireEmail(context, id);
   const attempts = await listAttempts(await db(), email.id);
   const inputs = await readWhyInputs(await db(), email, { attempts, now: now(), served: await isServed() });
   printReasons(out, inputs, email);
 }
 
-async function cancel({ db, out, now }: CommandContext, id: string, why: string): Promise<void> {
-  const email = await requireEmail(await db(), id);
+async function cancel(context: CommandContext, id: string, why: string): Promise<void> {
+  const { db, out, now } = context;
+  const email = await requireEmail(context, id);
   const isOpen = email.deliveries.some(({ status }) => !isFinal(status));
   const canceled = await cancelEmail(await db(), email, { reason: why, bySender: false, now: now() });
   if (!isOpen || !canceled?.canceled.length)
@@ -107,8 +113,9 @@ async function cancel({ db, out, now }: CommandContext, id: string, why: string)
   );
 }
 
-async function reschedule({ db, out, now }: CommandContext, id: string, at: number): Promise<void> {
-  const { id: emailId } = await requireEmail(await db(), id);
+async function reschedule(context: CommandContext, id: string, at: number): Promise<void> {
+  const { db, out, now } = context;
+  const { id: emailId } = await requireEmail(context, id);
   const fault = sendTimesFault({ scheduledAt: at }, now(), 0);
   if (fault) throw new Failure(fault.issues[0]!.message);
   const moved = await moveScheduled(await db(), { emailId, orgId: null, at, now: now() });
@@ -116,8 +123,9 @@ async function reschedule({ db, out, now }: CommandContext, id: string, at: numb
   out.print({ emailId, scheduledAt: iso(at) }, { fields: { 'scheduled for': { time: at } } });
 }
 
-async function printSource({ db, out }: CommandContext, id: string, to: string | undefined): Promise<void> {
-  const email = await requireEmail(await db(), id);
+async function printSource(context: CommandContext, id: string, to: string | undefined): Promise<void> {
+  const { db, out } = context;
+  const email = await requireEmail(context, id);
   const [source] = await readMessages(await db(), [selectMessage(email, to)]);
   if (!source?.length) throw new Failure(`the message of email ${email.id} has been deleted (${keep})`);
   if (out.json) out.print({ emailId: email.id, encoding: 'base64', source: source.toString('base64') });

@@ -1,0 +1,40 @@
+/**
+ * Accepts a send in the process of a command, with the checks and the commit of the server (accept.ts). Its deliveries are
+ * due in the database, where a running server finds them within a second. It is not counted against the limits of API
+ * requests, and the mail log does not have its acceptance: only the server writes that.
+ */
+import { type Accept, createAccept } from '../../../accept.ts';
+import { systemClock } from '../../../base/clock.ts';
+import { acceptAll, dryRun } from '../../../db/accept/acceptance.ts';
+import type { Send } from '../../../db/accept/send-record.ts';
+import { findDomain } from '../../../db/accounts/domains-table.ts';
+import { createMessageId } from '../../../mail/message-id.ts';
+import { createOrderComposer } from '../../../server/compose-orders.ts';
+import type { CommandContext } from '../../command-context.ts';
+
+/** The owner of the leases of a send that starts leased, which none does here. */
+const node = 'command line';
+
+export async function createAcceptHere(context: CommandContext): Promise<Accept> {
+  const db = await context.db();
+  const config = context.config();
+  const secrets = context.secrets();
+  const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
+  const compose = createOrderComposer(config);
+  return createAccept({
+    findDomain: (orgId, name) => findDomain(db, orgId, name),
+    compose: async (order) => compose(order),
+    trackingBase: (host) => (host ? `https://${host}` : config.baseUrl),
+    commit: async (send: Send) => (await acceptAll(db, [send], policy))[0]!,
+    dryRun: (send) => dryRun(db, send, policy),
+    admit: () => ({ disposition: 'due', settle() {} }),
+    onScheduled() {},
+    onAccepted() {},
+    clock: systemClock,
+    textFromHtml: config.textFromHtml,
+    messageIdOf: createMessageId(secrets, config.hostname),
+    maxAgeMs: config.mtaMaxAge,
+    node,
+    leaseMs: 0,
+  });
+}

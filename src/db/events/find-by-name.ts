@@ -1,0 +1,73 @@
+/**
+ * Finds rows by what an operator has at hand: the end of an id, a Message-ID, a recipient's address. No index answers
+ * these, so the rows are read from the newest one back, and a name that does not exist costs a scan of the table. Only the
+ * command line may ask, because it asks in a process of its own.
+ */
+import type { Knex } from 'knex';
+import { validate as isUuid } from 'uuid';
+import { domainOf } from '../../mail/address.ts';
+import type { Db } from '../engine/open.ts';
+
+/** Ends of ids are random; with six hexadecimal digits, one in sixteen million is the same by chance. */
+const idEnd = /^[0-9a-f-]{6,36}$/i;
+
+/** More matches than this are not looked for. */
+const maxMatches = 4;
+
+type TableWithIds = 'emails' | 'api_keys' | 'webhooks' | 'inbound_mails' | 'events';
+
+/** The ids that are this one, or end like it; the newest first. */
+export async function idsEndingIn(db: Db, table: TableWithIds, end: string): Promise<string[]> {
+  const lower = end.trim().toLowerCase();
+  if (isUuid(lower)) return db(table).where({ id: lower }).pluck('id');
+  if (!idEnd.test(lower)) return [];
+  const query = db(table).whereRaw('cast(id as text) like ?', [`%${lower}`]);
+  return query.orderBy('id', 'desc').limit(maxMatches).pluck('id');
+}
+
+/** The ids of the emails with this id, end of an id, id of a delivery or Message-ID, or of the newest one to this address. */
+export async function emailIdsOf(db: Db, name: string): Promise<string[]> {
+  const trimmed = name.trim();
+  const text = trimmed.replace(/^<(.*)>$/s, '$1');
+  const ids = await idsEndingIn(db, 'emails', text);
+  if (ids.length > 0) return ids;
+  if (isUuid(text)) return db('deliveries').where({ id: text.toLowerCase() }).pluck('email_id');
+  if (!text.includes('@')) return [];
+  const own = await ofOwnMessageId(db, text);
+  if (own.length > 0) return own;
+  // A text in angle brackets is a Message-ID; any other is more often an address.
+  if (trimmed !== text) return ofMessageId(db, text);
+  const newest = await newestTo(db, text);
+  return newest.length > 0 ? newest : ofMessageId(db, text);
+}
+
+/** A Message-ID of ours contains the id of its email (mail/message-id.ts). */
+async function ofOwnMessageId(db: Db, messageId: string): Promise<string[]> {
+  const [local = ''] = messageId.split('@');
+  if (!/^[\w-]{32}$/.test(local)) return [];
+  const hex = Buffer.from(local, 'base64url').toString('hex', 0, 16);
+  const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
+  if (!isUuid(id)) return [];
+  return db('emails').where({ id, message_id: messageId }).pluck('id');
+}
+
+async function ofMessageId(db: Db, messageId: string): Promise<string[]> {
+  return db('emails').where({ message_id: messageId }).orderBy('id', 'desc').limit(maxMatches).pluck('id');
+}
+
+/** A condition for deliveries to this address; upper and lower case, and both forms of its domain, are the same. */
+export function isTo(address: string): (query: Knex.QueryBuilder) => void {
+  const domain = domainOf(address);
+  const local = address.slice(0, address.lastIndexOf('@'));
+  const spellings = [address, `${local}@${domain}`].map((each) => each.toLowerCase());
+  return (query) => {
+    query.where({ domain }).where((either) => {
+      either.where({ recipient: address }).orWhereRaw('lower(recipient) in (?, ?)', spellings);
+    });
+  };
+}
+
+async function newestTo(db: Db, address: string): Promise<string[]> {
+  if (domainOf(address) === null) return [];
+  return db('deliveries').where(isTo(address)).orderBy('id', 'desc').limit(1).pluck('email_id');
+}
