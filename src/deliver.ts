@@ -113,6 +113,11 @@ export function createDeliver(parts: DeliverParts) {
     return withoutHost(destination, { kind: 'withheld', detail: reason });
   }
 
+  /** The record for a mail that a rule of the operator bounces. */
+  function refused(destination: string, reason: string): Attempt {
+    return withoutHost(destination, { kind: 'operator-bounce', detail: reason });
+  }
+
   function withoutHost(destination: string, result: SessionResult & { detail: string }): Attempt {
     const now = clock.now();
     const transcript = createTranscript(() => now);
@@ -120,7 +125,7 @@ export function createDeliver(parts: DeliverParts) {
     return attemptOf([hostAttempt(null, result)], { destination, startedAt: now, endedAt: now, transcript });
   }
 
-  return { deliver, interrupted, notAttempted };
+  return { deliver, interrupted, notAttempted, refused };
 }
 
 interface AttemptFrame {

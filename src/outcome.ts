@@ -41,6 +41,8 @@ export type SessionResult =
   | { kind: 'private-address'; detail: string }
   /** No attempt was made: the destination is suspended, or its circuit is open. */
   | { kind: 'withheld'; detail: string }
+  /** A rule of the operator bounces the mail to this domain. */
+  | { kind: 'operator-bounce'; detail: string }
   | { kind: 'interrupted'; detail: string; afterDot: boolean }
   | { kind: 'internal'; detail: string; afterDot: boolean };
 
@@ -92,6 +94,8 @@ const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row>
   // RFC 8461 section 5, RFC 7672 section 2.2: delay, never fall back. Another host may meet the policy.
   'tls-required': defer('tls', 'infrastructure', true),
   withheld: defer('withheld', 'infrastructure', false, 'local'),
+  // Soft, because it says nothing about the address.
+  'operator-bounce': bounce('withheld', 'infrastructure', 'soft', 'local'),
   'private-address': defer('policy', 'infrastructure', false, 'local'),
   interrupted: defer('interrupted', 'infrastructure', false, 'local'),
   internal: defer('internal', 'infrastructure', false, 'local'),

@@ -256,6 +256,12 @@ export class Dispatcher {
     this.#track(this.#parts.recordOutcome(delivery, this.#parts.notAttempted(readyQueue.name, reason)));
   }
 
+  /** A delivery that this node has just leased only to end it. */
+  end(delivery: Delivery, attempt: Attempt): void {
+    this.#parts.leases.begin(delivery);
+    this.#track(this.#parts.recordOutcome(delivery, attempt));
+  }
+
   #isPastDeadline({ hasDeadline, expiresAt }: Delivery): boolean {
     return hasDeadline === true && expiresAt <= this.#clock.now();
   }
@@ -320,6 +326,11 @@ export class Dispatcher {
     this.#readyQueues.suspend(suspensions);
     if (suspensions.length === 0) return;
     for (const readyQueue of this.#readyQueues.active) this.#placeAgain(readyQueue);
+  }
+
+  /** What is ready waits under the limits of today, not of the time when it was leased. */
+  refreshShapes(): void {
+    for (const { ready } of this.#readyQueues.active) if (ready[0]) this.#readyQueues.find(ready[0].domain);
   }
 
   mergePeerStates(): void {

@@ -29,6 +29,8 @@ export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs'>
   claimExpired(now: number, limit: number): Promise<Delivery[]>;
   /** Starts scheduled mail that is due: its backlogs, and when the next one is due. */
   startScheduled(now: number): Promise<{ backlogs: Backlog[]; nextAt: number | null }>;
+  /** Leases mail that a rule of the operator bounces, with the reason. */
+  claimRefused(now: number, limit: number): Promise<{ delivery: Delivery; reason: string }[]>;
   releaseLeases(deliveries: Delivery[]): Promise<void>;
   suspensions(now: number): Promise<Suspension[]>;
   /** Reads the pool assignments and the paused organizations; true if they have changed. */
@@ -58,6 +60,8 @@ export interface RunnerParts
   peers: Peers;
   /** The attempt of a process that ended before it could record it. */
   interrupted(delivery: Delivery): Attempt;
+  /** The record of a mail that a rule of the operator bounces. */
+  refused(destination: string, reason: string): Attempt;
   /** Commits the outcome of an attempt. The time of the next attempt, or null if there is none. */
   record(delivery: Delivery, attempt: Attempt): Promise<number | null>;
   onError(what: string, error: unknown): void;
@@ -243,6 +247,8 @@ export class QueueRunner {
     const now = this.#clock.now();
     this.#tickedAt = now;
     this.#dispatcher.suspend(await store.suspensions(now));
+    this.#dispatcher.refreshShapes();
+    await this.#bounceRefused(now);
     if (await store.readPools(now)) {
       this.#dispatcher.recheckOwnership();
       this.#dueScanner.scanSoon();
@@ -253,6 +259,12 @@ export class QueueRunner {
     await peers.exchange();
     this.#dispatcher.mergePeerStates();
     this.#dispatcher.forgetIdle();
+  }
+
+  async #bounceRefused(now: number): Promise<void> {
+    const refused = await this.#parts.store.claimRefused(now, maxPerClaim);
+    for (const { delivery, reason } of refused)
+      this.#dispatcher.end(delivery, this.#parts.refused(delivery.domain, reason));
   }
 
   /** True also if the clock was set back, so that this stops nothing. */

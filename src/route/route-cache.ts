@@ -28,8 +28,8 @@ const goodTtlMs = 5 * 60_000;
 /** Long enough for mails of the same moment to share it, too short for a retry to see it again. */
 const failureTtlMs = 10_000;
 
-/** A route before its hosts are shuffled: `ranks` is each host's preference, by name. */
-type Found = { destination: Destination } & (
+/** A route before its hosts are shuffled. `names`: its MX hosts; `ranks`: each host's preference, by name. */
+type Found = { destination: Destination; names: string[] } & (
   | { hosts: Host[]; ranks: Map<string, number> }
   | { result: SessionResult }
 );
@@ -72,6 +72,11 @@ export function createRouteCache(parts: RouteCacheParts): Routes {
       kept.delete(domain);
       inFlight.delete(domain);
     },
+    reshape() {
+      kept.forEach(({ found }, domain) => {
+        found.destination = parts.destinationOf(domain, found.names);
+      });
+    },
   };
 }
 
@@ -82,6 +87,7 @@ async function lookUp(domain: string, parts: RouteCacheParts): Promise<Found> {
     const detail = `internal error in the route lookup for ${domain}: ${(error as Error).message}`;
     return {
       destination: parts.destinationOf(domain, []),
+      names: [],
       result: { kind: 'internal', detail, afterDot: false },
     };
   }
@@ -92,13 +98,13 @@ async function resolved(
   { destinationOf, protect, ...options }: RouteCacheParts,
 ): Promise<Found> {
   const mx = await findMx(domain, options);
-  if ('result' in mx) return { destination: destinationOf(domain, []), result: mx.result };
+  if ('result' in mx) return { destination: destinationOf(domain, []), names: [], result: mx.result };
   const hosts = await protect(
     domain,
     mx.hosts.map(({ name, addresses }) => ({ name, addresses })),
   );
   const ranks = new Map(mx.hosts.map(({ name, preference }) => [name, preference]));
-  return { destination: destinationOf(domain, mx.names), hosts, ranks };
+  return { destination: destinationOf(domain, mx.names), names: mx.names, hosts, ranks };
 }
 
 /** Sorting keeps the shuffled order among equals. */

@@ -44,6 +44,8 @@ export interface Routes {
   peek(domain: string): Route | null;
   /** Makes the next `find` look the domain up again. */
   forget(domain: string): void;
+  /** The shaping rules have changed: the cached routes get the destinations that they give now. */
+  reshape(): void;
 }
 
 /** Adds its protection to each host. Never rejects. */

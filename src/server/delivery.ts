@@ -28,9 +28,9 @@ import {
 import { heartbeat, leave, readStates } from '../db/queue/nodes.ts';
 import { recordAll } from '../db/queue/outcomes.ts';
 import { startScheduled } from '../db/queue/scheduled-mail.ts';
-import { listSuspensions } from '../db/queue/suspensions.ts';
 import { createDeliver } from '../deliver.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
+import type { DestinationOf } from '../mail/destination-shape.ts';
 import { defaultPool } from '../mail/ip-pool.ts';
 import { createReads } from '../queue/large-reads.ts';
 import { QueueRunner, type Runner, type Store } from '../queue/runner.ts';
@@ -51,12 +51,12 @@ import { createResolver } from '../route/resolver.ts';
 import type { Routes } from '../route/route.ts';
 import { createRouteCache } from '../route/route-cache.ts';
 import { createSameSource } from '../route/same-source.ts';
+import { createCurrentShaping } from '../settings/current-shaping.ts';
 import { headerOf } from '../settings/grammar.ts';
-import { loadShaping } from '../settings/shaping-file.ts';
-import { createDestinationOf, defaultShape } from '../settings/shaping-rules.ts';
 import { ConnectionPool } from '../smtp-out/connection-pool.ts';
 import { createOffer, forgetTlsFailure, type TlsFailure } from '../smtp-out/offer.ts';
 import { leaseMs, type ServerContext } from './context.ts';
+import { createOperatorRules, type OperatorRules } from './operator-rules.ts';
 
 /** How long the commit of an outcome waits for outcomes of running deliveries, or for the next one of a burst. */
 const recordMaxWaitMs = 20;
@@ -85,7 +85,11 @@ type Publisher = ReturnType<typeof createDestinationPublisher>;
 
 export function createDelivery(context: ServerContext): DeliveryEngine {
   const { config, db, node, clock } = context;
-  const routes = createRouting(context);
+  const shaping = createCurrentShaping(config, context.onError);
+  const routes = createRouting(context, shaping.destinationOf);
+  const rules = createOperatorRules(context, (limits) => {
+    if (shaping.refresh(limits)) routes.reshape();
+  });
   const connections = new ConnectionPool();
   const assignment = createPoolAssignment({
     sources: config.mtaSources,
@@ -94,7 +98,12 @@ export function createDelivery(context: ServerContext): DeliveryEngine {
     publish: (pools, now) => publishPools(db, node, pools, now),
     readOthers: (now) => readPools(db, now, node),
   });
-  const { deliver, interrupted, notAttempted } = createAttempts(context, routes, connections, assignment);
+  const { deliver, interrupted, notAttempted, refused } = createAttempts(
+    context,
+    routes,
+    connections,
+    assignment,
+  );
   const delivering = countInFlight(deliver);
   const publisher = createDestinationPublisher({
     saveStates: (states, now) => saveStates(db, node, states, now),
@@ -103,13 +112,14 @@ export function createDelivery(context: ServerContext): DeliveryEngine {
     keepMs: isPostgres(db) ? publishIdleMs : 0,
   });
   const runner = new QueueRunner({
-    store: createStore(context, assignment, publisher.publish),
+    store: createStore(context, assignment, rules, publisher.publish),
     peers: peersOf(context, () => void connections.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
     deliver: delivering.call,
     interrupted,
     notAttempted,
+    refused,
     record: createRecord(context, publisher, delivering.inFlight),
     onWaiting: publisher.route,
     isOurs: assignment.isOurs,
@@ -124,6 +134,7 @@ export function createDelivery(context: ServerContext): DeliveryEngine {
     runner,
     load: () => ({ connections: connections.totals(), inFlight: delivering.inFlight() }),
     async close() {
+      await rules.close();
       await connections.close();
       // If this fails, the other nodes notice within a minute that this node's pools are gone.
       await withdrawPools(db, node).catch(() => {});
@@ -194,7 +205,7 @@ function createRecord(context: ServerContext, publisher: Publisher, inFlight: ()
 }
 
 /** From a domain to its hosts, their TLS policy, and the destination that they form. */
-function createRouting(context: ServerContext): Routes {
+function createRouting(context: ServerContext, destinationOf: DestinationOf): Routes {
   const { config, clock, random } = context;
   const { mtaAllowPrivate: allowPrivate, mtaPort: port } = config;
   const resolve = createResolver(config.dnsServers);
@@ -212,10 +223,7 @@ function createRouting(context: ServerContext): Routes {
         clock,
       }),
     }),
-    destinationOf: createDestinationOf(
-      loadShaping(config.shapingFile, config.mtaPerDestination),
-      defaultShape(config.mtaPerDestination),
-    ),
+    destinationOf,
     clock,
     random,
   });
@@ -283,6 +291,7 @@ function learnedCache<Value>(
 function createStore(
   { db, node, clock, metrics, eventSignal }: ServerContext,
   assignment: PoolAssignment,
+  rules: OperatorRules,
   publish: Store['publish'],
 ): Store {
   return {
@@ -297,7 +306,8 @@ function createStore(
     },
     releaseLeases: (deliveries) => releaseLeases(db, node, deliveries),
     listBacklogs: (page) => listBacklogs(db, page),
-    suspensions: (now) => listSuspensions(db, now),
+    suspensions: rules.suspensions,
+    claimRefused: rules.claimRefused,
     readPools: assignment.refresh,
     publish(readyQueues, now) {
       const all = [...readyQueues];

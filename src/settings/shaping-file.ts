@@ -1,7 +1,8 @@
 /**
- * Reads the shaping rules once, at start. The rules of the operator's file (POSTERN_SHAPING_FILE) come before the built-in
- * ones in config/shaping.jsonc, which `"builtIn": false` disables. A file with faults stops the start: a ConfigError has a
- * line for each fault, with the rule, the field, the expected value and the line. shaping-rules.ts applies the rules.
+ * Reads the shaping rules, at start and when the file changes (current-shaping.ts). The rules of the operator's file
+ * (POSTERN_SHAPING_FILE) come before the built-in ones in config/shaping.jsonc, which `"builtIn": false` disables. A file
+ * with faults stops the start: a ConfigError has a line for each fault, with the rule, the field, the expected value and the
+ * line. shaping-rules.ts applies the rules.
  */
 import { join } from 'node:path';
 import { findNodeAtLocation, getNodeValue, type Node } from 'jsonc-parser';

@@ -214,10 +214,11 @@ test('a destination is suspended by any of its names, for an hour, and again, an
     resumed: 'google',
     reason: 'all is well',
     suspension: second,
+    limit: null,
   });
   t.regex(
     await refusal(1, 'queue resume google --reason test'),
-    /google is not suspended; `postern queue su/,
+    /google is neither suspended nor slowed; `postern queue rules`/,
   );
 });
 

@@ -65,5 +65,6 @@ function fixed(text: string, replace: Record<string, string>): string {
     .replace(/\b\d\d:\d\d:\d\d\.\d{3}\b/g, '00:00:00.000')
     .replace(/\b(since|at|until) \d\d:\d\d\b/g, '$1 00:00')
     .replace(/\b(now|\d+(\.\d)? (ms|s|m) ago)(?=\)|\s|;|$)/gm, 'AGO')
+    .replace(/\bin \d+ [smhd]( \d+ [smh])?\b/g, 'in TIME')
     .replace(/ {2,}/g, '  ');
 }

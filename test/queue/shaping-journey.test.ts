@@ -61,3 +61,23 @@ async function nothingUnderWay(world: Awaited<ReturnType<typeof startWorld>>): P
     return rows.length <= 1;
   });
 }
+
+test('a shaping file that changes while the server runs takes effect within a second', async (t) => {
+  const path = await shapingFile(t, { rules: [] });
+  const world = await startWorld(t, { settings: { POSTERN_SHAPING_FILE: path } });
+  const mx = world.mx[0]!;
+  await world.send({ to: 'first@there.invalid' });
+  await mx.received(1);
+  await writeFile(path, JSON.stringify({ rules: [{ destination: 'mx1.invalid', perMinute: 12 }] }));
+  await until(async () => {
+    await world.clock.advance('1s');
+    return true;
+  });
+  for (let n = 0; n < 2; n++) await world.send({ to: `${n}@there.invalid`, subject: `${n}` });
+  await mx.received(2);
+  await world.clock.advance('4s');
+  await nothingUnderWay(world);
+  t.is(mx.messages.length, 2, 'one each five seconds');
+  await world.clock.advance('1s');
+  await mx.received(3);
+});

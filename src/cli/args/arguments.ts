@@ -124,6 +124,8 @@ export const destination = parser(
     refuse(text, 'a destination', 'a recipient domain, or a name that `postern queue summary` shows'),
 );
 
+export const mailsPerMinute = parser(wholeNumber('a number of mails', 1, 1_000_000).read);
+
 export const url = parser((text) => {
   if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text;
   return refuse(text, 'a URL', 'one such as http://localhost:3000/webhooks');

@@ -1,4 +1,5 @@
 /** An email for a person: its envelope, its recipients, and each attempt with its SMTP transcript. */
+import { iso } from '../../base/clock.ts';
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../../db/events/emails.ts';
 import type { TranscriptLine } from '../../glossary.ts';
 import { replyText } from '../../outcome.ts';
@@ -56,9 +57,32 @@ export function recipientTable(email: EmailRecord, now: number): Block {
   };
 }
 
+export function attemptDocument(attempt: AttemptRecord) {
+  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule = null } = attempt.outcome;
+  return {
+    number: attempt.number,
+    startedAt: iso(attempt.startedAt),
+    endedAt: iso(attempt.endedAt),
+    outcome,
+    category,
+    fault,
+    origin,
+    diagnostic,
+    possibleDuplicate,
+    rule,
+    response: attempt.reply,
+    mx: attempt.mx,
+    tls: attempt.tls,
+    transcript: attempt.transcript,
+  };
+}
+
 const signs: Record<TranscriptLine['from'], string> = { client: '>', server: '<', note: '*' };
 
-export function attemptLines({ recipient }: DeliveryRecord, attempt: AttemptRecord): string[] {
+export function attemptLines(
+  { recipient }: Pick<DeliveryRecord, 'recipient'>,
+  attempt: AttemptRecord,
+): string[] {
   const { outcome, category, fault, diagnostic, possibleDuplicate, rule } = attempt.outcome;
   const { mx, tls } = attempt;
   const details = [
@@ -85,7 +109,10 @@ function transcriptLines({ ms, from, text }: TranscriptLine): string[] {
   return textLines(text).map((line) => `${time} ${dim(signs[from])} ${from === 'note' ? dim(line) : line}`);
 }
 
-export function attemptRows({ recipient }: DeliveryRecord, attempt: AttemptRecord): Cell[][] {
+export function attemptRows(
+  { recipient }: Pick<DeliveryRecord, 'recipient'>,
+  attempt: AttemptRecord,
+): Cell[][] {
   const { number, startedAt, mx, transcript } = attempt;
   const { outcome, diagnostic, rule = null } = attempt.outcome;
   return [

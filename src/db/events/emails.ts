@@ -64,7 +64,7 @@ const events = records({
   data: json<Record<string, unknown>>(),
 });
 
-const attempts = records({
+export const attempts = records({
   deliveryId: text,
   number,
   startedAt: number,

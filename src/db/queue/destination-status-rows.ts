@@ -6,6 +6,7 @@
 
 import { type Db, isPostgres } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
+import { type DestinationRule, listRules } from './destination-rules.ts';
 import { readMissing } from './ip-pools.ts';
 import { isServedOnPostgres } from './server-running.ts';
 import { listSuspensions, type Suspension } from './suspensions.ts';
@@ -64,6 +65,7 @@ export async function saveRoutes(db: Db, routes: Map<string, string>): Promise<v
 
 export interface DestinationStatuses {
   suspensions: Suspension[];
+  rules: DestinationRule[];
   /** Statuses by name, without idle destinations. */
   states: Map<string, DestinationState>;
   /** IP pools that no running node has, so that mail may wait for them. */
@@ -81,6 +83,7 @@ export async function readDestinationStatuses(
   served?: boolean,
 ): Promise<DestinationStatuses> {
   const suspensions = await listSuspensions(db, now);
+  const rules = await listRules(db, now);
   const states = new Map<string, DestinationState>();
   for (const { name, state } of await db('destinations').where('at', '>=', now - freshMs)) {
     const own: DestinationState & { rests?: boolean } = JSON.parse(state);
@@ -89,7 +92,7 @@ export async function readDestinationStatuses(
     states.set(name, others ? sumOf(others, own) : own);
   }
   const isServed = served ?? (!isPostgres(db) || (await isServedOnPostgres(db)));
-  return { suspensions, states, missingPools: await readMissing(db, now), isServed };
+  return { suspensions, rules, states, missingPools: await readMissing(db, now), isServed };
 }
 
 function sumOf(a: DestinationState, b: DestinationState): DestinationState {

@@ -126,6 +126,29 @@ export async function claimExpired(
   });
 }
 
+/** Leases waiting mail to a domain, whenever it is due, except that of paused organizations. */
+export async function claimOfDomain(
+  db: Db,
+  domain: string,
+  limit: number,
+  terms: Lease,
+): Promise<Delivery[]> {
+  if (limit < 1 || !(await hasWaiting(db, domain))) return [];
+  return db.transaction(async (trx) => {
+    const waiting = trx('deliveries')
+      .where(inPool('waiting'))
+      .where({ domain })
+      .whereNotIn('org_id', pausedOrganizations(trx))
+      .limit(limit)
+      .select('id', 'due_at');
+    return lease(trx, await (isPostgres(trx) ? waiting.forUpdate().skipLocked() : waiting), terms);
+  });
+}
+
+export async function hasWaiting(db: Db, domain: string): Promise<boolean> {
+  return (await db('deliveries').where(inPool('waiting')).where({ domain }).first('id')) !== undefined;
+}
+
 interface Claimed {
   id: string;
   due_at: number;

@@ -31,6 +31,7 @@ import { strictKeys } from './migrations/021-strict-keys.ts';
 import { tlsResults } from './migrations/022-tls-results.ts';
 import { webhookFormats } from './migrations/023-webhook-formats.ts';
 import { dialect } from './migrations/026-dialect.ts';
+import { destinationRules } from './migrations/029-destination-rules.ts';
 
 const migrations: Record<string, Knex.Migration> = {
   '001-first': first,
@@ -57,6 +58,7 @@ const migrations: Record<string, Knex.Migration> = {
   '022-tls-results': tlsResults,
   '023-webhook-formats': webhookFormats,
   '026-dialect': dialect,
+  '029-destination-rules': destinationRules,
 };
 
 const source: Knex.MigrationSource<string> = {

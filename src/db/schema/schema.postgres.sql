@@ -119,6 +119,17 @@ CREATE INDEX deliveries_lease_owner_index ON public.deliveries USING btree (leas
 CREATE UNIQUE INDEX deliveries_pkey ON public.deliveries USING btree (id);
 CREATE INDEX deliveries_scheduled_index ON public.deliveries USING btree (due_at, id) WHERE (status = 'scheduled'::text);
 
+CREATE TABLE destination_rules (
+  destination text NOT NULL,
+  kind text NOT NULL,
+  per_minute integer,
+  reason text NOT NULL,
+  created_at bigint NOT NULL,
+  until bigint,
+  PRIMARY KEY (destination, kind)
+);
+CREATE UNIQUE INDEX destination_rules_pkey ON public.destination_rules USING btree (destination, kind);
+
 CREATE TABLE destinations (
   name text NOT NULL,
   node text NOT NULL,

@@ -111,6 +111,16 @@ CREATE INDEX deliveries_lease_owner_index on deliveries (lease_owner) where leas
 
 CREATE INDEX deliveries_scheduled_index on deliveries (due_at, id) where status = 'scheduled';
 
+CREATE TABLE destination_rules (
+  destination text not null,
+  kind text not null,
+  per_minute integer,
+  reason text not null,
+  created_at bigint not null,
+  until bigint,
+  primary key (destination, kind)
+);
+
 CREATE TABLE destinations (
   name text not null,
   node text not null,

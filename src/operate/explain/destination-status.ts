@@ -4,6 +4,7 @@
  */
 import { iso } from '../../base/clock.ts';
 import type { Pause } from '../../db/accounts/organizations.ts';
+import type { DestinationRule } from '../../db/queue/destination-rules.ts';
 import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import type { Suspension } from '../../db/queue/suspensions.ts';
 
@@ -13,6 +14,8 @@ export type When = (time: number) => string;
 export type DestinationStatus =
   /** `isWhole`: for all of the subject's domains, not only some. */
   | { is: 'suspended'; suspension: Suspension; isWhole: boolean }
+  /** The operator holds or bounces all mail to this domain of the destination, or limits the destination's rate. */
+  | { is: 'ruled'; rule: DestinationRule }
   | { is: 'circuit_open'; circuit: NonNullable<DestinationState['circuit']> }
   /** All connections are in use. */
   | { is: 'busy'; state: DestinationState }
@@ -48,14 +51,13 @@ interface Greylisted {
 }
 
 export function destinationStatus(
-  { destination, domains, dueAt, noSource, paused, greylisted }: StatusSubject,
+  subject: StatusSubject,
   statuses: DestinationStatuses,
   now: number,
 ): DestinationStatus {
-  if (paused?.isWhole) return { is: 'paused', ...paused };
-  if (noSource?.isWhole) return { is: 'no_source', ...noSource };
-  const suspension = suspensionOf(destination, domains, statuses);
-  if (suspension) return { is: 'suspended', ...suspension };
+  const shut = shutByOperator(subject, statuses);
+  if (shut) return shut;
+  const { destination, dueAt, noSource, paused, greylisted } = subject;
   // The published states below are those of a server that has stopped since.
   if (!statuses.isServed && dueAt !== null && dueAt <= now) return { is: 'unattended', since: dueAt };
   const state = statuses.states.get(destination) ?? null;
@@ -65,10 +67,26 @@ export function destinationStatus(
     const reply = state.busyReply ?? state.lastReply;
     return { is: 'throttled', state, since: state.busySince, reply };
   }
+  const limit = statuses.rules.find(({ kind, destination: of }) => kind === 'slow' && of === destination);
+  if (limit) return { is: 'ruled', rule: limit };
   if (greylisted) return { is: 'greylisting', ...greylisted };
   if (state && isDue && state.connections >= state.limit) return { is: 'busy', state };
   if (noSource) return { is: 'no_source', ...noSource };
   return paused ? { is: 'paused', ...paused } : { is: 'ok', state };
+}
+
+/** What the operator, or the lack of a source address, keeps back; null if its mail may be tried. */
+function shutByOperator(
+  { destination, domains, noSource, paused }: StatusSubject,
+  statuses: DestinationStatuses,
+): DestinationStatus | null {
+  if (paused?.isWhole) return { is: 'paused', ...paused };
+  if (noSource?.isWhole) return { is: 'no_source', ...noSource };
+  const suspension = suspensionOf(destination, domains, statuses);
+  if (suspension) return { is: 'suspended', ...suspension };
+  const names = [destination, ...domains];
+  const rule = statuses.rules.find(({ kind, destination: of }) => kind !== 'slow' && names.includes(of));
+  return rule ? { is: 'ruled', rule } : null;
 }
 
 /** Members of JSON output: since when, and with which reply, the destination throttles or greylists; null if it does not. */
@@ -93,6 +111,8 @@ export function conditionText(condition: DestinationStatus, when: When): string 
       const { destination, until, reason } = condition.suspension;
       return `${condition.isWhole ? '' : `${destination} `}suspended until ${when(until)}: ${reason}`;
     }
+    case 'ruled':
+      return ruleText(condition.rule, when);
     case 'circuit_open':
       return `circuit open, next probe ${when(condition.circuit.nextProbeAt)}`;
     case 'busy':
@@ -122,6 +142,19 @@ export function conditionText(condition: DestinationStatus, when: When): string 
   }
 }
 
+function ruleText({ kind, destination, perMinute, until, reason }: DestinationRule, when: When): string {
+  if (kind === 'slow') return `slowed to ${perMinute} a minute until ${when(until!)}: ${reason}`;
+  return `mail to ${destination} ${kind === 'hold' ? 'is held' : 'bounces'}: ${reason}`;
+}
+
+function reasonOfRule(rule: DestinationRule, when: When): string {
+  const { kind, destination, perMinute, until, createdAt, reason } = rule;
+  if (kind === 'slow')
+    return `It waits for its turn: the operator limited ${destination} at ${when(createdAt)} to ${perMinute} mails a minute ("${reason}"), until ${when(until!)}.`;
+  const what = kind === 'hold' ? 'is held' : 'bounces';
+  return `Mail to ${destination} ${what} since ${when(createdAt)} by a rule of the operator ("${reason}").`;
+}
+
 function poolsNamed(pools: string[]): string {
   return `the IP ${pools.length === 1 ? 'pool' : 'pools'} ${[...new Set(pools)].sort().join(' and ')}`;
 }
@@ -143,6 +176,8 @@ export function reasonToWait(
       const { destination: named, until, reason, createdAt } = condition.suspension;
       return `It waits because the operator suspended ${named} at ${when(createdAt)} ("${reason}"), until ${when(until)}.`;
     }
+    case 'ruled':
+      return reasonOfRule(condition.rule, when);
     case 'circuit_open': {
       const { since, failures, nextProbeAt, reason } = condition.circuit;
       const times = failures === 1 ? 'once' : `${failures} times`;

@@ -33,9 +33,10 @@ export function queueRows(
   const groups = Map.groupBy(queues, ({ domain, destination }) => (isByDomain ? domain : destination));
   const rows = [...groups.values()].map((group) => rowOf(group[0]!.destination, group, statuses, now));
   const named = new Set(rows.flatMap(({ destination, domains }) => [destination, ...domains]));
-  // A suspended destination has a row even if no mail waits for it, so that the suspension is not overlooked.
-  const idle = statuses.suspensions.filter(({ destination }) => !named.has(destination));
-  return [...rows, ...idle.map(({ destination }) => idleRow(destination, statuses, now))];
+  // A destination with a rule of the operator has a row even if no mail waits for it, so that the rule is not overlooked.
+  const ruled = [...statuses.suspensions, ...statuses.rules].map(({ destination }) => destination);
+  const idle = [...new Set(ruled)].filter((destination) => !named.has(destination));
+  return [...rows, ...idle.map((destination) => idleRow(destination, statuses, now))];
 }
 
 function rowOf(

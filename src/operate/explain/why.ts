@@ -111,7 +111,8 @@ function nextStep(input: WhyInput, when: When, remedies: Remedies): string {
   const remedy = condition.is === 'no_source' ? ` ${remedies.source(input)}` : '';
   const reason = reasonToWait(condition, subject, when) + remedy;
   if (nextAttemptAt <= now) return `${reason} ${expires}`;
-  const isShut = ['suspended', 'circuit_open', 'no_source', 'greylisting', 'paused'].includes(condition.is);
+  const shutting = ['suspended', 'ruled', 'circuit_open', 'no_source', 'greylisting', 'paused'];
+  const isShut = shutting.includes(condition.is);
   const shut = isShut ? ` ${reason}` : '';
   return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;
 }

@@ -1,12 +1,7 @@
 /** `postern email`: the history of one email, the explanation of its status, and its exact bytes. */
 import type { Command } from 'commander';
 import { iso } from '../../../base/clock.ts';
-import {
-  type AttemptRecord,
-  type DeliveryRecord,
-  type EmailRecord,
-  listAttempts,
-} from '../../../db/events/emails.ts';
+import { type DeliveryRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
 import { cancelEmail } from '../../../db/queue/cancel-email.ts';
 import { readMessages } from '../../../db/queue/lease-statements.ts';
 import { moveScheduled } from '../../../db/queue/scheduled-mail.ts';
@@ -21,7 +16,13 @@ import { address, reason, timeWithOffset } from '../../args/arguments.ts';
 import { emailIs, requireEmail } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
-import { attemptLines, attemptRows, emailFields, recipientTable } from '../../render/email-view.ts';
+import {
+  attemptDocument,
+  attemptLines,
+  attemptRows,
+  emailFields,
+  recipientTable,
+} from '../../render/email-view.ts';
 import { coloured, dim, type Output } from '../../render/output.ts';
 import { local, relative } from '../../render/times.ts';
 import { why } from '../../render/why-view.ts';
@@ -149,26 +150,6 @@ function selectMessage({ id, deliveries }: EmailRecord, to: string | undefined):
   if (others.length > 0)
     throw new Failure(`email ${id} has a copy for each recipient; select one with --to ADDRESS`);
   return messageId;
-}
-
-function attemptDocument(attempt: AttemptRecord) {
-  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule = null } = attempt.outcome;
-  return {
-    number: attempt.number,
-    startedAt: iso(attempt.startedAt),
-    endedAt: iso(attempt.endedAt),
-    outcome,
-    category,
-    fault,
-    origin,
-    diagnostic,
-    possibleDuplicate,
-    rule,
-    response: attempt.reply,
-    mx: attempt.mx,
-    tls: attempt.tls,
-    transcript: attempt.transcript,
-  };
 }
 
 function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord): void {

@@ -1,11 +1,13 @@
 /** `postern queue suspend` and `resume`: pauses delivery to a destination. Sessions that have begun are completed. */
 import type { Command } from 'commander';
 import { iso } from '../../../base/clock.ts';
+import { removeRules } from '../../../db/queue/destination-rules.ts';
 import { isKnownDestination } from '../../../db/queue/destination-status-rows.ts';
 import { resume, type Suspension, suspend } from '../../../db/queue/suspensions.ts';
 import { destination, reason, timeSpan } from '../../args/arguments.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
+import { destinationNamed, documentOf as ruleDocument } from './queue-rules.ts';
 
 const defaultSpan = 60 * 60_000;
 
@@ -22,7 +24,7 @@ export function suspensionCommands(queue: Command, context: CommandContext): voi
 
   queue
     .command('resume')
-    .description('Resume delivery to a suspended destination.')
+    .description('Resume delivery to a destination that is suspended or slowed.')
     .argument('<DESTINATION>', destinationIs, destination)
     .requiredOption('--reason <R>', 'why', reason)
     .action((name: string, options: { reason: string }) => resumeMail(context, name, options.reason));
@@ -48,11 +50,20 @@ async function suspendMail(
     out.note(`no mail has gone to ${name} yet; \`postern queue summary\` shows the names of destinations`);
 }
 
-async function resumeMail({ db, out, now }: CommandContext, name: string, why: string): Promise<void> {
+async function resumeMail(context: CommandContext, name: string, why: string): Promise<void> {
+  const { db, out, now } = context;
   const suspension = await resume(await db(), name, now());
-  if (!suspension)
-    throw new Failure(`${name} is not suspended; \`postern queue summary\` lists the suspended destinations`);
-  const document = { resumed: name, reason: why, suspension: documentOf(suspension) };
+  // A limit is of the destination that serves the domain.
+  const served = await destinationNamed(context, name);
+  const [limit] = await removeRules(await db(), served, ['slow'], now());
+  if (!suspension && !limit)
+    throw new Failure(`${name} is neither suspended nor slowed; \`postern queue rules\` lists what is`);
+  const document = {
+    resumed: name,
+    reason: why,
+    suspension: suspension && documentOf(suspension),
+    limit: limit ? ruleDocument(limit) : null,
+  };
   out.print(document, { fields: { resumed: name } });
 }
 

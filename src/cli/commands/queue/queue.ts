@@ -10,8 +10,10 @@ import { addMailFilters, type MailFilters } from '../../args/mail-filters.ts';
 import { type CommandContext, notServed } from '../../command-context.ts';
 import type { Output } from '../../render/output.ts';
 import { actionCommands } from './queue-actions.ts';
+import { ruleCommands } from './queue-rules.ts';
 import { summaryCommand } from './queue-summary.ts';
 import { suspensionCommands } from './queue-suspend.ts';
+import { traceCommand } from './queue-trace.ts';
 
 const defaultLimit = 100;
 const maxEntries = 100_000;
@@ -33,6 +35,8 @@ export function queueCommands(program: Command, context: CommandContext): void {
   listCommand(queue, context);
   actionCommands(queue, context);
   suspensionCommands(queue, context);
+  ruleCommands(queue, context);
+  traceCommand(queue, context);
 }
 
 function listCommand(queue: Command, { db, out, now }: CommandContext): void {

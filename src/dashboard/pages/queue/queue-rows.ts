@@ -7,6 +7,7 @@ import { exactly } from '../../number-format.ts';
 
 const conditions: Record<DestinationStatus['is'], { label: string; tone: string }> = {
   suspended: { label: 'Suspended', tone: 'warn' },
+  ruled: { label: 'Rule', tone: 'warn' },
   circuit_open: { label: 'Circuit open', tone: 'bad' },
   busy: { label: 'Busy', tone: 'busy' },
   throttled: { label: 'Throttled', tone: 'warn' },

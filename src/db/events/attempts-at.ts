@@ -1,0 +1,44 @@
+/** Lists the latest attempts at a destination, for a trace. */
+import type { Peer } from '../../glossary.ts';
+import type { Db } from '../engine/open.ts';
+import { type AttemptRecord, attempts } from './emails.ts';
+import { lastIdOf } from './time-of-id.ts';
+
+export interface TracedAttempt {
+  id: string;
+  emailId: string;
+  recipient: string;
+  attempt: AttemptRecord;
+}
+
+/** Attempts that are looked at, and attempts that are read with their transcripts. */
+const maxLookedAt = 10_000;
+const maxRead = 500;
+
+/** Those recorded since a time that `isWanted`, the oldest first; of more than `maxRead`, the last. */
+export async function listAttemptsWhere(
+  db: Db,
+  since: number,
+  isWanted: (domain: string, host: string | null) => boolean,
+): Promise<TracedAttempt[]> {
+  const all = () =>
+    db('attempts').join('deliveries', 'deliveries.id', 'attempts.delivery_id').orderBy('attempts.id', 'desc');
+  const latest = await all()
+    .where('attempts.id', '>', lastIdOf(since))
+    .limit(maxLookedAt)
+    .select('attempts.id', 'attempts.mx', 'deliveries.domain');
+  const hostOf = (mx: string | null) => (mx === null ? null : (JSON.parse(mx) as Peer).host);
+  const ids = latest.filter(({ mx, domain }) => isWanted(domain, hostOf(mx))).map(({ id }) => id);
+  if (ids.length === 0) return [];
+  const rows = await all()
+    .whereIn('attempts.id', ids.slice(0, maxRead))
+    .select('attempts.*', 'deliveries.email_id', 'deliveries.recipient');
+  return rows
+    .map((row) => ({
+      id: row.id,
+      emailId: row.email_id,
+      recipient: row.recipient,
+      attempt: attempts.read(row),
+    }))
+    .reverse();
+}

@@ -1,0 +1,77 @@
+/**
+ * Puts the operator's rules into force, once a second on every node: limits go to the shaping rules; mail to a held domain
+ * is held, and mail to a bounced domain is claimed, to be bounced by the runner. Both domains also count as suspended, so
+ * that none of their mail starts in between.
+ */
+
+import { applyQueueAction } from '../db/queue/apply-queue-action.ts';
+import type { DestinationRule } from '../db/queue/destination-rules.ts';
+import { listRules } from '../db/queue/destination-rules.ts';
+import { claimOfDomain, hasWaiting } from '../db/queue/lease-statements.ts';
+import { listSuspensions } from '../db/queue/suspensions.ts';
+import type { Delivery } from '../glossary.ts';
+import type { Suspension } from '../queue/ready-queues.ts';
+import { leaseMs, type ServerContext } from './context.ts';
+
+export interface OperatorRules {
+  /** Reads the rules: what is suspended now, the domains of rules among it. */
+  suspensions(now: number): Promise<Suspension[]>;
+  /** Leases mail that a rule bounces, with the reason. */
+  claimRefused(now: number, limit: number): Promise<{ delivery: Delivery; reason: string }[]>;
+  /** Ends the work in the background. */
+  close(): Promise<void>;
+}
+
+export function createOperatorRules(
+  { db, node, onError }: ServerContext,
+  limit: (perMinute: Map<string, number>) => void,
+): OperatorRules {
+  let rules: DestinationRule[] = [];
+  /** The domains whose mail is being held. */
+  const holding = new Map<string, Promise<void>>();
+  const closing = new AbortController();
+
+  async function hold({ destination: domain, reason }: DestinationRule, now: number): Promise<void> {
+    try {
+      if (!(await hasWaiting(db, domain))) return;
+      await applyQueueAction(db, { domain }, { action: 'hold', reason, now, signal: closing.signal });
+    } catch (error) {
+      if (!closing.signal.aborted) onError(`the mail to ${domain} cannot be held; trying again`, error);
+    } finally {
+      holding.delete(domain);
+    }
+  }
+
+  return {
+    async suspensions(now) {
+      const [suspended, found] = await Promise.all([listSuspensions(db, now), listRules(db, now)]);
+      rules = found;
+      limit(
+        new Map(rules.flatMap(({ destination, perMinute }) => (perMinute ? [[destination, perMinute]] : []))),
+      );
+      for (const rule of rules) {
+        const isNew = rule.kind === 'hold' && !holding.has(rule.destination);
+        if (isNew) holding.set(rule.destination, hold(rule, now));
+      }
+      const whole = rules.filter(({ kind }) => kind !== 'slow');
+      return [
+        ...suspended,
+        ...whole.map(({ destination, reason }) => ({ destination, reason, until: Number.POSITIVE_INFINITY })),
+      ];
+    },
+    async claimRefused(now, max) {
+      const refused: { delivery: Delivery; reason: string }[] = [];
+      for (const { kind, destination: domain, reason } of rules) {
+        if (kind !== 'bounce' || refused.length >= max) continue;
+        const claimed = await claimOfDomain(db, domain, max - refused.length, { node, now, leaseMs });
+        const why = `the operator bounces mail to ${domain}: ${reason}`;
+        refused.push(...claimed.map((delivery) => ({ delivery, reason: why })));
+      }
+      return refused;
+    },
+    async close() {
+      closing.abort();
+      await Promise.all(holding.values());
+    },
+  };
+}
