@@ -157,7 +157,7 @@ test('an id in a table is enough of a key, and a suppression says where it comes
 
 test('send --watch: follows the email to its end, and says by its exit code whether it was delivered', async (t) => {
   const world = await startWorld(t, { settings: { POSTERN_MTA_RETRY: '1s' } });
-  const { start, json, cli, refusal } = cliOf(t, world);
+  const { start, json, cli, onTerminal, refusal } = cliOf(t, world);
   /** The server's clock stands still unless it is turned. */
   const watched = async (...args: string[]) => {
     const command = start('send', ...args, '--from', 'app@sender.invalid', '--watch');
@@ -200,6 +200,17 @@ test('send --watch: follows the email to its end, and says by its exit code whet
   t.deepEqual(await events('--id', 'BOB@there.invalid'), ['accepted', 'attempted', 'delivered']);
   t.deepEqual(await events('--email', emailId.slice(-12)), ['accepted', 'attempted', 'delivered']);
   t.deepEqual(await events('--until', '1h'), []);
+  const shown = (await onTerminal(`logs --id ${emailId.slice(-12)}`)).stdout.toString();
+  t.deepEqual(
+    [...shown.matchAll(/^\S+\s+(\w+)/gm)]
+      .map(([, event]) => event)
+      .filter((event) => !event!.startsWith('2')),
+    ['accepted', 'delivered'],
+  );
+  const onlyTried = (
+    await onTerminal(`logs --status attempted --id ${emailId.slice(-12)}`)
+  ).stdout.toString();
+  t.regex(onlyTried, /attempted/);
   t.regex(await refusal(2, 'logs -f --until 1h'), /give either -f or --until/);
   await world.stop();
   const alone = await cli('send ann@there.invalid --from app@sender.invalid --watch');

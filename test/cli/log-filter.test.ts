@@ -2,6 +2,7 @@
 import test from 'ava';
 import { sanitize, sanitizeJson } from '../../src/base/sanitize.ts';
 import { createIdSearch, createKeep, type Filters } from '../../src/cli/maillog/log-filter.ts';
+import { createAttemptMerge } from '../../src/cli/maillog/merge-attempts.ts';
 import { readable } from '../../src/cli/render/log-view.ts';
 
 const emailId = '01a1fde4-3a44-750e-831d-9eda6307a7e9';
@@ -111,4 +112,27 @@ test("strangers' words move no cursor and turn no text", (t) => {
   const json = sanitizeJson(JSON.stringify(evil));
   t.regex(json, /^[\x20-\x7e]+$/);
   t.is(JSON.parse(json), evil);
+});
+
+test('a person reads an attempt once: with its outcome, and by itself only if it says something else', (t) => {
+  const at = (event: string, fields: object = {}) =>
+    ({ ...line, event, msg: `${event} it`, ...fields }) as typeof line;
+  const merge = createAttemptMerge();
+  const shown: string[] = [];
+  const show = (lines: { event: string; host?: unknown }[]) =>
+    shown.push(...lines.map(({ event, host }) => `${event} ${host}`));
+  const down = { host: 'mx0.there.example', reply: 'connect timed out' };
+  for (const each of [at('attempted', down), at('attempted'), at('delivered')]) show(merge.add(each));
+  t.deepEqual(shown.splice(0), ['attempted mx0.there.example', 'delivered mx1.there.example']);
+  show(merge.add(at('attempted')));
+  show(merge.add(at('accepted', { deliveryId: 'another' })));
+  show(merge.add(at('deferred', { deliveryId: undefined })));
+  show(merge.flush(Date.parse(line.time) + 1000));
+  t.deepEqual(shown.splice(0), ['accepted mx1.there.example', 'deferred mx1.there.example']);
+  show(merge.flush(Date.parse(line.time) + 3000));
+  t.deepEqual(shown.splice(0), ['attempted mx1.there.example'], 'no outcome came: the process has died');
+  for (let n = 0; n < 10_001; n++) show(merge.add(at('attempted', { deliveryId: `d${n}` })));
+  t.is(shown.splice(0).length, 1, 'so many wait at once');
+  show(merge.flush());
+  t.is(shown.length, 10_000);
 });

@@ -15,9 +15,17 @@ import { addMailFilters, type MailFilters } from '../args/mail-filters.ts';
 import type { CommandContext } from '../command-context.ts';
 import { findEmailsInLog } from '../maillog/find-emails.ts';
 import { type LogFile, openLog } from '../maillog/log-file.ts';
-import { createIdSearch, createKeep, type Filters, type Keep, readLine } from '../maillog/log-filter.ts';
+import {
+  createIdSearch,
+  createKeep,
+  type Filters,
+  type Keep,
+  type LogLine,
+  readLine,
+} from '../maillog/log-filter.ts';
+import { createAttemptMerge, isOutcome } from '../maillog/merge-attempts.ts';
 import { dayOf, readable } from '../render/log-view.ts';
-import { dim, type Output } from '../render/output.ts';
+import { dim } from '../render/output.ts';
 import { local } from '../render/times.ts';
 
 interface Options extends MailFilters {
@@ -90,7 +98,8 @@ async function printLog(
   const search = options.id === undefined ? undefined : createIdSearch(options.id);
   if (search) await findEmailsInLog(log, search);
   const keep = createKeep(filters, search);
-  const printer = createPrinter(out, options.follow === true, context.now());
+  const isMerged = filters.states?.every((state) => !isOutcome(state)) !== true;
+  const printer = createPrinter(context, options.follow === true, isMerged);
   const isAll = (options.since ?? options.email ?? options.id) !== undefined;
   const max = options.lines ?? (isAll ? null : defaultLines);
   if (max === null) {
@@ -137,19 +146,24 @@ async function lastOf(log: LogFile, max: number, keep: Keep, since = 0): Promise
   return last.flat().slice(-max);
 }
 
-function createPrinter(out: Output, isEndless: boolean, now: number) {
+/** `isMerged`: a terminal shows an attempt and its outcome as one line if they say the same. */
+function createPrinter({ out, now }: CommandContext, isEndless: boolean, isMerged: boolean) {
   const isList = out.json && !isEndless;
   const isReadable = out.terminal && !out.json;
   let count = 0;
-  let day = local(now).split(' ')[0];
+  const merge = isReadable && isMerged ? createAttemptMerge() : null;
+  let day = local(now()).split(' ')[0];
   if (isList) out.write('[');
+  const show = (line: LogLine) => {
+    if (dayOf(line) !== day) out.write(`${dim(dayOf(line))}\n`);
+    day = dayOf(line);
+    out.write(`${readable(line, out.columns)}\n`);
+  };
   const write = (text: string) => {
     if (isList) return out.write(`${count > 0 ? ',' : ''}\n  ${sanitizeJson(text)}`);
     if (!isReadable) return out.write(`${sanitizeJson(text)}\n`);
     const line = readLine(text)!;
-    if (dayOf(line) !== day) out.write(`${dim(dayOf(line))}\n`);
-    day = dayOf(line);
-    out.write(`${readable(line, out.columns)}\n`);
+    for (const each of merge?.add(line) ?? [line]) show(each);
   };
   return {
     add(portion: string[]) {
@@ -157,8 +171,12 @@ function createPrinter(out: Output, isEndless: boolean, now: number) {
         write(text);
         count += 1;
       }
+      for (const line of merge?.flush(now()) ?? []) show(line);
     },
     count: () => count,
-    end: () => isList && out.write(count > 0 ? '\n]\n' : ']\n'),
+    end() {
+      for (const line of merge?.flush() ?? []) show(line);
+      if (isList) out.write(count > 0 ? '\n]\n' : ']\n');
+    },
   };
 }
