@@ -61,11 +61,12 @@ function routesTable(): string {
 }
 
 async function commandsTable(): Promise<string> {
-  const commands = await commandTable();
-  return table(
-    ['command', 'description'],
-    commands.map(({ command, is }) => [code(command), is]),
-  );
+  const sections = Map.groupBy(await commandTable(), ({ section }) => section);
+  const parts = [...sections].map(([section, commands]) => {
+    const rows = commands.map(({ command, is }) => [code(command), is]);
+    return `\n## ${section}\n\n${table(['command', 'description'], rows)}`;
+  });
+  return `${parts.join('')}\n`;
 }
 
 /** Computed by the real schedule with a random factor of 0.5, the middle, until it returns no next attempt. */

@@ -6,33 +6,46 @@ import type { Argument, Command, Option } from 'commander';
 import about from '../../package.json' with { type: 'json' };
 import { StrictCommand } from '../vendor/commander.ts';
 import { domainScopes, eventTypes, logStates, scopes } from './args/arguments.ts';
+import { examplesText } from './args/examples.ts';
 import { type CommandContext, createCommandContext } from './command-context.ts';
 
 type Group = (program: Command, context: CommandContext) => void;
+type LoadGroup = () => Promise<Group>;
 
-/** In the order of the help. */
-const groups: Record<string, () => Promise<Group>> = {
-  org: async () => (await import('./commands/org.ts')).orgCommands,
-  key: async () => (await import('./commands/key.ts')).keyCommands,
-  domain: async () => (await import('./commands/domain/domain.ts')).domainCommands,
-  credits: async () => (await import('./commands/credits.ts')).creditsCommands,
-  suppression: async () => (await import('./commands/suppression.ts')).suppressionCommands,
-  webhook: async () => (await import('./commands/webhook.ts')).webhookCommands,
-  user: async () => (await import('./commands/user.ts')).userCommands,
-  send: async () => (await import('./commands/email/send.ts')).sendCommand,
-  email: async () => (await import('./commands/email/email.ts')).emailCommands,
-  inbound: async () => (await import('./commands/inbound.ts')).inboundCommands,
-  queue: async () => (await import('./commands/queue/queue.ts')).queueCommands,
-  logs: async () => (await import('./commands/logs.ts')).logsCommands,
-  top: async () => (await import('./commands/top.ts')).topCommands,
-  listen: async () => (await import('./commands/listen.ts')).listenCommands,
-  doctor: async () => (await import('./commands/doctor.ts')).doctorCommands,
-  secret: async () => (await import('./commands/secret.ts')).secretCommands,
-  backup: async () => (await import('./commands/backup.ts')).backupCommands,
-  restore: async () => (await import('./commands/restore.ts')).restoreCommands,
-  move: async () => (await import('./commands/move.ts')).moveCommands,
-  migrate: async () => (await import('./commands/migrate-command.ts')).migrateCommands,
-  config: async () => (await import('./commands/show-config.ts')).configCommands,
+/** In the order of the help: what operators do daily, at first, and now and then. */
+const sections: Record<string, Record<string, LoadGroup>> = {
+  Daily: {
+    send: async () => (await import('./commands/email/send.ts')).sendCommand,
+    email: async () => (await import('./commands/email/email.ts')).emailCommands,
+    queue: async () => (await import('./commands/queue/queue.ts')).queueCommands,
+    logs: async () => (await import('./commands/logs.ts')).logsCommands,
+    top: async () => (await import('./commands/top.ts')).topCommands,
+    inbound: async () => (await import('./commands/inbound.ts')).inboundCommands,
+    suppression: async () => (await import('./commands/suppression.ts')).suppressionCommands,
+  },
+  'Set-up': {
+    org: async () => (await import('./commands/org.ts')).orgCommands,
+    domain: async () => (await import('./commands/domain/domain.ts')).domainCommands,
+    key: async () => (await import('./commands/key.ts')).keyCommands,
+    credits: async () => (await import('./commands/credits.ts')).creditsCommands,
+    user: async () => (await import('./commands/user.ts')).userCommands,
+    webhook: async () => (await import('./commands/webhook.ts')).webhookCommands,
+    listen: async () => (await import('./commands/listen.ts')).listenCommands,
+    completion: async () => (await import('./commands/completion.ts')).completionCommand,
+    man: async () => {
+      const { manCommand } = await import('./commands/man.ts');
+      return (program, context) => manCommand(program, context, () => createProgram(context, []));
+    },
+  },
+  Upkeep: {
+    doctor: async () => (await import('./commands/doctor.ts')).doctorCommands,
+    config: async () => (await import('./commands/show-config.ts')).configCommands,
+    backup: async () => (await import('./commands/backup.ts')).backupCommands,
+    restore: async () => (await import('./commands/restore.ts')).restoreCommands,
+    secret: async () => (await import('./commands/secret.ts')).secretCommands,
+    migrate: async () => (await import('./commands/migrate-command.ts')).migrateCommands,
+    move: async () => (await import('./commands/move.ts')).moveCommands,
+  },
 };
 
 /** The program for these arguments. Usage errors are thrown, not printed: postern.ts prints them and sets the exit code. */
@@ -44,7 +57,6 @@ export async function createProgram(context: CommandContext, args: string[]): Pr
     .version(about.version, '-V, --version', 'print the version')
     .option('--json', 'print one JSON document on standard output and nothing else')
     .helpOption('-h, --help', 'print this help')
-    .helpCommand('help [command]', 'Print the help of a command.')
     .configureHelp({ showGlobalOptions: true, visibleGlobalOptions })
     .configureOutput({
       writeOut: (text) => context.out.write(text),
@@ -57,15 +69,39 @@ export async function createProgram(context: CommandContext, args: string[]): Pr
     .hook('preAction', () => {
       context.out.json = program.opts().json === true;
     });
-  for (const add of await groupsFor(args)) add(program, context);
+  program.addHelpCommand(
+    program
+      .createCommand('help')
+      .argument('[command]')
+      .description('Print the help of a command.')
+      .helpGroup('Set-up:')
+      .helpOption(false),
+  );
+  for (const { section, groups } of await groupsFor(args)) {
+    program.commandsGroup(`${section}:`);
+    for (const add of groups) add(program, context);
+  }
+  addExamples(program, []);
   return program;
 }
 
 /** The named group if there is one: loading them all takes as long as most commands do. */
-async function groupsFor(args: string[]): Promise<Group[]> {
+async function groupsFor(args: string[]): Promise<{ section: string; groups: Group[] }[]> {
   const name = args.find((arg) => !arg.startsWith('-'));
-  const named = name !== undefined && Object.hasOwn(groups, name) ? groups[name] : undefined;
-  return Promise.all((named ? [named] : Object.values(groups)).map((load) => load()));
+  const all = Object.entries(sections);
+  const named = name === undefined ? undefined : all.find(([, loads]) => Object.hasOwn(loads, name));
+  if (named) return [{ section: named[0], groups: [await named[1][name!]!()] }];
+  return Promise.all(
+    all.map(async ([section, loads]) => ({
+      section,
+      groups: await Promise.all(Object.values(loads).map((load) => load())),
+    })),
+  );
+}
+
+function addExamples(command: Command, path: string[]): void {
+  command.addHelpText('after', () => examplesText(path.join(' ')));
+  for (const each of command.commands) addExamples(each, [...path, each.name()]);
 }
 
 /** The help of a command lists the one option of the program that it obeys. */
@@ -74,12 +110,15 @@ function visibleGlobalOptions(command: Command): Option[] {
   return program ? program.options.filter(({ long }) => long === '--json') : [];
 }
 
-export async function commandTable(): Promise<{ command: string; is: string }[]> {
+export async function commandTable(): Promise<{ section: string; command: string; is: string }[]> {
   const program = await createProgram(createCommandContext(process), []);
-  return leaves(program).map((command) => ({
-    command: [pathOf(command), ...usageOf(command)].join(' '),
-    is: command.description(),
-  }));
+  return program.commands.flatMap((group) =>
+    leaves(group).map((command) => ({
+      section: group.helpGroup().replace(/:$/, ''),
+      command: [pathOf(command), ...usageOf(command)].join(' '),
+      is: command.description(),
+    })),
+  );
 }
 
 function leaves(command: Command): Command[] {

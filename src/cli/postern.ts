@@ -5,11 +5,12 @@
  */
 import { type Command, CommanderError } from 'commander';
 import { ConfigError } from '../settings/config-error.ts';
-import { type CommandProcess, createCommandContext } from './command-context.ts';
+import { type CommandContext, type CommandProcess, createCommandContext } from './command-context.ts';
 import { createProgram, pathOf } from './commands.ts';
 
 export async function runCommand(args: string[], process: CommandProcess): Promise<number> {
   const context = createCommandContext(process);
+  if (args[0] === 'complete') return completeFor(args.slice(args[1] === '--' ? 2 : 1), context);
   const program = await createProgram(context, args);
   try {
     if (args.every((arg) => arg === '--json')) program.outputHelp();
@@ -25,6 +26,17 @@ export async function runCommand(args: string[], process: CommandProcess): Promi
     context.out.progress('');
     await context.close();
   }
+}
+
+/** What the scripts of `postern completion` call. It is no command of the program, because it takes any words. */
+async function completeFor(words: string[], context: CommandContext): Promise<number> {
+  const { printCandidates } = await import('./commands/completion.ts');
+  try {
+    await printCandidates(await createProgram(context, words.slice(0, -1)), context, words);
+  } finally {
+    await context.close();
+  }
+  return 0;
 }
 
 /** If the command is missing, its help is on standard error already. */

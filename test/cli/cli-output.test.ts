@@ -25,6 +25,40 @@ test('a terminal gets a table, its times relative, its last column cut to fit', 
   t.regex(shown, /Nothing\./);
 });
 
+test('on a narrow terminal a table shows the ends of ids and cuts, and texts break between words', (t) => {
+  let shown = '';
+  const write = (text: string) => {
+    shown += text;
+  };
+  const stream = { isTTY: true, columns: 60, write } as unknown as NodeJS.WriteStream;
+  const out = createOutput({ stdout: stream, stderr: stream }, () => 0);
+  const id = '01a1fde4-3a44-750e-831d-9eda6307a7e9';
+  const rows = [[{ id }, { state: 'queued' }, `${'a'.repeat(40)}@there.invalid`, 'A subject of some length']];
+  const head = ['EMAIL ID', 'STATUS', 'RECIPIENT', 'SUBJECT'];
+  const plain = () => shown.replace(/\u001b\[\d+m|\u001b\[K|\r/g, '').split('\n');
+  out.print([], { head, rows, empty: '', cut: 'last' });
+  t.deepEqual(plain(), [
+    'EMAIL ID      STATUS  RECIPIENT         SUBJECT',
+    '9eda6307a7e9  queued  aaaaaaaaaaaaaaa…  A subject of some l…',
+    '',
+  ]);
+  shown = '';
+  Object.assign(stream, { columns: 160 });
+  out.print([], { head, rows, empty: '', cut: 'last' });
+  t.true(shown.includes(id), 'whole if there is room');
+  shown = '';
+  Object.assign(stream, { columns: 40 });
+  out.print({}, { fields: { reason: 'a reason of some length, which does not fit in a line' } });
+  out.warn('no server is running, so no mail is sent; start one');
+  t.deepEqual(plain(), [
+    'reason  a reason of some length, which',
+    '        does not fit in a line',
+    'postern: no server is running, so no',
+    'mail is sent; start one',
+    '',
+  ]);
+});
+
 test('what has no room in a line stands below it, short counts above, and in a pipe all of it in one line', (t) => {
   const now = Date.parse('2026-11-20T12:00:00Z');
   const shownOn = (stream: object) => {

@@ -59,11 +59,12 @@ function fixed(text: string, replace: Record<string, string>): string {
     .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, (id) =>
       id.replace(/[0-9a-f]/g, 'x'),
     )
+    .replace(/\b(?=[0-9a-f]*\d)[0-9a-f]{12}\b/g, 'x'.repeat(12))
     .replace(/\b[\w-]{32}@mail\.postern\.invalid/g, `${'x'.repeat(32)}@mail.postern.invalid`)
     .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '2026-01-01T00:00:00.000Z')
     .replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '2026-01-01 00:00:00')
     .replace(/\b\d\d:\d\d:\d\d\.\d{3}\b/g, '00:00:00.000')
-    .replace(/\b(since|at|until) \d\d:\d\d\b/g, '$1 00:00')
+    .replace(/\b(due|since|at|until) \d\d:\d\d\b/g, '$1 00:00')
     .replace(/\b(now|\d+(\.\d)? (ms|s|m) ago)(?=\)|\s|;|$)/gm, 'AGO')
     .replace(/\bin \d+ [smhd]( \d+ [smh])?\b/g, 'in TIME')
     .replace(/ {2,}/g, '  ');

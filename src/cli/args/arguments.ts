@@ -2,7 +2,7 @@
  * Parsers for arguments and option values, in commander's form: they turn text into a value, or throw an
  * InvalidArgumentError that says what to give instead. They look nothing up.
  */
-import { InvalidArgumentError } from 'commander';
+import { InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import { parseScopes } from '../../accounts/api-keys.ts';
 import { tlsFloors } from '../../accounts/domains.ts';
@@ -65,8 +65,11 @@ export function lines(min: number, max: number): (text: string) => number {
   return parser(wholeNumber('a number of lines', min, max).read);
 }
 
-export function choice<const T extends string>(what: string, choices: readonly T[]): (text: string) => T {
-  return parser(oneOf(what, choices).read);
+/** A parser that knows its values, for the completion of command lines. */
+export type Choice<T> = ((text: string) => T) & { choices: readonly T[] };
+
+export function choice<const T extends string>(what: string, choices: readonly T[]): Choice<T> {
+  return Object.assign(parser(oneOf(what, choices).read), { choices });
 }
 
 export const onOff = choice('a switch', ['on', 'off']);
@@ -108,6 +111,11 @@ export const address = parser((text) =>
 );
 
 export const timeSpan = parser(duration.read);
+
+/** `byDefault`: as it is written. */
+export function spanOption(flags: string, is: string, byDefault: string): Option {
+  return new Option(flags, is).argParser(timeSpan).default(duration.read(byDefault), byDefault);
+}
 
 /** A refusal does not quote the URL, because it contains a password. */
 export const postgresUrl = parser((text) => {
@@ -166,8 +174,9 @@ export const senderOrDomain = addressOrDomainFor('a sender');
 export const recipientOrDomain = addressOrDomainFor('a recipient');
 
 /** Parses an option that may be given several times: adds to the values before. */
-export function listOf<T>(read: (text: string) => T | T[]): (text: string, before?: T[]) => T[] {
-  return (text, before = []) => [...new Set(before.concat(read(text)))];
+export function listOf<T>(read: ((text: string) => T | T[]) | Choice<T>) {
+  const parse = (text: string, before: T[] = []) => [...new Set(before.concat(read(text)))];
+  return Object.assign(parse, 'choices' in read ? { choices: read.choices } : {});
 }
 
 export const eventTypes = listOf(choice('a type of event', allEventTypes));

@@ -12,7 +12,7 @@ import { readDestinationStatuses } from '../../db/queue/destination-status-rows.
 import { summarizeQueue } from '../../db/queue/queue-view.ts';
 import { mailLogFile } from '../../mail/mail-log.ts';
 import { queueRows } from '../../operate/explain/queue-rows-by-destination.ts';
-import { timeSpan } from '../args/arguments.ts';
+import { spanOption } from '../args/arguments.ts';
 import { type CommandContext, notServed } from '../command-context.ts';
 import { type LogFile, openLog } from '../maillog/log-file.ts';
 import { readLine } from '../maillog/log-filter.ts';
@@ -26,7 +26,6 @@ interface Options {
   every: number;
 }
 
-const defaultInterval = 2000;
 const minInterval = 200;
 /** The pause between two reads of the queue, as a multiple of the duration of the first. */
 const pauseFactor = 24;
@@ -38,7 +37,7 @@ export function topCommands(program: Command, context: CommandContext): void {
     .command('top')
     .description('Watch mail rates, the queue by destination, slow destinations and the last replies live.')
     .option('--once', 'print one snapshot and exit, as in a pipe')
-    .option('--every <2s>', 'time between two updates', timeSpan, defaultInterval)
+    .addOption(spanOption('--every <TIME>', 'time between two updates', '2s'))
     .action((options: Options) => top(context, options));
 }
 

@@ -17,11 +17,10 @@ import { toDomain } from '../../../mail/address.ts';
 import { findMx } from '../../../route/mx.ts';
 import { createResolver } from '../../../route/resolver.ts';
 import { createCurrentShaping } from '../../../settings/current-shaping.ts';
-import { choice, destination, domain, mailsPerMinute, reason, timeSpan } from '../../args/arguments.ts';
+import { choice, destination, domain, mailsPerMinute, reason, spanOption } from '../../args/arguments.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 
-const defaultSpan = 60 * 60_000;
 const defaultReason = 'on the command line';
 const reasonIs = 'why, shown by `queue rules`, `queue summary` and `email why`';
 
@@ -39,7 +38,7 @@ export function ruleCommands(queue: Command, context: CommandContext): void {
     .description('Limit the rate of a destination for one hour, or as long as --for says.')
     .argument('<DESTINATION>', 'a recipient domain, or a destination of `queue summary`', destination)
     .requiredOption('--per-minute <N>', 'mails per minute, spread evenly', mailsPerMinute)
-    .option('--for <1h>', 'how long; then the limit ends by itself', timeSpan, defaultSpan)
+    .addOption(spanOption('--for <TIME>', 'how long; then the limit ends by itself', '1h'))
     .option('--reason <R>', reasonIs, reason, defaultReason)
     .action((name: string, options: SlowOptions) => slow(context, name, options));
 

@@ -4,12 +4,10 @@ import { iso } from '../../../base/clock.ts';
 import { removeRules } from '../../../db/queue/destination-rules.ts';
 import { isKnownDestination } from '../../../db/queue/destination-status-rows.ts';
 import { resume, type Suspension, suspend } from '../../../db/queue/suspensions.ts';
-import { destination, reason, timeSpan } from '../../args/arguments.ts';
+import { destination, reason, spanOption } from '../../args/arguments.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 import { destinationNamed, documentOf as ruleDocument } from './queue-rules.ts';
-
-const defaultSpan = 60 * 60_000;
 
 const destinationIs = 'a recipient domain, or a destination as named by `postern queue summary`';
 
@@ -18,7 +16,7 @@ export function suspensionCommands(queue: Command, context: CommandContext): voi
     .command('suspend')
     .description('Suspend delivery to a destination for one hour, or as long as --for says.')
     .argument('<DESTINATION>', destinationIs, destination)
-    .option('--for <1h>', 'how long; then delivery resumes automatically', timeSpan, defaultSpan)
+    .addOption(spanOption('--for <TIME>', 'how long; then delivery resumes automatically', '1h'))
     .requiredOption('--reason <R>', 'why', reason)
     .action((name: string, options: SuspendOptions) => suspendMail(context, name, options));
 

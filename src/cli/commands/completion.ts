@@ -1,0 +1,26 @@
+/** `postern completion` prints a shell's script; the hidden `postern complete` is what the scripts call. */
+import type { Command } from 'commander';
+import { sanitize } from '../../base/sanitize.ts';
+import { choice } from '../args/arguments.ts';
+import type { CommandContext } from '../command-context.ts';
+import { complete } from '../completion/complete.ts';
+import { type Shell, shellScripts, shells } from '../completion/shell-scripts.ts';
+
+export function completionCommand(program: Command, { out }: CommandContext): void {
+  program
+    .command('completion')
+    .description('Print the script that completes commands, options and names in a shell.')
+    .argument(`<${shells.join('|')}>`, 'the shell', choice('a shell', shells))
+    .action((shell: Shell) => out.write(shellScripts[shell]));
+}
+
+/** A shell reads it at each press of Tab, so it prints nothing but candidates, and never fails. */
+export async function printCandidates(
+  program: Command,
+  context: CommandContext,
+  words: string[],
+): Promise<void> {
+  const { names, files } = await complete(program, context, words);
+  const lines = names.map(({ value, is }) => `${value}\t${sanitize(is.replace(/\s+/g, ' '))}\n`);
+  context.out.write(`${lines.join('')}${files ? ':files\n' : ''}`);
+}
