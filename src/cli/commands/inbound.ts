@@ -52,7 +52,7 @@ function printList(out: Output, mails: InboundRecord[]): void {
     {
       head: ['ID', 'KIND', 'CAME', 'FROM', 'TO', 'ABOUT'],
       rows: mails.map((mail) => [
-        mail.id,
+        { id: mail.id },
         mail.kind,
         { time: mail.at },
         mail.sender || '<>',

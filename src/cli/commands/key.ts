@@ -96,7 +96,7 @@ function printKeys(out: Output, keys: KeyRecord[], now: number): void {
   out.print(keys.map(keyDocument), {
     head: ['ID', 'STATUS', 'KEY', 'CREATED', 'LABEL', 'SCOPES'],
     rows: keys.map((key) => [
-      key.id,
+      { id: key.id },
       { state: stateOf(key, now) },
       `${key.hint}…`,
       { time: key.createdAt },

@@ -11,6 +11,8 @@ export type Cell =
   | null
   | { time: number | null; due?: boolean }
   | { count: number }
+  /** In a table that does not fit a terminal, only its end is shown, which all commands take. */
+  | { id: string }
   | { state: string };
 
 export function dim(text: string): string {
@@ -22,6 +24,7 @@ export function plainCell(cell: Cell): string {
   if (typeof cell !== 'object') return sanitize(String(cell).replace(/\s+/g, ' ')) || '-';
   if ('state' in cell) return cell.state;
   if ('count' in cell) return String(cell.count);
+  if ('id' in cell) return sanitize(cell.id);
   return cell.time === null ? '-' : iso(cell.time);
 }
 
@@ -30,6 +33,7 @@ export function terminalCell(cell: Cell, now: number): string {
   if (typeof cell !== 'object') return sanitize(String(cell)) || dim('-');
   if ('state' in cell) return coloured(cell.state);
   if ('count' in cell) return cell.count === 0 ? dim('0') : compact(cell.count);
+  if ('id' in cell) return sanitize(cell.id);
   if (cell.time === null) return dim('-');
   return cell.due ? `due since ${timeOfDay(cell.time, now)}` : relative(cell.time, now);
 }

@@ -10,6 +10,7 @@ import { sanitize, sanitizeJson } from '../../base/sanitize.ts';
 import { type Cell, dim, plainCell, terminalCell } from './cells.ts';
 import { type Rows, tableLines } from './table.ts';
 import { local, relative } from './times.ts';
+import { wrap } from './width.ts';
 
 export { sanitize } from '../../base/sanitize.ts';
 export type { Cell } from './cells.ts';
@@ -75,7 +76,9 @@ export function createOutput({ stdout, stderr }: OutputStreams, now: () => numbe
     },
     warn(text) {
       output.progress('');
-      stderr.write(`postern: ${sanitize(text)}\n`);
+      const line = `postern: ${sanitize(text)}`;
+      const lines = stderr.isTTY ? wrap(line.split(' '), stderr.columns || defaultColumns) : [line];
+      stderr.write(`${lines.join('\n')}\n`);
     },
   };
   return output;
@@ -93,14 +96,20 @@ function asPlain(block: Block): string {
 
 function forTerminal(block: Block, now: number, columns: number): string {
   if ('lines' in block) return block.lines.join('\n');
-  if ('fields' in block) return fieldLines(Object.entries(block.fields), now);
+  if ('fields' in block) return fieldLines(Object.entries(block.fields), now, columns);
   if (block.rows.length === 0) return dim(block.empty);
   return tableLines(block, now, columns);
 }
 
-function fieldLines(fields: [string, Cell][], now: number): string {
+function fieldLines(fields: [string, Cell][], now: number, columns: number): string {
   const width = Math.max(...fields.map(([name]) => name.length));
-  return fields.map(([name, value]) => `${dim(name.padEnd(width))}  ${fieldCell(value, now)}`).join('\n');
+  const indent = `\n${' '.repeat(width + 2)}`;
+  return fields
+    .map(([name, value]) => {
+      const lines = wrap(fieldCell(value, now).split(' '), columns - width - 2);
+      return `${dim(name.padEnd(width))}  ${lines.join(indent)}`;
+    })
+    .join('\n');
 }
 
 /** A fact has room for the exact time. */

@@ -1,7 +1,9 @@
 /** Tables for a terminal: aligned columns, one of them cut to the width of the terminal, and details below each row. */
 import { stripVTControlCharacters, styleText } from 'node:util';
 import stringWidth from 'string-width';
+import { endOf } from '../maillog/log-filter.ts';
 import { type Cell, dim, terminalCell } from './cells.ts';
+import { timeOfDay } from './times.ts';
 import { cut, fit } from './width.ts';
 
 export interface Rows {
@@ -19,23 +21,26 @@ export interface Rows {
 
 const gap = '  ';
 const minCutWidth = 20;
+const minOtherWidth = 12;
 
 export function tableLines(table: Rows, now: number, columns: number): string {
   const { head, rows, below } = table;
-  const cells = [
-    head.map((name) => styleText('bold', name)),
-    ...rows.map((row) => row.map((cell) => terminalCell(cell, now))),
-  ];
+  const title = head.map((name) => styleText('bold', name));
+  const whole = [title, ...rows.map((row) => row.map((cell) => terminalCell(cell, now)))];
+  const cells =
+    sumOf(ownWidths(whole)) <= columns
+      ? whole
+      : [title, ...rows.map((row) => row.map((cell) => terminalCell(shortened(cell, now), now)))];
   const widths = widthsWithin(columns, cells, table.cut);
   const aligns = head.map((_, at) => (rows.every((row) => isNumber(row[at]!)) ? 'right' : 'left'));
-  const [title, ...lines] = cells.map((row) =>
+  const [first, ...lines] = cells.map((row) =>
     row
       .map((cell, at) => fit(cell, widths[at]!, aligns[at]))
       .join(gap)
       .trimEnd(),
   );
   const detail = (at: number) => (below ? [lineBelow(below.head, below.rows[at]!, now, columns)] : []);
-  return [title, ...lines.flatMap((line, at) => [line, ...detail(at)])].join('\n');
+  return [first, ...lines.flatMap((line, at) => [line, ...detail(at)])].join('\n');
 }
 
 function isNumber(cell: Cell): boolean {
@@ -53,13 +58,32 @@ function lineBelow(head: string[], row: Cell[], now: number, columns: number): s
   return dim(cut(`  ${parts.join('; ')}`, columns));
 }
 
+/** The same, if there is little room. */
+function shortened(cell: Cell, now: number): Cell {
+  if (typeof cell !== 'object' || cell === null) return cell;
+  if ('id' in cell) return endOf(cell.id);
+  return 'time' in cell && cell.due && cell.time !== null ? `due ${timeOfDay(cell.time, now)}` : cell;
+}
+
+function ownWidths(cells: string[][]): number[] {
+  return cells[0]!.map((_, at) => cells.reduce((max, row) => Math.max(max, stringWidth(row[at]!)), 0));
+}
+
+function sumOf(widths: number[]): number {
+  return widths.reduce((sum, width) => sum + width + gap.length, -gap.length);
+}
+
+/** First the column that may be cut, then the widest others, so that the terminal breaks no line. */
 function widthsWithin(columns: number, cells: string[][], cutColumn: Rows['cut']): number[] {
-  const widths = cells[0]!.map((_, at) =>
-    cells.reduce((max, row) => Math.max(max, stringWidth(row[at]!)), 0),
-  );
+  let widths = ownWidths(cells);
   if (!cutColumn) return widths;
-  const at = cutColumn === 'first' ? 0 : -1;
-  const own = widths.at(at)!;
-  const others = widths.reduce((sum, width) => sum + width + gap.length, -gap.length) - own;
-  return widths.with(at, Math.min(own, Math.max(columns - others, minCutWidth)));
+  const at = cutColumn === 'first' ? 0 : widths.length - 1;
+  const own = widths[at]!;
+  widths = widths.with(at, Math.min(own, Math.max(columns - sumOf(widths) + own, minCutWidth)));
+  for (let over = sumOf(widths) - columns; over > 0; over = sumOf(widths) - columns) {
+    const widest = widths.indexOf(Math.max(...widths));
+    if (widths[widest]! <= minOtherWidth) return widths;
+    widths = widths.with(widest, Math.max(widths[widest]! - over, minOtherWidth));
+  }
+  return widths;
 }

@@ -41,7 +41,7 @@ export function rowsOf(webhooks: Webhook[]): Rows {
   return {
     head: ['ID', 'STATUS', 'FAILING SINCE', 'CREATED', 'EVENTS', 'URL'],
     rows: webhooks.map((webhook) => [
-      webhook.id,
+      { id: webhook.id },
       { state: webhook.status },
       { time: webhook.failingSince },
       { time: webhook.createdAt },

@@ -106,7 +106,7 @@ function printEmails(out: Output, emails: EmailSummary[]): void {
     {
       head: ['EMAIL ID', 'STATUS', 'CREATED', 'RECIPIENTS', 'SUBJECT'],
       rows: emails.map(({ id, status, createdAt, recipients, subject }) => [
-        id,
+        { id },
         { state: status },
         { time: createdAt },
         recipientsText(recipients),

@@ -26,6 +26,7 @@ import {
 import { coloured, dim, type Output } from '../../render/output.ts';
 import { local, relative } from '../../render/times.ts';
 import { why } from '../../render/why-view.ts';
+import { wrap } from '../../render/width.ts';
 import { listCommand } from './email-list.ts';
 
 export function emailCommands(program: Command, context: CommandContext): void {
@@ -175,7 +176,7 @@ function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord): void
     ...explained.map(({ delivery, last, sentence }) => ({
       lines: [
         `${delivery.recipient}  ${coloured(delivery.status)}`,
-        sentence,
+        ...wrap(sentence.split(' '), out.columns),
         ...(last ? ['', ...attemptLines(delivery, last)] : [dim('There has been no attempt.')]),
       ],
       rows: [

@@ -66,9 +66,9 @@ function printEntries(out: Output, entries: QueueEntry[]): void {
       lastResponse: lastReply,
     })),
     {
-      head: ['EMAIL ID', 'STATUS', 'ATTEMPTS', 'ACCEPTED', 'NEXT', 'RECIPIENT', 'LAST REPLY'],
+      head: ['EMAIL ID', 'STATUS', 'TRIES', 'ACCEPTED', 'NEXT', 'RECIPIENT', 'LAST REPLY'],
       rows: entries.map((entry) => [
-        entry.emailId,
+        { id: entry.emailId },
         { state: entry.status },
         entry.attempts,
         { time: entry.createdAt },
