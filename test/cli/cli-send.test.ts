@@ -1,6 +1,7 @@
 /** `postern send`, and finding its email again by whatever an operator has at hand. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { cliOf, createCli, startCli } from '../lab/cli.ts';
@@ -157,7 +158,7 @@ test('an id in a table is enough of a key, and a suppression says where it comes
 
 test('send --watch: follows the email to its end, and says by its exit code whether it was delivered', async (t) => {
   const world = await startWorld(t, { settings: { POSTERN_MTA_RETRY: '1s' } });
-  const { start, json, cli, onTerminal, refusal } = cliOf(t, world);
+  const { start, startOnTerminal, json, cli, onTerminal, refusal } = cliOf(t, world);
   /** The server's clock stands still unless it is turned. */
   const watched = async (...args: string[]) => {
     const command = start('send', ...args, '--from', 'app@sender.invalid', '--watch');
@@ -180,6 +181,18 @@ test('send --watch: follows the email to its end, and says by its exit code whet
     lines.join('\n'),
     /^emailId\t.*\naccepted\tann@there\.invalid\n20.*Z\tqueued\tann@.*\n20.*Z\tdelivered\tann@there\.invalid\t250 /,
   );
+  const shownTo = startOnTerminal('send', 'eve@there.invalid', '--from', 'app@sender.invalid', '--watch');
+  await until(async () => {
+    await world.clock.advance(1000);
+    return shownTo.stdout().includes('delivered');
+  });
+  await shownTo.ended;
+  const screen = stripVTControlCharacters(shownTo.stdout()).replace(/\u00a0/g, ' ');
+  t.regex(
+    screen,
+    /^emailId {3}\S{36}\naccepted {2}eve@there\.invalid\n(\S+ {2}queued .*\n)\S+ {2}delivered {2}\w{12} eve@there\.invalid mx1\.invalid \[127\.0\.0\.2\]:\n {25}250 /,
+  );
+  t.regex(shownTo.stderr(), /waiting: 1 \w+ \(Ctrl-C stops watching, not the mail\)/);
   const bad = await watched('unknown@there.invalid', '--json');
   t.is(bad.code, 1);
   t.like(JSON.parse(bad.stdout.toString()), { status: 'bounced', to: ['unknown@there.invalid'] });

@@ -18,7 +18,7 @@ export async function golden(
   { cli, onTerminal }: Cli,
   name: string,
   commands: string[],
-  replace: Record<string, string> = {},
+  replace: [RegExp, string][] = [],
 ): Promise<void> {
   const shown: string[] = [];
   for (const command of commands) {
@@ -52,9 +52,9 @@ function withoutProgress(text: string): string {
 }
 
 /** Without what differs from run to run, such as the widths of columns with times. */
-function fixed(text: string, replace: Record<string, string>): string {
+function fixed(text: string, replace: [RegExp, string][]): string {
   let plain = stripVTControlCharacters(text).replaceAll('\r', '');
-  for (const [from, to] of Object.entries(replace)) plain = plain.replaceAll(from, to);
+  for (const [from, to] of replace) plain = plain.replaceAll(from, to);
   return plain
     .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b/g, (id) =>
       id.replace(/[0-9a-f]/g, 'x'),

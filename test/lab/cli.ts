@@ -68,16 +68,22 @@ function startHere(args: string[], env: NodeJS.ProcessEnv, terminal: object = {}
   return { stdout: () => stdout!.bytes().toString(), stderr: () => stderr!.bytes().toString(), ended, exit };
 }
 
+const terminal = { isTTY: true, columns: 80 };
+
 /** The command line in this process, with nothing of its environment. */
 export function createCli(t: ExecutionContext, settings: Record<string, string>) {
   return {
     ...cliWith(t, settings, (args, env) => startHere(args, env).ended),
     /** The same on a terminal of 80 columns. */
-    onTerminal: cliWith(t, settings, (args, env) => startHere(args, env, { isTTY: true, columns: 80 }).ended)
-      .cli,
-    /** Starts a command that has no end; it ends with the test. */
+    onTerminal: cliWith(t, settings, (args, env) => startHere(args, env, terminal).ended).cli,
+    /** Starts a command that has no end, or lasts; it ends with the test. */
     start(...args: string[]) {
       const started = startHere(args, environment(settings));
+      t.teardown(started.exit);
+      return started;
+    },
+    startOnTerminal(...args: string[]) {
+      const started = startHere(args, environment(settings), terminal);
       t.teardown(started.exit);
       return started;
     },

@@ -136,12 +136,26 @@ test('rule: mail to a held domain is held without a word to its hosts, and mail 
 
 test('trace: the transcript of each attempt at a destination, as it ends', async (t) => {
   const world = await startWorld(t, { zone, exchangers });
-  const { json, cli, start } = cliOf(t, world);
+  const { json, cli, onTerminal, start } = cliOf(t, world);
   const send = async (to: string) => (await world.send({ to, subject: to })).body.emailId as string;
   await world.when(await send('first@there.invalid'), isDelivered);
   const past = (await cli('queue trace mx1.invalid --last 5 --once')).stdout.toString();
   t.regex(past, /^attempt\tfirst@there\.invalid\t1\t2.*\tdelivered\tmx1\.invalid\t250 /);
   t.regex(past, /^transcript\tfirst@there\.invalid\t1\t\d+\t>\tRCPT TO:<first@there\.invalid>/m);
+  await golden(
+    t,
+    { cli, onTerminal },
+    'queue-trace',
+    ['queue trace mx1.invalid --last 1 --once'],
+    [
+      [/\d+ ms/g, '1 ms'],
+      [/\t1\t\d+\t([<>*])/g, '\t1\t1\t$1'],
+      [/\]:\d+/g, ']:25'],
+      [/FROM:<[^<>\s]+@/g, 'FROM:<return-path@'],
+      [/SIZE=\d+/g, 'SIZE=1000'],
+      [/[\d,.]+ (octets|bytes)/g, '1000 $1'],
+    ],
+  );
   const live = start('queue', 'trace', 'same.invalid', '--json');
   const other = await send('elsewhere@other.invalid');
   const bad = await send('unknown@same.invalid');

@@ -7,6 +7,7 @@ import { addressesOf } from '../../record/telemetry.ts';
 import { tlsWords } from '../../record/tls-words.ts';
 import { type Block, type Cell, coloured, dim, sanitize } from './output.ts';
 import { local, span } from './times.ts';
+import { wrap } from './width.ts';
 
 export function emailFields(email: EmailRecord, status: string): Block {
   const tags = Object.entries(email.tags).map(([key, value]) => `${key}=${value}`);
@@ -82,6 +83,7 @@ const signs: Record<TranscriptLine['from'], string> = { client: '>', server: '<'
 export function attemptLines(
   { recipient }: Pick<DeliveryRecord, 'recipient'>,
   attempt: AttemptRecord,
+  columns: number,
 ): string[] {
   const { outcome, category, fault, diagnostic, possibleDuplicate, rule } = attempt.outcome;
   const { mx, tls } = attempt;
@@ -98,15 +100,21 @@ export function attemptLines(
   ];
   const isInTranscript = attempt.transcript.some(({ text }) => text.includes(diagnostic));
   return [
-    details.join(dim(' | ')),
-    ...attempt.transcript.flatMap(transcriptLines),
+    ...wrap(details.join(dim(' | ')).split(' '), columns),
+    ...attempt.transcript.flatMap((line) => transcriptLines(line, columns)),
     ...(isInTranscript || attempt.reply ? [] : [`          * ${sanitize(diagnostic)}`]),
   ];
 }
 
-function transcriptLines({ ms, from, text }: TranscriptLine): string[] {
+const transcriptIndent = ' '.repeat('123456 ms > '.length);
+
+function transcriptLines({ ms, from, text }: TranscriptLine, columns: number): string[] {
   const time = dim(`${ms} ms`.padStart(9));
-  return textLines(text).map((line) => `${time} ${dim(signs[from])} ${from === 'note' ? dim(line) : line}`);
+  const style = from === 'note' ? dim : (line: string) => line;
+  return textLines(text).map((line) => {
+    const parts = wrap(line.split(' '), columns - transcriptIndent.length).map(style);
+    return `${time} ${dim(signs[from])} ${parts.join(`\n${transcriptIndent}`)}`;
+  });
 }
 
 export function attemptRows(

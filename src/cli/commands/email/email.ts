@@ -82,7 +82,7 @@ async function show(context: CommandContext, id: string): Promise<void> {
     emailFields(email, document.status),
     recipientTable(email, now()),
     ...email.deliveries.map((delivery) => ({
-      lines: attemptsOf(delivery).flatMap((attempt) => attemptLines(delivery, attempt)),
+      lines: attemptsOf(delivery).flatMap((attempt) => attemptLines(delivery, attempt, out.columns)),
       rows: attemptsOf(delivery).flatMap((attempt) => attemptRows(delivery, attempt)),
     })),
   );
@@ -177,7 +177,7 @@ function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord): void
       lines: [
         `${delivery.recipient}  ${coloured(delivery.status)}`,
         ...wrap(sentence.split(' '), out.columns),
-        ...(last ? ['', ...attemptLines(delivery, last)] : [dim('There has been no attempt.')]),
+        ...(last ? ['', ...attemptLines(delivery, last, out.columns)] : [dim('There has been no attempt.')]),
       ],
       rows: [
         ['recipient', delivery.recipient, delivery.status, sentence],

@@ -68,7 +68,7 @@ function print({ out }: CommandContext, { emailId, recipient, attempt }: TracedA
     return;
   }
   out.print(null, {
-    lines: [...attemptLines({ recipient }, attempt), ''],
+    lines: [...attemptLines({ recipient }, attempt, out.columns), ''],
     rows: attemptRows({ recipient }, attempt),
   });
 }
