@@ -23,12 +23,14 @@ import { newId } from './base/id.ts';
 import type { Attachment } from './compose/attachment.ts';
 import type { Compose, ComposeOrder } from './compose/compose-order.ts';
 import type { Decision } from './db/accept/acceptance.ts';
-import type { Send, SendAnswerRecord, SendRecipient } from './db/accept/send-record.ts';
+import { acceptedDelivery } from './db/accept/accepted-delivery.ts';
+import type { Send, SendAnswerRecord } from './db/accept/send-record.ts';
 import type { DomainRecord } from './db/accounts/domains-table.ts';
-import { type Delivery, type DialectName, type Mailbox, maxPreloadedBytes } from './glossary.ts';
+import type { DialectName, Mailbox } from './glossary.ts';
 import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts';
 import { asRefusal, Refusal } from './mail/refusal.ts';
 import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
+import { testMaxAge, testRoute } from './mail/test-route.ts';
 import type { DispatchAdmission } from './queue/dispatcher.ts';
 
 /** A send that its schema has checked. */
@@ -86,6 +88,8 @@ export interface AcceptParts {
   /** The Message-ID of an email that comes without one. */
   messageIdOf(emailId: string): string;
   maxAgeMs: number;
+  /** Everything that is sent is test mail (mail/test-route.ts). */
+  allIsTest: boolean;
   /** This node's name and the duration of its leases. */
   node: string;
   leaseMs: number;
@@ -94,6 +98,7 @@ export interface AcceptParts {
 /** The sender: an API key or, in the dashboard, the organization itself. */
 export type Sender = Pick<Caller, 'orgId' | 'scopes'> & {
   keyId: string | null;
+  isTest?: boolean;
   /** The other service's API through which the request came. */
   dialect?: DialectName;
 };
@@ -179,7 +184,10 @@ interface CheckedSend {
   fault: Refusal | null;
 }
 
-type CheckParts = Pick<AcceptParts, 'findDomain' | 'clock' | 'maxAgeMs' | 'messageIdOf' | 'node' | 'leaseMs'>;
+type CheckParts = Pick<
+  AcceptParts,
+  'findDomain' | 'clock' | 'maxAgeMs' | 'messageIdOf' | 'allIsTest' | 'node' | 'leaseMs'
+>;
 type ComposeParts = Pick<AcceptParts, 'compose' | 'trackingBase' | 'textFromHtml'>;
 
 async function check(parts: CheckParts, request: SendRequest, caller: Sender): Promise<CheckedSend> {
@@ -205,12 +213,15 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
   const emailId = newId();
   const now = parts.clock.now();
   const { scheduledAt = null, expiresAfter } = request;
-  const ageMs = expiresAfter === undefined ? parts.maxAgeMs : expiresAfter * 1000;
+  const isTest = parts.allIsTest || caller.isTest === true;
+  const maxAgeMs = isTest ? testMaxAge(parts.maxAgeMs) : parts.maxAgeMs;
+  const ageMs = expiresAfter === undefined ? maxAgeMs : expiresAfter * 1000;
   return {
     emailId,
     orgId: caller.orgId,
     keyId: caller.keyId,
     dialect: caller.dialect ?? null,
+    isTest,
     messageId: parts.messageIdOf(emailId),
     from: request.from,
     replyTo: request.replyTo?.map(({ address }) => address).join(', ') ?? null,
@@ -221,6 +232,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     mustReach: request.mustReach ?? (request.rawMessage ? 'any' : 'to'),
     recipients: request.recipients.map((one) => ({
       ...one,
+      domain: isTest ? testRoute : one.domain,
       deliveryId: newId(),
       message: 0,
       disposition: startEntry(scheduledAt),
@@ -228,9 +240,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     messages: [{ id: newId(), raw: Buffer.alloc(0) }],
     base: null,
     trackedLinks: null,
-    idempotency: request.idempotency
-      ? { kind: 'key', ...request.idempotency }
-      : { kind: 'window', ...duplicateWindow(request, caller) },
+    idempotency: idempotencyOf(request, caller, isTest),
     acceptedAt: now,
     isInBatch: request.isInBatch,
     scheduledAt,
@@ -326,37 +336,17 @@ export function startCommit(
       const addresses = new Set(accepted);
       for (const [index, slot] of slots.entries()) {
         const recipient = recipients[index]!;
-        slot.settle(addresses.has(recipient.address) ? deliveryOf(send, recipient) : null);
+        slot.settle(addresses.has(recipient.address) ? acceptedDelivery(send, recipient) : null);
       }
     },
   };
 }
 
-function deliveryOf(send: Send, { deliveryId, address, domain, message }: SendRecipient): Delivery {
-  const { id, raw } = send.messages[message]!;
-  return {
-    id: deliveryId,
-    emailId: send.emailId,
-    orgId: send.orgId,
-    messageId: id,
-    recipient: address,
-    domain,
-    from: send.from,
-    tags: send.tags,
-    attempts: 0,
-    createdAt: send.acceptedAt,
-    dueAt: send.acceptedAt,
-    expiresAt: send.expiresAt,
-    hasDeadline: send.hasDeadline,
-    tls: send.tls,
-    ...inMemoryMessage(raw, send.base),
-  };
-}
-
-/** A large message is assembled only when its delivery starts. */
-function inMemoryMessage(raw: Buffer, base: Buffer | null): Pick<Delivery, 'message'> {
-  if (base === null) return { message: raw };
-  return base.length <= maxPreloadedBytes ? { message: patched(base, raw) } : {};
+/** A test must never answer for a real send that has the same key: test mail has keys of its own, which no caller can give. */
+function idempotencyOf(request: SendRequest, caller: Sender, isTest: boolean): Send['idempotency'] {
+  const { idempotency } = request;
+  if (!idempotency) return { kind: 'window', ...duplicateWindow(request, caller) };
+  return { ...idempotency, kind: 'key', key: isTest ? `test\n${idempotency.key}` : idempotency.key };
 }
 
 /** Two sends without an idempotency key are duplicates if they have the same `key` here (docs/api.md section 4.1 rule 6). */

@@ -2,18 +2,20 @@
  * One attempt at a due delivery: finds the hosts and offers the message to one after the other, and at each host to
  * its addresses, until outcome.ts says that the result is final.
  *
- * Orders the steps and decides nothing itself. Never throws: an error of our own becomes a deferral that names it. Does
+ * Test mail goes to a simulated host instead. Orders the steps and decides nothing itself. Never throws: an error of our own becomes a deferral that names it. Does
  * not use the database; the message's bytes come with the delivery or from `readMessage`.
  */
 import { orAborted } from './base/abort.ts';
 import type { Clock } from './base/clock.ts';
 import type { Attempt, Delivery, Peer, TlsSession, TlsUsed } from './glossary.ts';
 import { envelopeAddress } from './mail/address.ts';
+import { isTestMail } from './mail/test-route.ts';
 import { type Classification, classify, type SessionResult } from './outcome.ts';
 import { sessionOf, sessionOfSkipped } from './route/published-tls.ts';
 import type { Host, Route, Routes } from './route/route.ts';
 import type { SameSource } from './route/same-source.ts';
 import type { Offer, Target } from './smtp-out/offer.ts';
+import { type SimulatedHost, simulatedHost } from './smtp-out/simulated-host.ts';
 import { demandOf } from './smtp-out/tls-demand.ts';
 import type { Mail } from './smtp-out/transaction.ts';
 import { createTranscript, type Transcript } from './smtp-out/transcript.ts';
@@ -23,6 +25,8 @@ export interface DeliverParts {
   /** Makes the next attempt look the domain up again. */
   forgetRoute: Routes['forget'];
   offer: Offer;
+  /** Answers for test mail instead of the recipient's hosts. */
+  simulate: SimulatedHost['offer'];
   readMessage(messageId: string): Promise<Buffer>;
   /** The delivery's own envelope sender (VERP), which identifies the delivery in a bounce. */
   returnPath(deliveryId: string): string;
@@ -87,10 +91,11 @@ export function createDeliver(parts: DeliverParts) {
     let destination = delivery.domain;
     let tried: HostAttempts;
     try {
-      const route = await orAborted(parts.findRoute(delivery.domain), stopped);
-      destination = route.destination.name;
-      tried =
-        'result' in route ? [skipped(parts, job, null, route.result)] : await tryHosts(parts, job, route);
+      const route = isTestMail(delivery) ? null : await orAborted(parts.findRoute(delivery.domain), stopped);
+      destination = route?.destination.name ?? delivery.domain;
+      if (route === null) tried = [await trySimulated(parts, job)];
+      else if ('result' in route) tried = [skipped(parts, job, null, route.result)];
+      else tried = await tryHosts(parts, job, route);
     } catch (error) {
       const kind = stopped.aborted ? 'interrupted' : 'internal';
       const detail = stopped.aborted ? stoppedText : `internal error: ${(error as Error).message}`;
@@ -153,6 +158,15 @@ function attemptOf(
     transcript: transcript.lines,
     tlsSessions: tried.flatMap(({ tlsSession }) => tlsSession ?? []),
   };
+}
+
+/** Says nothing about any real host. */
+async function trySimulated(parts: DeliverParts, job: AttemptJob): Promise<HostAttempt> {
+  const { delivery, transcript, stopped } = job;
+  const started = performance.now();
+  const tried = hostAttempt(simulatedHost, await parts.simulate(delivery, transcript, stopped));
+  parts.onAttempted(delivery, { ...tried, ms: performance.now() - started });
+  return { ...tried, classification: { ...tried.classification, signal: 'well' } };
 }
 
 async function tryHosts(parts: DeliverParts, job: AttemptJob, route: Reachable): Promise<HostAttempts> {

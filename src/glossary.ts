@@ -189,7 +189,7 @@ export interface Delivery {
   orgId: string;
   messageId: string;
   recipient: string;
-  /** The recipient's domain as a lower-case A-label, as it is looked up. */
+  /** The recipient's domain as a lower-case A-label, as it is looked up; `testRoute` for test mail (mail/test-route.ts). */
   domain: string;
   from: string;
   tags: Record<string, string>;

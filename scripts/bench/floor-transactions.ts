@@ -66,6 +66,7 @@ function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
     orgId,
     keyId,
     dialect: null,
+    isTest: false,
     messageId: `${emailId}@postern.invalid`,
     from: 'Shop <shop@sender.invalid>',
     replyTo: null,

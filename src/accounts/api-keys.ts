@@ -1,5 +1,5 @@
 /**
- * API keys: `em_` and 256 random bits, shown once, stored as their SHA-256. Scopes say what a key may do. `domain_scope:D`
+ * API keys: `em_`, or `em_test_` for test mail, and 256 random bits, shown once, stored as their SHA-256. Scopes say what a key may do. `domain_scope:D`
  * restricts the sender domain and grants nothing by itself.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
@@ -23,13 +23,16 @@ export interface Caller {
   limits: RequestLimits;
   /** A send with unknown members is refused. */
   strict: boolean;
+  /** What it sends is test mail (mail/test-route.ts). */
+  isTest: boolean;
   /** Set if the organization is paused; then no grant is given. */
   pause: Pause | null;
 }
 
-export function newKey(): { key: string; hash: string; hint: string } {
-  const key = `em_${randomBytes(32).toString('base64url')}`;
-  return { key, hash: hashOf(key), hint: key.slice(0, 9) };
+export function newKey({ isTest = false } = {}): { key: string; hash: string; hint: string } {
+  const prefix = isTest ? 'em_test_' : 'em_';
+  const key = `${prefix}${randomBytes(32).toString('base64url')}`;
+  return { key, hash: hashOf(key), hint: key.slice(0, prefix.length + 6) };
 }
 
 /** Null if the key is malformed, unknown, revoked or past its end. */
@@ -45,8 +48,8 @@ export async function findCaller(
   if (record.endsAt !== null && record.endsAt <= now) return null;
   // The index has found the hash; this comparison in constant time keeps our code free of timing differences.
   if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hashed))) return null;
-  const { id: keyId, orgId, scopes, limits, strict, pause } = record;
-  return { keyId, orgId, scopes, limits, strict, pause };
+  const { id: keyId, orgId, scopes, limits, strict, isTest, pause } = record;
+  return { keyId, orgId, scopes, limits, strict, isTest, pause };
 }
 
 function hashOf(key: string): string {

@@ -7,24 +7,28 @@ import { newKey } from './api-keys.ts';
 
 export interface MadeKey extends Pick<KeyRecord, 'id' | 'label' | 'scopes' | 'strict'> {
   key: string;
+  test: boolean;
 }
 
-type WantedKey = Pick<KeyRecord, 'orgId' | 'label' | 'scopes'> & { strict?: boolean | undefined };
+type WantedKey = Pick<KeyRecord, 'orgId' | 'label' | 'scopes'> & {
+  strict?: boolean | undefined;
+  test?: boolean | undefined;
+};
 
 export async function makeKey(
   db: Db,
-  { orgId, label, scopes, strict = false }: WantedKey,
+  { orgId, label, scopes, strict = false, test = false }: WantedKey,
   now: number,
 ): Promise<MadeKey> {
-  const { key, hash, hint } = newKey();
-  const id = await insertKey(db, { orgId, label, scopes, strict, hash, hint }, now);
-  return { id, key, label, scopes, strict };
+  const { key, hash, hint } = newKey({ isTest: test });
+  const id = await insertKey(db, { orgId, label, scopes, strict, isTest: test, hash, hint }, now);
+  return { id, key, label, scopes, strict, test };
 }
 
 /** A new key with the same label, scopes and options; the old one ends after `graceMs`. Refused if the old key already has an end. */
 export async function rotateKey(db: Db, old: KeyRecord, now: number, graceMs = 0): Promise<MadeKey> {
   const made = await db.transaction(async (trx) =>
-    (await end(trx, old, now, graceMs)) ? makeKey(trx, old, now) : null,
+    (await end(trx, old, now, graceMs)) ? makeKey(trx, { ...old, test: old.isTest }, now) : null,
   );
   if (made) return made;
   // Another request may have ended the key after `old` was read.
@@ -46,13 +50,24 @@ function endOf({ revokedAt, endsAt }: KeyRecord, now: number): string {
 }
 
 /** A key as API and command line show it. */
-export function keyDocument({ id, label, hint, scopes, strict, createdAt, revokedAt, endsAt }: KeyRecord) {
+export function keyDocument({
+  id,
+  label,
+  hint,
+  scopes,
+  strict,
+  isTest,
+  createdAt,
+  revokedAt,
+  endsAt,
+}: KeyRecord) {
   return {
     id,
     label,
     hint,
     scopes,
     strict,
+    test: isTest,
     createdAt: iso(createdAt),
     revokedAt: isoOrNull(revokedAt),
     endsAt: isoOrNull(endsAt),

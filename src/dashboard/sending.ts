@@ -26,7 +26,7 @@ interface SendParts {
 
 /** `size`: bytes of the content. Throws a Refusal; the cause of SEND_FAILED is logged here. */
 export async function send(
-  orgId: string,
+  { orgId, isTest }: { orgId: string; isTest: boolean },
   { db, sending, onError }: SendParts,
   request: SendRequest,
   size: number,
@@ -34,7 +34,7 @@ export async function send(
   const slot = await admitSend(sending, orgId, size);
   try {
     await countRequest(orgId, db, sending);
-    return (await sending.accept(request, { orgId, keyId: null, scopes: [] })).answer;
+    return (await sending.accept(request, { orgId, keyId: null, scopes: [], isTest })).answer;
   } catch (error) {
     if (error instanceof Refusal && error.code === 'SEND_FAILED') onError('a send failed', error.cause);
     throw error;

@@ -21,6 +21,7 @@ export function outwardEvent({ id, type, at, recipient, data, email }: EventReco
     from: email.from,
     subject: email.subject,
     tags: email.tags,
+    ...(email.isTest && { test: true }),
   };
   return { id, type, timestamp: iso(at), recipient, data: { ...about, ...data, ...about } };
 }

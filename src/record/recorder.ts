@@ -7,6 +7,7 @@ import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoints.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import type { MailLog } from '../mail/mail-log.ts';
+import { isTestMail, testWaits } from '../mail/test-route.ts';
 import { nextAttemptAt, type Schedule } from '../queue/schedule.ts';
 import type { ObserveGreylisting } from './greylist-observer.ts';
 import { logOutcome } from './mail-log-lines.ts';
@@ -21,9 +22,11 @@ export interface RecorderParts {
 }
 
 export function createRecorder(parts: RecorderParts) {
+  const testSchedule = { ...parts.schedule, waits: testWaits(parts.schedule.waits) };
+
   /** The time of the next attempt; null if there is none, or if this node no longer owns the delivery. */
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
-    const learnedMs = await parts.observeGreylisting(delivery, attempt);
+    const learnedMs = isTestMail(delivery) ? null : await parts.observeGreylisting(delivery, attempt);
     const hintMs = attempt.outcome.retryAfterMs ?? learnedMs;
     const change = transition(delivery, attempt, nextAt(delivery, attempt, hintMs));
     failpoint('attempted');
@@ -39,6 +42,7 @@ export function createRecorder(parts: RecorderParts) {
     // This server aborted the attempt, so there is no reason to wait.
     if (attempt.outcome.category === 'interrupted') return now;
     const { expiresAt, hasDeadline, attempts } = delivery;
-    return nextAttemptAt(parts.schedule, { attempts: attempts + 1, now, expiresAt, hasDeadline, hintMs });
+    const schedule = isTestMail(delivery) ? testSchedule : parts.schedule;
+    return nextAttemptAt(schedule, { attempts: attempts + 1, now, expiresAt, hasDeadline, hintMs });
   }
 }

@@ -21,6 +21,7 @@ export function telemetry(email: EmailRecord) {
     subject: email.subject,
     tags: email.tags,
     tracking: email.tracking,
+    ...(email.isTest && { test: true as const }),
     credits: email.credits,
     ...(email.dialect !== null && { dialect: email.dialect }),
     scheduledAt: isoOrNull(email.scheduledAt),

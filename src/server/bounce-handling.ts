@@ -3,7 +3,7 @@
  * to the listener of POSTERN_INBOUND_PORT.
  */
 import { Worker } from 'node:worker_threads';
-import { BounceHandler } from '../bounces/bounce-handler.ts';
+import { BounceHandler, type BounceHandlerParts } from '../bounces/bounce-handler.ts';
 import { logBounce } from '../bounces/bounce-log-lines.ts';
 import { createDeliveryOf } from '../bounces/complaint-tokens.ts';
 import { createIsolatedParser } from '../bounces/isolated-parser.ts';
@@ -19,6 +19,7 @@ import {
 } from '../db/bounces/record-bounces.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import { createMessageIdReader } from '../mail/message-id.ts';
+import { simulatedHost } from '../smtp-out/simulated-host.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
 import type { ServerContext } from './context.ts';
 
@@ -28,7 +29,7 @@ export type BounceHandling = ReturnType<typeof createBounceHandling>;
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
 export function createBounceHandling(context: ServerContext) {
-  const { config, db, secrets, mailLog, metrics, log, clock, onError } = context;
+  const { config, db, secrets, mailLog, metrics, log, eventSignal, clock, onError } = context;
   const readReturnPath = createReturnPathReader(secrets);
   const links = createTrackingLinks(secrets);
   const newParser = () =>
@@ -39,6 +40,11 @@ export function createBounceHandling(context: ServerContext) {
   // Anyone can write to the public addresses. They have a parser of their own, so that such mail never delays a bounce,
   // which comes to a return path with our key.
   const parsers = { returnPath: newParser(), public: newParser() };
+  const record = groupCommit(
+    metrics.timed('returned', (list: IncomingBounce[]) => recordBounces(db, list, config.suppressAfter)),
+  );
+  const report: BounceHandlerParts['report'] = (to, reading, outcome) =>
+    logBounce({ mailLog, note: (text) => log.info(text) }, to, reading, outcome);
   const handler = new BounceHandler({
     readAddress: createServiceAddressReader(config, readReturnPath),
     findDelivery: (id) => findBouncedDelivery(db, id),
@@ -54,24 +60,50 @@ export function createBounceHandling(context: ServerContext) {
       link: (kind, token) => links.read(kind, token)?.deliveryId ?? null,
       deliveriesOf: (emailId) => deliveriesOf(db, emailId),
     }),
-    record: groupCommit(
-      metrics.timed('returned', (list: IncomingBounce[]) => recordBounces(db, list, config.suppressAfter)),
-    ),
+    record,
     keepMail: (mail, deliveryId, reading) => keepMail(db, mail, deliveryId, reading),
     async keepReport(report) {
       const { kind, domain, reporter } = report;
       const kept = await keepReport(db, report, [config.returnPathDomain, config.hostname], clock.now());
       log.info(`report (${kind}) about ${domain} from ${reporter}: ${kept}`);
     },
-    report: (to, reading, outcome) =>
-      logBounce({ mailLog, note: (text) => log.info(text) }, to, reading, outcome),
+    report,
     clock,
   });
   return {
     handler,
+    /** What a complaint by mail about this delivery would record; for test mail. */
+    async complain(deliveryId: string) {
+      const incoming = simulatedComplaint(deliveryId, config.returnPathDomain, clock.now());
+      const outcome = await record(incoming);
+      eventSignal.notify();
+      if (typeof outcome === 'object') report(outcome.to, incoming.reading, outcome);
+    },
     /** Called after the listener has closed. */
     async close() {
       await Promise.all([parsers.returnPath.close(), parsers.public.close()]);
     },
   };
+}
+
+function simulatedComplaint(deliveryId: string, domain: string, at: number) {
+  const raw = Buffer.from('Test mail: the recipient complained, as its address asked.\r\n');
+  return {
+    deliveryId,
+    reading: {
+      is: 'complaint',
+      format: 'arf',
+      feedbackType: 'abuse',
+      reportedBy: simulatedHost.host,
+      tokens: [],
+    },
+    mail: {
+      sender: '',
+      recipient: `postmaster@${domain}`,
+      peer: simulatedHost.address,
+      at,
+      size: raw.length,
+      raw,
+    },
+  } satisfies IncomingBounce;
 }

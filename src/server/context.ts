@@ -44,6 +44,8 @@ export interface Overrides {
   freeBytes(directory: string): Promise<number>;
   /** Starts a composing thread. `isForLarge`: it gets large orders only. */
   startComposer(source: SecretSource, isForLarge: boolean): Worker;
+  /** All mail is test mail (mail/test-route.ts), and every recipient behaves as its local part says; for `postern dev`. */
+  allIsTest: boolean;
   /** Adds metrics about the process; only main.ts sets it, because a test process runs many nodes. */
   watchProcess(registry: Metrics['registry']): void;
 }
@@ -112,6 +114,7 @@ const defaultOverrides: Omit<Overrides, 'log'> = {
       workerData: { ...source, isForLarge },
       resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
     }),
+  allIsTest: false,
   watchProcess() {},
 };
 

@@ -28,10 +28,11 @@ import {
 import { heartbeat, leave, readStates } from '../db/queue/nodes.ts';
 import { recordAll } from '../db/queue/outcomes.ts';
 import { startScheduled } from '../db/queue/scheduled-mail.ts';
-import { createDeliver } from '../deliver.ts';
+import { createDeliver, type DeliverParts } from '../deliver.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import type { DestinationOf } from '../mail/destination-shape.ts';
 import { defaultPool } from '../mail/ip-pool.ts';
+import { isTestMail, testRoute } from '../mail/test-route.ts';
 import { createReads } from '../queue/large-reads.ts';
 import { QueueRunner, type Runner, type Store } from '../queue/runner.ts';
 import { noPeers, type Peers } from '../queue/share.ts';
@@ -48,13 +49,14 @@ import { createFetchPolicy } from '../route/fetch-mta-sts.ts';
 import { createSts } from '../route/mta-sts.ts';
 import { createProtect } from '../route/protect.ts';
 import { createResolver } from '../route/resolver.ts';
-import type { Routes } from '../route/route.ts';
+import type { Route, Routes } from '../route/route.ts';
 import { createRouteCache } from '../route/route-cache.ts';
 import { createSameSource } from '../route/same-source.ts';
 import { createCurrentShaping } from '../settings/current-shaping.ts';
 import { headerOf } from '../settings/grammar.ts';
 import { ConnectionPool } from '../smtp-out/connection-pool.ts';
 import { createOffer, forgetTlsFailure, type TlsFailure } from '../smtp-out/offer.ts';
+import { createSimulatedHost } from '../smtp-out/simulated-host.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 import { createOperatorRules, type OperatorRules } from './operator-rules.ts';
 
@@ -83,7 +85,11 @@ export interface DeliveryEngine {
 
 type Publisher = ReturnType<typeof createDestinationPublisher>;
 
-export function createDelivery(context: ServerContext): DeliveryEngine {
+/** `complain` records that the recipient of a delivered mail has complained about it. */
+export function createDelivery(
+  context: ServerContext,
+  complain: (deliveryId: string) => Promise<void>,
+): DeliveryEngine {
   const { config, db, node, clock } = context;
   const shaping = createCurrentShaping(config, context.onError);
   const routes = createRouting(context, shaping.destinationOf);
@@ -98,12 +104,9 @@ export function createDelivery(context: ServerContext): DeliveryEngine {
     publish: (pools, now) => publishPools(db, node, pools, now),
     readOthers: (now) => readPools(db, now, node),
   });
-  const { deliver, interrupted, notAttempted, refused } = createAttempts(
-    context,
-    routes,
-    connections,
-    assignment,
-  );
+  const simulated = createSimulatedHost({ everywhere: context.allIsTest, clock });
+  const attempts = { routes, connections, assignment, simulate: simulated.offer };
+  const { deliver, interrupted, notAttempted, refused } = createAttempts(context, attempts);
   const delivering = countInFlight(deliver);
   const publisher = createDestinationPublisher({
     saveStates: (states, now) => saveStates(db, node, states, now),
@@ -120,7 +123,11 @@ export function createDelivery(context: ServerContext): DeliveryEngine {
     interrupted,
     notAttempted,
     refused,
-    record: createRecord(context, publisher, delivering.inFlight),
+    record: withComplaints(
+      createRecord(context, publisher, delivering.inFlight),
+      simulated.complains,
+      complain,
+    ),
     onWaiting: publisher.route,
     isOurs: assignment.isOurs,
     isPaused: assignment.isPaused,
@@ -142,19 +149,22 @@ export function createDelivery(context: ServerContext): DeliveryEngine {
   };
 }
 
+interface AttemptParts {
+  routes: Routes;
+  connections: ConnectionPool;
+  assignment: PoolAssignment;
+  simulate: DeliverParts['simulate'];
+}
+
 /** One attempt of one delivery, from the bytes in the database to the reply of a host. */
-function createAttempts(
-  context: ServerContext,
-  routes: Routes,
-  connections: ConnectionPool,
-  assignment: PoolAssignment,
-) {
+function createAttempts(context: ServerContext, { routes, connections, assignment, simulate }: AttemptParts) {
   const { config, db } = context;
   const tlsFailures = learnedCache<TlsFailure>(context, 'tls-trouble');
   return createDeliver({
     findRoute: routes.find,
     forgetRoute: routes.forget,
     offer: createOfferWithTls(context, connections, tlsFailures),
+    simulate,
     readMessage: createReads({
       readSmall: groupCommit((ids: string[]) => readSmallMessages(db, ids)),
       readLarge: async (id) => (await readMessages(db, [id]))[0]!,
@@ -204,6 +214,22 @@ function createRecord(context: ServerContext, publisher: Publisher, inFlight: ()
   };
 }
 
+type RecordAttempt = ReturnType<typeof createRecord>;
+
+/** Recipients of test mail may complain about it once it is delivered. */
+function withComplaints(
+  record: RecordAttempt,
+  complains: (delivery: Delivery) => boolean,
+  complain: (deliveryId: string) => Promise<void>,
+): RecordAttempt {
+  return async (delivery, attempt) => {
+    const nextAt = await record(delivery, attempt);
+    const isDelivered = attempt.outcome.outcome === 'delivered';
+    if (isDelivered && isTestMail(delivery) && complains(delivery)) await complain(delivery.id);
+    return nextAt;
+  };
+}
+
 /** From a domain to its hosts, their TLS policy, and the destination that they form. */
 function createRouting(context: ServerContext, destinationOf: DestinationOf): Routes {
   const { config, clock, random } = context;
@@ -211,7 +237,11 @@ function createRouting(context: ServerContext, destinationOf: DestinationOf): Ro
   const resolve = createResolver(config.dnsServers);
   const secureResolve = createSecureResolve(config.dnsServers);
   const fetchPolicy = createFetchPolicy({ resolve, allowPrivate, port: context.policyPort });
-  return createRouteCache({
+  const destinationOf = createDestinationOf(
+    loadShaping(config.shapingFile, config.mtaPerDestination),
+    defaultShape(config.mtaPerDestination),
+  );
+  const cache = createRouteCache({
     resolve,
     allowPrivate,
     protect: createProtect({
@@ -227,6 +257,13 @@ function createRouting(context: ServerContext, destinationOf: DestinationOf): Ro
     clock,
     random,
   });
+  // deliver.ts asks for no hosts of test mail.
+  const toTests: Route = { destination: destinationOf(testRoute, []), hosts: [] };
+  return {
+    ...cache,
+    find: async (domain) => (domain === testRoute ? toTests : cache.find(domain)),
+    peek: (domain) => (domain === testRoute ? toTests : cache.peek(domain)),
+  };
 }
 
 function createOfferWithTls(

@@ -210,6 +210,7 @@ function createAcceptance(
     textFromHtml: config.textFromHtml,
     messageIdOf: createMessageId(context.secrets, config.hostname),
     maxAgeMs: config.mtaMaxAge,
+    allIsTest: context.allIsTest,
     node,
     leaseMs,
   };

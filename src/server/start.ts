@@ -92,7 +92,11 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
     stops.push(webhooks.stop);
     await webhooks.start();
   }
-  const delivery = delivers ? createDelivery(context) : disabledDelivery(context.notify.backlog);
+  const bounces = createBounceHandling(context);
+  stops.push(bounces.close);
+  const delivery = delivers
+    ? createDelivery(context, bounces.complain)
+    : disabledDelivery(context.notify.backlog);
   const composers = startComposers(context);
   stops.push(composers.close);
   const diskGuard = await openDiskGuard(context);
@@ -107,8 +111,6 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   };
   const intake = config.roles.includes('http') ? createIntake(context, intakeParts) : disabledIntake;
   stops.push(intake.settled);
-  const bounces = createBounceHandling(context);
-  stops.push(bounces.close);
   stops.push(startMaintenance(maintenanceJobs(context, intake.accept), clock, onError));
   return { intake, delivery, bounces, diskGuard };
 }

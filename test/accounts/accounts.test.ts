@@ -73,6 +73,7 @@ const scopesOf = (...scopes: string[]) => ({
   scopes,
   limits,
   strict: false,
+  isTest: false,
   pause: null,
 });
 

@@ -79,7 +79,7 @@ test('key: made, listed without the key, rotated, revoked', async (t) => {
   const { json, cli, refusal } = await startCli(t);
   const create = 'key create --org Acme --label web --scope';
   const made = await json(`${create} email:send --scope email:read --domain Example.invalid`);
-  t.deepEqual(Object.keys(made), ['id', 'key', 'scopes']);
+  t.deepEqual(Object.keys(made), ['id', 'key', 'scopes', 'strict', 'test']);
   t.regex(made.key, /^em_[\w-]{40,}$/);
   t.deepEqual(made.scopes, ['email:send', 'email:read', 'domain_scope:example.invalid']);
 
@@ -100,8 +100,12 @@ test('key: made, listed without the key, rotated, revoked', async (t) => {
   t.regex(await refusal(1, 'key revoke nonsense'), /no key with the id "nonsense"/);
   t.regex(await refusal(2, `${create} email:sned`), /"email:sned" is not a scope; there are email:send, /);
   t.false(listed[0].strict);
-  const strict = await json(`${create} email:send --strict`);
-  t.true((await json('key list --org Acme')).find(({ id }: { id: string }) => id === strict.id).strict);
+  const strict = await json(`${create} email:send --strict --test`);
+  t.like(strict, { strict: true, test: true });
+  t.regex(strict.key, /^em_test_/);
+  const kept = (await json('key list --org Acme')).find(({ id }: { id: string }) => id === strict.id);
+  t.like(kept, { strict: true, test: true });
+  t.regex((await cli(`${create} email:send --strict`)).stdout.toString(), /options\s+strict\n/);
   const idle = await cli(`${create} domain_scope:example.invalid`);
   t.is(idle.code, 0);
   t.regex(idle.stderr, /this key cannot do anything/);
@@ -405,7 +409,7 @@ test('usage: help, the nearest command, the bad value, where --json may stand', 
   const table = (await commandTable()).map(({ command }) => command);
   t.true(
     table.includes(
-      'postern key create [--org ORG] --label L --scope S [--scope S]… [--domain D]… [--strict]',
+      'postern key create [--org ORG] --label L --scope S [--scope S]… [--domain D]… [--strict] [--test]',
     ),
   );
 });

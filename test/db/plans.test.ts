@@ -106,6 +106,7 @@ async function sendOf(db: Db): Promise<Send> {
     orgId,
     keyId: uuid(),
     dialect: null,
+    isTest: false,
     messageId: uuid(),
     from: 'app@sender.invalid',
     replyTo: null,

@@ -66,6 +66,7 @@ for (const kind of kinds) {
       '022-tls-results',
       '023-webhook-formats',
       '026-dialect',
+      '027-test-keys',
       '029-destination-rules',
     ]);
   });

@@ -12,6 +12,7 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
     orgId,
     keyId: null,
     dialect: null,
+    isTest: false,
     messageId: uuid(),
     from: 'app@sender.invalid',
     replyTo: null,

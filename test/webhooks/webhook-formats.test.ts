@@ -159,7 +159,8 @@ test('whatever happens, every format writes less than 20 kB of JSON, and tags re
       text,
       fc.boolean(),
       (type, tags, diagnostic, isDeleted) => {
-        const email = { id: 'm', messageId: 'm@a.example', from: 'a@a.example', subject: diagnostic, tags };
+        const about = { id: 'm', messageId: 'm@a.example', from: 'a@a.example' };
+        const email = { ...about, subject: diagnostic, tags, isTest: false };
         const event: EventRecord = {
           id: 'e',
           orgId: 'o',

@@ -102,7 +102,14 @@ const event = (changes: Partial<EventRecord> = {}): EventRecord => ({
   at: now,
   recipient: 'ann@there.invalid',
   data: { attempt: 1 },
-  email: { id: 'm', messageId: 'x@y', from: 'App <app@sender.invalid>', subject: 'Hello', tags: { a: 'b' } },
+  email: {
+    id: 'm',
+    messageId: 'x@y',
+    from: 'App <app@sender.invalid>',
+    subject: 'Hello',
+    tags: { a: 'b' },
+    isTest: false,
+  },
   ...changes,
 });
 

@@ -265,6 +265,7 @@ const emailAnswer = z
         clickTracking: z.boolean().meta({ description: 'Whether clicks are counted.' }),
       })
       .meta({ description: "The settings for this email: the domain's, overridden by the send's." }),
+    test: z.literal(true).optional().meta({ description: 'Present if it was sent with a test key.' }),
     credits: count.meta({
       description:
         'The credits that the email cost: one for each accepted recipient, without those that a cancellation has refunded.',

@@ -60,6 +60,7 @@ function present({ id, messageId, recipients, createdAt, updatedAt, ...email }: 
     bcc: addressesOf('bcc'),
     subject: email.subject,
     tags: email.tags,
+    ...(email.isTest && { test: true as const }),
     createdAt: iso(createdAt),
     updatedAt: iso(updatedAt),
     recipients,

@@ -72,6 +72,7 @@ const found = z
     bcc: z.array(shownAddress),
     subject: z.string(),
     tags: z.record(z.string(), z.string()),
+    test: z.literal(true).optional().meta({ description: 'Present if it was sent with a test key.' }),
     createdAt: moment,
     updatedAt: moment,
     recipients: z.array(

@@ -34,6 +34,7 @@ const event = z
         from: z.string().meta({ description: 'As it was given.' }),
         subject: z.string().meta({ description: 'As it was given.' }),
         tags: z.record(z.string(), z.string()).meta({ description: "The email's tags." }),
+        test: z.literal(true).optional().meta({ description: 'Present if it was sent with a test key.' }),
       })
       .partial()
       .meta({

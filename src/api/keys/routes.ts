@@ -49,7 +49,7 @@ export const keyEndpoints = [
     operationId: 'rotateKey',
     summary: 'Rotate a key',
     description:
-      'Replaces a key with a new one that has the same label, scopes and `strict`; the old key ends.',
+      'Replaces a key with a new one that has the same label, scopes and options; the old key ends.',
     response: answer('The new key.', keySchemas.NewKeyAnswer),
     errors: {
       BAD_REQUEST: 'The id in the path is not a UUID, or the key was revoked or replaced before.',

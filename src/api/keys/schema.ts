@@ -31,6 +31,10 @@ export const newKeyRequest = z.object({
     description:
       'Whether a send with members that the service does not know is refused. Without it, they are ignored, and named in `X-Postern-Ignored`.',
   }),
+  test: z.boolean().optional().meta({
+    description:
+      'Whether what the key sends is test mail: the same checks, answers, events and webhooks, but nothing leaves the server, costs credits, or counts in suppressions and statistics. Such a key starts with `em_test_`.',
+  }),
 });
 
 const key = z
@@ -40,6 +44,7 @@ const key = z
     hint: z.string().meta({ description: 'The first characters of the key.' }),
     scopes: z.array(z.string()),
     strict: z.boolean().meta({ description: 'Whether sends with unknown members are refused.' }),
+    test: z.boolean().meta({ description: 'Whether what the key sends is test mail.' }),
     createdAt: moment,
     revokedAt: moment.nullable(),
     endsAt: moment.nullable().meta({ description: 'For a key that was replaced: it works until this time.' }),
@@ -58,5 +63,6 @@ export const keySchemas = {
     label: z.string(),
     scopes: z.array(z.string()),
     strict: z.boolean(),
+    test: z.boolean(),
   }),
 };

@@ -15,6 +15,7 @@ interface CreateOptions {
   scope: string[];
   domain?: string[];
   strict?: boolean;
+  test?: boolean;
 }
 
 export function keyCommands(program: Command, context: CommandContext): void {
@@ -35,9 +36,13 @@ export function keyCommands(program: Command, context: CommandContext): void {
       domainScopes,
     )
     .option('--strict', 'refuse sends with unknown members instead of ignoring those members')
-    .action(async ({ org, label, scope, domain = [], strict }: CreateOptions) => {
+    .option(
+      '--test',
+      'what the key sends is test mail: same checks and answers, but it goes to the inbox in the dashboard and nowhere else',
+    )
+    .action(async ({ org, label, scope, domain = [], strict, test }: CreateOptions) => {
       const { id: orgId } = await requireOwner(context, org);
-      const owner = { orgId, label, scopes: [...new Set([...scope, ...domain])], strict };
+      const owner = { orgId, label, scopes: [...new Set([...scope, ...domain])], strict, test };
       printKey(out, await makeKey(await db(), owner, now()));
     });
 
@@ -80,10 +85,22 @@ async function revoke({ db, out, now }: CommandContext, id: string): Promise<voi
   out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { fields });
 }
 
-function printKey(out: Output, { id, key, scopes }: MadeKey, oldUntil: number | null = null): void {
-  const document = { id, key, scopes, ...(oldUntil !== null && { oldKeyUntil: iso(oldUntil) }) };
+function printKey(out: Output, made: MadeKey, oldUntil: number | null = null): void {
+  const { id, key, scopes, strict, test } = made;
+  const document = {
+    id,
+    key,
+    scopes,
+    strict,
+    test,
+    ...(oldUntil !== null && { oldKeyUntil: iso(oldUntil) }),
+  };
+  const names = optionNames({ strict, isTest: test });
+  const options = names.length > 0 && { options: names.join(' ') };
   const old = oldUntil !== null && { 'the old one ends': { time: oldUntil } };
-  out.print(document, { fields: { id, key, scopes: scopes.join(' '), ...old } });
+  out.print(document, { fields: { id, key, scopes: scopes.join(' '), ...options, ...old } });
+  if (test)
+    out.note('what this key sends is test mail: it goes to the inbox in the dashboard and nowhere else');
   out.note('the key is shown only this time; store it where your application can read it');
   if (scopes.every((scope) => scope.startsWith('domain_scope:'))) {
     out.warn(
@@ -101,10 +118,14 @@ function printKeys(out: Output, keys: KeyRecord[], now: number): void {
       `${key.hint}…`,
       { time: key.createdAt },
       key.label,
-      [...key.scopes, ...(key.strict ? ['(strict)'] : [])].join(' '),
+      [...key.scopes, ...optionNames(key).map((name) => `(${name})`)].join(' '),
     ]),
     empty: 'There is no key yet; `postern key create` creates one.',
   });
+}
+
+function optionNames({ strict, isTest }: Pick<KeyRecord, 'strict' | 'isTest'>): string[] {
+  return [...(strict ? ['strict'] : []), ...(isTest ? ['test'] : [])];
 }
 
 function stateOf({ revokedAt, endsAt }: KeyRecord, now: number): string {

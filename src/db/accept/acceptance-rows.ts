@@ -84,6 +84,7 @@ function emailRow(send: Send, { credits, fromWallet }: Paid): object {
     org_id: send.orgId,
     key_id: send.keyId,
     dialect: send.dialect,
+    is_test: send.isTest,
     message_id: send.messageId,
     sender: send.from,
     reply_to: send.replyTo,

@@ -24,7 +24,7 @@ import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
 import { balanceOf, creditEvents, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
 import { addUsages, lockUsages } from './daily-usage.ts';
 import { type EarlierAnswer, findEarlier, isRepeat } from './idempotency.ts';
-import type { Send, SendAnswerRecord } from './send-record.ts';
+import type { Send, SendAnswerRecord, SendRecipient } from './send-record.ts';
 
 /** Accepted, answered with the answer of an earlier send, or refused. */
 export type Decision =
@@ -159,13 +159,19 @@ function decide(send: Send, snapshot: Snapshot): Decision {
     if (isSuppressed(recipient.key)) return 'suppressed';
     return accepted.has(recipient) ? 'queued' : 'insufficient_credit';
   };
+  // Test mail passes the same checks, and then costs nothing.
+  const paid = send.isTest ? { credits: 0, fromWallet: 0 } : pay(send, snapshot, org, accepted);
+  return record(send, snapshot, paid, dispositionOf);
+}
+
+/** Charges an accepted send, counts it for the day, and watches addresses that bounced softly of late. */
+function pay(send: Send, snapshot: Snapshot, org: Organization, accepted: Set<SendRecipient>): Paid {
   for (const { key } of accepted) {
     if (snapshot.watched.has(suppressionKey(send.orgId, key)))
       snapshot.rows.tables.soft_bounces.push(watchRow(send.orgId, key, send.emailId, send.acceptedAt));
   }
-  today.emails += payable;
-  const fromWallet = charge(org, payable, send, snapshot);
-  return record(send, snapshot, { credits: payable, fromWallet }, dispositionOf);
+  snapshot.days.get(send.orgId)!.emails += accepted.size;
+  return { credits: accepted.size, fromWallet: charge(org, accepted.size, send, snapshot) };
 }
 
 function repeatOf(send: Send, snapshot: Snapshot): Decision | null {

@@ -127,6 +127,8 @@ export async function refund(trx: Trx, counts: Map<string, number>, at: number):
   if (counts.size === 0) return;
   const emails = await trx('emails')
     .whereIn('id', [...counts.keys()])
+    // Test mail costs nothing.
+    .whereRaw('not is_test')
     .orderBy('id')
     .select('id', 'org_id', 'wallet_credits', 'created_at');
   const orgIds = [...new Set<string>(emails.map((email) => email.org_id))].sort();

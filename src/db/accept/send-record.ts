@@ -9,6 +9,8 @@ export interface Send {
   keyId: string | null;
   /** Null: sent through our own API, by submission or in the dashboard. */
   dialect: DialectName | null;
+  /** Test mail (mail/test-route.ts): it costs nothing. */
+  isTest: boolean;
   /** Message-ID without its angle brackets. */
   messageId: string;
   from: string;

@@ -17,6 +17,8 @@ const keys = records({
   scopes: json<string[]>(),
   /** A send with unknown members is refused. */
   strict: flag,
+  /** What it sends is test mail. */
+  isTest: flag,
   createdAt: number,
   revokedAt: orNull(number),
   /** To the minute; null: never. */
@@ -27,7 +29,10 @@ const keys = records({
 
 export type KeyRecord = ReturnType<typeof keys.read>;
 
-export type NewKey = Pick<KeyRecord, 'orgId' | 'label' | 'hash' | 'hint' | 'scopes'> & { strict?: boolean };
+export type NewKey = Pick<KeyRecord, 'orgId' | 'label' | 'hash' | 'hint' | 'scopes'> & {
+  strict?: boolean;
+  isTest?: boolean;
+};
 
 export async function insertKey(db: Db, key: NewKey, now: number): Promise<string> {
   const id = newId();

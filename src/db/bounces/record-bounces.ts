@@ -7,6 +7,7 @@ import { type BounceTransition, transitionOnBounce } from '../../bounces/bounce-
 import type { Complaint, Failure, ParseResult } from '../../bounces/parse/parse-result.ts';
 import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
+import { isTestMail } from '../../mail/test-route.ts';
 import { isSoftForMailbox, suppressionReason } from '../../record/transition.ts';
 import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
@@ -87,10 +88,11 @@ export async function recordBounces(
       mailRow(mail, deliveryId, reading),
     );
     await insertWithBytes(trx, 'inbound_mails', mails);
-    const suppressions = done.flatMap(({ delivery, transition }) =>
+    const real = done.filter(({ delivery }) => !isTestMail(delivery));
+    const suppressions = real.flatMap(({ delivery, transition }) =>
       suppressionAfter(delivery, transition, suppressAfter),
     );
-    const soft = suppressAfter.length === 0 ? [] : done.flatMap(softBounceOf);
+    const soft = suppressAfter.length === 0 ? [] : real.flatMap(softBounceOf);
     if (soft.length > 0) suppressions.push(...(await noteSoftBounces(trx, soft)));
     await suppress(trx, suppressions, at);
     return outcomes;

@@ -30,6 +30,7 @@ const emails = records({
   tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
   credits: number,
   tls: value<MailTls>(),
+  isTest: flag,
   scheduledAt: orNull(number),
   createdAt: number,
   updatedAt: number,

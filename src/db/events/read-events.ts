@@ -25,6 +25,7 @@ interface EventEmail {
   from: string;
   subject: string;
   tags: Record<string, string>;
+  isTest: boolean;
 }
 
 export type EventRecord = ReturnType<typeof events.read> & {
@@ -106,7 +107,7 @@ async function rowsOf(db: Db, query: EventQuery, end: number): Promise<EventReco
     .where('events.position', '>', after)
     .where('events.position', '<=', end)
     .limit(limit + 1)
-    .select('events.*', 'emails.message_id', 'emails.sender', 'emails.subject', 'emails.tags');
+    .select('events.*', ...emailColumns);
   if (types) rows.whereIn('events.type', types);
   if (emailId !== undefined) {
     // Expressions, so that neither database scans the organization's events for those of this email.
@@ -119,14 +120,18 @@ async function rowsOf(db: Db, query: EventQuery, end: number): Promise<EventReco
   return (await rows).map(eventFrom);
 }
 
+const emailColumns = ['message_id', 'sender', 'subject', 'tags', 'is_test'].map((name) => `emails.${name}`);
+
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 function eventFrom(row: any): EventRecord {
-  const { email_id: id, message_id: messageId, sender: from, subject, tags } = row;
+  const { email_id: id, message_id: messageId, sender: from, subject, tags, is_test } = row;
   // An event that came in while its email was being deleted has no email.
   const hasEmail = id !== null && messageId !== null;
   return {
     ...events.read(row),
-    email: hasEmail ? { id, messageId, from, subject, tags: JSON.parse(tags) } : null,
+    email: hasEmail
+      ? { id, messageId, from, subject, tags: JSON.parse(tags), isTest: Boolean(is_test) }
+      : null,
   };
 }
 
@@ -139,7 +144,7 @@ export async function findEvents(
   const rows = db('events')
     .leftJoin('emails', 'emails.id', 'events.email_id')
     .whereIn('events.id', ids)
-    .select('events.*', 'emails.message_id', 'emails.sender', 'emails.subject', 'emails.tags');
+    .select('events.*', ...emailColumns);
   if (positions.length > 0)
     rows.whereBetween('events.position', [Math.min(...positions), Math.max(...positions)]);
   return (await rows).map(eventFrom);

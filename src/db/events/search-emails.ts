@@ -8,7 +8,7 @@ import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
 import { compareKey, parseMailbox } from '../../mail/address.ts';
 import { type EmailStatus, statusOf } from '../../record/states.ts';
 import type { Db } from '../engine/open.ts';
-import { inColumn, json, number, records, text } from '../engine/records.ts';
+import { flag, inColumn, json, number, records, text } from '../engine/records.ts';
 import { pagedSearch } from './paged-search.ts';
 import { lastIdOf } from './time-of-id.ts';
 
@@ -38,6 +38,7 @@ const summaries = records({
   subject: text,
   tags: json<Record<string, string>>(),
   tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
+  isTest: flag,
   createdAt: number,
   updatedAt: number,
 });

@@ -2,7 +2,8 @@
  * Statistics by organization and hour, so that no page has to count emails. They are summed up from the events, so the hot
  * path writes nothing for them: some events at a time, in one transaction with the reader's new position. So each event is
  * counted once, also after a crash; the reader's row is the lock, so one node counts at a time. After an upgrade it starts with
- * the oldest event that is kept. An event counts in the hour in which it happened, not in the hour of its email.
+ * the oldest event that is kept. An event counts in the hour in which it happened, not in the hour of its email. Test mail is
+ * not counted.
  */
 import { latencyBounds } from '../../record/latency.ts';
 import { query } from '../engine/json-rows.ts';
@@ -92,6 +93,8 @@ const sums = `
     and events.type in (${Object.values(counted)
       .map((type) => `'${type}'`)
       .join(', ')})
+    and not exists (
+      select 1 from emails where emails.org_id = events.org_id and emails.id = events.email_id and is_test)
   group by events.org_id, begun
   on conflict (org_id, hour) do update set
     ${columns.map((name) => `${name} = statistics.${name} + excluded.${name}`).join(', ')}`;

@@ -10,6 +10,7 @@
 import { failpoint } from '../../base/failpoints.ts';
 import { newId } from '../../base/id.ts';
 import { compareKey } from '../../mail/address.ts';
+import { isTestMail } from '../../mail/test-route.ts';
 import { softMailboxCategory, suppressionReason, type Transition } from '../../record/transition.ts';
 import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
@@ -43,13 +44,14 @@ export async function recordAll(
     if (kept.length === 0) return written;
     const at = Math.max(...kept.map(({ attempt }) => attempt.endedAt));
     const emailIds = kept.map(({ delivery }) => delivery.emailId);
-    const suppressed = kept.flatMap((transition) => suppressionAfter(transition, suppressAfter));
+    const real = kept.filter(({ delivery }) => !isTestMail(delivery));
+    const suppressed = real.flatMap((transition) => suppressionAfter(transition, suppressAfter));
     await parallel(trx, [
       () => bumpUpdatedAt(trx, emailIds, at),
       () => insertRows(trx, 'attempts', kept.map(attemptRow)),
       () => insertRows(trx, 'events', kept.map(eventOf)),
     ]);
-    const soft = suppressAfter.length === 0 ? [] : kept.flatMap(softBounceOf);
+    const soft = suppressAfter.length === 0 ? [] : real.flatMap(softBounceOf);
     if (soft.length > 0) suppressed.push(...(await noteSoftBounces(trx, soft)));
     await suppress(trx, suppressed, at);
     // Last, because other nodes count the same large domains: their rows stay locked until the commit.

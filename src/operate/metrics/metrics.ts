@@ -1,13 +1,14 @@
 /**
  * Updates the metrics while the program works: after group commits, API responses, webhook posts and received mail. This
  * costs no queries and no log lines. An error here never reaches the mail: code that runs after a commit must not throw,
- * because the commit would be repeated.
+ * because the commit would be repeated. Test mail counts in no figure about mail.
  */
 import type { ParseResult } from '../../bounces/parse/parse-result.ts';
 import type { Decision } from '../../db/accept/acceptance.ts';
 import type { Send } from '../../db/accept/send-record.ts';
 import type { WebhookTry } from '../../db/webhooks/webhook-outcomes.ts';
 import type { RefusalCode } from '../../mail/refusal.ts';
+import { isTestMail } from '../../mail/test-route.ts';
 import type { ReadyQueue } from '../../queue/ready-queue.ts';
 import type { Transition } from '../../record/transition.ts';
 import { createRegistry, type Meters } from './registry.ts';
@@ -57,10 +58,14 @@ export function createMetrics(version: string, onError: (what: string, error: un
         }
         return answers;
       },
-    decided: (_sends: Send[], decisions: Decision[]) => countDecisions(meters, decisions),
+    decided: (sends: Send[], decisions: Decision[]) =>
+      countDecisions(
+        meters,
+        decisions.filter((_, index) => !sends[index]!.isTest),
+      ),
     /** `written`: false if this node no longer owned the delivery. */
     recorded(transitions: Transition[], written: boolean[]): void {
-      const ours = transitions.filter((_, index) => written[index]);
+      const ours = transitions.filter(({ delivery }, index) => written[index] && !isTestMail(delivery));
       countTransitions(meters, ours);
     },
     posted(tries: WebhookTry[]): void {

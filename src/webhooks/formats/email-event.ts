@@ -81,6 +81,7 @@ function sampleOf(event: EventRecord): EventRecord {
       from: 'test@example.com',
       subject: 'This is a test',
       tags: {},
+      isTest: false,
     },
   };
 }

@@ -90,6 +90,7 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
       })),
     }),
     forgetRoute: (domain) => forgotten.push(domain),
+    simulate: async () => ({ kind: 'internal', detail: 'not a test mail', afterDot: false }),
     offer: createOffer({
       connect: async (host) => {
         const opened = await connect(host, port);

@@ -39,7 +39,14 @@ export interface WorldOptions {
   databaseUrl?: string;
   settings?: Record<string, string>;
   overrides?: Partial<Overrides>;
-  tenant?: { quota?: number | null; scopes?: string[] };
+  tenant?: Tenant;
+}
+
+interface Tenant {
+  quota?: number | null;
+  scopes?: string[];
+  /** Its key is a test key. */
+  isTest?: boolean;
 }
 
 export interface Answer {
@@ -198,15 +205,15 @@ export async function insertTenant(
   db: Db,
   config: Config,
   dns: Dns,
-  { quota = null, scopes = ['full_access'] }: { quota?: number | null; scopes?: string[] } = {},
+  { quota = null, scopes = ['full_access'], isTest = false }: Tenant = {},
 ) {
   const now = Date.now();
-  const { key, hash, hint } = newKey();
+  const { key, hash, hint } = newKey({ isTest });
   const orgId = await db.transaction(async (trx) => {
     const id = await insertOrganization(trx, await tenantName(trx), now);
     await setQuota(trx, id, quota, now);
     await setLimits(trx, id, { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null });
-    await insertKey(trx, { orgId: id, label: 'test', hash, hint, scopes }, now);
+    await insertKey(trx, { orgId: id, label: 'test', hash, hint, scopes, isTest }, now);
     const domainId = await insertDomain(
       trx,
       {

@@ -166,7 +166,7 @@ async function resend(visit: OrgVisit, parts: PageParts, email: EmailRecord): Pr
     const once = visit.form.get('once') || newId();
     try {
       const { emailId } = await send(
-        visit.org.id,
+        { orgId: visit.org.id, isTest: email.isTest },
         parts,
         resendRequest({ email, raw, once, requestId, links: parts.links }),
         raw.length,

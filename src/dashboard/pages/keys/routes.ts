@@ -14,11 +14,13 @@ const fields = z
     scopes: checkboxes.pipe(z.array(z.enum(grants)).min(1, 'Select at least one permission.')),
     domains: z.string().max(5000).default(''),
     strict: z.literal('on').optional(),
+    test: z.literal('on').optional(),
   })
   .transform((checked, context) => {
     const domains = checked.domains.split(/[\s,]+/).filter((name) => name !== '');
     const scopes = parseScopes([...checked.scopes, ...domains.map((name) => `domain_scope:${name}`)]);
-    if (Array.isArray(scopes)) return { label: checked.label, scopes, strict: checked.strict === 'on' };
+    const { label, strict, test } = checked;
+    if (Array.isArray(scopes)) return { label, scopes, strict: strict === 'on', test: test === 'on' };
     context.addIssue({
       code: 'custom',
       path: ['domains'],

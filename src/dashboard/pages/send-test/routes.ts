@@ -72,7 +72,12 @@ async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const sendFields = toRequest(parsed.data, async () => []);
   const request = { ...sendFields, idempotency, requestId: visit.context.state.requestId };
   try {
-    const { emailId } = await send(visit.org.id, parts, request, html.length + text.length);
+    const { emailId } = await send(
+      { orgId: visit.org.id, isTest: false },
+      parts,
+      request,
+      html.length + text.length,
+    );
     return redirect(
       `${visit.base}/emails/${emailId}`,
       'The test email was accepted. Its status updates below.',
