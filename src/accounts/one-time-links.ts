@@ -8,6 +8,7 @@ const ttls: Record<LinkPurpose, number> = {
   'set-up': 24 * hour,
   invitation: 7 * 24 * hour,
   reset: 24 * hour,
+  'sign-in': 30 * 24 * hour,
 };
 
 export interface MadeLink {
@@ -24,7 +25,8 @@ export async function makeLink(
   const token = randomBytes(32).toString('base64url');
   const expiresAt = now + ttls[purpose];
   await insertLink(db, { hash: tokenHash(token), purpose, userId, expiresAt }, now);
-  return { path: `/dashboard/${purpose === 'set-up' ? 'set-up' : 'welcome'}/${token}`, expiresAt };
+  const page = purpose === 'set-up' || purpose === 'sign-in' ? purpose : 'welcome';
+  return { path: `/dashboard/${page}/${token}`, expiresAt };
 }
 
 /** The stored form of the tokens of links and sessions. Random tokens need neither a salt nor a slow hash. */

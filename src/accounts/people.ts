@@ -65,7 +65,7 @@ export async function invite(
 export async function makeUserLink(
   db: Db,
   user: Pick<User, 'id'>,
-  purpose: Exclude<LinkPurpose, 'set-up'>,
+  purpose: Exclude<LinkPurpose, 'set-up' | 'sign-in'>,
   now: number,
 ): Promise<MadeLink> {
   return makeLink(db, { purpose, userId: user.id }, now);

@@ -24,6 +24,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     suppression: async () => (await import('./commands/suppression.ts')).suppressionCommands,
   },
   'Set-up': {
+    dev: async () => (await import('./commands/dev.ts')).devCommands,
     org: async () => (await import('./commands/org.ts')).orgCommands,
     domain: async () => (await import('./commands/domain/domain.ts')).domainCommands,
     key: async () => (await import('./commands/key.ts')).keyCommands,

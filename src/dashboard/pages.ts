@@ -18,6 +18,7 @@ import { queuePage } from './pages/queue/routes.ts';
 import { suspensionsPage } from './pages/queue/suspension-forms.ts';
 import { sendTestPage } from './pages/send-test/routes.ts';
 import { setUpPage } from './pages/set-up/routes.ts';
+import { signInByLinkPage } from './pages/sign-in/by-link.ts';
 import { signInPage } from './pages/sign-in/routes.ts';
 import { listPage } from './pages/suppressions/list.ts';
 import { suppressionsPage } from './pages/suppressions/routes.ts';
@@ -31,6 +32,7 @@ import { welcomePage } from './pages/welcome/routes.ts';
 /** If two routes match a path, the first is used: `/suppressions/export` must come before `/suppressions/:id`. */
 export const pages: DashboardPage[] = [
   signInPage,
+  signInByLinkPage,
   setUpPage,
   welcomePage,
   themePage,

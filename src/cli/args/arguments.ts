@@ -22,7 +22,7 @@ import { poolName } from '../../settings/source-address-grammar.ts';
 import { states } from '../maillog/log-filter.ts';
 
 /** Makes a parser of a function that throws Refused, as the grammars of settings do. */
-function parser<T>(read: (text: string) => T): (text: string) => T {
+export function parser<T>(read: (text: string) => T): (text: string) => T {
   return (text) => {
     try {
       return read(text.trim());

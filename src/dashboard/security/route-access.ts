@@ -16,6 +16,7 @@ export const access: Record<string, RouteAccess> = {
   'GET /dashboard': 'user',
   'GET /dashboard/sign-in': 'anyone',
   'POST /dashboard/sign-in': 'anyone',
+  'GET /dashboard/sign-in/:token': 'anyone',
   'POST /dashboard/sign-in/code': 'anyone',
   'POST /dashboard/sign-out': 'user',
   'GET /dashboard/set-up/:token': 'anyone',

@@ -4,8 +4,8 @@ import type { Db, Trx } from '../engine/open.ts';
 import { number, orNull, records, text, value } from '../engine/records.ts';
 import { deleteExpired } from '../events/delete-old.ts';
 
-/** Creates the first operator, sets a new user's password, or resets a lost one. */
-export type LinkPurpose = 'set-up' | 'invitation' | 'reset';
+/** Creates the first operator, sets a new user's password, resets a lost one, or (`postern dev`) signs a user in. */
+export type LinkPurpose = 'set-up' | 'invitation' | 'reset' | 'sign-in';
 
 const links = records({
   hash: text,

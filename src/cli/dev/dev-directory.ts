@@ -1,0 +1,44 @@
+/** The directory of a development server: its data, and a file that marks it and keeps its key for the next run. */
+import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { makeDirectory, writeAtomic } from '../../base/atomic-file.ts';
+import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
+import { Failure } from '../failure.ts';
+
+/** What the next run needs again: API keys are stored as hashes only. */
+export interface DevState {
+  orgId: string;
+  key: string;
+}
+
+const stateFile = (directory: string) => join(directory, 'dev.json');
+
+/** Null if the directory is new. */
+export function readState(directory: string): DevState | null {
+  const file = stateFile(directory);
+  const text = existsSync(file) ? readFileSync(file, 'utf8') : '';
+  return text === '' ? null : JSON.parse(text);
+}
+
+export function writeState(directory: string, state: DevState): void {
+  writeAtomic(stateFile(directory), `${JSON.stringify(state)}\n`);
+}
+
+/** Creates the directory, or empties it first. Never touches one that `postern dev` has not made. */
+export async function openDirectory(directory: string, isFresh: boolean): Promise<void> {
+  const isOurs = existsSync(stateFile(directory));
+  if (!isOurs && existsSync(directory) && readdirSync(directory).length > 0) {
+    throw new Failure(`${directory} is not a directory of \`postern dev\`; choose another with --directory`);
+  }
+  makeDirectory(directory);
+  if (isFresh && isOurs) {
+    // Refuses if a server is running there.
+    const release = await lockDataDir(directory);
+    try {
+      for (const name of readdirSync(directory)) rmSync(join(directory, name), { recursive: true });
+    } finally {
+      await release();
+    }
+  }
+  if (!existsSync(stateFile(directory))) writeAtomic(stateFile(directory), '');
+}

@@ -1,0 +1,139 @@
+/**
+ * Runs a development server until it is stopped: the whole service in this process, on loopback, with all mail as test mail
+ * (mail/test-route.ts), a DNS server of its own, and the organization of dev-tenant.ts.
+ */
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pino from 'pino';
+import type { Log } from '../../base/log.ts';
+import { type Config, loadConfig } from '../../config.ts';
+import { type Db, openDatabase } from '../../db/engine/open.ts';
+import { readEvents, settledPosition } from '../../db/events/read-events.ts';
+import { testDomain } from '../../mail/test-route.ts';
+import { start } from '../../server/start.ts';
+import type { CommandContext } from '../command-context.ts';
+import { Failure } from '../failure.ts';
+import { openDirectory } from './dev-directory.ts';
+import { startDevDns } from './dev-dns.ts';
+import { type DevTenant, prepareTenant, publishedRecords } from './dev-tenant.ts';
+import { printEvent, printStart } from './dev-view.ts';
+
+export interface DevOptions {
+  directory: string;
+  fresh?: boolean;
+  port?: number;
+  domain: string;
+}
+
+const host = '127.0.0.1';
+const defaultPorts = { http: 8080, smtp: 2525 };
+const pollMs = 200;
+const pageSize = 100;
+
+export async function runDev(context: CommandContext, options: DevOptions): Promise<void> {
+  const stopped = context.abortOn('SIGINT', 'SIGTERM');
+  await openDirectory(options.directory, options.fresh === true);
+  let open: { db: Db; config: Config } | null = null;
+  const dns = await startDevDns(async () => (open ? publishedRecords(open.db, open.config) : []));
+  try {
+    const config = loadConfig(await settingsOf(options, dns.address));
+    const server = await start(config, { log: warningsTo(context), allIsTest: true });
+    const db = await openDatabase(config);
+    try {
+      open = { db, config };
+      const after = await settledPosition(db);
+      const tenant = await prepareTenant(db, { config, domain: options.domain, now: context.now() });
+      const inbox = `${server.url}/dashboard/o/${tenant.orgId}/emails`;
+      printStart(context.out, describe(options, config, server.url, tenant));
+      await followMail(context, db, { after, inbox, stopped });
+    } finally {
+      await server.stop();
+      open = null;
+      await db.destroy();
+    }
+  } finally {
+    dns.close();
+  }
+}
+
+/** Nothing of the environment: a development server is never the server of a real installation. */
+async function settingsOf({ directory, port }: DevOptions, dnsServer: string) {
+  return {
+    POSTERN_DATA_DIR: directory,
+    POSTERN_HOSTNAME: `mail.${testDomain}`,
+    POSTERN_HTTP_HOST: host,
+    POSTERN_HTTP_PORT: String(await portFor(port ?? null, defaultPorts.http)),
+    POSTERN_SMTP_HOST: host,
+    POSTERN_SUBMISSION_PORT: String(await portFor(null, defaultPorts.smtp)),
+    POSTERN_SUBMISSION_ALLOW_CLEAR: 'true',
+    POSTERN_DNS_SERVERS: dnsServer,
+    POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true',
+    POSTERN_ATTACHMENT_ALLOW_PRIVATE: 'true',
+    POSTERN_KEEP_MESSAGES: '30d',
+  };
+}
+
+/** The wanted port, or the usual one, or if another program has that, any free one. */
+async function portFor(wanted: number | null, usual: number): Promise<number> {
+  if (wanted !== null && wanted !== 0) {
+    if (await isFree(wanted)) return wanted;
+    throw new Failure(`port ${wanted} is in use; choose another with --port, or leave it out`);
+  }
+  return wanted === null && (await isFree(usual)) ? usual : freePort();
+}
+
+const isFree = (port: number) =>
+  bound(port).then(
+    () => true,
+    () => false,
+  );
+
+const freePort = () => bound(0);
+
+/** Binds a port for a moment. */
+async function bound(port: number): Promise<number> {
+  const server = createServer().listen(port, host);
+  await once(server, 'listening');
+  const { port: actual } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return actual;
+}
+
+/** The mail is printed from its events, so the log says only what goes wrong. */
+function warningsTo({ out }: CommandContext): Log {
+  const write = (line: string) => {
+    const { msg, err } = JSON.parse(line);
+    out.warn([msg, err?.message].filter(Boolean).join(': '));
+  };
+  return Object.assign(pino({ level: 'warn', base: null }, { write }), { writeLines: null });
+}
+
+function describe({ domain, directory }: DevOptions, config: Config, url: string, tenant: DevTenant) {
+  return {
+    url,
+    signIn: url + tenant.signInPath,
+    inbox: `${url}/dashboard/o/${tenant.orgId}/emails`,
+    key: tenant.key,
+    smtp: { host, port: config.submissionPort!, user: 'postern' },
+    domain,
+    directory,
+  };
+}
+
+interface Following {
+  after: number;
+  inbox: string;
+  stopped: AbortSignal;
+}
+
+async function followMail({ out }: CommandContext, db: Db, { after, inbox, stopped }: Following) {
+  let position = after;
+  while (!stopped.aborted) {
+    const page = await readEvents(db, { orgId: null, after: position, limit: pageSize });
+    for (const event of page.events) printEvent(out, event, inbox);
+    position = page.position;
+    if (!page.isMore) await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
+  }
+}

@@ -1,0 +1,118 @@
+/** `postern dev` as a developer has it: started, used over HTTP, SMTP and in the browser, stopped, started again. */
+import { existsSync } from 'node:fs';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { createTransport } from 'nodemailer';
+import { createCli, directory } from '../lab/cli.ts';
+import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
+import { until } from '../lab/until.ts';
+
+const timeout = 30_000;
+
+async function startDev(t: ExecutionContext, ...args: string[]) {
+  const started = createCli(t, {}).start('dev', '--port', '0', '--json', ...args);
+  const documents = () =>
+    started
+      .stdout()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line));
+  await until(() => documents().length > 0, { timeout, what: () => `its start: ${started.stderr()}` });
+  const [server] = documents();
+  const call = async (method: string, path: string, body?: object) => {
+    const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
+    const response = await fetch(server.url + path, { method, headers, body: body && JSON.stringify(body) });
+    // biome-ignore lint/suspicious/noExplicitAny: what the API says is what the tests look at
+    return { status: response.status, body: (await response.json()) as any };
+  };
+  const mail = { from: `app@${server.domain}`, subject: 'Welcome', html: '<p>Hello</p>' };
+  return {
+    ...started,
+    server,
+    call,
+    send: (to: string) => call('POST', '/api/public/email/send', { ...mail, to }),
+    /** The events that it has printed about a recipient. */
+    printed: (types: string[], to: string) => {
+      const found = () =>
+        documents()
+          .filter(({ recipient }) => recipient === to)
+          .map(({ type }) => type);
+      return until(() => found().join() === types.join(), { timeout, what: () => `${to}: ${found()}` });
+    },
+  };
+}
+
+/** Opens a page as a browser that keeps the cookies of the sign-in link. */
+async function openSignedIn(signIn: string, page: string) {
+  const entered = await fetch(signIn, { redirect: 'manual' });
+  const cookie = entered.headers
+    .getSetCookie()
+    .map((one) => one.split(';')[0])
+    .join('; ');
+  const response = await fetch(page, { headers: { cookie }, redirect: 'manual' });
+  return { status: response.status, text: await response.text() };
+}
+
+test('a server for development: recipients as named, webhooks, SMTP, the dashboard; a second run keeps its data', async (t) => {
+  const data = join(await directory(t), 'dev');
+  const dev = await startDev(t, '--directory', data);
+  const { server } = dev;
+  const receiver = await startReceiver(t);
+  const url = receiver.url.replace('127.0.0.1', 'localhost');
+  const hook = await dev.call('POST', '/api/public/webhooks', { url, events: ['email.complained'] });
+  t.is(hook.status, 200, JSON.stringify(hook.body));
+  receiver.secret = hook.body.secret;
+
+  for (const to of ['ann', 'unknown', 'greylist', 'full', 'complain']) {
+    const { status, body } = await dev.send(`${to}@example.org`);
+    t.is(status, 200, JSON.stringify(body));
+  }
+  await dev.printed(['email.queued', 'email.delivered'], 'ann@example.org');
+  await dev.printed(['email.queued', 'email.bounced'], 'unknown@example.org');
+  await dev.printed(['email.queued', 'email.deferred', 'email.delivered'], 'greylist@example.org');
+  await dev.printed(['email.queued', 'email.bounced'], 'full@example.org');
+  await dev.printed(['email.queued', 'email.delivered', 'email.complained'], 'complain@example.org');
+  const [complaint] = await receiver.received(1, timeout);
+  t.is(complaint!.body.data.recipient, 'complain@example.org');
+  t.is(complaint!.fault, null);
+
+  const { host, port, user } = server.smtp;
+  const transport = createTransport({ host, port, ignoreTLS: true, auth: { user, pass: server.key } });
+  await transport.sendMail({ from: `app@${server.domain}`, to: 'smtp@example.org', text: 'By SMTP' });
+  await dev.printed(['email.queued', 'email.delivered'], 'smtp@example.org');
+
+  const domain = await dev.call('POST', '/api/public/domains', { name: 'other.example' });
+  t.is(domain.status, 200, JSON.stringify(domain.body));
+  const verified = await dev.call('POST', '/api/public/domains/other.example/verify');
+  t.is(verified.body.domain.status, 'verified', 'a domain of the developer needs no public DNS');
+
+  const shown = await openSignedIn(server.signIn, server.inbox);
+  t.is(shown.status, 200);
+  t.true(shown.text.includes('ann@example.org'));
+  await dev.exit();
+
+  const again = await startDev(t, '--directory', data);
+  t.is(again.server.key, server.key);
+  t.true((await openSignedIn(again.server.signIn, again.server.inbox)).text.includes('smtp@example.org'));
+  t.is(
+    (await fetch(again.server.url + new URL(server.signIn).pathname)).status,
+    404,
+    'the earlier link ended',
+  );
+  await again.exit();
+
+  const fresh = await startDev(t, '--directory', data, '--fresh');
+  t.not(fresh.server.key, server.key);
+  t.false((await openSignedIn(fresh.server.signIn, fresh.server.inbox)).text.includes('smtp@example.org'));
+});
+
+test('a directory of something else is neither used nor emptied', async (t) => {
+  const data = await directory(t);
+  await mkdir(join(data, 'kept'));
+  await writeFile(join(data, 'kept', 'file'), 'kept');
+  const { refusal } = createCli(t, {});
+  for (const option of [[], ['--fresh']])
+    t.regex(await refusal(1, 'dev', '--directory', data, ...option), /is not a directory of `postern dev`/);
+  t.true(existsSync(join(data, 'kept', 'file')));
+});
