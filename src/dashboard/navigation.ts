@@ -19,6 +19,7 @@ export interface NavLink {
 const organizationEntries: NavEntry[] = [
   { name: 'Overview', icon: 'overview', path: '' },
   { name: 'Emails', icon: 'emails', path: '/emails' },
+  { name: 'Test inbox', icon: 'inbox', path: '/inbox' },
   { name: 'Domains', icon: 'domains', path: '/domains' },
   { name: 'Suppressions', icon: 'suppressions', path: '/suppressions' },
   { name: 'Webhooks', icon: 'webhooks', path: '/webhooks' },

@@ -95,11 +95,11 @@ test('each route lets in whom the table says, and shows nobody what is anotherâ€
   }
   t.deepEqual(await scene.changedSince(before), [], 'somebody who was refused has changed something');
 
-  // Who only looks goes on in the same session; a POST may end it.
+  // Who only looks goes on in the same session; a POST may end it, and so does a link that signs in.
   const looking = new Map<Visitor, SceneBrowser>();
-  const browserFor = async (visitor: Visitor, method: string) => {
+  const browserFor = async (visitor: Visitor, route: string) => {
     const known = looking.get(visitor) ?? (await scene.browserOf(users[visitor]));
-    if (method === 'GET') looking.set(visitor, known);
+    if (isLooking(route)) looking.set(visitor, known);
     else looking.delete(visitor);
     return known;
   };
@@ -108,13 +108,13 @@ test('each route lets in whom the table says, and shows nobody what is anotherâ€
     let isNamedByField = false;
     for (const visitor of visitors) {
       if (verdict(visitor, min, scope) !== 'in') continue;
-      const { given, ask } = await prepare(entry, await browserFor(visitor, method), { path: a, owner: a });
+      const { given, ask } = await prepare(entry, await browserFor(visitor, route), { path: a, owner: a });
       isNamedByField = given.isNamedByField === true;
       isWelcome(given, (await ask()).status, `${route} as ${visitor}`);
       if (method === 'POST') await scene.settled();
     }
     if (isNamedByField && scope === 'organization') {
-      const { ask } = await prepare(entry, await browserFor('owner', method), { path: a, owner: b });
+      const { ask } = await prepare(entry, await browserFor('owner', route), { path: a, owner: b });
       const { status } = await ask();
       t.true([404, 422].includes(status), `${route}: what is the other's, in a field (${status})`);
     }
@@ -128,6 +128,8 @@ test('each route lets in whom the table says, and shows nobody what is anotherâ€
     else t.is(status, expected, what);
   }
 });
+
+const isLooking = (route: string) => route.startsWith('GET ') && route !== 'GET /dashboard/sign-in/:token';
 
 /** Who is to be refused, as whom and for what: by role, and by whose it is. */
 function refusalsOf({ path, access: min, scope }: Tried, a: Org, b: Org): Refused[] {

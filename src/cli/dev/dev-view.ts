@@ -26,7 +26,7 @@ function introduction(out: Output, server: DevServer): string {
   const body = JSON.stringify(mail);
   return `${bold('Postern for development: no mail leaves this machine.')} Ctrl-C stops it.
 
-Dashboard  ${signIn}
+Inbox      ${signIn}
 API        ${url}
 Key        ${key}
 SMTP       host ${smtp.host}, port ${smtp.port}, no encryption, user ${smtp.user}, password: the key
@@ -52,8 +52,8 @@ ${bold('Mail')}
 }
 
 /** On a terminal in colour, with local times; in a pipe plain, with fields separated by tabs. */
-export function printEvent(out: Output, event: EventRecord, inbox: string): void {
-  if (event.email !== null) out.write(`${textOf(out, event, `${inbox}/${event.email.id}`)}\n`);
+export function printEvent(out: Output, event: EventRecord, emails: string): void {
+  if (event.email !== null) out.write(`${textOf(out, event, `${emails}/${event.email.id}`)}\n`);
 }
 
 function textOf(out: Output, { type, at, recipient, email, data }: EventRecord, url: string): string {

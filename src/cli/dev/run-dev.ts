@@ -44,9 +44,9 @@ export async function runDev(context: CommandContext, options: DevOptions): Prom
       open = { db, config };
       const after = await settledPosition(db);
       const tenant = await prepareTenant(db, { config, domain: options.domain, now: context.now() });
-      const inbox = `${server.url}/dashboard/o/${tenant.orgId}/emails`;
+      const emails = `${server.url}/dashboard/o/${tenant.orgId}/emails`;
       printStart(context.out, describe(options, config, server.url, tenant));
-      await followMail(context, db, { after, inbox, stopped });
+      await followMail(context, db, { after, emails, stopped });
     } finally {
       await server.stop();
       open = null;
@@ -113,8 +113,8 @@ function warningsTo({ out }: CommandContext): Log {
 function describe({ domain, directory }: DevOptions, config: Config, url: string, tenant: DevTenant) {
   return {
     url,
-    signIn: url + tenant.signInPath,
-    inbox: `${url}/dashboard/o/${tenant.orgId}/emails`,
+    signIn: `${url}${tenant.signInPath}?to=/dashboard/o/${tenant.orgId}/inbox`,
+    inbox: `${url}/dashboard/o/${tenant.orgId}/inbox`,
     key: tenant.key,
     smtp: { host, port: config.submissionPort!, user: 'postern' },
     domain,
@@ -124,15 +124,16 @@ function describe({ domain, directory }: DevOptions, config: Config, url: string
 
 interface Following {
   after: number;
-  inbox: string;
+  /** The URL that the pages of mails are below. */
+  emails: string;
   stopped: AbortSignal;
 }
 
-async function followMail({ out }: CommandContext, db: Db, { after, inbox, stopped }: Following) {
+async function followMail({ out }: CommandContext, db: Db, { after, emails, stopped }: Following) {
   let position = after;
   while (!stopped.aborted) {
     const page = await readEvents(db, { orgId: null, after: position, limit: pageSize });
-    for (const event of page.events) printEvent(out, event, inbox);
+    for (const event of page.events) printEvent(out, event, emails);
     position = page.position;
     if (!page.isMore) await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
   }

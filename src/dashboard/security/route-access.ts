@@ -42,6 +42,7 @@ export const access: Record<string, RouteAccess> = {
 
   // Emails
   'GET /dashboard/o/:org/emails': 'viewer',
+  'GET /dashboard/o/:org/inbox': 'viewer',
   'GET /dashboard/o/:org/emails/:id': 'viewer',
   'GET /dashboard/o/:org/emails/:id/preview': 'viewer',
   'GET /dashboard/o/:org/emails/:id/source': 'viewer',

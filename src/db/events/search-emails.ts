@@ -14,6 +14,8 @@ import { lastIdOf } from './time-of-id.ts';
 
 export interface Search {
   orgId: string;
+  /** Only mail of test keys, which has an index of its own. */
+  onlyTest?: boolean;
   /** The status of the email, or of one of its recipients. */
   status?: EmailStatus;
   /** A normalized address, or a domain (A-label) with its @. */
@@ -72,11 +74,12 @@ export async function searchEmails(db: Db, search: Search): Promise<SearchPage> 
 
 async function readEmails(
   db: Db,
-  { orgId, since, until }: Search,
+  { orgId, onlyTest, since, until }: Search,
   after: string | null,
   limit: number,
 ): Promise<EmailSummary[]> {
   const query = db('emails').where({ org_id: orgId }).orderBy('id', 'desc').limit(limit);
+  if (onlyTest) query.whereRaw('is_test');
   if (after !== null) query.where('id', '<', after);
   if (until !== undefined) query.where('id', '<=', lastIdOf(until + slackMs));
   if (since !== undefined) query.where('id', '>', lastIdOf(since - slackMs));

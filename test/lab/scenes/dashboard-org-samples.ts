@@ -60,6 +60,7 @@ export const orgSamples: Record<string, Sampler> = {
   'GET /dashboard/o/:org': nothing,
 
   'GET /dashboard/o/:org/emails': nothing,
+  'GET /dashboard/o/:org/inbox': nothing,
   'GET /dashboard/o/:org/emails/:id': emailId,
   'GET /dashboard/o/:org/emails/:id/preview': emailId,
   'GET /dashboard/o/:org/emails/:id/source': emailId,

@@ -33,6 +33,11 @@ const samples: Record<string, Sampler> = {
   'POST /dashboard/set-up/:token': () => ({ params: { token: 'x' }, status: 404 }),
   'GET /dashboard/welcome/:token': (scene) => welcome(scene),
   'POST /dashboard/welcome/:token': async (scene) => ({ ...(await welcome(scene)), fields: { password } }),
+  'GET /dashboard/sign-in/:token': async ({ world, make }) => {
+    const userId = await make.user('Ann');
+    const { path } = await makeLink(world.db, { purpose: 'sign-in', userId }, world.clock.now());
+    return { params: { token: path.split('/').at(-1)! } };
+  },
   'POST /dashboard/theme': () => ({ fields: { theme: 'dark' } }),
 
   'GET /dashboard/account': nothing,

@@ -7,6 +7,7 @@ import { recipientKinds } from '../../../glossary.ts';
 import { Refusal } from '../../../mail/refusal.ts';
 import { sendTimesFault } from '../../../mail/send-times.ts';
 import { expiresAtOf } from '../../../record/telemetry.ts';
+import { untracked } from '../../../tracking/untracked.ts';
 import { itemIn } from '../../form-page.ts';
 import { legible } from '../../legible.ts';
 import { unlessCurrent, versionOf } from '../../live-fragment.ts';
@@ -21,7 +22,8 @@ import {
 } from '../../page.ts';
 import { send } from '../../sending.ts';
 import { readProgress } from './delivery-progress.ts';
-import { type EmailContent, readContent, sourceOf } from './email-content.ts';
+import { type EmailContent, readContent, readHtml, sourceOf } from './email-content.ts';
+import { linksIn } from './links.ts';
 import { resendRequest } from './resend.ts';
 import { preview, source, withMessage } from './stored-message.ts';
 
@@ -53,7 +55,9 @@ async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Prom
   };
   if (query.get('part') === 'deliveries')
     return unlessCurrent(visit, version, 'email/deliveries', { ...shown, isPart: true });
-  const content = await withMessage(visit, parts, email, (raw) => (raw ? contentOf(raw, query) : null));
+  const content = await withMessage(visit, parts, email, (raw) =>
+    raw ? contentOf(raw, query, parts.links) : null,
+  );
   const data = {
     ...shown,
     content,
@@ -64,36 +68,41 @@ async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Prom
     once: newId(),
     keep: span(parts.config.keepMessages),
     images: query.get('images') === '1',
+    isNarrow: query.get('width') === 'phone',
   };
   return show('email/email', legible(email.subject), data, { scripts: ['live.js'] });
 }
 
-const views = ['html', 'text', 'source', 'header'] as const;
+const views = ['html', 'text', 'source', 'header', 'links'] as const;
 
-function contentOf(raw: Buffer, query: URLSearchParams) {
+function contentOf(raw: Buffer, query: URLSearchParams, links: PageParts['links']) {
   const content = readContent(raw);
   const shown = views.filter((view) => isAvailable(view, content));
   const view = shown.find((each) => each === query.get('show')) ?? shown[0]!;
   const bytes = view === 'source' ? sourceOf(raw) : null;
+  // As the sender wrote them: following one from here counts as no click.
+  const html = view === 'links' ? readHtml(raw, (text) => untracked(text, links)) : null;
   return {
     ...(content ?? { text: null, fields: [], attachments: [] }),
     views: shown,
     view,
     source: bytes,
+    ...(html !== null && linksIn(html)),
     size: raw.length,
   };
 }
 
 function isAvailable(view: (typeof views)[number], content: EmailContent | null): boolean {
-  if (view === 'html') return content?.hasHtml ?? false;
+  if (view === 'html' || view === 'links') return content?.hasHtml ?? false;
   if (view === 'text') return (content?.text ?? null) !== null;
   return view === 'source' || content !== null;
 }
 
 function presentEmail(email: EmailRecord) {
-  const { id, messageId, dialect, from, replyTo, subject, tags, tracking, credits } = email;
+  const { id, messageId, dialect, from, replyTo, subject, tags, tracking, credits, isTest } = email;
   const { createdAt, scheduledAt } = email;
   return {
+    isTest,
     scheduledAt,
     expiresAt: expiresAtOf(email),
     id,

@@ -21,7 +21,10 @@ import { notFound } from '../../page-error.ts';
 import { addressOf, readFilters, searchOf, spans, statuses, type Values } from './filters.ts';
 
 export const emailsPage: DashboardPage = {
-  organization: { 'GET /dashboard/o/:org/emails': list },
+  organization: {
+    'GET /dashboard/o/:org/emails': (visit, parts) => list(visit, parts, 'emails'),
+    'GET /dashboard/o/:org/inbox': (visit, parts) => list(visit, parts, 'inbox'),
+  },
 };
 
 const pageSize = 50;
@@ -29,21 +32,33 @@ const pageSize = 50;
 const maxRounds = 100;
 const maxTags = 3;
 
-async function list(visit: OrgVisit, { db }: PageParts): Promise<PageAnswer> {
+/** All emails, or the inbox: those of test keys (mail/test-route.ts). */
+const lists = {
+  emails: { title: 'Emails', intervalMs: 4000 },
+  // Somebody who tries something out waits for its mail.
+  inbox: { title: 'Test inbox', intervalMs: 1000 },
+};
+
+async function list(visit: OrgVisit, { db }: PageParts, which: keyof typeof lists): Promise<PageAnswer> {
   const { query, org, now, base } = visit;
+  const isInbox = which === 'inbox';
   const values = readFilters(query);
   const after = idIn(query.get('after'));
   const had = numberIn(query.get('had'), pageSize - 1);
   const round = numberIn(query.get('round'), maxRounds);
   const wanted = pageSize - had;
-  const search = { ...searchOf(values, now), orgId: org.id, after, limit: wanted };
+  const search = { ...searchOf(values, now), orgId: org.id, onlyTest: isInbox, after, limit: wanted };
   const { emails, next } = await searchEmails(db, search);
   const isFull = emails.length === wanted;
-  const path = `${base}/emails`;
+  const { title, intervalMs } = lists[which];
+  const path = `${base}/${which}`;
   const further = { after: next ?? '', had: had + emails.length, round: round + 1 };
   const data = {
     rows: emails.map(present),
     path,
+    title,
+    isInbox,
+    intervalMs,
     isFiltered: addressOf(path, values) !== path,
     isFirst: after === undefined,
     older: next !== null && isFull ? addressOf(path, values, { after: next }) : null,
@@ -59,14 +74,15 @@ async function list(visit: OrgVisit, { db }: PageParts): Promise<PageAnswer> {
   const live = isLive ? addressOf(path, values, { part: 'list', seen: version }) : null;
   if (query.get('part') === 'list') return unlessCurrent(visit, version, 'emails/list', { ...data, live });
   const fields = { values, spans, statuses, hasMore: hasMore(values) };
-  return show('emails/emails', 'Emails', { ...data, ...fields, live }, { scripts: ['live.js'] });
+  return show('emails/emails', title, { ...data, ...fields, live }, { scripts: ['live.js'] });
 }
 
-function present({ id, status, recipients, subject, tags, from, createdAt }: EmailSummary) {
+function present({ id, status, recipients, subject, tags, from, isTest, createdAt }: EmailSummary) {
   const pairs = Object.entries(tags);
   return {
     id,
     createdAt,
+    isTest,
     status: statusWords[status],
     to: legible(recipients[0]?.address ?? ''),
     others: recipients.length - 1,
