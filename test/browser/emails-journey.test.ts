@@ -75,6 +75,32 @@ for (const [size, theme] of ways) {
     await page.getByText('Content-Type', { exact: true }).waitFor();
     await check('the header');
     await shot('header');
+    await page.getByRole('link', { name: 'Links', exact: true }).click();
+    await page.getByText('The HTML has no links.').waitFor();
+    await check('the links');
+    await page.getByRole('link', { name: 'Preview', exact: true }).click();
+    await page.getByRole('link', { name: 'Phone width' }).click();
+    await page.getByRole('link', { name: 'Desktop width' }).waitFor();
+    t.true((await page.locator('iframe').boundingBox())!.width <= 390);
+    await check('the preview as on a phone');
+    await shot('narrow');
+
+    await page.goto(`${base}/inbox`);
+    await page.getByText('No test mail yet').waitFor();
+    await check('no test mail yet');
+    const body = { label: 'CI', scopes: ['email:send'], test: true };
+    const made = await world.call('POST', '/api/public/keys', { body: JSON.stringify(body) });
+    const authorization = `Bearer ${made.body.key}`;
+    const mail = { from: 'app@sender.invalid', to: 'greylist@postern.test', subject: 'A trial', text: 'x' };
+    const sent = JSON.stringify(mail);
+    await world.call('POST', '/api/public/email/send', { headers: { authorization }, body: sent });
+    await page.getByRole('link', { name: 'greylist@postern.test' }).waitFor();
+    await check('the inbox');
+    await shot('inbox');
+    await page.getByRole('link', { name: 'greylist@postern.test' }).click();
+    await page.getByText('Greylisted').first().waitFor();
+    await check('a test mail');
+    await shot('test-mail');
 
     await page.goto(`${base}/emails?to=ANN@there`);
     await page.getByRole('link', { name: 'ann@there.invalid', exact: true }).waitFor();

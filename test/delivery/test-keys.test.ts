@@ -1,6 +1,7 @@
 /** Test keys: what they send has the answers, events and webhooks of real mail, and no other effect. */
 import test from 'ava';
 import { sumUp } from '../../src/db/events/statistics.ts';
+import { cliOf } from '../lab/cli.ts';
 import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
 import { asNewTenant, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
@@ -129,7 +130,9 @@ test('recipients at postern.test decide how test mail ends; nobody is suppressed
   const full = await ends(await sent('full@postern.test'), 'bounced');
   t.like(full.recipients[0].bounce, { type: 'soft', category: 'mailbox_full' });
   await ends(await sent('delivered+welcome@postern.test'), 'delivered');
-  await ends(await sent('bounced@there.invalid'), 'delivered');
+  const arrived = await ends(await sent('bounced@there.invalid'), 'delivered');
+  const { stdout } = await cliOf(t, world).cli(`email why ${arrived.emailId}`);
+  t.regex(stdout.toString(), /This is test mail, which is sent to nobody\. .* It is in the test inbox/);
 
   const deferred = await ends(await sent('deferred@postern.test'), 'deferred');
   const greylisted = await ends(await sent('greylist@postern.test'), 'deferred');

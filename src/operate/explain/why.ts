@@ -6,6 +6,7 @@
 import type { AttemptRecord, DeliveryRecord } from '../../db/events/emails.ts';
 import type { DeliveryStatus, Fault } from '../../glossary.ts';
 import { domainOf } from '../../mail/address.ts';
+import { isTestMail } from '../../mail/test-route.ts';
 import { replyText } from '../../outcome.ts';
 import { authenticationAdvice } from './authentication-advice.ts';
 import { blocklistAdvice } from './blocklist-advice.ts';
@@ -49,8 +50,10 @@ export interface Remedies {
 
 type Explain = (input: WhyInput, when: When, remedies: Remedies) => string;
 
-export const why: Explain = (input, when, remedies) =>
-  sentences[input.delivery.status](input, when, remedies);
+export const why: Explain = (input, when, remedies) => {
+  const note = isTestMail(input.delivery) ? 'This is test mail, which is sent to nobody. ' : '';
+  return note + sentences[input.delivery.status](input, when, remedies);
+};
 
 const sentences: Record<DeliveryStatus, Explain> = {
   scheduled({ delivery }, when) {
@@ -75,7 +78,10 @@ const sentences: Record<DeliveryStatus, Explain> = {
   },
   delivered(input, when) {
     const at = input.delivery.deliveredAt === null ? '' : ` ${when(input.delivery.deliveredAt)}`;
-    return `Delivered${at}: ${lastResult(input)} That host is now responsible for the message.`;
+    const after = isTestMail(input.delivery)
+      ? 'It is in the test inbox of the dashboard.'
+      : 'That host is now responsible for the message.';
+    return `Delivered${at}: ${lastResult(input)} ${after}`;
   },
   bounced(input, when, remedies) {
     const { bounce, deliveredAt } = input.delivery;

@@ -3,6 +3,7 @@
  * attempt is stored when it ends, so the steps of a running attempt are still ahead.
  */
 import type { AttemptRecord, DeliveryRecord } from '../../../db/events/emails.ts';
+import { isTestMail } from '../../../mail/test-route.ts';
 import { replyText } from '../../../outcome.ts';
 import { tlsWords } from '../../../record/tls-words.ts';
 import { exactly, relative, span } from '../../number-format.ts';
@@ -29,6 +30,7 @@ export function journeyOf(input: JourneyInput): JourneyStep[] {
   if (status === 'insufficient_credit')
     return [accepted, { name: 'Not sent', state: 'failed', detail: 'no credits were left' }];
   if (status === 'scheduled') return [accepted, waiting(input), ahead('Connected'), ahead('Delivered')];
+  if (isTestMail(input.delivery)) return [accepted, simulated(input), outcome(input)];
   return [accepted, connected(input), encrypted(input), outcome(input)];
 }
 
@@ -56,6 +58,11 @@ function connected({ delivery, last }: JourneyInput): JourneyStep {
     state: last.outcome.origin === 'local' ? 'doubt' : 'failed',
     detail: last.outcome.diagnostic,
   };
+}
+
+function simulated({ last }: JourneyInput): JourneyStep {
+  const state = last ? 'done' : 'ahead';
+  return { name: 'Test mail', state, detail: 'a simulated host answers' };
 }
 
 function encrypted({ delivery, last }: JourneyInput): JourneyStep {
