@@ -96,7 +96,7 @@ test('a key is em_ and 256 bits at random; its SHA-256 is what is kept', (t) => 
 
 test('a key names its caller', async (t) => {
   const { key, hash } = newKey();
-  const always = { revokedAt: null, endsAt: null, limits, strict: false, pause: null };
+  const always = { revokedAt: null, endsAt: null, limits, strict: false, isTest: false, pause: null };
   const record = { id: 'k', orgId: 'o', hash, scopes: ['email:send'], ...always };
   t.deepEqual(await findCaller(key, keeper(record).find, 1), scopesOf('email:send'));
   t.is(await findCaller(newKey().key, keeper(record).find, 1), null, 'an unknown one does not');

@@ -4,7 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
-import { createCli, directory } from '../lab/cli.ts';
+import { createCli, directory, run } from '../lab/cli.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
 import { until } from '../lab/until.ts';
 
@@ -105,6 +105,15 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   const fresh = await startDev(t, '--directory', data, '--fresh');
   t.not(fresh.server.key, server.key);
   t.false((await openSignedIn(fresh.server.signIn, fresh.server.inbox)).text.includes('smtp@example.org'));
+  await fresh.exit();
+
+  const plain = createCli(t, {}).start('dev', '--port', '0', '--directory', data);
+  await until(() => /^Mail$/m.test(plain.stdout()), { timeout, what: () => plain.stderr() });
+  const [, curl] = /^(curl http[\s\S]*?)\n\n/m.exec(plain.stdout())!;
+  const answer = await run('sh', ['-c', curl!], process.env);
+  t.regex(answer.stdout.toString(), /^{"success":true,/);
+  const line = /^\S+Z\tdelivered\tann@example.org\tHello\t\thttp:\/\/127\.0\.0\.1:\d+\/dashboard\/\S+$/m;
+  await until(() => line.test(plain.stdout()), { timeout, what: plain.stdout });
 });
 
 test('a directory of something else is neither used nor emptied', async (t) => {

@@ -64,8 +64,9 @@ function textOf(out: Output, { type, at, recipient, email, data }: EventRecord, 
   const [to, about, reason] = [recipient ?? '', subject, why].map(sanitize) as [string, string, string];
   if (!out.terminal) return [iso(at), verb, to, about, reason, url].join('\t');
   const time = dim(new Date(at).toTimeString().slice(0, 'HH:MM:SS'.length));
-  const line = [time, coloured(verb, verb.padEnd(10)), to, about, dim(reason)].join('  ');
-  return `${line.trimEnd()}\n${' '.repeat(22)}${dim(url)}`;
+  const line = [time, coloured(verb, verb.padEnd(10)), to, about, reason && dim(reason)];
+  const isFirst = verb === 'queued' || verb === 'scheduled';
+  return line.filter((one) => one !== '').join('  ') + (isFirst ? `\n${' '.repeat(22)}${dim(url)}` : '');
 }
 
 function reasonIn({ bounce, diagnostic }: Record<string, unknown>): string {
