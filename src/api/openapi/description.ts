@@ -16,6 +16,10 @@ it is created. Keep it on your servers, and revoke or rotate it if it leaks. The
 | \`full_access\` | everything, including future endpoints; management only if no \`domain_scope\` restricts the key |
 | \`domain_scope:<domain>\` | nothing by itself; it restricts the key to senders of that domain |
 
+A key that starts with \`em_test_\` sends test mail: the checks, answers, events and webhooks are the same, but nothing
+leaves the server, costs credits, or counts in suppressions and statistics. Mail to \`bounced@postern.test\`,
+\`deferred@\`, \`complained@\` and others there ends as the name says.
+
 ## Errors
 
 Every response with status 400 or above has the same body: \`error\`, a code for your program to act on; \`message\`,
