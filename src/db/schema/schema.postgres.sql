@@ -10,6 +10,7 @@ CREATE TABLE api_keys (
   ends_at bigint,
   used_at bigint,
   strict boolean NOT NULL DEFAULT false,
+  is_test boolean NOT NULL DEFAULT false,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id),
   UNIQUE (hash)
@@ -220,10 +221,12 @@ CREATE TABLE emails (
   scheduled_at bigint,
   wallet_credits integer NOT NULL DEFAULT 0,
   dialect text,
+  is_test boolean NOT NULL DEFAULT false,
   PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
 CREATE INDEX emails_org_id_id_index ON ONLY public.emails USING btree (org_id, id);
 CREATE UNIQUE INDEX emails_pkey ON ONLY public.emails USING btree (id);
+CREATE INDEX emails_test_index ON ONLY public.emails USING btree (org_id, id) WHERE is_test;
 
 CREATE TABLE emails_first PARTITION OF emails FOR VALUES FROM (MINVALUE) TO (MAXVALUE) (
   id uuid NOT NULL,
@@ -243,8 +246,10 @@ CREATE TABLE emails_first PARTITION OF emails FOR VALUES FROM (MINVALUE) TO (MAX
   scheduled_at bigint,
   wallet_credits integer NOT NULL DEFAULT 0,
   dialect text,
+  is_test boolean NOT NULL DEFAULT false,
   PRIMARY KEY (id)
 );
+CREATE INDEX emails_first_org_id_id_idx ON public.emails_first USING btree (org_id, id) WHERE is_test;
 CREATE INDEX emails_first_org_id_id_index ON public.emails_first USING btree (org_id, id);
 CREATE UNIQUE INDEX emails_first_pkey ON public.emails_first USING btree (id);
 

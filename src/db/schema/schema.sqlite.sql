@@ -10,6 +10,7 @@ CREATE TABLE api_keys (
   ends_at bigint,
   used_at bigint,
   strict boolean not null default '0',
+  is_test boolean not null default '0',
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
@@ -211,11 +212,14 @@ CREATE TABLE emails (
   scheduled_at bigint,
   wallet_credits integer not null default '0',
   dialect text,
+  is_test boolean not null default '0',
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
 
 CREATE INDEX emails_org_id_id_index on emails (org_id, id);
+
+CREATE INDEX emails_test_index on emails (org_id, id) where is_test;
 
 CREATE TABLE event_readers (
   name text not null,
