@@ -237,10 +237,6 @@ function createRouting(context: ServerContext, destinationOf: DestinationOf): Ro
   const resolve = createResolver(config.dnsServers);
   const secureResolve = createSecureResolve(config.dnsServers);
   const fetchPolicy = createFetchPolicy({ resolve, allowPrivate, port: context.policyPort });
-  const destinationOf = createDestinationOf(
-    loadShaping(config.shapingFile, config.mtaPerDestination),
-    defaultShape(config.mtaPerDestination),
-  );
   const cache = createRouteCache({
     resolve,
     allowPrivate,

@@ -48,6 +48,7 @@ const lines: [line: string, is: string][] = [
   ['suppression list --org Acme', 'the suppressed addresses'],
   ['suppression export --org Acme > list.csv', 'the list as CSV'],
   ['suppression import list.csv --org Acme', 'add the addresses of a file'],
+  ['dev', 'a server on this machine that sends no mail, with an inbox'],
   ['org create --name Acme --quota 10000', 'an organization with 10,000 credits a month'],
   ['org list', 'all organizations'],
   ['org show Acme', 'its quota and limits'],
@@ -59,6 +60,10 @@ const lines: [line: string, is: string][] = [
   ["org resume Acme --reason 'paid'", 'let it send again'],
   ['org remove Acme --dry-run', 'what deleting it would delete'],
   ['key create --label app --scope email:send --scope email:read', 'a key for an application'],
+  [
+    'key create --label suite --scope email:send --test',
+    'a key whose mail goes to the inbox and nowhere else',
+  ],
   ['key list', 'the keys of the only organization'],
   ['key rotate 9eda6307a7e9 --grace 24h', 'a new key; the old one ends tomorrow'],
   ['key revoke 9eda6307a7e9', 'end a key at once'],

@@ -34,6 +34,7 @@ export async function createAcceptHere(context: CommandContext): Promise<Accept>
     textFromHtml: config.textFromHtml,
     messageIdOf: createMessageId(secrets, config.hostname),
     maxAgeMs: config.mtaMaxAge,
+    allIsTest: false,
     node,
     leaseMs: 0,
   });
