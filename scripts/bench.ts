@@ -7,6 +7,7 @@
  *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, or the same with 40k; batch; may be repeated; default: all but batch
  *   --vs postfix         the same work through Postfix and OpenDKIM, in turns; needs root
  *   --rate 200, --floor, --profile     latency at a fixed rate; the cost of each step alone; where the threads spend their time
+ *   --kept [--mails 5000]      only the disk that mails take at three ages, on both databases
  *   --set NAME=VALUE, --json FILE      a Postern setting, may be repeated; also write all results as JSON
  */
 import { writeFileSync } from 'node:fs';
@@ -27,6 +28,7 @@ import {
   profileTables,
 } from './bench/bench-report.ts';
 import type { Step } from './bench/floor.ts';
+import { keptTable, measureKept } from './bench/kept.ts';
 
 const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs postfix] … (see its header)', {
   quick: { type: 'boolean', default: false },
@@ -35,6 +37,7 @@ const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs
   rate: { type: 'string' },
   floor: { type: 'boolean', default: false },
   profile: { type: 'boolean', default: false },
+  kept: { type: 'boolean', default: false },
   rounds: { type: 'string' },
   mails: { type: 'string' },
   parallel: { type: 'string', default: '64' },
@@ -94,6 +97,16 @@ async function runAll(stage: Stage) {
   return { results, floors, profiles };
 }
 
+async function runKept(stage: Stage) {
+  const kept = [];
+  for (const onPostgres of [false, true]) {
+    const work = { mails: Number(args.mails ?? 5000), settings: common.settings, onPostgres };
+    kept.push(await stage.nested((scene) => measureKept(scene, work)));
+    console.log(keptTable(kept.at(-1)!));
+  }
+  return kept;
+}
+
 /** A sentence that says why it cannot be run as asked. */
 function hindrance(): string | null {
   if (chosen.length === 0)
@@ -109,7 +122,7 @@ if (why) {
 }
 if (!isInstalled('strace')) progress('disk syncs are not counted: apt-get install strace');
 const faults = await runScript('bench', async (stage) => {
-  const all = await runAll(stage);
+  const all = args.kept ? await runKept(stage) : await runAll(stage);
   if (args.json) writeFileSync(args.json, `${JSON.stringify(all, null, 2)}\n`);
   return [];
 });
