@@ -239,6 +239,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     })),
     messages: [{ id: newId(), raw: Buffer.alloc(0) }],
     base: null,
+    packed: null,
     trackedLinks: null,
     idempotency: idempotencyOf(request, caller, isTest),
     acceptedAt: now,
@@ -254,12 +255,11 @@ const startEntry = (scheduledAt: number | null) => (scheduledAt === null ? 'due'
 
 async function composeSend(parts: ComposeParts, checked: CheckedSend): Promise<Send> {
   const { draft } = checked;
-  const made = await parts.compose(orderOf(parts, checked));
-  const { messageId, base, trackedLinks } = made;
-  const messages = made.messages.map((raw) => ({ id: newId(), raw }));
+  const { messages: composed, ...made } = await parts.compose(orderOf(parts, checked));
+  const messages = composed.map((raw) => ({ id: newId(), raw }));
   const message = (index: number) => (messages.length === 1 ? 0 : index);
   const recipients = draft.recipients.map((recipient, index) => ({ ...recipient, message: message(index) }));
-  return { ...draft, messageId, messages, base, trackedLinks, recipients };
+  return { ...draft, ...made, messages, recipients };
 }
 
 function orderOf(parts: ComposeParts, { draft, request, from, domain }: CheckedSend): ComposeOrder {

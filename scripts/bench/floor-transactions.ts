@@ -8,6 +8,7 @@ import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { recordAll } from '../../src/db/queue/outcomes.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
 import type { Attempt, Delivery } from '../../src/glossary.ts';
+import { packMessage } from '../../src/mail/packed-message.ts';
 import { type Transition, transition } from '../../src/record/transition.ts';
 import { createTranscript } from '../../src/smtp-out/transcript.ts';
 import { startDns } from '../../test/lab/dns/dns.ts';
@@ -41,10 +42,11 @@ export async function openTransactions(directory: string, message: Buffer): Prom
 export async function transactionsOf(db: Db, message: Buffer): Promise<Omit<FloorTransactions, 'close'>> {
   const { id: keyId, org_id: orgId } = await db('api_keys').first('id', 'org_id');
   const accepted: Send[] = [];
+  const packed = packMessage(message);
   return {
     async accept(mails) {
       for (let done = 0; done < mails; done += batch) {
-        const sends = Array.from({ length: batch }, () => sendOf(orgId, keyId, message));
+        const sends = Array.from({ length: batch }, () => sendOf(orgId, keyId, message, packed));
         await acceptAll(db, sends, policy);
         accepted.push(...sends);
       }
@@ -56,7 +58,7 @@ export async function transactionsOf(db: Db, message: Buffer): Promise<Omit<Floo
   };
 }
 
-function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
+function sendOf(orgId: string, keyId: string, raw: Buffer, packed: Buffer): Send {
   const emailId = uuid();
   const now = Date.now();
   const domain = 'there1.invalid';
@@ -89,6 +91,7 @@ function sendOf(orgId: string, keyId: string, raw: Buffer): Send {
     ],
     messages: [{ id: uuid(), raw }],
     base: null,
+    packed,
     trackedLinks: null,
     idempotency: { kind: 'window', key: emailId, requestHash: emailId },
     acceptedAt: now,

@@ -72,9 +72,10 @@ export function packOrder(order: ComposeOrder): Transfer<ComposeOrder> {
 
 export function packComposed(composed: Composed): Transfer<Composed> {
   const [messages, base] = [composed.messages.map(ownMemory), composed.base && ownMemory(composed.base)];
+  const packed = ownMemory(composed.packed);
   return {
-    value: { ...composed, messages, base },
-    transferList: memoryOf(base ? [...messages, base] : messages),
+    value: { ...composed, messages, base, packed },
+    transferList: memoryOf([...messages, ...(base ? [base] : []), packed]),
   };
 }
 
@@ -87,8 +88,13 @@ export function unpackOrder(order: ComposeOrder): ComposeOrder {
 }
 
 export function unpackComposed(composed: Composed): Composed {
-  const { messages, base } = composed;
-  return { ...composed, messages: messages.map(asBuffer), base: base && asBuffer(base) };
+  const { messages, base, packed } = composed;
+  return {
+    ...composed,
+    messages: messages.map(asBuffer),
+    base: base && asBuffer(base),
+    packed: asBuffer(packed),
+  };
 }
 
 /** Small Buffers share one ArrayBuffer, which would be cloned or transferred whole: they are copied to memory of their own. */

@@ -2,11 +2,13 @@
  * The signed messages of a send: one for all recipients, or a copy for each if tracking makes them differ. All copies have
  * the same Message-ID, Date, text part and attachments.
  */
+
+import { packMessage } from '../mail/packed-message.ts';
 import { attachedParts } from './attachment.ts';
 import { linkLimitIfExceeded, type MessageTracking, newAllowance, prepareTracking } from './html-tracking.ts';
 import { composeMime, type Fields, headOf, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
-import { type Composed, copiesFor } from './recipient-copies.ts';
+import { type Composed, copiesFor, type Unpacked } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
 import { textFromHtml } from './text-from-html.ts';
 
@@ -16,10 +18,12 @@ export function composeMessages(
   tracking: MessageTracking,
   signer: Signer,
 ): Composed {
-  return 'raw' in content ? composeRaw(content, tracking, signer) : composeFields(content, tracking, signer);
+  const composed =
+    'raw' in content ? composeRaw(content, tracking, signer) : composeFields(content, tracking, signer);
+  return { ...composed, packed: packMessage(composed.base ?? composed.messages[0]!) };
 }
 
-function composeFields(given: Fields, tracking: MessageTracking, signer: Signer): Composed {
+function composeFields(given: Fields, tracking: MessageTracking, signer: Signer): Unpacked {
   const fields = withText(given);
   const allowance = newAllowance();
   const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;

@@ -7,7 +7,7 @@ import { field } from './field.ts';
 import { fieldValue, type Head, readHead } from './head.ts';
 import { linkLimitIfExceeded, type MessageTracking, newAllowance } from './html-tracking.ts';
 import { trackedParts } from './raw-message-tracking.ts';
-import { type Composed, copiesFor } from './recipient-copies.ts';
+import { copiesFor, type Unpacked } from './recipient-copies.ts';
 import { toSevenBit } from './seven-bit.ts';
 import { type Signer, signatures } from './sign.ts';
 
@@ -24,7 +24,7 @@ export interface RawMessage {
   received?: string;
 }
 
-export function composeRaw(message: RawMessage, tracking: MessageTracking, signer: Signer): Composed {
+export function composeRaw(message: RawMessage, tracking: MessageTracking, signer: Signer): Unpacked {
   const raw = toSevenBit(withRequiredFields(message));
   const allowance = newAllowance();
   const tracked = trackedParts(raw, tracking, allowance);

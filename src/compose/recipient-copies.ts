@@ -10,11 +10,15 @@ interface Copies {
 
 /** The messages of a send, signed. */
 export interface Composed extends Copies {
+  /** The base, or without one the message, as it is stored. */
+  packed: Buffer;
   /** Without angle brackets. */
   messageId: string;
   /** The number of tracked links if the mail has more than are tracked; otherwise null. */
   trackedLinks: number | null;
 }
+
+export type Unpacked = Omit<Composed, 'packed'>;
 
 /** Each copy becomes a patch before the next one is made, because copies may be large. */
 export function copiesFor(trackers: Tracker[], copyFor: (tracker: Tracker) => Buffer): Copies {

@@ -1,6 +1,7 @@
 /** Attachments at a URL, fetched before a send is accepted: what arrives, what is refused, what is not fetched. */
 import type { ServerResponse } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
+import { readSources } from '../../src/db/events/emails.ts';
 import { startFileServer } from '../lab/scenes/file-server.ts';
 import { worldOfFile } from '../lab/scenes/shared-world.ts';
 import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
@@ -64,8 +65,8 @@ test('a file is fetched, through a redirect, and a repeat fetches nothing', asyn
   const sent = { ...at(`${files.url}/moved`), idempotencyKey: 'once' };
   const first = await world.send(sent);
   t.is(first.status, 200, JSON.stringify(first.body));
-  const { raw } = await world.db('messages').where({ email_id: first.body.emailId }).first();
-  t.regex(raw.toString(), /filename=a\.bin\r\n\r\nAAEC\r\n/);
+  const [raw] = await readSources(world.db, first.body.emailId);
+  t.regex(raw!.toString(), /filename=a\.bin\r\n\r\nAAEC\r\n/);
   t.deepEqual((await world.send(sent)).body, first.body);
   t.is((await world.send({ ...at(`${files.url}/other`), idempotencyKey: 'once' })).body.error, 'BAD_REQUEST');
   const poor = await asNewTenant(world, { quota: 0 });

@@ -1,6 +1,8 @@
 /** Emails: each filter, page by page; one email with what it holds; once more, no more; nobody else's. */
 import test, { type ExecutionContext } from 'ava';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
+import { readSources } from '../../src/db/events/emails.ts';
+import { removeMessages } from '../../src/db/events/retention.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
 
@@ -125,9 +127,9 @@ test(`one email is told whole, sent again without the first one's tracking, and 
   t.regex(page.text, /invite\.ics application\/ics/);
   t.notRegex(page.text, /\(no name\)/, 'the invitation is listed once');
   t.notRegex(preview.html, /\/t\/[oc]\//, 'looking at it is neither an open nor a click');
-  const { raw } = await world.db('messages').where({ email_id: id }).first();
+  const [raw] = await readSources(world.db, id);
   const source = await browser.ask('GET', `${url}/source`);
-  t.is(source.html, raw.toString());
+  t.is(source.html, raw!.toString());
   t.is(source.headers.get('content-type'), 'message/rfc822');
   t.regex(source.headers.get('content-disposition')!, /^attachment; filename="[\w-]+\.eml"$/);
 
@@ -143,7 +145,7 @@ test(`one email is told whole, sent again without the first one's tracking, and 
   const second = await world.when(secondId, ({ status }) => status === 'deferred');
   t.is(second.credits, 1);
   t.not(second.id, (await world.get(id)).id);
-  const bytes = (await world.db('messages').where({ email_id: secondId }).first()).raw.toString();
+  const bytes = (await readSources(world.db, secondId))[0]!.toString();
   t.is(bytes.match(/^DKIM-Signature:/gim)!.length, 1);
   t.is(bytes.match(/^Message-ID:/gim)!.length, 1);
   const html = (await browser.get(`${base}/emails/${secondId}/preview`)).html;
@@ -200,7 +202,7 @@ test(`another organization's email is not there, nor what is gone by its age`, a
     t.is((await browser.post(`${foreign}/${act}`, { _csrf: browser.csrf() })).status, 404);
   t.is((await world.db('emails')).length, 1);
 
-  await world.db('messages').update({ size: 0, raw: Buffer.alloc(0) });
+  await removeMessages(world.db, () => world.clock.now() + 86_400_000, 0)();
   const page = await browser.get(`${base}/emails/${id}`);
   t.regex(page.text, /The content has been deleted/);
   t.is((await browser.get(`${base}/emails/${id}/preview`)).status, 404);

@@ -131,6 +131,7 @@ async function sendOf(db: Db): Promise<Send> {
     ],
     messages: [{ id: uuid(), raw: Buffer.from('Subject: Hello') }],
     base: null,
+    packed: Buffer.from('Subject: Hello'),
     trackedLinks: null,
     idempotency: { kind: 'key', key: 'new', requestHash: 'hash' },
     acceptedAt: now,

@@ -35,6 +35,7 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
     ],
     messages: [{ id: uuid(), raw }],
     base: null,
+    packed: raw,
     trackedLinks: null,
     idempotency: { kind: 'window', key: uuid(), requestHash: 'hash' },
     acceptedAt: now,

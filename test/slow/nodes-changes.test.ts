@@ -6,6 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { setDomainStatus, setDomainTracking } from '../../src/db/accounts/domains-table.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
+import { readSources } from '../../src/db/events/emails.ts';
 import { suspend } from '../../src/db/queue/suspensions.ts';
 import { disableWebhook } from '../../src/db/webhooks/webhooks.ts';
 import { sharedSecret, startNode, tickAll } from '../lab/scenes/nodes.ts';
@@ -64,8 +65,8 @@ test('the next mail is signed with the new key, and tracked as the domain says n
   await setDomainTracking(world.db, id, { clicks: true, host: 'links.sender.invalid' });
   await soon(async () => {
     const { body } = await send();
-    const { raw } = await world.db('messages').where({ email_id: body.emailId }).first();
-    const text = raw.toString().replaceAll('=\r\n', '');
+    const [raw] = await readSources(world.db, body.emailId);
+    const text = raw!.toString().replaceAll('=\r\n', '');
     return text.includes('s=rotated') && text.includes('links.sender.invalid');
   }, 'the new key and the links');
   t.pass();

@@ -50,7 +50,7 @@ export function newRows(): AcceptanceRows {
         const event = eventOf(send, disposition);
         tables.events.push(eventRow({ ...event, orgId, emailId, recipient: recipient.address, at }));
       }
-      if (send.base && used.size > 0) tables.message_bases.push({ email_id: send.emailId, raw: send.base });
+      if (send.base && used.size > 0) tables.message_bases.push({ email_id: send.emailId, raw: send.packed });
       for (const index of used) tables.messages.push(messageRow(send, send.messages[index]!));
       return answerOf(send, dispositions);
     },
@@ -101,9 +101,10 @@ function emailRow(send: Send, { credits, fromWallet }: Paid): object {
   };
 }
 
-function messageRow({ emailId, base }: Send, { id, raw }: SendMessage): object {
-  const size = base ? patchedLength(raw) : raw.length;
-  return { id, email_id: emailId, size, raw, is_patch: base !== null };
+function messageRow({ emailId, base, packed }: Send, { id, raw }: SendMessage): object {
+  return base
+    ? { id, email_id: emailId, size: patchedLength(raw), raw, is_patch: true }
+    : { id, email_id: emailId, size: raw.length, raw: packed, is_patch: false };
 }
 
 function deliveryRow(

@@ -28,6 +28,8 @@ export interface Send {
   messages: SendMessage[];
   /** The bytes that the messages are patches of (base/byte-patch.ts); null if they are not. */
   base: Buffer | null;
+  /** The base, or without one the message, as it is stored (mail/packed-message.ts); null until the send is composed. */
+  packed: Buffer | null;
   /** How many of the links are tracked; null: all that can be. */
   trackedLinks: number | null;
   idempotency: {

@@ -7,7 +7,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { countOf } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import { deleteEmails, withoutForeignKeys } from '../events/forget-emails.ts';
+import { deleteEmails } from '../events/forget-emails.ts';
+import { withoutForeignKeys } from '../events/without-foreign-keys.ts';
 import { inPool } from '../queue/unfinished-deliveries.ts';
 
 /** What is deleted. */

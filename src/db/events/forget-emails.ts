@@ -6,9 +6,9 @@
  * A bounce or click that is recorded at the same time has locked its delivery, or does not find it.
  */
 import { isFinal } from '../../record/states.ts';
-import { transactionBetween } from '../../vendor/knex.ts';
-import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+import type { Db, Trx } from '../engine/open.ts';
 import { scanEmails } from './scan-emails.ts';
+import { withoutForeignKeys } from './without-foreign-keys.ts';
 
 /** Takes some 10 ms, during which SQLite does nothing else. */
 const emailsAtOnce = 50;
@@ -31,17 +31,6 @@ export function forgetEmails(db: Db, now: () => number, keepMs: number): () => P
         .pluck('id'),
     handle: (ids) => withoutForeignKeys(db, (trx) => removeFinished(trx, ids)),
   });
-}
-
-/**
- * With foreign keys, SQLite would scan all messages for those of each email, and all deliveries for those of each message,
- * because the indexes for that are missing, and nothing else needs them. Nothing else uses the connection meanwhile. The
- * pragma takes effect when it is compiled, so it must not be a prepared statement.
- */
-export async function withoutForeignKeys(db: Db, change: (trx: Trx) => Promise<void>): Promise<void> {
-  if (isPostgres(db)) return db.transaction(change);
-  const foreignKeys = (mode: 'on' | 'off') => `pragma foreign_keys = ${mode}`;
-  await transactionBetween(db, { before: foreignKeys('off'), after: foreignKeys('on') }, change);
 }
 
 async function removeFinished(trx: Trx, ids: string[]): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * Empties old messages, a bounded number per call in a short transaction. A partial index lists the messages that still have
- * bytes by email, whose id contains its time. Old attempts and events are deleted by delete-old.ts, emails and deliveries by
+ * Deletes old messages, a bounded number per call in a short transaction. A partial index lists the messages that have
+ * bytes by email, whose id contains its time; the others are left from older versions, which emptied them. Old attempts and events are deleted by delete-old.ts, emails and deliveries by
  * forget-emails.ts, the answers to repeated sends by db/accept/idempotency.ts.
  *
  * SQLite reuses freed pages: the file stops growing, but does not shrink.
@@ -9,6 +9,7 @@ import { isFinal } from '../../record/states.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { deleteOldest } from './delete-old.ts';
 import { scanEmails } from './scan-emails.ts';
+import { withoutForeignKeys } from './without-foreign-keys.ts';
 
 const emailsAtOnce = 200;
 
@@ -20,7 +21,7 @@ export const forgetAttempts = (db: Db, until: number) =>
   deleteOldest(db, { table: 'attempts', key: 'id', time: 'ended_at' }, until);
 
 /**
- * Empties the messages whose last delivery has been final for `keepMs`. Each call checks the next emails that have bytes;
+ * Deletes the messages whose last delivery has been final for `keepMs`. Each call checks the next emails that have bytes;
  * it returns how many, or 0 at the end of a scan.
  */
 export function removeMessages(db: Db, now: () => number, keepMs: number): () => Promise<number> {
@@ -40,7 +41,7 @@ export function removeMessages(db: Db, now: () => number, keepMs: number): () =>
         .pluck('email_id'),
     async handle(ids) {
       const done = await doneBy(db, ids, latest());
-      if (done.length > 0) await db.transaction((trx) => empty(trx, done));
+      if (done.length > 0) await withoutForeignKeys(db, (trx) => remove(trx, done));
     },
   });
 }
@@ -56,11 +57,9 @@ async function doneBy(db: Db, ids: string[], latest: number): Promise<string[]> 
   return ids.filter((id) => !waiting.has(id));
 }
 
-/** Keeps the row, because deliveries refer to it; deleting it would need an index to find them. */
-async function empty(trx: Trx, ids: string[]): Promise<void> {
-  await trx('messages')
-    .whereIn('email_id', ids)
-    .where('size', '>', 0)
-    .update({ size: 0, raw: Buffer.alloc(0) });
+/** The deliveries still have the message's id, which tells those that had a copy of their own from those that were never queued. */
+async function remove(trx: Trx, ids: string[]): Promise<void> {
+  // Not a bound value: SQLite uses the partial index only if it knows the condition when it compiles the statement.
+  await trx('messages').whereIn('email_id', ids).whereRaw('size > 0').delete();
   await trx('message_bases').whereIn('email_id', ids).delete();
 }

@@ -8,6 +8,7 @@
  * On PostgreSQL any number of nodes claim in parallel (SKIP LOCKED); SQLite has one writer.
  */
 import { type Delivery, maxPreloadedBytes } from '../../glossary.ts';
+import { unpackMessage } from '../../mail/packed-message.ts';
 import { pausedOrganizations } from '../accounts/pauses.ts';
 import { idList, jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
@@ -233,7 +234,7 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
   return rows.map(({ raw, tags, ...row }) => ({
     ...row,
     hasDeadline: Boolean(row.hasDeadline),
-    ...(raw && { message: raw }),
+    ...(raw && { message: unpackMessage(raw) }),
     tags: JSON.parse(tags),
     dueAt: dueAt(row.id),
   }));
@@ -295,6 +296,12 @@ export async function readMessages(db: Db, ids: string[]): Promise<Buffer[]> {
     if (!raw) throw new Error(`message ${id} is not in the database`);
     return raw;
   });
+}
+
+/** Null if the bytes have been deleted. */
+export async function findMessage(db: Db, id: string): Promise<Buffer | null> {
+  const raw = (await readStored(db, [id], '')).get(id);
+  return raw && raw.length > 0 ? raw : null;
 }
 
 /** Null for large messages. */

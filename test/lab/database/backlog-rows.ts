@@ -165,7 +165,7 @@ async function copy(
   const times = { created_at: at(0), updated_at: at(300) };
   const fallback: Record<(typeof tables)[number], Record<string, string>> = {
     emails: { id: id(1), message_id: `'n' || n || '@postern.invalid'`, ...times },
-    messages: { id: id(2), email_id: id(1), raw: 'substr(raw, 1, 256)', size: '256' },
+    messages: { id: id(2), email_id: id(1), raw: shortMessage(db), size: '256' },
     deliveries: {
       id: id(3),
       email_id: id(1),
@@ -210,6 +210,11 @@ function uuidOf(db: Db, at: string, kind: string): string {
   return isPostgres(db)
     ? `(lpad(to_hex(${at} >> 16), 8, '0') || '-' || lpad(to_hex(${at} & 65535), 4, '0') || '-7' || lpad(to_hex(${kind}), 3, '0') || '-8000-' || lpad(to_hex(n), 12, '0'))::uuid`
     : `printf('%08x-%04x-7%03x-8000-%012x', ${at} >> 16, ${at} & 65535, ${kind}, n)`;
+}
+
+function shortMessage(db: Db): string {
+  const text = `'Subject: ${'x'.repeat(256 - 9)}'`;
+  return isPostgres(db) ? `convert_to(${text}, 'UTF8')` : `cast(${text} as blob)`;
 }
 
 function randomKey(db: Db): string {

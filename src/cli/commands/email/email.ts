@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { iso } from '../../../base/clock.ts';
 import { type DeliveryRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
 import { cancelEmail } from '../../../db/queue/cancel-email.ts';
-import { readMessages } from '../../../db/queue/lease-statements.ts';
+import { findMessage } from '../../../db/queue/lease-statements.ts';
 import { moveScheduled } from '../../../db/queue/scheduled-mail.ts';
 import { compareKey } from '../../../mail/address.ts';
 import { sendTimesFault } from '../../../mail/send-times.ts';
@@ -128,8 +128,8 @@ async function reschedule(context: CommandContext, id: string, at: number): Prom
 async function printSource(context: CommandContext, id: string, to: string | undefined): Promise<void> {
   const { db, out } = context;
   const email = await requireEmail(context, id);
-  const [source] = await readMessages(await db(), [selectMessage(email, to)]);
-  if (!source?.length) throw new Failure(`the message of email ${email.id} has been deleted (${keep})`);
+  const source = await findMessage(await db(), selectMessage(email, to));
+  if (!source) throw new Failure(`the message of email ${email.id} has been deleted (${keep})`);
   if (out.json) out.print({ emailId: email.id, encoding: 'base64', source: source.toString('base64') });
   else out.write(source);
 }

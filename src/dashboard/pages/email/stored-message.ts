@@ -1,7 +1,7 @@
 /** The stored message of an email, for its page, its preview and the download. It may have been deleted after its retention. */
 import { createSlotsPerOrganization } from '../../../api/server-busy.ts';
 import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
-import { readMessages } from '../../../db/queue/lease-statements.ts';
+import { findMessage } from '../../../db/queue/lease-statements.ts';
 import { untracked } from '../../../tracking/untracked.ts';
 import { inSlot } from '../../form-page.ts';
 import { type OrgVisit, type PageParts, sendBody } from '../../page.ts';
@@ -21,10 +21,7 @@ export async function withMessage<Result>(
   const delivery = copyOf(email, visit.query.get('copy'));
   if (!delivery?.messageId) return use(null);
   const { messageId } = delivery;
-  return inSlot(slots, visit, async () => {
-    const [raw] = await readMessages(db, [messageId]);
-    return use(raw && raw.length > 0 ? raw : null);
-  });
+  return inSlot(slots, visit, async () => use(await findMessage(db, messageId)));
 }
 
 /** With tracking, each delivery has a copy of its own. Without an id, the first. */
