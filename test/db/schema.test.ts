@@ -12,6 +12,7 @@ import { migrate } from '../../src/db/schema/migrate.ts';
 import { first } from '../../src/db/schema/migrations/001-first.ts';
 import { engine } from '../../src/db/schema/migrations/002-engine.ts';
 import { flat } from '../../src/db/schema/migrations/004-flat.ts';
+import { packed } from '../../src/db/schema/migrations/024-packed.ts';
 import { createDatabase, type DatabaseKind, kinds } from '../lab/database/databases.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 
@@ -65,6 +66,7 @@ for (const kind of kinds) {
       '021-strict-keys',
       '022-tls-results',
       '023-webhook-formats',
+      '024-packed',
       '026-dialect',
       '027-test-keys',
       '029-destination-rules',
@@ -114,6 +116,29 @@ for (const kind of kinds) {
         ['waiting', 7, null],
       ],
     );
+  });
+}
+
+for (const kind of kinds) {
+  test(`${kind}: the ledger of an older version stays as it was`, async (t) => {
+    const db = await (await emptyDatabase(t, kind))();
+    await first.up(db);
+    const orgs = ['One', 'Two'].map((name) => ({ id: uuid(), name, created_at: 1, quota_since: 1 }));
+    await db('organizations').insert(orgs);
+    const entries = [1, 2, 3, 4].map((at) => ({
+      id: uuid(),
+      org_id: orgs[at % 2]!.id,
+      at,
+      change: -at,
+      reason: 'send',
+      email_id: at > 2 ? uuid() : null,
+      balance: at > 3 ? 5 : null,
+    }));
+    await db('credit_entries').insert(entries.toReversed());
+    await packed.up(db);
+    t.deepEqual(await db('credit_entries').orderBy('id').select(Object.keys(entries[0]!)), entries);
+    await db('organizations').where({ id: orgs[0]!.id }).delete();
+    t.is((await db('credit_entries')).length, 2, 'an organization takes its entries with it');
   });
 }
 
@@ -191,8 +216,8 @@ function readable(sql: string): string {
   return sql
     .replaceAll(/[`"]/g, '')
     .replace(
-      /^(CREATE TABLE \w+) \((.*)\)$/s,
-      (_, head, body) => `${head} (\n  ${splitColumns(body).join(',\n  ')}\n)`,
+      /^(CREATE TABLE \w+) \((.*)\)( without rowid)?$/s,
+      (_, head, body, kind = '') => `${head} (\n  ${splitColumns(body).join(',\n  ')}\n)${kind}`,
     );
 }
 

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { markerFile, refuseMoved } from '../../src/db/admin/moved-marker.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import { attemptDetail } from '../../src/db/events/packed-records.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
 import { createCli, createProcessCli, directory } from '../lab/cli.ts';
 import { type CrashScene, createCrashScene, drained, sendUntilGone } from '../lab/crash-scene.ts';
@@ -118,10 +119,9 @@ test('what waited on SQLite is delivered from PostgreSQL, once', async (t) => {
   );
 
   await delivered(t, scene);
-  const cut: string[] = await scene
-    .target('attempts')
-    .where('verdict', 'like', '%possibleDuplicate":true%')
-    .pluck('delivery_id');
+  const cut: string[] = (await scene.target('attempts'))
+    .filter((row) => attemptDetail(row).outcome.possibleDuplicate)
+    .map((row) => row.delivery_id);
   t.deepEqual(
     sending.filter((id) => !cut.includes(id)),
     [],

@@ -1,5 +1,6 @@
 /** Many mails go over one connection. */
 import test from 'ava';
+import { attemptDetail } from '../../src/db/events/packed-records.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 
 const mailsOf = (world: World) =>
@@ -21,7 +22,7 @@ async function transcriptOf(world: World, emailId: string): Promise<string[]> {
     .where('deliveries.email_id', emailId)
     .orderBy('attempts.started_at', 'desc')
     .first('attempts.*');
-  return JSON.parse(row.transcript).map(({ text }: { text: string }) => text);
+  return attemptDetail(row).transcript.map(({ text }) => text);
 }
 
 test('many mails go over one connection', async (t) => {

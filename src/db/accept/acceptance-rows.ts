@@ -79,6 +79,8 @@ function answerOf(send: Send, dispositions: Disposition[]): SendAnswerRecord {
 }
 
 function emailRow(send: Send, { credits, fromWallet }: Paid): object {
+  const hasNames = send.recipients.some(({ name }) => name !== '');
+  const isTracked = send.tracking.openTracking || send.tracking.clickTracking;
   return {
     id: send.emailId,
     org_id: send.orgId,
@@ -89,10 +91,11 @@ function emailRow(send: Send, { credits, fromWallet }: Paid): object {
     sender: send.from,
     reply_to: send.replyTo,
     subject: send.subject,
-    recipients: JSON.stringify(send.recipients.map(mailboxText)),
+    // What most mails have is left out: each row stays for good.
+    recipients: JSON.stringify(hasNames ? send.recipients.map(mailboxText) : []),
     tags: JSON.stringify(send.tags),
-    tracking: JSON.stringify(send.tracking),
-    tls: send.tls,
+    tracking: isTracked ? JSON.stringify(send.tracking) : '{}',
+    tls: send.tls === 'opportunistic' ? '' : send.tls,
     credits,
     wallet_credits: fromWallet,
     scheduled_at: send.scheduledAt,

@@ -94,7 +94,8 @@ async function deleteInParts(
 ): Promise<void> {
   for (; ; await pause(writerPauseMs)) {
     const ids: string[] = await matching(db(table)).limit(rowsAtOnce).pluck('id');
-    if (ids.length > 0) await db(table).whereIn('id', ids).delete();
+    // The ledger is found by its organization only.
+    if (ids.length > 0) await matching(db(table)).whereIn('id', ids).delete();
     if (ids.length < rowsAtOnce) return;
   }
 }

@@ -16,6 +16,7 @@ import type { Db, Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { eventRow } from '../events/event-row.ts';
+import { attemptDetail } from '../events/packed-records.ts';
 
 /** A mail as it was received. */
 export interface InboundMail {
@@ -138,8 +139,8 @@ async function readDeliveries(db: Db, ids: string[]): Promise<Map<string, Delive
 async function mayHaveArrived(trx: Db, rows: { id: string; status: string }[]): Promise<Set<string>> {
   const waiting = rows.filter(({ status }) => status === 'deferred').map(({ id }) => id);
   if (waiting.length === 0) return new Set();
-  const attempts = await trx('attempts').whereIn('delivery_id', waiting).select('delivery_id', 'verdict');
-  const doubtful = attempts.filter(({ verdict }) => JSON.parse(verdict).possibleDuplicate);
+  const attempts = await trx('attempts').whereIn('delivery_id', waiting);
+  const doubtful = attempts.filter((row) => attemptDetail(row).outcome.possibleDuplicate);
   return new Set(doubtful.map((attempt) => attempt.delivery_id));
 }
 

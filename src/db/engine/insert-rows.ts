@@ -3,9 +3,10 @@
  * placeholder for each value must be built and compiled again for every number of rows, at twice the cost.
  */
 import { isPostgres, type Trx } from './open.ts';
+import { fromHex } from './packed-json.ts';
 import { partsOf } from './parts-of.ts';
 
-/** All rows have the same members, one for each column: texts, numbers, booleans, null. For bytes see `insertWithBytes`. */
+/** All rows have the same members, one for each column: texts, numbers, booleans, null, `packed` (packed-json.ts). For bytes see `insertWithBytes`. */
 export async function insertRows(trx: Trx, table: string, rows: object[]): Promise<void> {
   if (rows.length === 0) return;
   await trx.raw(...insertOf(trx, table, rows));
@@ -21,8 +22,10 @@ export function insertOf(trx: Trx, table: string, rows: object[]): [sql: string,
     const given = `json_populate_recordset(null::${table}, ?::json)`;
     return [`insert into ${table} (${columns}) select ${columns} from ${given}`, [JSON.stringify(rows)]];
   }
+  const expression = (column: string, index: number) =>
+    column === 'packed' ? fromHex(`value ->> ${index}`) : `value ->> ${index}`;
   return [
-    `insert into ${table} (${columns}) select ${columns.map((_, index) => `value ->> ${index}`)} from jsonb_each(?)`,
+    `insert into ${table} (${columns}) select ${columns.map(expression)} from jsonb_each(?)`,
     [JSON.stringify(rows.map((row) => columns.map((column) => (row as Record<string, unknown>)[column])))],
   ];
 }

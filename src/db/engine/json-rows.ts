@@ -4,6 +4,7 @@
  */
 import type { Knex } from 'knex';
 import { type Db, isPostgres } from './open.ts';
+import { fromHex } from './packed-json.ts';
 
 interface JsonRows {
   /** Goes into the statement's FROM; its one placeholder takes the JSON of the rows. */
@@ -11,10 +12,15 @@ interface JsonRows {
   column(name: string): string;
 }
 
-/** `types`: the members of the rows with their PostgreSQL types. SQLite uses JSON's own types (as JSONB, see insert-rows.ts). */
+/**
+ * `types`: the members of the rows with their PostgreSQL types. SQLite uses JSON's own types (as JSONB, see insert-rows.ts), but
+ * for bytea, which is hexadecimal (packed-json.ts).
+ */
 export function jsonRows(db: Db, types: Record<string, string>): JsonRows {
   if (!isPostgres(db)) {
-    return { from: 'jsonb_each(?) as given', column: (name) => `given.value ->> '${name}'` };
+    const text = (name: string) => `given.value ->> '${name}'`;
+    const column = (name: string) => (types[name] === 'bytea' ? fromHex(text(name)) : text(name));
+    return { from: 'jsonb_each(?) as given', column };
   }
   const columns = Object.entries(types).map(([name, type]) => `${name} ${type}`);
   return {

@@ -1,7 +1,7 @@
 /** Lists the latest attempts at a destination, for a trace. */
-import type { Peer } from '../../glossary.ts';
 import type { Db } from '../engine/open.ts';
-import { type AttemptRecord, attempts } from './emails.ts';
+import { type AttemptRecord, attemptFrom } from './emails.ts';
+import { attemptMx } from './packed-records.ts';
 import { lastIdOf } from './time-of-id.ts';
 
 export interface TracedAttempt {
@@ -26,9 +26,8 @@ export async function listAttemptsWhere(
   const latest = await all()
     .where('attempts.id', '>', lastIdOf(since))
     .limit(maxLookedAt)
-    .select('attempts.id', 'attempts.mx', 'deliveries.domain');
-  const hostOf = (mx: string | null) => (mx === null ? null : (JSON.parse(mx) as Peer).host);
-  const ids = latest.filter(({ mx, domain }) => isWanted(domain, hostOf(mx))).map(({ id }) => id);
+    .select('attempts.id', 'attempts.mx', 'attempts.packed', 'deliveries.domain');
+  const ids = latest.filter((row) => isWanted(row.domain, attemptMx(row)?.host ?? null)).map(({ id }) => id);
   if (ids.length === 0) return [];
   const rows = await all()
     .whereIn('attempts.id', ids.slice(0, maxRead))
@@ -38,7 +37,7 @@ export async function listAttemptsWhere(
       id: row.id,
       emailId: row.email_id,
       recipient: row.recipient,
-      attempt: attempts.read(row),
+      attempt: attemptFrom(row),
     }))
     .reverse();
 }

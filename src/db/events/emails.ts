@@ -1,20 +1,22 @@
 /** Reads emails with their deliveries, events and attempts, in a fixed number of statements. */
-import type {
-  Attempt,
-  DeliveryStatus,
-  DialectName,
-  MailTls,
-  Peer,
-  RecipientKind,
-  Reply,
-  TlsUsed,
-} from '../../glossary.ts';
+import type { DeliveryStatus, DialectName, RecipientKind } from '../../glossary.ts';
 import type { Bounce } from '../../record/transition.ts';
 import { query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { flag, inColumn, json, number, orNull, records, text, value } from '../engine/records.ts';
+import { mailTlsColumn } from '../queue/mail-tls-column.ts';
 import { bytesOf, type StoredMessage, storedMessage } from '../queue/messages.ts';
 import { tallyFrom } from './engagement.ts';
+import { attemptDetail, eventData, lastResult } from './packed-records.ts';
+
+/** An empty object means neither. */
+const trackingJson = {
+  read: (stored: string): { openTracking: boolean; clickTracking: boolean } => ({
+    openTracking: false,
+    clickTracking: false,
+    ...JSON.parse(stored),
+  }),
+};
 
 const emails = records({
   id: text,
@@ -24,12 +26,12 @@ const emails = records({
   from: inColumn('sender', text),
   replyTo: orNull(text),
   subject: text,
-  /** With display names, in the order of the deliveries. */
+  /** With display names, in the order of the deliveries; empty if none of them has one. */
   recipients: json<string[]>(),
   tags: json<Record<string, string>>(),
-  tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
+  tracking: trackingJson,
   credits: number,
-  tls: value<MailTls>(),
+  tls: mailTlsColumn,
   isTest: flag,
   scheduledAt: orNull(number),
   createdAt: number,
@@ -51,9 +53,6 @@ const deliveries = records({
   /** The sender has set `expiresAt`. */
   hasDeadline: flag,
   deliveredAt: orNull(number),
-  lastReply: orNull(json<Reply>()),
-  mx: orNull(json<Peer>()),
-  tls: orNull(json<TlsUsed>()),
   bounce: orNull(json<Bounce>()),
 });
 
@@ -62,27 +61,21 @@ const events = records({
   type: text,
   at: number,
   recipient: orNull(text),
-  data: json<Record<string, unknown>>(),
 });
 
-export const attempts = records({
+const attempts = records({
   deliveryId: text,
   number,
   startedAt: number,
   endedAt: number,
-  outcome: inColumn('verdict', json<Attempt['outcome']>()),
-  reply: orNull(json<Reply>()),
-  mx: orNull(json<Peer>()),
-  tls: orNull(json<TlsUsed>()),
-  transcript: json<Attempt['transcript']>(),
 });
 
 export type DeliveryRecord = ReturnType<typeof deliveryFrom>;
-export type AttemptRecord = ReturnType<typeof attempts.read>;
+export type AttemptRecord = ReturnType<typeof attemptFrom>;
 export type EmailRecord = ReturnType<typeof emails.read> & {
   /** In the order to, cc, bcc. */
   deliveries: DeliveryRecord[];
-  events: ReturnType<typeof events.read>[];
+  events: ReturnType<typeof eventFrom>[];
 };
 
 /**
@@ -104,7 +97,7 @@ async function readEmail(trx: Trx, id: string, orgId: string | null): Promise<Em
   return {
     ...emails.read(row),
     deliveries: deliveryRows.map(deliveryFrom),
-    events: eventRows.map(events.read),
+    events: eventRows.map(eventFrom),
   };
 }
 
@@ -112,12 +105,19 @@ async function readEmail(trx: Trx, id: string, orgId: string | null): Promise<Em
 function deliveryFrom(row: any) {
   return {
     ...deliveries.read(row),
+    ...lastResult(row),
     /** When the delivery is due; if that has passed, it waits for capacity at its destination. */
     nextAttemptAt: row.status === 'sending' ? null : (row.due_at as number | null),
     opens: tallyFrom(row, 'open'),
     clicks: tallyFrom(row, 'click'),
   };
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
+const eventFrom = (row: any) => ({ ...events.read(row), data: eventData(row) });
+
+// biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
+export const attemptFrom = (row: any) => ({ ...attempts.read(row), ...attemptDetail(row) });
 
 /** Lists all attempts of an email's deliveries, or of one recipient's, the oldest first, with their transcripts. */
 export async function listAttempts(db: Db, emailId: string, recipient?: string): Promise<AttemptRecord[]> {
@@ -127,7 +127,7 @@ export async function listAttempts(db: Db, emailId: string, recipient?: string):
     .orderBy([{ column: 'deliveries.position' }, { column: 'attempts.number' }])
     .select('attempts.*');
   if (recipient !== undefined) rows.where('deliveries.recipient', recipient);
-  return (await rows).map(attempts.read);
+  return (await rows).map(attemptFrom);
 }
 
 /** Returns the messages of an email exactly as they are sent, as long as they are kept. */

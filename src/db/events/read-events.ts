@@ -7,7 +7,8 @@
  * 005-events), in a statement of its own before the rows are read, so that they are read in their state after it.
  */
 import { type Db, isPostgres } from '../engine/open.ts';
-import { json, number, orNull, records, text } from '../engine/records.ts';
+import { number, orNull, records, text } from '../engine/records.ts';
+import { eventData } from './packed-records.ts';
 
 const events = records({
   position: number,
@@ -16,7 +17,6 @@ const events = records({
   type: text,
   at: number,
   recipient: orNull(text),
-  data: json<Record<string, unknown>>(),
 });
 
 interface EventEmail {
@@ -29,6 +29,7 @@ interface EventEmail {
 }
 
 export type EventRecord = ReturnType<typeof events.read> & {
+  data: Record<string, unknown>;
   /** Null for an event of the organization. */
   email: EventEmail | null;
 };
@@ -129,6 +130,7 @@ function eventFrom(row: any): EventRecord {
   const hasEmail = id !== null && messageId !== null;
   return {
     ...events.read(row),
+    data: eventData(row),
     email: hasEmail
       ? { id, messageId, from, subject, tags: JSON.parse(tags), isTest: Boolean(is_test) }
       : null,

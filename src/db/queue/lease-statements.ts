@@ -16,6 +16,7 @@ import { partsOf } from '../engine/parts-of.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { firstId } from '../events/time-of-id.ts';
 import { sendersOf } from './ip-pools.ts';
+import { mailTlsColumn } from './mail-tls-column.ts';
 import { bytesOf, type StoredMessage, storedMessage } from './messages.ts';
 import { inPool, pools } from './unfinished-deliveries.ts';
 
@@ -234,6 +235,7 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
   return rows.map(({ raw, tags, ...row }) => ({
     ...row,
     hasDeadline: Boolean(row.hasDeadline),
+    tls: mailTlsColumn.read(row.tls),
     ...(raw && { message: unpackMessage(raw) }),
     tags: JSON.parse(tags),
     dueAt: dueAt(row.id),

@@ -9,6 +9,7 @@
 
 import { failpoint } from '../../base/failpoints.ts';
 import { newId } from '../../base/id.ts';
+import type { Attempt } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { isTestMail } from '../../mail/test-route.ts';
 import { softMailboxCategory, suppressionReason, type Transition } from '../../record/transition.ts';
@@ -21,6 +22,7 @@ import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { eventRow } from '../events/event-row.ts';
+import { packAttempt, packResult } from '../events/packed-records.ts';
 import { countTlsSessions } from './tls-results.ts';
 
 /**
@@ -107,9 +109,11 @@ const columns: JsonColumns<Transition> = {
   due_at: ['bigint', ({ dueAt }) => dueAt],
   updated_at: ['bigint', ({ attempt }) => attempt.endedAt],
   delivered_at: ['bigint', ({ deliveredAt }) => deliveredAt],
-  last_reply: ['text', ({ attempt }) => json(attempt.reply)],
-  mx: ['text', ({ attempt }) => json(attempt.mx)],
-  tls: ['text', ({ attempt }) => json(attempt.tls)],
+  // The queue is searched by the replies to what still waits.
+  last_reply: ['text', ({ dueAt, attempt }) => (dueAt === null ? null : json(attempt.reply))],
+  mx: ['text', ({ dueAt, attempt }) => (dueAt === null ? null : json(attempt.mx))],
+  tls: ['text', ({ dueAt, attempt }) => (dueAt === null ? null : json(attempt.tls))],
+  packed: ['bytea', ({ dueAt, attempt }) => (dueAt === null ? packedResult(attempt) : null)],
   bounce: ['text', ({ bounce }) => json(bounce)],
 };
 
@@ -120,17 +124,29 @@ function attemptRow({ delivery, attempt }: Transition): object {
     number: delivery.attempts + 1,
     started_at: attempt.startedAt,
     ended_at: attempt.endedAt,
-    verdict: json(attempt.outcome),
-    reply: json(attempt.reply),
-    mx: json(attempt.mx),
-    tls: json(attempt.tls),
-    transcript: json(attempt.transcript),
+    // Older versions filled columns instead, of which these two must not be null.
+    verdict: '',
+    transcript: '',
+    packed: packAttempt(attempt),
   };
+}
+
+/** The delivery's row and the event have the same. */
+const packedResults = new WeakMap<Attempt, string>();
+
+function packedResult(attempt: Attempt): string {
+  const known = packedResults.get(attempt);
+  if (known !== undefined) return known;
+  const packed = packResult(attempt);
+  packedResults.set(attempt, packed);
+  return packed;
 }
 
 function eventOf({ delivery, attempt, event }: Transition) {
   const { orgId, emailId, recipient } = delivery;
-  return eventRow({ orgId, emailId, recipient, ...event, at: attempt.endedAt });
+  const { response: _, mx: __, tls: ___, ...data } = event.data;
+  const row = eventRow({ orgId, emailId, recipient, type: event.type, at: attempt.endedAt, data });
+  return { ...row, packed: packedResult(attempt) };
 }
 
 function suppressionAfter(transition: Transition, suppressAfter: readonly string[]): NewSuppression[] {

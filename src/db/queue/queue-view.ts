@@ -8,8 +8,9 @@ import { ruleFor } from '../../reply-rules/classify.ts';
 import { countPausedMail } from '../accounts/pauses.ts';
 import type { Db } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
-import { json, number, orNull, records, text, value } from '../engine/records.ts';
+import { number, records, text, value } from '../engine/records.ts';
 import { isTo } from '../events/find-by-name.ts';
+import { lastResult } from '../events/packed-records.ts';
 import { readMissing, readNoEgress } from './ip-pools.ts';
 import { everyPool, inPool, type Pool, queuePools } from './unfinished-deliveries.ts';
 
@@ -204,10 +205,10 @@ const entries = records({
   status: value<DeliveryStatus>(),
   attempts: number,
   createdAt: number,
-  lastReply: orNull(json<Reply>()),
 });
 
 export type QueueEntry = ReturnType<typeof entries.read> & {
+  lastReply: Reply | null;
   nextAttemptAt: number | null;
   /** Since when it has been due, waiting for capacity at its destination. */
   dueSince: number | null;
@@ -269,5 +270,6 @@ type Row = any;
 function entryOf(row: Row, now: number): QueueEntry {
   const nextAttemptAt = row.status === 'sending' ? null : row.due_at;
   const dueSince = nextAttemptAt !== null && nextAttemptAt <= now ? nextAttemptAt : null;
-  return { ...entries.read(row), nextAttemptAt, dueSince };
+  const { lastReply } = lastResult(row);
+  return { ...entries.read(row), lastReply, nextAttemptAt, dueSince };
 }

@@ -30,6 +30,7 @@ import { scheduled } from './migrations/020-scheduled.ts';
 import { strictKeys } from './migrations/021-strict-keys.ts';
 import { tlsResults } from './migrations/022-tls-results.ts';
 import { webhookFormats } from './migrations/023-webhook-formats.ts';
+import { packed } from './migrations/024-packed.ts';
 import { dialect } from './migrations/026-dialect.ts';
 import { testKeys } from './migrations/027-test-keys.ts';
 import { destinationRules } from './migrations/029-destination-rules.ts';
@@ -58,6 +59,7 @@ const migrations: Record<string, Knex.Migration> = {
   '021-strict-keys': strictKeys,
   '022-tls-results': tlsResults,
   '023-webhook-formats': webhookFormats,
+  '024-packed': packed,
   '026-dialect': dialect,
   '027-test-keys': testKeys,
   '029-destination-rules': destinationRules,

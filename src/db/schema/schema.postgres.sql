@@ -30,6 +30,7 @@ CREATE TABLE attempts (
   mx text,
   tls text,
   transcript text NOT NULL,
+  packed bytea,
   PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
 CREATE INDEX attempts_delivery_id_number_index ON ONLY public.attempts USING btree (delivery_id, number);
@@ -46,6 +47,7 @@ CREATE TABLE attempts_first PARTITION OF attempts FOR VALUES FROM (MINVALUE) TO 
   mx text,
   tls text,
   transcript text NOT NULL,
+  packed bytea,
   PRIMARY KEY (id)
 );
 CREATE INDEX attempts_first_delivery_id_number_index ON public.attempts_first USING btree (delivery_id, number);
@@ -60,10 +62,9 @@ CREATE TABLE credit_entries (
   email_id uuid,
   balance bigint,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (id)
+  PRIMARY KEY (org_id, id)
 );
-CREATE INDEX credit_entries_org_id_id_index ON public.credit_entries USING btree (org_id, id);
-CREATE UNIQUE INDEX credit_entries_pkey ON public.credit_entries USING btree (id);
+CREATE UNIQUE INDEX credit_entries_pkey ON public.credit_entries USING btree (org_id, id);
 
 CREATE TABLE daily_usage (
   org_id uuid NOT NULL,
@@ -108,6 +109,7 @@ CREATE TABLE deliveries (
   parked_at bigint,
   kind text NOT NULL DEFAULT 'to'::text,
   has_deadline boolean NOT NULL DEFAULT false,
+  packed bytea,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id)
 );
@@ -268,7 +270,8 @@ CREATE TABLE events (
   recipient text,
   at bigint NOT NULL,
   data text NOT NULL,
-  position bigint NOT NULL DEFAULT nextval('events_position_seq'::regclass)
+  position bigint NOT NULL DEFAULT nextval('events_position_seq'::regclass),
+  packed bytea
 ) PARTITION BY RANGE ("position");
 CREATE INDEX events_email_id_position_index ON ONLY public.events USING btree (email_id, "position");
 CREATE INDEX events_org_id_position_index ON ONLY public.events USING btree (org_id, "position");
@@ -284,6 +287,7 @@ CREATE TABLE events_first PARTITION OF events FOR VALUES FROM (MINVALUE) TO (MAX
   at bigint NOT NULL,
   data text NOT NULL,
   position bigint NOT NULL DEFAULT nextval('events_position_seq'::regclass),
+  packed bytea,
   PRIMARY KEY (id)
 );
 CREATE INDEX events_first_email_id_position_index ON public.events_first USING btree (email_id, "position");

@@ -30,6 +30,7 @@ CREATE TABLE attempts (
   mx text,
   tls text,
   transcript text not null,
+  packed blob,
   foreign key(delivery_id) references deliveries(id) on delete cascade,
   primary key (id)
 );
@@ -45,10 +46,8 @@ CREATE TABLE credit_entries (
   email_id char(36),
   balance bigint,
   foreign key(org_id) references organizations(id) on delete cascade,
-  primary key (id)
-);
-
-CREATE INDEX credit_entries_org_id_id_index on credit_entries (org_id, id);
+  primary key (org_id, id)
+) without rowid;
 
 CREATE TABLE daily_usage (
   org_id char(36) not null,
@@ -92,6 +91,7 @@ CREATE TABLE deliveries (
   parked_at bigint,
   kind text not null default 'to',
   has_deadline boolean not null default '0',
+  packed blob,
   foreign key(email_id) references emails(id) on delete cascade,
   foreign key(org_id) references organizations(id) on delete cascade,
   foreign key(message_id) references messages(id),
@@ -236,6 +236,7 @@ CREATE TABLE events (
   recipient text,
   at bigint not null,
   data text not null,
+  packed blob,
   foreign key(org_id) references organizations(id) on delete cascade,
   foreign key(email_id) references emails(id) on delete cascade
 );

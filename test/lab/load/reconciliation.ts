@@ -1,5 +1,6 @@
 /** Compares what Postern recorded with what it promised and what arrived: nothing may be lost or invented. */
 import type { Db } from '../../../src/db/engine/open.ts';
+import { attemptDetail } from '../../../src/db/events/packed-records.ts';
 import { until } from '../until.ts';
 
 export interface Audit {
@@ -55,13 +56,12 @@ export async function audit(
 
 /** For each recipient, the number of attempts that are flagged as possible duplicates. */
 async function possibleDuplicates(db: Db): Promise<Map<string, number>> {
-  const rows: { recipient: string; verdict: string }[] = await db('attempts')
+  const rows = await db('attempts')
     .join('deliveries', 'deliveries.id', 'attempts.delivery_id')
-    .where('verdict', 'like', '%possibleDuplicate%')
-    .select('recipient', 'verdict');
+    .select('recipient', 'attempts.*');
   const counts = new Map<string, number>();
-  for (const { recipient, verdict } of rows) {
-    if (JSON.parse(verdict).possibleDuplicate) counts.set(recipient, (counts.get(recipient) ?? 0) + 1);
+  for (const { recipient, ...row } of rows) {
+    if (attemptDetail(row).outcome.possibleDuplicate) counts.set(recipient, (counts.get(recipient) ?? 0) + 1);
   }
   return counts;
 }

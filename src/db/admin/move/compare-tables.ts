@@ -7,7 +7,7 @@ import { hash } from 'node:crypto';
 import type { Db, Trx } from '../../engine/open.ts';
 import { quoted, rowHash, rowHashSql } from './column-values.ts';
 import type { Table } from './move-plan.ts';
-import { beforeAll, readBatch } from './sqlite-source.ts';
+import { beforeAll, type Key, readBatch } from './sqlite-source.ts';
 
 export interface Sum {
   rows: number;
@@ -29,7 +29,7 @@ export async function sumOfSource(
 ): Promise<Sum & { replaced: number }> {
   const sums = parts.map(() => 0n);
   let [rows, replaced] = [0, 0];
-  for (let after = beforeAll; ; ) {
+  for (let after: Key = beforeAll; ; ) {
     const batch = await readBatch(source, table, after);
     if (batch.last === null) break;
     for (const row of batch.rows) {

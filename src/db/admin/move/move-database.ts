@@ -19,7 +19,7 @@ import { type MovedMarker, markerFile, readMarker, writeMarker } from '../moved-
 import { type Sum, sumOfSource, sumOfTarget } from './compare-tables.ts';
 import { planMove, type Table } from './move-plan.ts';
 import * as rows from './postgres-target.ts';
-import { countRows, givenNumbers, readBatch } from './sqlite-source.ts';
+import { countRows, givenNumbers, isSameKey, readBatch } from './sqlite-source.ts';
 
 interface Moving {
   source: Db;
@@ -137,7 +137,7 @@ async function copyAll(moving: Moving, source: Trx, tables: Table[]): Promise<nu
       failpoint('copied');
       progress(at.rows);
       const next = await following;
-      batch = at.after === written.last ? next : await readBatch(source, table, at.after);
+      batch = isSameKey(at.after, written.last!) ? next : await readBatch(source, table, at.after);
     }
     before += counts.get(table)!;
   }

@@ -12,6 +12,8 @@ export interface Table {
   name: string;
   /** Ordered by name. */
   columns: Column[];
+  /** The columns by whose order SQLite's side is read: its rowid, or the primary key of a table without. */
+  key: readonly string[];
 }
 
 const isOurs = (name: string) => !/^(knex_|sqlite_)/.test(name) && name !== moveTable;
@@ -25,10 +27,14 @@ export async function planMove(source: Trx, target: Db): Promise<Table[]> {
       faults.push(`${name}.${column.name} is of type ${column.type}, which this program cannot move`);
   }
   if (faults.length > 0) throw new DatabaseError(`the two databases differ: ${faults.join('; ')}`);
-  return inOrder(source, there);
+  const keys = new Map(here.map(({ name, key }) => [name, key]));
+  return inOrder(
+    source,
+    there.map((table) => ({ ...table, key: keys.get(table.name)! })),
+  );
 }
 
-export async function targetTables(target: Db): Promise<Table[]> {
+export async function targetTables(target: Db): Promise<Omit<Table, 'key'>[]> {
   const { rows } = await target.raw(
     `select t.relname as "table", c.column_name as name, c.data_type as type
      from pg_class t join information_schema.columns c
@@ -46,14 +52,18 @@ export async function targetTables(target: Db): Promise<Table[]> {
   return [...tables].map(([name, columns]) => ({ name, columns }));
 }
 
-async function sourceTables(source: Trx): Promise<Named[]> {
+async function sourceTables(source: Trx): Promise<(Named & Pick<Table, 'key'>)[]> {
   const found: { name: string; wr: number }[] = await source.raw(
     "select name, wr from pragma_table_list where schema = 'main' and type = 'table'",
   );
   const tables = [];
   for (const { name, wr } of found.filter((each) => isOurs(each.name))) {
-    if (wr) throw new DatabaseError(`${name} has no rowid, which a move needs to read it`);
-    tables.push({ name, columns: await source.raw('select name from pragma_table_info(?)', [name]) });
+    const columns: { name: string; pk: number }[] = await source.raw(
+      'select name, pk from pragma_table_info(?)',
+      [name],
+    );
+    const primary = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk);
+    tables.push({ name, columns, key: wr ? primary.map((column) => column.name) : ['rowid'] });
   }
   return tables;
 }

@@ -8,7 +8,7 @@ import { partsOf } from '../../engine/parts-of.ts';
 import { moveTable } from '../moved-marker.ts';
 import { quoted, type Value } from './column-values.ts';
 import { type Table, targetTables } from './move-plan.ts';
-import { type Batch, beforeAll } from './sqlite-source.ts';
+import { type Batch, beforeAll, isSameKey, type Key } from './sqlite-source.ts';
 
 /** The target's record of a move into it. */
 interface MoveRecord {
@@ -19,7 +19,7 @@ interface MoveRecord {
 
 /** The progress of a table. */
 interface Reached {
-  after: number;
+  after: Key;
   rows: number;
 }
 
@@ -107,7 +107,7 @@ export async function readReached(target: Db, { name }: Table): Promise<Reached>
 export async function insertBatch(
   target: Db,
   table: Table,
-  after: number,
+  after: Key,
   { rows, last }: Batch,
   beforeCommit: () => void,
 ): Promise<Reached> {
@@ -116,7 +116,7 @@ export async function insertBatch(
     const { reached } = await trx(moveTable).forUpdate().first('reached');
     const all: { [table: string]: Reached } = JSON.parse(reached);
     const before = all[table.name] ?? { after: beforeAll, rows: 0 };
-    if (before.after !== after) return before;
+    if (!isSameKey(before.after, after)) return before;
     await insert(trx, table, rows);
     const now = { after: last!, rows: before.rows + rows.length };
     await trx(moveTable).update({ reached: JSON.stringify({ ...all, [table.name]: now }) });
