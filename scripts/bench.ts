@@ -7,7 +7,7 @@
  *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, or the same with 40k; batch; may be repeated; default: all but batch
  *   --vs postfix         the same work through Postfix and OpenDKIM, in turns; needs root
  *   --rate 200, --floor, --profile     latency at a fixed rate; the cost of each step alone; where the threads spend their time
- *   --kept [--mails 5000]      only the disk that mails take at three ages, on both databases
+ *   --kept [--mails 5000]      only the disk that mails of a case take at three ages, on both databases
  *   --set NAME=VALUE, --json FILE      a Postern setting, may be repeated; also write all results as JSON
  */
 import { writeFileSync } from 'node:fs';
@@ -100,7 +100,12 @@ async function runAll(stage: Stage) {
 async function runKept(stage: Stage) {
   const kept = [];
   for (const onPostgres of [false, true]) {
-    const work = { mails: Number(args.mails ?? 5000), settings: common.settings, onPostgres };
+    const work = {
+      mails: Number(args.mails ?? 5000),
+      bytes: chosen[0]!.bytes,
+      settings: common.settings,
+      onPostgres,
+    };
     kept.push(await stage.nested((scene) => measureKept(scene, work)));
     console.log(keptTable(kept.at(-1)!));
   }

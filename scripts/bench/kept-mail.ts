@@ -1,12 +1,10 @@
 /**
- * Mails of 4 KB for the measurement of the disk, each different, as shops send them: HTML with inline styles and a text part;
+ * Mails of a size for the measurement of the disk, each different, as shops send them: HTML with inline styles and a text part;
  * names, amounts and links with long tokens of their own; sentences of English prose from the pages in docs/. So they compress
  * about as well as real mail does (zstd alone makes 1.4 KB of their 4 KB), and not as well as one line repeated.
  */
 import { hash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
-
-const bytes = 4096;
 
 const pages = ['operations', 'design', 'deliverability', 'submission'].map((name) =>
   readFileSync(new URL(`../../docs/${name}.md`, import.meta.url), 'utf8'),
@@ -18,8 +16,8 @@ const sentences = pages
   .map((one) => one.replaceAll(/ +/g, ' '))
   .filter((one) => /^[A-Z][A-Za-z ,'-]{30,160}\.$/.test(one));
 
-/** Text and HTML of 4 KB together. */
-export function mailOf(number: number): { subject: string; text: string; html: string } {
+/** `bytes`: text and HTML together. */
+export function mailOf(number: number, bytes: number): { subject: string; text: string; html: string } {
   const draw = drawsOf(number);
   const prose = (count: number) =>
     Array.from({ length: count }, () => sentences[draw(sentences.length)]!).join(' ');

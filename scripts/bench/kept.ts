@@ -1,5 +1,5 @@
 /**
- * The disk that delivered mails of 4 KB take (kept-mail.ts), by table and index, at three ages: until the bytes are deleted, until
+ * The disk that delivered mails take (kept-mail.ts), by table and index, at three ages: until the bytes are deleted, until
  * the attempts and events are deleted, and for good. A real Postern delivers them over TLS to a host that replies like Postfix;
  * then the maintenance jobs run with a clock that is set ahead.
  *
@@ -34,9 +34,17 @@ const lots = 10;
 const parallel = 16;
 const domains = 50;
 
+interface KeptWork {
+  mails: number;
+  /** Of the text and HTML of each. */
+  bytes: number;
+  settings: Record<string, string>;
+  onPostgres: boolean;
+}
+
 export async function measureKept(
   stage: Stage,
-  { mails, settings, onPostgres }: { mails: number; settings: Record<string, string>; onPostgres: boolean },
+  { mails, bytes, settings, onPostgres }: KeptWork,
 ): Promise<Kept> {
   const database = onPostgres ? 'PostgreSQL' : 'SQLite';
   const databaseUrl = onPostgres
@@ -68,7 +76,7 @@ export async function measureKept(
   await runAll(jobsAt(Date.now()));
   const before = await sizesOf(db);
   for (let lot = 1; lot <= lots; lot++) {
-    await deliver(postern, mails / lots, lot);
+    await deliver(postern, { count: mails / lots, bytes, lot });
     progress(`${database}: ${(mails / lots) * lot} mails delivered`);
     await vacuum(db);
   }
@@ -84,17 +92,20 @@ export async function measureKept(
   await measure(removeMessages(db, () => delivered + 2 * day, day));
   await measure(...jobsAt(delivered + 60 * day));
   const names = Object.keys(sizes[0]!);
-  const bytesOf = (name: string) => sizes.map((each) => ((each[name] ?? 0) - (before[name] ?? 0)) / mails);
-  return { database, bytes: Object.fromEntries(names.map((name) => [name, bytesOf(name)])) };
+  const sizesFor = (name: string) => sizes.map((each) => ((each[name] ?? 0) - (before[name] ?? 0)) / mails);
+  return { database, bytes: Object.fromEntries(names.map((name) => [name, sizesFor(name)])) };
 }
 
-async function deliver({ url, key, deliveredAt }: Measured, count: number, lot: number): Promise<void> {
+async function deliver(
+  { url, key, deliveredAt }: Measured,
+  { count, bytes, lot }: { count: number; bytes: number; lot: number },
+): Promise<void> {
   const label = `lot${lot}`;
   let next = 0;
   const caller = async () => {
     for (let number = next++; number < count; number = next++) {
       const body = JSON.stringify({
-        ...mailOf(lot * 1_000_000 + number),
+        ...mailOf(lot * 1_000_000 + number, bytes),
         from: 'Shop <shop@sender.invalid>',
         to: `${label}-${number}.customer@${domainOf(number % domains)}`,
       });
