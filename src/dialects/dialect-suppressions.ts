@@ -44,7 +44,12 @@ export function findSuppressed(
   { store, orgId }: DialectCall,
   address: string,
 ): Promise<StoredSuppression | null> {
-  return store.findSuppression(orgId, compareKey(address));
+  return store.findSuppression(orgId, keyOf(address));
+}
+
+/** PostgreSQL takes no NUL in a text, and no address has one. */
+function keyOf(address: string): string {
+  return compareKey(address.replaceAll('\0', '\ufffd'));
 }
 
 interface Wanted {
@@ -63,7 +68,7 @@ export async function listSuppressed(
   { after, limit, isWanted }: Wanted,
 ): Promise<{ found: StoredSuppression[]; hasMore: boolean }> {
   const found: StoredSuppression[] = [];
-  let last = after === undefined ? null : compareKey(after);
+  let last = after === undefined ? null : keyOf(after);
   do {
     const page = await searchList(management.db, '', { orgId, after: last, limit: pageSize });
     found.push(...page.found.filter(isWanted));
