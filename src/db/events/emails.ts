@@ -4,19 +4,10 @@ import type { Bounce } from '../../record/transition.ts';
 import { query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { flag, inColumn, json, number, orNull, records, text, value } from '../engine/records.ts';
-import { mailTlsColumn } from '../queue/mail-tls-column.ts';
+import { mailTlsColumn, trackingColumn } from '../queue/email-columns.ts';
 import { bytesOf, type StoredMessage, storedMessage } from '../queue/messages.ts';
 import { tallyFrom } from './engagement.ts';
 import { attemptDetail, eventData, lastResult } from './packed-records.ts';
-
-/** An empty object means neither. */
-const trackingJson = {
-  read: (stored: string): { openTracking: boolean; clickTracking: boolean } => ({
-    openTracking: false,
-    clickTracking: false,
-    ...JSON.parse(stored),
-  }),
-};
 
 const emails = records({
   id: text,
@@ -29,7 +20,7 @@ const emails = records({
   /** With display names, in the order of the deliveries; empty if none of them has one. */
   recipients: json<string[]>(),
   tags: json<Record<string, string>>(),
-  tracking: trackingJson,
+  tracking: trackingColumn,
   credits: number,
   tls: mailTlsColumn,
   isTest: flag,

@@ -9,6 +9,7 @@ import { compareKey, parseMailbox } from '../../mail/address.ts';
 import { type EmailStatus, statusOf } from '../../record/states.ts';
 import type { Db } from '../engine/open.ts';
 import { flag, inColumn, json, number, records, text } from '../engine/records.ts';
+import { trackingColumn } from '../queue/email-columns.ts';
 import { pagedSearch } from './paged-search.ts';
 import { lastIdOf } from './time-of-id.ts';
 
@@ -39,7 +40,7 @@ const summaries = records({
   from: inColumn('sender', text),
   subject: text,
   tags: json<Record<string, string>>(),
-  tracking: json<{ openTracking: boolean; clickTracking: boolean }>(),
+  tracking: trackingColumn,
   isTest: flag,
   createdAt: number,
   updatedAt: number,

@@ -15,8 +15,8 @@ import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { firstId } from '../events/time-of-id.ts';
+import { mailTlsColumn } from './email-columns.ts';
 import { sendersOf } from './ip-pools.ts';
-import { mailTlsColumn } from './mail-tls-column.ts';
 import { bytesOf, type StoredMessage, storedMessage } from './messages.ts';
 import { inPool, pools } from './unfinished-deliveries.ts';
 
