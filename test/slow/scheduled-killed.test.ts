@@ -42,13 +42,7 @@ for (const kind of kinds) {
       });
       t.is(response.status, 200);
       times.set(to, at);
-      ids.push(
-        (
-          await db('emails')
-            .where({ recipients: JSON.stringify([to]) })
-            .first('id')
-        ).id,
-      );
+      ids.push((await db('deliveries').where({ recipient: to }).first('email_id')).email_id);
     }
     const call = (method: string, path: string, body = '{}') =>
       fetch(`${running.at(-1)!.url}/api/public/email/${path}`, {
