@@ -1,6 +1,7 @@
 /** The protection that organizations and domains demand: set on the command line, taken into each send. */
 import test from 'ava';
 import { demandedTls, tlsFloors } from '../../src/accounts/domains.ts';
+import { findEmail } from '../../src/db/events/emails.ts';
 import { claimBacklogs } from '../../src/db/queue/lease-statements.ts';
 import { cliOf } from '../lab/cli.ts';
 import { startWorld } from '../lab/scenes/world.ts';
@@ -20,8 +21,7 @@ test('what is demanded on the command line holds for the next sends, soon', asyn
   const { json, refusal } = cliOf(t, world);
   const demandOfNextSend = async () => {
     const { body } = await world.send({ to: 'tempfail@there.invalid', subject: `${Math.random()}` });
-    const email = await world.db('emails').where({ id: body.emailId }).select('tls').first();
-    return email.tls;
+    return (await findEmail(world.db, body.emailId, world.orgId))!.tls;
   };
   t.is(await demandOfNextSend(), 'opportunistic');
 
