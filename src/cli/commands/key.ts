@@ -4,6 +4,7 @@ import { keyDocument, type MadeKey, makeKey, rotateKey } from '../../accounts/cr
 import { iso } from '../../base/clock.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
 import { domainScopes, name, scopes as scopesArgument, timeSpan } from '../args/arguments.ts';
+import { addConsent, type Consent, isWanted } from '../args/consent.ts';
 import { requireKey, requireOwner, withOwner } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
@@ -53,11 +54,9 @@ export function keyCommands(program: Command, context: CommandContext): void {
       printKeys(out, await listKeys(await db(), id), now());
     });
 
-  key
-    .command('revoke')
-    .description('Revoke a key at once.')
-    .argument('<ID>', 'id of the key, or its end')
-    .action((id: string) => revoke(context, id));
+  addConsent(
+    key.command('revoke').description('Revoke a key at once.').argument('<ID>', 'id of the key, or its end'),
+  ).action((id: string, consent: Consent) => revoke(context, id, consent));
 
   key
     .command('rotate')
@@ -76,10 +75,20 @@ export function keyCommands(program: Command, context: CommandContext): void {
     });
 }
 
-async function revoke({ db, out, now }: CommandContext, id: string): Promise<void> {
-  const found = await requireKey(await db(), id);
-  if (!(await revokeKey(await db(), found.id, now())))
-    throw new Failure(`the key ${found.id} (${found.label}) has already been revoked`);
+async function revoke(context: CommandContext, idOrEnd: string, consent: Consent): Promise<void> {
+  const { db, out, now } = context;
+  const found = await requireKey(await db(), idOrEnd);
+  const named = `the key ${found.id} (${found.label})`;
+  const alreadyRevoked = new Failure(`${named} has already been revoked`);
+  if (found.revokedAt !== null) throw alreadyRevoked;
+  const shown = { id: found.id, label: found.label };
+  const effect = {
+    question: `revoke ${named}, so that its applications send no more`,
+    fields: shown,
+    document: shown,
+  };
+  if (!(await isWanted(context, effect, consent))) return;
+  if (!(await revokeKey(await db(), found.id, now()))) throw alreadyRevoked;
   const { label, revokedAt } = (await findKey(await db(), found.id, null))!;
   const fields = { id: found.id, label, revoked: { time: revokedAt } };
   out.print({ id: found.id, label, revokedAt: iso(revokedAt!) }, { fields });

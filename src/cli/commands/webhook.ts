@@ -1,4 +1,5 @@
 /** `postern webhook`: endpoints that events are posted to. A secret is printed once, by the command that creates it. */
+
 import { type Command, Option } from 'commander';
 import { createSeal } from '../../accounts/seal.ts';
 import { isoOrNull, systemClock } from '../../base/clock.ts';
@@ -10,6 +11,7 @@ import { type WebhookFormatName, webhookFormats } from '../../webhooks/formats/a
 import { createPoster, timeoutMs } from '../../webhooks/guarded-post.ts';
 import { createAttemptWebhook } from '../../webhooks/webhook-attempt.ts';
 import { eventTypes, lines } from '../args/arguments.ts';
+import { addConsent, type Consent, isWanted } from '../args/consent.ts';
 import {
   requireEventId,
   requireOrganization,
@@ -79,7 +81,9 @@ export function webhookCommands(program: Command, context: CommandContext): void
     'Create a new secret, shown only once; for 24 hours the old secret signs posts as well.',
   ).action((id: string) => rotate(context, id));
 
-  ofOne('remove', 'Delete a webhook and its pending messages.').action((id: string) => remove(context, id));
+  addConsent(ofOne('remove', 'Delete a webhook and its pending messages.')).action(
+    (id: string, consent: Consent) => remove(context, id, consent),
+  );
 }
 
 interface AddOptions {
@@ -192,8 +196,16 @@ async function rotate({ db, out, secrets, now }: CommandContext, id: string): Pr
   if (secret !== null) out.note('the secret is shown only this time');
 }
 
-async function remove({ db, out }: CommandContext, id: string): Promise<void> {
-  const webhook = await requireWebhook(await db(), id);
-  await deleteWebhook(await db(), webhook.id);
-  out.print({ id: webhook.id, removed: true }, { fields: { removed: webhook.url } });
+async function remove(context: CommandContext, idOrEnd: string, consent: Consent): Promise<void> {
+  const { db, out } = context;
+  const { id, url } = await requireWebhook(await db(), idOrEnd);
+  const { open } = await countMessages(await db(), id);
+  const effect = {
+    question: `delete the webhook ${url} and its pending messages (${open})`,
+    fields: { webhook: url, pending: open },
+    document: { id, url, open },
+  };
+  if (!(await isWanted(context, effect, consent))) return;
+  await deleteWebhook(await db(), id);
+  out.print({ id, removed: true }, { fields: { removed: url } });
 }

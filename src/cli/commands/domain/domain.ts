@@ -1,4 +1,5 @@
 /** `postern domain`: sender domains, the DNS records to publish for them, and the check of the published records. */
+
 import type { Command } from 'commander';
 import { registerDomain, verifyDomain } from '../../../accounts/domain-registration.ts';
 import { type CheckedRecord, isUnknown, recordsFor } from '../../../accounts/domains.ts';
@@ -21,6 +22,7 @@ import {
   tlsFloor,
   tlsIs,
 } from '../../args/arguments.ts';
+import { addConsent, type Consent, isWanted } from '../../args/consent.ts';
 import { orgOption, quoted, requireDomain, requireOwner, withOwner } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
 import {
@@ -59,13 +61,9 @@ export function domainCommands(program: Command, context: CommandContext): void 
     out.print({ ...domainDocument(found), records }, ...domainBlocks(found, records));
   });
 
-  named('remove', 'Delete a domain and its DKIM keys; mail can no longer be sent from it.').action(
-    async (name: string, { org }: Owner) => {
-      const found = await lookUp(context, org, name);
-      await deleteDomain(await db(), found.id);
-      out.print({ id: found.id, name, removed: true }, { fields: { removed: name } });
-    },
-  );
+  addConsent(
+    named('remove', 'Delete a domain and its DKIM keys; mail can no longer be sent from it.'),
+  ).action((name: string, { org, ...consent }: Owner & Consent) => remove(context, org, name, consent));
 
   named(
     'verify',
@@ -111,6 +109,19 @@ async function add(context: CommandContext, org: string | undefined, name: strin
   out.note(
     `publish these records; then \`postern domain verify ${name} --org ${quoted(owner.name)}\` checks them`,
   );
+}
+
+async function remove(context: CommandContext, org: string | undefined, name: string, consent: Consent) {
+  const { db, out } = context;
+  const { id } = await lookUp(context, org, name);
+  const effect = {
+    question: `delete ${name} and its DKIM keys, so that no mail can be sent from it`,
+    fields: { domain: name },
+    document: { id, name },
+  };
+  if (!(await isWanted(context, effect, consent))) return;
+  await deleteDomain(await db(), id);
+  out.print({ id, name, removed: true }, { fields: { removed: name } });
 }
 
 async function verify(context: CommandContext, org: string | undefined, name: string): Promise<void> {

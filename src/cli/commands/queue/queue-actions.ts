@@ -6,20 +6,23 @@ import type { Command } from 'commander';
 import type { EmailRecord } from '../../../db/events/emails.ts';
 import {
   applyQueueAction,
+  dryRunQueueAction,
   movable,
   type QueueAction,
   type QueueActionResult,
+  type Selection,
 } from '../../../db/queue/apply-queue-action.ts';
 import type { DeliveryStatus } from '../../../glossary.ts';
 import { compareKey } from '../../../mail/address.ts';
 import { actionWords, beingSent, leftAlone } from '../../../operate/explain/action-words.ts';
 import { address, choice, reason } from '../../args/arguments.ts';
+import { addConsent, type Consent, isWanted } from '../../args/consent.ts';
 import { emailIs, organizationId, requireEmail } from '../../args/lookup.ts';
 import { addMailFilters, type MailFilters } from '../../args/mail-filters.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 
-interface Options extends MailFilters {
+interface Options extends MailFilters, Consent {
   status?: DeliveryStatus;
   to?: string;
   reason: string;
@@ -40,13 +43,14 @@ export function actionCommands(queue: Command, context: CommandContext): void {
       .option('--to <ADDRESS>', 'mail to this address', address)
       .requiredOption('--reason <R>', 'reason, shown by `email why` and in the events', reason)
       .action(async (emailId: string | undefined, options: Options) => {
-        const { reason: _, ...filters } = options;
+        const { reason: _, yes: _yes, dryRun: _dryRun, ...filters } = options;
         if (emailId === undefined && Object.keys(filters).length === 0) {
           const give = 'an emailId, --domain, --destination, --org, --status or --to';
           command.error(`error: nothing selects the mail; give ${give}`, { exitCode: 2 });
         }
         await apply(context, action, emailId, options);
       });
+    if (action === 'cancel') addConsent(command);
   }
 }
 
@@ -54,22 +58,19 @@ async function apply(
   context: CommandContext,
   action: QueueAction,
   emailId: string | undefined,
-  { org, reason: why, ...filters }: Options,
+  { org, reason: why, yes, dryRun, ...filters }: Options,
 ): Promise<void> {
   const { db, out, now } = context;
   const email = emailId === undefined ? null : await requireEmail(context, emailId);
-  const orgId = await organizationId(await db(), org);
+  const selection = { ...filters, orgId: await organizationId(await db(), org), emailId: email?.id };
   const { past } = actionWords[action];
-  const { moved, sending, left } = await applyQueueAction(
-    await db(),
-    { ...filters, orgId, emailId: email?.id },
-    {
-      action,
-      reason: why,
-      now: now(),
-      onProgress: (count) => out.progress(`${count} ${past} so far`),
-    },
-  );
+  if (action === 'cancel' && !(await isCancelWanted(context, selection, { yes, dryRun }))) return;
+  const { moved, sending, left } = await applyQueueAction(await db(), selection, {
+    action,
+    reason: why,
+    now: now(),
+    onProgress: (count) => out.progress(`${count} ${past} so far`),
+  });
   if (moved === 0) {
     const found = describeUnmoved(action, { moved, sending, left }, email, filters.to);
     throw new Failure(`nothing was ${past}: ${found}`);
@@ -79,6 +80,22 @@ async function apply(
     { fields: { [past]: moved, ...(sending > 0 && { 'being sent': sending }), ...left } },
   );
   if (sending > 0) out.note(`${beingSent(sending)}; try again in a moment`);
+}
+
+async function isCancelWanted(
+  context: CommandContext,
+  selection: Selection,
+  consent: Consent,
+): Promise<boolean> {
+  const { moved, sending, left } = await dryRunQueueAction(await context.db(), selection, 'cancel');
+  // The action itself says why there is nothing to cancel.
+  if (moved === 0 && !consent.dryRun) return true;
+  const effect = {
+    question: `cancel ${moved} deliver${moved === 1 ? 'y' : 'ies'} for good`,
+    fields: { 'would be canceled': moved, ...(sending > 0 && { 'being sent': sending }), ...left },
+    document: { order: 'cancel', moved, sending, left },
+  };
+  return isWanted(context, effect, consent);
 }
 
 /** The selected mail that the action does not apply to. */
