@@ -12,7 +12,7 @@ import { type EventPage, readEvents, settledPosition } from '../../src/db/events
 import { first } from '../../src/db/schema/migrations/001-first.ts';
 import { engine } from '../../src/db/schema/migrations/002-engine.ts';
 import { events } from '../../src/db/schema/migrations/005-events.ts';
-import { testKeys } from '../../src/db/schema/migrations/027-test-keys.ts';
+import { testKeys } from '../../src/db/schema/migrations/026-test-keys.ts';
 import { createDatabase, createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 import { until } from '../lab/until.ts';

@@ -67,9 +67,9 @@ for (const kind of kinds) {
       '022-tls-results',
       '023-webhook-formats',
       '024-packed',
-      '026-dialect',
-      '027-test-keys',
-      '029-destination-rules',
+      '025-dialect',
+      '026-test-keys',
+      '027-destination-rules',
     ]);
   });
 }

@@ -31,9 +31,9 @@ import { strictKeys } from './migrations/021-strict-keys.ts';
 import { tlsResults } from './migrations/022-tls-results.ts';
 import { webhookFormats } from './migrations/023-webhook-formats.ts';
 import { packed } from './migrations/024-packed.ts';
-import { dialect } from './migrations/026-dialect.ts';
-import { testKeys } from './migrations/027-test-keys.ts';
-import { destinationRules } from './migrations/029-destination-rules.ts';
+import { dialect } from './migrations/025-dialect.ts';
+import { testKeys } from './migrations/026-test-keys.ts';
+import { destinationRules } from './migrations/027-destination-rules.ts';
 
 const migrations: Record<string, Knex.Migration> = {
   '001-first': first,
@@ -60,9 +60,9 @@ const migrations: Record<string, Knex.Migration> = {
   '022-tls-results': tlsResults,
   '023-webhook-formats': webhookFormats,
   '024-packed': packed,
-  '026-dialect': dialect,
-  '027-test-keys': testKeys,
-  '029-destination-rules': destinationRules,
+  '025-dialect': dialect,
+  '026-test-keys': testKeys,
+  '027-destination-rules': destinationRules,
 };
 
 const source: Knex.MigrationSource<string> = {
