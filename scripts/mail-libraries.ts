@@ -49,7 +49,10 @@ async function cost(make: () => unknown): Promise<string> {
 async function compareComposers(): Promise<void> {
   const { selector, privateKey } = await newDkimKey();
   const signer = { domain: 'sender.invalid', selector, privateKey: createPrivateKey(privateKey) };
-  const table = new Table({ head: ['HTML', 'Postern', 'nodemailer', 'signature'] });
+  const table = new Table({
+    head: ['HTML', 'Postern', 'nodemailer', 'signature'],
+    style: { head: [], border: [] },
+  });
   for (const bytes of [4096, 40960]) {
     const fields = fieldsOf(bytes);
     const { message } = composeMime(fields);
@@ -151,6 +154,7 @@ const byNodemailer: Send = async (port, message, count) => {
 async function compareClients(): Promise<void> {
   const table = new Table({
     head: ['the host hangs up', 'Postern', 'nodemailer'],
+    style: { head: [], border: [] },
     colWidths: [20, 60, 60],
     wordWrap: true,
   });

@@ -182,8 +182,12 @@ async function play(stage: Stage): Promise<string[]> {
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ address: 'gone@there.invalid' }),
   });
-  const table = new Table({ head: ['client', ...calls.map(({ name }) => name)], wordWrap: true });
-  table.options.colWidths = [24, 24, 40, 40, 40];
+  const table = new Table({
+    head: ['client', ...calls.map(({ name }) => name)],
+    style: { head: [], border: [] },
+    colWidths: [24, 24, 40, 40, 40],
+    wordWrap: true,
+  });
   const all: string[] = [];
   for (const client of clients.filter(({ isInstalled }) => isInstalled)) {
     const cells: string[] = [];
