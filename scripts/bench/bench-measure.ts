@@ -121,7 +121,7 @@ function workOf({ work, mails, parallel, rate }: Plan, { interrupted }: Stage): 
  * thousand; after this many mails it is 0.04 and falling.
  */
 function warmUp(work: Work): Work {
-  return { ...work, mails: Math.max(work.mails, fewestToWarm) };
+  return { ...work, rate: null, mails: Math.max(work.mails, fewestToWarm) };
 }
 
 const fewestToWarm = 30_000;
