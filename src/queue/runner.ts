@@ -327,7 +327,7 @@ export class QueueRunner {
       try {
         const nextAt = await this.#parts.record(delivery, attempt);
         this.#leases.end(delivery);
-        if (nextAt !== null) this.#wakeUpAt(nextAt);
+        if (nextAt !== null) this.#noteNextAttempt(delivery, nextAt);
         return;
       } catch (error) {
         const what = `the outcome of delivery ${delivery.id} cannot be recorded; retrying every second until it can`;
@@ -336,6 +336,15 @@ export class QueueRunner {
         await pause(this.#clock, pollMs, this.#aborting.signal);
       }
     }
+  }
+
+  /** If the commit took longer than the wait, the scans have passed the time of the next attempt, or the maximum age. */
+  #noteNextAttempt(delivery: Delivery, nextAt: number): void {
+    if (nextAt <= this.#clock.now()) {
+      this.#dispatcher.noteBacklog(delivery, true);
+      this.#scannedAt = Number.NEGATIVE_INFINITY;
+    }
+    this.#wakeUpAt(nextAt);
   }
 
   #onReleased(deliveries: Delivery[]): void {
