@@ -15,8 +15,9 @@ interface LogOfProcess extends Log {
   settled(): Promise<void>;
 }
 
-/** Lines are written in batches: at this size, after this many milliseconds, and at the end of the process. */
-const buffering = { sync: false, minLength: 8 * 1024, periodicFlush: 50 };
+/** Lines are written in batches: at this size, after `flushMs`, and at the end of the process. */
+const buffering = { sync: false, minLength: 8 * 1024 };
+const flushMs = 50;
 /** If a write fails, up to this many bytes wait and are tried again with the next lines. */
 const maxWaiting = 8 * 1024 * 1024;
 /** At the end of the process, a slow reader is waited for this long, with a try every tenth of a second. */
@@ -30,6 +31,18 @@ function standardOutput() {
     maxLength: maxWaiting,
     retryEAGAIN: () => refusals++ < timeoutMs / 100,
   });
+  // The stream's own periodic flush would wake an idle process twenty times a second.
+  const { write } = stream;
+  let willFlush = false;
+  const flush = () => {
+    willFlush = false;
+    stream.flush();
+  };
+  stream.write = (text) => {
+    if (!willFlush) setTimeout(flush, flushMs).unref();
+    willFlush = true;
+    return write.call(stream, text);
+  };
   stream.on('error', () => {
     isStuck = true;
   });
