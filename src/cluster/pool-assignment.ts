@@ -1,8 +1,7 @@
 /**
  * Which mail this node sends: the IP pool that each organization's mail leaves from, whether this node has addresses in it
  * (queue/README.md), and which organizations are paused (db/accounts/pauses.ts), whose mail no node sends. The database is
- * read once a second and questions are answered from memory, so that no mail costs a look-up; the pools of this node are
- * published every twenty seconds.
+ * read once a second and questions are answered from memory, so that no mail costs a look-up.
  *
  * BUGS: every assignment is read every second, so ten thousand assigned organizations cost each node ten thousand small rows.
  */
@@ -17,19 +16,18 @@ export interface PoolAssignmentParts {
   publish(pools: string[], now: number): Promise<void>;
   /** The pools of the other running nodes. */
   readOthers(now: number): Promise<Set<string>>;
+  /** How often `publish` is called; infinite: once, because no other node can take over. */
+  publishIntervalMs: number;
 }
 
 export type PoolAssignment = ReturnType<typeof createPoolAssignment>;
-
-/** Published pools are ignored after a minute. */
-const publishIntervalMs = 20_000;
 
 /** If no source addresses are configured, the system chooses one, and this node has the pool `default`. */
 export const poolsOf = (sources: { pool: string }[]): string[] =>
   sources.length === 0 ? [defaultPool] : [...new Set(sources.map(({ pool }) => pool))];
 
 export function createPoolAssignment(parts: PoolAssignmentParts) {
-  const { sources, readAssignments, readPaused, publish, readOthers } = parts;
+  const { sources, readAssignments, readPaused, publish, readOthers, publishIntervalMs } = parts;
   const pools = poolsOf(sources);
   const own = new Set(pools);
   let assignments = new Map<string, string>();

@@ -348,6 +348,15 @@ export class Dispatcher {
     return at;
   }
 
+  /** Nothing is under way or waits in memory. */
+  isIdle(): boolean {
+    return this.#tasks.size === 0 && this.#readyQueues.areIdle();
+  }
+
+  hasOpenCircuit(): boolean {
+    return this.#readyQueues.hasOpenCircuit();
+  }
+
   readyQueues(): Iterable<ReadyQueue> {
     return this.#readyQueues.all();
   }

@@ -7,8 +7,9 @@
  * the queue.
  *
  * It scans for deliveries that have fallen due (due-scanner.ts) when the next one does, and once a second, because the
- * command line and other nodes change the queue without telling this node. Scheduled mail starts in the same scans. Database errors are reported and retried. What
- * a dead process was sending is found by its lease and recorded as an interrupted attempt.
+ * command line and other nodes change the queue without telling this node; while the database tells that nothing has
+ * changed, it skips that. Scheduled mail starts in the same scans. Database errors are reported and retried. What a dead
+ * process was sending is found by its lease and recorded as an interrupted attempt.
  */
 import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
@@ -32,6 +33,8 @@ export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs'>
   /** Leases mail that a rule of the operator bounces, with the reason. */
   claimRefused(now: number, limit: number): Promise<{ delivery: Delivery; reason: string }[]>;
   releaseLeases(deliveries: Delivery[]): Promise<void>;
+  /** Until when a poll would find nothing new here; minus infinity if that is not known. */
+  quietUntil(): Promise<number>;
   suspensions(now: number): Promise<Suspension[]>;
   /** Reads the pool assignments and the paused organizations; true if they have changed. */
   readPools(now: number): Promise<boolean>;
@@ -80,6 +83,7 @@ const nextMode: Record<Mode, Mode | null> = {
 };
 
 const pollMs = 1000;
+const publishMs = 10_000;
 const maxPerClaim = 200;
 
 export class QueueRunner {
@@ -231,13 +235,38 @@ export class QueueRunner {
     if (this.#mode !== 'running' || at >= this.#wakeAt) return;
     this.#cancelTimer();
     this.#wakeAt = at;
-    const wake = () => {
+    const poll = () => {
       this.#wakeAt = Number.POSITIVE_INFINITY;
-      this.wake();
+      void this.#poll();
     };
     const wait = at - this.#clock.now();
-    if (wait > 0) this.#cancelTimer = this.#clock.after(wait, wake);
-    else wake();
+    if (wait > 0) this.#cancelTimer = this.#clock.after(wait, poll);
+    else poll();
+  }
+
+  /** Time has passed. While this node has nothing to do and the database has nothing new, only the next poll is set. */
+  async #poll(): Promise<void> {
+    const quietUntil = this.#isIdle() ? await this.#quietUntil() : Number.NEGATIVE_INFINITY;
+    const now = this.#clock.now();
+    if (quietUntil > now && this.#isIdle()) this.#wakeUpAt(Math.min(now + pollMs, quietUntil));
+    else this.wake();
+  }
+
+  #isIdle(): boolean {
+    return this.#claiming === null && this.#dispatcher.isIdle();
+  }
+
+  async #quietUntil(): Promise<number> {
+    // An open circuit's state is published now and then, so that the operator can tell that it is current.
+    const publishAt = this.#dispatcher.hasOpenCircuit()
+      ? this.#tickedAt + publishMs
+      : Number.POSITIVE_INFINITY;
+    try {
+      return Math.min(await this.#parts.store.quietUntil(), publishAt);
+    } catch {
+      // The look that follows reports what is wrong.
+      return Number.NEGATIVE_INFINITY;
+    }
   }
 
   /** Once a second: reads what the operator and the other nodes have changed, and publishes this node's state. */

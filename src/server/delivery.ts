@@ -10,6 +10,7 @@ import { createPoolAssignment, type PoolAssignment } from '../cluster/pool-assig
 import { readPaused } from '../db/accounts/pauses.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import { isPostgres } from '../db/engine/open.ts';
+import { changeToken, createQuietCheck } from '../db/engine/quiet-check.ts';
 import { saveRoutes, saveStates } from '../db/queue/destination-status-rows.ts';
 import { publishPools, readPoolAssignments, readPools, withdrawPools } from '../db/queue/ip-pools.ts';
 import { learnedRows } from '../db/queue/learned-rows.ts';
@@ -25,6 +26,7 @@ import {
   renewLeases,
   takeBack,
 } from '../db/queue/lease-statements.ts';
+import { nextDueAt } from '../db/queue/next-due.ts';
 import { heartbeat, leave, readStates } from '../db/queue/nodes.ts';
 import { recordAll } from '../db/queue/outcomes.ts';
 import { startScheduled } from '../db/queue/scheduled-mail.ts';
@@ -52,7 +54,7 @@ import { createResolver } from '../route/resolver.ts';
 import type { Route, Routes } from '../route/route.ts';
 import { createRouteCache } from '../route/route-cache.ts';
 import { createSameSource } from '../route/same-source.ts';
-import { createCurrentShaping } from '../settings/current-shaping.ts';
+import { type CurrentShaping, createCurrentShaping } from '../settings/current-shaping.ts';
 import { headerOf } from '../settings/grammar.ts';
 import { ConnectionPool } from '../smtp-out/connection-pool.ts';
 import { createOffer, forgetTlsFailure, type TlsFailure } from '../smtp-out/offer.ts';
@@ -65,6 +67,9 @@ const recordMaxWaitMs = 20;
 
 /** How long other nodes are still sent the state of a destination after it has become idle. */
 const publishIdleMs = 60_000;
+
+/** The other nodes ignore published pools after a minute. */
+const poolsIntervalMs = 20_000;
 
 /**
  * An MTA-STS policy that another node has fetched protects the mail of this node too, so a cached one is read again after
@@ -103,6 +108,7 @@ export function createDelivery(
     readPaused: () => readPaused(db),
     publish: (pools, now) => publishPools(db, node, pools, now),
     readOthers: (now) => readPools(db, now, node),
+    publishIntervalMs: isPostgres(db) ? poolsIntervalMs : Number.POSITIVE_INFINITY,
   });
   const simulated = createSimulatedHost({ everywhere: context.allIsTest, clock });
   const attempts = { routes, connections, assignment, simulate: simulated.offer };
@@ -115,7 +121,7 @@ export function createDelivery(
     keepMs: isPostgres(db) ? publishIdleMs : 0,
   });
   const runner = new QueueRunner({
-    store: createStore(context, assignment, rules, publisher.publish),
+    store: createStore(context, { assignment, rules, shaping, publish: publisher.publish }),
     peers: peersOf(context, () => void connections.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
@@ -321,13 +327,25 @@ function learnedCache<Value>(
   return createPersistentCache(learnedRows<Value>(db, kind), clock, onError, freshMs);
 }
 
+interface StoreParts {
+  assignment: PoolAssignment;
+  rules: OperatorRules;
+  shaping: CurrentShaping;
+  publish: Store['publish'];
+}
+
 function createStore(
   { db, node, clock, metrics, eventSignal }: ServerContext,
-  assignment: PoolAssignment,
-  rules: OperatorRules,
-  publish: Store['publish'],
+  { assignment, rules, shaping, publish }: StoreParts,
 ): Store {
   return {
+    quietUntil: createQuietCheck({
+      async changeToken() {
+        const token = await changeToken(db);
+        return token && `${token} ${shaping.fileStamp()}`;
+      },
+      nextAt: () => nextDueAt(db),
+    }),
     findDue: (range) => findDue(db, range),
     claimBacklogs: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
     claimExpired: (now, limit) =>

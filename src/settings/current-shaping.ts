@@ -13,6 +13,8 @@ export interface CurrentShaping {
   destinationOf: DestinationOf;
   /** Reads the file if it has changed. `limits`: mails per minute by destination. True if anything has changed. */
   refresh(limits: ReadonlyMap<string, number>): boolean;
+  /** Another one than before: the file has changed. */
+  fileStamp(): string | null;
 }
 
 export function createCurrentShaping(
@@ -53,6 +55,7 @@ export function createCurrentShaping(
       limits = now;
       return isReread || !hasSameLimits;
     },
+    fileStamp: () => stampOf(path),
   };
 }
 

@@ -4,9 +4,10 @@ import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import type { Db } from '../db/engine/open.ts';
+import { changeToken, createQuietCheck } from '../db/engine/quiet-check.ts';
 import { settledPosition } from '../db/events/read-events.ts';
 import { fanOut, passOver } from '../db/webhooks/webhook-feed.ts';
-import { claimMessages, listDueWebhooks, releaseMessages } from '../db/webhooks/webhook-outbox.ts';
+import { claimMessages, hasQueued, listDueWebhooks, releaseMessages } from '../db/webhooks/webhook-outbox.ts';
 import { recordTries, type WebhookTry } from '../db/webhooks/webhook-outcomes.ts';
 import { hasActiveWebhooks } from '../db/webhooks/webhooks.ts';
 import type { Metrics } from '../operate/metrics/metrics.ts';
@@ -64,8 +65,12 @@ export function createWebhooks({
     { isComing: () => true, maxWaitMs: recordMaxWaitMs },
   );
   const attemptWebhook = createAttemptWebhook({ post: poster.post, openSecret: seal.open, clock });
+  const quietUntil = createQuietCheck({
+    changeToken: () => changeToken(db),
+    nextAt: async () => ((await hasQueued(db)) ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY),
+  });
   const runner = createWebhookRunner({
-    listDue: (now) => listDueWebhooks(db, now),
+    listDue: async (now) => ((await quietUntil()) > now ? [] : listDueWebhooks(db, now)),
     claim: (picks, now) => claimMessages(db, { node, now, leaseMs, picks }),
     releaseLeases: (now) => releaseMessages(db, { node, now }),
     attemptWebhook,

@@ -92,6 +92,7 @@ test('a node knows its own pools, who is pinned, and tells what it has now and t
     readPaused: async () => paused,
     publish: async (pools, at) => void published.push([pools, at]),
     readOthers: async () => new Set(['default', 'bulk']),
+    publishIntervalMs: 20_000,
   });
   t.true(await pinning.refresh(0));
   t.false(await pinning.refresh(1000));

@@ -1,9 +1,10 @@
 /**
- * IP pools (POSTERN_MTA_SOURCES): which pool an organization is assigned to, and which nodes have which pools. A node publishes
- * its pools periodically; a row older than a minute is from a node that has stopped.
+ * IP pools (POSTERN_MTA_SOURCES): which pool an organization is assigned to, and which nodes have which pools. On PostgreSQL a
+ * node publishes its pools periodically; a row older than a minute is from a node that has stopped. The one node of a SQLite
+ * database publishes them when it starts.
  */
 import { defaultPool } from '../../mail/ip-pool.ts';
-import type { Db, Trx } from '../engine/open.ts';
+import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { inPool } from './unfinished-deliveries.ts';
 
 const freshMs = 60_000;
@@ -50,9 +51,8 @@ export async function withdrawPools(db: Db, node: string): Promise<void> {
 
 /** The pools of all running nodes, except `node`. */
 export async function readPools(db: Db, now: number, node?: string): Promise<Set<string>> {
-  const fresh = db('source_pools')
-    .where('at', '>=', now - freshMs)
-    .distinct();
+  const fresh = db('source_pools').distinct();
+  if (isPostgres(db)) fresh.where('at', '>=', now - freshMs);
   if (node !== undefined) fresh.whereNot({ node });
   return new Set(await fresh.pluck('pool'));
 }

@@ -55,6 +55,11 @@ export async function listDueWebhooks(db: Db, now: number): Promise<{ id: string
   return rows.map(({ id, failing_since }) => ({ id, isFailing: failing_since !== null }));
 }
 
+/** Whether any message is queued, now or for later. */
+export async function hasQueued(db: Db): Promise<boolean> {
+  return (await db('webhook_messages').whereNotNull('due_at').first('id')) !== undefined;
+}
+
 export interface Claim {
   node: string;
   now: number;
