@@ -15,11 +15,15 @@ export interface Paid {
   fromWallet: number;
 }
 
+/** A row of `messages` or `message_bases`. */
+export interface MessageRow {
+  [column: string]: unknown;
+  raw: Buffer;
+}
+
 export interface AcceptanceRows {
-  tables: Record<
-    'emails' | 'message_bases' | 'messages' | 'deliveries' | 'events' | 'credit_entries' | 'soft_bounces',
-    object[]
-  >;
+  tables: Record<'emails' | 'deliveries' | 'events' | 'credit_entries' | 'soft_bounces', object[]> &
+    Record<'message_bases' | 'messages', MessageRow[]>;
   /** Adds an accepted send, with the dispositions in the order of its recipients, and returns its answer. */
   add(send: Send, dispositions: Disposition[], paid: Paid): SendAnswerRecord;
 }
@@ -50,7 +54,8 @@ export function newRows(): AcceptanceRows {
         const event = eventOf(send, disposition);
         tables.events.push(eventRow({ ...event, orgId, emailId, recipient: recipient.address, at }));
       }
-      if (send.base && used.size > 0) tables.message_bases.push({ email_id: send.emailId, raw: send.packed });
+      if (send.base && used.size > 0)
+        tables.message_bases.push({ email_id: send.emailId, raw: send.packed! });
       for (const index of used) tables.messages.push(messageRow(send, send.messages[index]!));
       return answerOf(send, dispositions);
     },
@@ -104,10 +109,10 @@ function emailRow(send: Send, { credits, fromWallet }: Paid): object {
   };
 }
 
-function messageRow({ emailId, base, packed }: Send, { id, raw }: SendMessage): object {
+function messageRow({ emailId, base, packed }: Send, { id, raw }: SendMessage): MessageRow {
   return base
     ? { id, email_id: emailId, size: patchedLength(raw), raw, is_patch: true }
-    : { id, email_id: emailId, size: raw.length, raw: packed, is_patch: false };
+    : { id, email_id: emailId, size: raw.length, raw: packed!, is_patch: false };
 }
 
 function deliveryRow(

@@ -16,10 +16,18 @@ import { watchRow } from '../accounts/soft-bounces.ts';
 import { suppressedAmong, suppressionKey } from '../accounts/suppressions.ts';
 import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
+import { toHex } from '../engine/packed-json.ts';
 import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
+import { writeTogether } from '../engine/write-together.ts';
 import { eventRow } from '../events/event-row.ts';
-import { type AcceptanceRows, type Disposition, newRows, type Paid } from './acceptance-rows.ts';
+import {
+  type AcceptanceRows,
+  type Disposition,
+  type MessageRow,
+  newRows,
+  type Paid,
+} from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
 import { balanceOf, creditEvents, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
 import { addUsages, lockUsages } from './daily-usage.ts';
@@ -65,26 +73,42 @@ export async function acceptAll(
     const snapshot = await readSnapshot(trx, sends, policy);
     const decisions = sends.map((send) => decide(send, snapshot));
     if (isAtomic && decisions.some((one) => 'refused' in one)) return decisions;
-    const { tables } = snapshot.rows;
-    await parallel(trx, [
-      () => insertRows(trx, 'emails', tables.emails),
-      () => saveCredits(trx, snapshot.orgs.values()),
-      () => addUsages(trx, [...snapshot.days.values()]),
-      () => snapshot.earlier.save(trx),
-    ]);
-    // These refer to emails, and deliveries refer to messages.
-    await parallel(trx, [
-      () => insertWithBytes(trx, 'message_bases', tables.message_bases),
-      () => insertWithBytes(trx, 'messages', tables.messages),
-      () => insertRows(trx, 'events', tables.events),
-      () => insertRows(trx, 'credit_entries', tables.credit_entries),
-      () => insertRows(trx, 'soft_bounces', tables.soft_bounces),
-    ]);
-    await insertRows(trx, 'deliveries', tables.deliveries);
+    await write(trx, snapshot);
     failpoint('accepting');
     return decisions;
   });
 }
+
+/** Bytes of messages that are passed as JSON, in all. */
+const maxBytesInJson = 256 * 1024;
+
+async function write(trx: Trx, { rows: { tables }, orgs, days, earlier }: Snapshot): Promise<void> {
+  const bytes = [...tables.message_bases, ...tables.messages].reduce((sum, { raw }) => sum + raw.length, 0);
+  const isSmall = bytes <= maxBytesInJson;
+  const insertDeliveries = (all: Trx) => insertRows(all, 'deliveries', tables.deliveries);
+  await writeTogether(trx, [
+    (all) => insertRows(all, 'emails', tables.emails),
+    (all) => saveCredits(all, orgs.values()),
+    (all) => addUsages(all, [...days.values()]),
+    (all) => earlier.save(all),
+    (all) => insertRows(all, 'events', tables.events),
+    (all) => insertRows(all, 'credit_entries', tables.credit_entries),
+    (all) => insertRows(all, 'soft_bounces', tables.soft_bounces),
+    ...(isSmall
+      ? [
+          (all: Trx) => insertRows(all, 'message_bases', tables.message_bases.map(withHex)),
+          (all: Trx) => insertRows(all, 'messages', tables.messages.map(withHex)),
+          insertDeliveries,
+        ]
+      : []),
+  ]);
+  if (isSmall) return;
+  await insertWithBytes(trx, 'message_bases', tables.message_bases);
+  await insertWithBytes(trx, 'messages', tables.messages);
+  await insertDeliveries(trx);
+}
+
+const withHex = (row: MessageRow) => ({ ...row, raw: toHex(row.raw) });
 
 /** Returns what `acceptAll` would decide about a send now. Writes only that a request refused with 429 does not count. */
 export async function dryRun(db: Db, send: Send, policy: AcceptPolicy): Promise<Decision> {

@@ -6,7 +6,10 @@ import { isPostgres, type Trx } from './open.ts';
 import { fromHex } from './packed-json.ts';
 import { partsOf } from './parts-of.ts';
 
-/** All rows have the same members, one for each column: texts, numbers, booleans, null, `packed` (packed-json.ts). For bytes see `insertWithBytes`. */
+/**
+ * All rows have the same members, one for each column: texts, numbers, booleans, null, and hexadecimal for the columns of
+ * bytes, `packed` and `raw`. For many bytes see `insertWithBytes`.
+ */
 export async function insertRows(trx: Trx, table: string, rows: object[]): Promise<void> {
   if (rows.length === 0) return;
   await trx.raw(...insertOf(trx, table, rows));
@@ -23,17 +26,19 @@ export function insertOf(trx: Trx, table: string, rows: object[]): [sql: string,
     return [`insert into ${table} (${columns}) select ${columns} from ${given}`, [JSON.stringify(rows)]];
   }
   const expression = (column: string, index: number) =>
-    column === 'packed' ? fromHex(`value ->> ${index}`) : `value ->> ${index}`;
+    isBytes(column) ? fromHex(`value ->> ${index}`) : `value ->> ${index}`;
   return [
     `insert into ${table} (${columns}) select ${columns.map(expression)} from jsonb_each(?)`,
     [JSON.stringify(rows.map((row) => columns.map((column) => (row as Record<string, unknown>)[column])))],
   ];
 }
 
+const isBytes = (column: string) => column === 'packed' || column === 'raw';
+
 /** SQLite takes 500 rows per statement, but more than some dozens are not faster. */
 const rowsPerStatement = 50;
 
-/** JSON cannot contain bytes. */
+/** Bytes as values of their own, which large ones need: as hexadecimal in JSON they take four times their size in memory. */
 export async function insertWithBytes(trx: Trx, table: string, rows: object[]): Promise<void> {
   for (const part of partsOf(rows, rowsPerStatement)) await trx(table).insert(part);
 }

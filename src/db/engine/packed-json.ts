@@ -27,5 +27,8 @@ export function unpackJson(packed: Buffer): unknown {
   return JSON.parse(inflateRawSync(packed.subarray(1), { dictionary }).toString());
 }
 
+/** Bytes for a row that is passed as JSON. */
+export const toHex = (bytes: Buffer) => `\\x${bytes.toString('hex')}`;
+
 /** SQLite's expression for the bytes of hexadecimal. */
 export const fromHex = (expression: string) => String.raw`unhex(${expression}, '\x')`;

@@ -18,8 +18,8 @@ import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import { parallel } from '../engine/parallel.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
+import { writeTogether } from '../engine/write-together.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { eventRow } from '../events/event-row.ts';
 import { packAttempt, packResult } from '../events/packed-records.ts';
@@ -48,10 +48,10 @@ export async function recordAll(
     const emailIds = kept.map(({ delivery }) => delivery.emailId);
     const real = kept.filter(({ delivery }) => !isTestMail(delivery));
     const suppressed = real.flatMap((transition) => suppressionAfter(transition, suppressAfter));
-    await parallel(trx, [
-      () => bumpUpdatedAt(trx, emailIds, at),
-      () => insertRows(trx, 'attempts', kept.map(attemptRow)),
-      () => insertRows(trx, 'events', kept.map(eventOf)),
+    await writeTogether(trx, [
+      (all) => bumpUpdatedAt(all, emailIds, at),
+      (all) => insertRows(all, 'attempts', kept.map(attemptRow)),
+      (all) => insertRows(all, 'events', kept.map(eventOf)),
     ]);
     const soft = suppressAfter.length === 0 ? [] : real.flatMap(softBounceOf);
     if (soft.length > 0) suppressed.push(...(await noteSoftBounces(trx, soft)));

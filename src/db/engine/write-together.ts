@@ -1,0 +1,87 @@
+/**
+ * Runs statements of one transaction whose results are not read, in their order. On SQLite they are one call, because each
+ * call of the driver wakes another thread and then this one, which costs more than a small statement. SQLite has no
+ * procedures, so the statements are the body of a temporary trigger on a view: `insert into the view values (…)` runs them.
+ * On PostgreSQL each is a call of its own.
+ *
+ * Rows that others refer to come first: foreign keys are checked after the last statement, but while one is violated,
+ * SQLite looks through the referring table at each insert into the other one.
+ */
+import { hash } from 'node:crypto';
+import { LRUCache } from 'lru-cache';
+import { isPostgres, type Trx } from './open.ts';
+
+/** Runs its statements by `trx.raw`, which returns nothing. */
+type Write = (trx: Trx) => Promise<unknown>;
+
+export async function writeTogether(trx: Trx, writes: Write[]): Promise<void> {
+  if (isPostgres(trx)) {
+    for (const write of writes) await write(trx);
+    return;
+  }
+  const statements = await collect(trx, writes);
+  if (statements.length === 0) return;
+  const procedure = procedureOf(statements.map(({ sql }) => sql));
+  const values = statements.flatMap((one) => one.values);
+  const call = () =>
+    trx.raw(`insert into ${procedure.name} values (${values.map(() => '?')})`, values as never);
+  try {
+    await call();
+  } catch (error) {
+    // The first call on this connection, or the transaction that created it was rolled back.
+    if (!isMissing(error, procedure.name)) throw error;
+    await trx.raw(procedure.view);
+    await trx.raw(procedure.trigger);
+    await call();
+  }
+}
+
+interface Statement {
+  sql: string;
+  values: unknown[];
+}
+
+/** What the writes would run. */
+async function collect({ client }: Trx, writes: Write[]): Promise<Statement[]> {
+  const statements: Statement[] = [];
+  const raw = async (sql: string, values: unknown[]) => {
+    statements.push({ sql, values });
+    return [];
+  };
+  for (const write of writes) await write({ client, raw } as unknown as Trx);
+  return statements;
+}
+
+interface Procedure {
+  name: string;
+  /** The statements that create it. */
+  view: string;
+  trigger: string;
+}
+
+/** A caller has few combinations of statements, because some are left out if they have no rows. */
+const procedures = new LRUCache<string, Procedure>({ max: 200 });
+
+function procedureOf(statements: string[]): Procedure {
+  const text = statements.join(';\n');
+  const procedure = procedures.get(text) ?? newProcedure(text);
+  procedures.set(text, procedure);
+  return procedure;
+}
+
+/** The same statements always have the same name. A placeholder `?` becomes a column of the view. */
+function newProcedure(text: string): Procedure {
+  const name = `together_${hash('sha256', text).slice(0, 16)}`;
+  let count = 0;
+  const body = text.replace(/\?/g, () => `new.p${++count}`);
+  const columns = Array.from({ length: count }, (_, index) => `null as p${index + 1}`);
+  return {
+    name,
+    view: `create temp view ${name} as select ${columns}`,
+    trigger: `create temp trigger ${name}_run instead of insert on ${name} begin ${body}; end`,
+  };
+}
+
+function isMissing(error: unknown, name: string): boolean {
+  return (error as Error).message.includes(`no such table: ${name}`);
+}
