@@ -382,7 +382,7 @@ function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>, re
         { reason: 'IDEMPOTENCY_KEY_REUSED' },
       );
     case 'DAILY_CAPACITY': {
-      const message = `The organization can send to ${decision.limit} recipients a day, and this email would exceed that.`;
+      const message = `This email would exceed the organization's limit of ${decision.limit} recipients a day, counted from 00:00 UTC.`;
       return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: decision.retryAfterMs });
     }
   }

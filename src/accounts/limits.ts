@@ -92,7 +92,8 @@ function windowsOf(usage: Usage, limits: RequestLimits, now: number): Window[] {
 
 export function overLimit(windows: Window[]): Refusal {
   const { name, limit, resetMs } = bindingWindow(windows)!;
-  const message = `This organization may make ${limit} requests a ${name}; wait for the next.`;
+  const requests = limit === 1 ? '1 request' : `${limit} requests`;
+  const message = `This organization may make ${requests} a ${name}; wait for the next.`;
   return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: resetMs });
 }
 

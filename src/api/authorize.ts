@@ -99,9 +99,16 @@ async function authenticate({ findCaller, authThrottle }: AuthorizeParts, contex
   }
   // RFC 9110 section 15.5.2: a 401 names the scheme to authenticate with.
   context.set('WWW-Authenticate', 'Bearer');
-  if (key) throw new Refusal('UNAUTHORIZED', 'The API key is not valid, or it has been revoked.');
+  if (key) throw new Refusal('UNAUTHORIZED', wrongKey(key));
   const message = 'The header Authorization: Bearer <API key> is missing or malformed.';
   throw new Refusal('UNAUTHORIZED', message, { reason: 'API_KEY_MISSING' });
+}
+
+/** An application that moves here from another service may still send the key of the service that it comes from. */
+function wrongKey(key: string): string {
+  return key.startsWith('em_')
+    ? 'The API key is not valid, or it has been revoked.'
+    : 'The API key is not one of this server: those start with em_.';
 }
 
 export function clientAddress(context: Context): string {

@@ -20,7 +20,7 @@ export function toIssues(error: z.ZodError, input: unknown): Issue[] {
       expected: cut(expectation(inner)),
       received: (issue.code === 'invalid_type' ? typeOf : described)(value),
       path: path.map(cut),
-      message: `${path.map(cut).join('.') || 'body'}: ${cut(inner.message)}`,
+      message: `${path.map(cut).join('.') || 'body'}: ${cut(sentence(inner, value))}`,
     };
   });
 }
@@ -39,14 +39,25 @@ function pathIn(input: unknown, path: string[]): string[] {
   return isSingle ? [list] : path;
 }
 
+const zodsWords = /^(Invalid input: expected|Too small:|Too big:)/;
+
+/** The message of a schema, or what zod says of types and lengths in the words of our own rules. */
+function sentence(issue: z.core.$ZodIssue, value: unknown): string {
+  if (!zodsWords.test(issue.message)) return issue.message;
+  const expected = expectation(issue);
+  if (issue.code !== 'invalid_type') return `must ${isNumeric(issue) ? 'be' : 'have'} ${expected}`;
+  if (value === undefined) return 'is required';
+  return `must be ${/^[aio]/.test(expected) ? 'an' : 'a'} ${expected}, not ${typeOf(value)}`;
+}
+
 function expectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_type':
       return issue.expected;
     case 'too_big':
-      return `at most ${issue.maximum} ${unit(issue.origin)}`;
+      return `at most ${issue.maximum}${unit(issue)}`;
     case 'too_small':
-      return `at least ${issue.minimum} ${unit(issue.origin)}`;
+      return `at least ${issue.minimum}${unit(issue)}`;
     case 'custom':
       return String(issue.params?.expected ?? issue.message);
     default:
@@ -54,8 +65,14 @@ function expectation(issue: z.core.$ZodIssue): string {
   }
 }
 
-function unit(origin: string): string {
-  return origin === 'array' ? 'elements' : 'characters';
+const isNumeric = (issue: z.core.$ZodIssue) =>
+  'origin' in issue && ['number', 'int', 'bigint'].includes(issue.origin);
+
+function unit(issue: z.core.$ZodIssueTooBig | z.core.$ZodIssueTooSmall): string {
+  if (isNumeric(issue)) return '';
+  const noun = issue.origin === 'array' ? 'element' : 'character';
+  const count = issue.code === 'too_big' ? issue.maximum : issue.minimum;
+  return ` ${noun}${Number(count) === 1 ? '' : 's'}`;
 }
 
 function valueAt(input: unknown, path: string[]): unknown {

@@ -82,7 +82,10 @@ export function checkSend(send: DialectSend, { maxRecipients, names }: SendTerms
   const fields = checkFields(send, names);
   const recipients = recipientsOf(fields);
   if (recipients.length > maxRecipients)
-    throw new Refusal('BAD_REQUEST', `An email can have at most ${maxRecipients} recipients.`);
+    throw new Refusal(
+      'BAD_REQUEST',
+      `An email can have at most ${maxRecipients} recipients; this one has ${recipients.length}.`,
+    );
   return { ...fields, recipients };
 }
 
@@ -173,19 +176,22 @@ function checkBy<Schema extends z.ZodType>(
   const parsed = schema.safeParse(send);
   const hasContent = [send.html, send.text].some((part) => part !== undefined && part !== '');
   if (parsed.success && hasContent) return parsed.data;
-  const issues = parsed.success ? [noContent] : toIssues(parsed.error, send);
+  const issues = parsed.success ? [noContent(names)] : toIssues(parsed.error, send);
   throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
     issues: issues.map((issue) => renamed(issue, names)),
   });
 }
 
-const noContent: Issue = {
-  code: 'custom',
-  expected: 'html or text, one of them not empty',
-  received: 'undefined',
-  path: ['html'],
-  message: 'html or text is required',
-};
+function noContent({ html = 'html', text = 'text' }: Readonly<Record<string, string>>): Issue {
+  const either = [...new Set([html, text])].join(' or ');
+  return {
+    code: 'custom',
+    expected: `${either}, not empty`,
+    received: 'undefined',
+    path: ['html'],
+    message: `${either} is required, and must not be empty`,
+  };
+}
 
 /** The first step of a path, and of the message, is a name of ours. */
 function renamed(issue: Issue, names: Readonly<Record<string, string>>): Issue {

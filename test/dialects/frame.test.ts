@@ -4,10 +4,10 @@ import { suppressAddress } from '../../src/accounts/suppression-list.ts';
 import { type DialectName, dialectNames } from '../../src/glossary.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
 
 interface Mail {
-  to: string;
+  to: string | string[];
   text?: string;
 }
 
@@ -26,10 +26,10 @@ const requests = {
   postmark: json(
     '/email',
     (key) => ({ 'x-postmark-server-token': key }),
-    ({ to, text }) => ({ From: from, To: to, Subject: subject, TextBody: text }),
+    ({ to, text }) => ({ From: from, To: [to].flat().join(), Subject: subject, TextBody: text }),
   ),
   sendgrid: json('/v3/mail/send', bearer, ({ to, text: value }) => ({
-    personalizations: [{ to: [{ email: to }] }],
+    personalizations: [{ to: [to].flat().map((email) => ({ email })) }],
     from: { email: from },
     subject,
     content: [{ type: 'text/plain', value }],
@@ -37,7 +37,7 @@ const requests = {
   mailgun: {
     path: '/v3/sender.invalid/messages',
     headers: (key: string) => ({ authorization: `Basic ${Buffer.from(`api:${key}`).toString('base64')}` }),
-    body: (mail: Mail) => new URLSearchParams({ from, subject, ...mail }),
+    body: ({ to, text = '' }: Mail) => new URLSearchParams({ from, subject, to: [to].flat().join(), text }),
   },
 } satisfies Record<DialectName, object>;
 
@@ -49,7 +49,7 @@ async function send(world: World, name: DialectName, mail: Mail, headers = {}) {
     body: body({ text: 'Hi', ...mail }),
   });
   const text = await response.text();
-  return { status: response.status, body: text === '' ? null : JSON.parse(text) };
+  return { status: response.status, body: /^[{[]/.test(text) ? JSON.parse(text) : text };
 }
 
 test('an email keeps the dialect that it was sent through', async (t) => {
@@ -94,6 +94,56 @@ test('an Idempotency-Key that comes with another body is a conflict, in the form
   }
   t.is((await world.db('emails')).length, dialectNames.length);
 });
+
+test('a refusal says what is wrong in words that fit the dialect', async (t) => {
+  const world = await startWorld(t);
+  const limited = await asNewTenant(world);
+  await world.db('organizations').where({ id: limited.orgId }).update({ requests_per_day: 1 });
+  const without = await asNewTenant(world);
+  await world.db('domains').where({ org_id: without.orgId }).delete();
+  const pending = await asNewTenant(world);
+  await world.db('domains').where({ org_id: pending.orgId }).update({ status: 'pending' });
+  const full = await asNewTenant(world);
+  await world.db('organizations').where({ id: full.orgId }).update({ emails_per_day: 0 });
+  const ann = 'ann@there.invalid';
+  const many = Array.from({ length: 1001 }, (_, n) => `a${n}@there.invalid`);
+  const bodies: Record<DialectName, string> = {
+    resend: 'html or text',
+    postmark: 'HtmlBody or TextBody',
+    sendgrid: 'content.0.value',
+    mailgun: 'html or text',
+  };
+  const manyWords: Record<DialectName, RegExp> = {
+    resend: /at most 50 recipients; this one has 1001/,
+    postmark: /^To can have at most 50 addresses/,
+    sendgrid: /at most 1000 recipients/,
+    mailgun: /at most 1000 recipients; this one has 1001/,
+  };
+  for (const name of dialectNames) {
+    const said = async (on: World, mail: Partial<Mail> = {}) =>
+      messageIn((await send(on, name, { to: ann, ...mail })).body);
+    const foreign = await said({ ...world, key: 're_4711' });
+    if (name === 'mailgun') t.is(foreign, 'Forbidden');
+    else t.regex(foreign, /start with em_/);
+    t.regex(await said(without), /sender\.invalid is not registered/, name);
+    t.regex(await said(pending), /not verified yet\. Publish its DKIM record/, name);
+    t.regex(await said(world, { text: '' }), new RegExp(`^${bodies[name]}.* must`));
+    t.regex(await said(world, { to: many }), manyWords[name]);
+    t.regex(await said(full), /limit of 0 recipients a day, counted from 00:00 UTC/);
+  }
+  await send(limited, 'resend', { to: ann });
+  for (const name of dialectNames)
+    t.regex(
+      messageIn((await send(limited, name, { to: ann })).body),
+      /may make 1 request a day; wait for the next/,
+    );
+});
+
+/** Where the SDKs look for it. */
+function messageIn(body: { message?: string; Message?: string; errors?: { message: string }[] } | string) {
+  if (typeof body === 'string') return body;
+  return (body.message ?? body.Message ?? body.errors?.[0]?.message)!;
+}
 
 test('what only suppressed recipients would get is kept with its events and costs nothing; Postmark refuses it', async (t) => {
   const world = await startWorld(t, { tenant: { quota: 1 } });
