@@ -1,10 +1,10 @@
 /** Postmark's official SDK against a real server: what it sends arrives, and it makes its own classes of our errors. */
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import PostalMime from 'postal-mime';
 import { Errors, type Message, Models, ServerClient } from 'postmark';
 import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
 import { checkBroken } from '../lab/broken-requests.ts';
-import { verifyDkim } from '../lab/dkim.ts';
+import { areSigned } from '../lab/dkim.ts';
 import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
 
 const sdk = (world: World, key = world.key, path = '') =>
@@ -267,11 +267,6 @@ test('Postmark: a broken request gets an error in its form, and nothing is store
     isRefusedIn2xx: ({ json }) => Array.isArray(json) && json.every(({ ErrorCode }) => ErrorCode > 0),
   });
 });
-
-async function areSigned(t: ExecutionContext, { mx, dns }: World) {
-  const verdicts = await Promise.all(mx[0]!.messages.map(({ raw }) => verifyDkim(raw, dns)));
-  t.true(verdicts.length > 0 && verdicts.every(([first]) => first!.result === 'pass'));
-}
 
 async function post(world: World, path: string, body: unknown, key = world.key, headers = {}) {
   const answer = await fetch(`${world.url()}${path}`, {

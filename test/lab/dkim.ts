@@ -5,8 +5,10 @@
 import { createPublicKey } from 'node:crypto';
 import { Resolver } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
+import type { ExecutionContext } from 'ava';
 import { dkimVerify } from 'mailauth';
 import type { DkimKey } from '../../src/accounts/domains.ts';
+import type { Mx } from './mx/mx.ts';
 
 const pem = readFileSync(new URL('../fixtures/dkim.pem', import.meta.url), 'utf8');
 const privateKey = pem.slice(pem.indexOf('-----BEGIN'));
@@ -38,4 +40,19 @@ export async function verifyDkim(raw: Buffer | string, dns: { address: string })
     result: status.result,
     comment: status.comment || undefined,
   }));
+}
+
+/** All mail that has arrived at the first MX host. */
+export async function areSigned(
+  t: ExecutionContext,
+  { mx, dns }: { mx: Mx[]; dns: { address: string } },
+): Promise<void> {
+  const messages = [...mx[0]!.messages];
+  const verdicts = await Promise.all(messages.map(({ raw }) => verifyDkim(raw, dns)));
+  const failed = messages.filter((_, index) => verdicts[index]![0]!.result !== 'pass');
+  t.true(messages.length > 0);
+  t.deepEqual(
+    failed.map(({ to }) => to),
+    [],
+  );
 }
