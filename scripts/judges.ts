@@ -22,7 +22,7 @@ import { isInstalled } from '../test/lab/programs/programs.ts';
 import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 import { until } from '../test/lab/until.ts';
 import { judges } from './judges/judges.ts';
-import { type ApiMail, kinds } from './judges/kinds.ts';
+import { type ApiMail, invitationType, kinds } from './judges/kinds.ts';
 
 const args = readOptions('node scripts/judges.ts [--only NAME]… [--json]', {
   only: { type: 'string', multiple: true, default: [] },
@@ -166,8 +166,12 @@ function asSubmitted(lines: string[]): string {
 }
 
 function byNodemailer(mail: ApiMail): Promise<Buffer> {
-  const attachments = mail.attachments?.map((one) => ({ ...one, encoding: 'base64' }));
-  return new MailComposer({ ...mail, to: 'ann@direct.invalid', attachments }).compile().build();
+  const files = mail.attachments?.map((one) => ({ ...one, cid: one.contentId, encoding: 'base64' }));
+  const [first] = files ?? [];
+  const isInvitation = first?.contentType === invitationType;
+  const icalEvent = isInvitation ? { ...first, method: 'REQUEST' } : undefined;
+  const attachments = isInvitation ? [] : files;
+  return new MailComposer({ ...mail, to: 'ann@direct.invalid', attachments, icalEvent }).compile().build();
 }
 
 interface Finding {

@@ -7,7 +7,7 @@ export interface ApiMail {
   html?: string;
   text?: string;
   headers?: Record<string, string>;
-  attachments?: { filename: string; content: string; contentType?: string }[];
+  attachments?: { filename: string; content: string; contentType?: string; contentId?: string }[];
 }
 
 interface Kind {
@@ -29,6 +29,22 @@ const file = (filename: string, content: string, contentType?: string) => ({
 });
 const inner = 'From: Jörg <a@sender.invalid>\r\nSubject: Grüße\r\nMIME-Version: 1.0\r\n';
 const innerText = `${inner}Content-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\nGrüße\r\n`;
+
+const meeting = [
+  'BEGIN:VCALENDAR',
+  'VERSION:2.0',
+  'PRODID:-//Shop//EN',
+  'METHOD:REQUEST',
+  'BEGIN:VEVENT',
+  'UID:4711@sender.invalid',
+  'DTSTAMP:20260102T030405Z',
+  'DTSTART:20260103T100000Z',
+  'SUMMARY:Delivery',
+  'END:VEVENT',
+  'END:VCALENDAR',
+  '',
+].join('\r\n');
+export const invitationType = 'text/calendar; method=REQUEST';
 
 const subjects: Record<string, string> = {
   plain: 'Your order 4711',
@@ -78,6 +94,8 @@ const attachments: Record<string, ApiMail['attachments']> = {
   'a message': [file('m.eml', 'From: a@b.invalid\r\nSubject: x\r\n\r\nHi\r\n', 'message/rfc822')],
   'a message with 8-bit text': [file('m.eml', innerText, 'message/rfc822')],
   'two files': [file('a.txt', 'a\n'), file('b.bin', '\0\x01')],
+  'an image that the HTML shows': [{ ...file('logo.png', '\x89PNG\r\n', 'image/png'), contentId: 'logo' }],
+  'an invitation': [file('invite.ics', meeting, invitationType)],
 };
 const headers: Record<string, Record<string, string>> = {
   unsubscribe: {
@@ -97,7 +115,12 @@ const api: Kind[] = [
   ...Object.entries(bodies).map(([name, body]) =>
     kind(`body: ${name}`, { html: undefined, text: undefined, ...body }),
   ),
-  ...Object.entries(attachments).map(([name, list]) => kind(`attached: ${name}`, { attachments: list })),
+  ...Object.entries(attachments).map(([name, list]) =>
+    kind(`attached: ${name}`, {
+      attachments: list,
+      ...(list?.[0]?.contentId && { html: html.replace('<body>', '<body><img src="cid:logo" alt="Shop">') }),
+    }),
+  ),
   ...Object.entries(headers).map(([name, list]) => kind(`headers: ${name}`, { headers: list })),
   { ...kind('from: a UTF-8 address', { from: 'Jörg <jörg@sender.invalid>' }), needsUtf8: true },
 ];

@@ -215,6 +215,13 @@ test.serial(
       (await resend.emails.send({ ...mail, ...change } as never)).error!;
     t.like(await refused({ from: 'app@other.invalid' }), { statusCode: 403, name: 'validation_error' });
     t.like(await refused({ subject: undefined }), { statusCode: 422, name: 'missing_required_field' });
+    for (const [subject, message] of [
+      [undefined, 'is required'],
+      [7, 'must be a string, not number'],
+      ['', 'must have at least 1 character'],
+    ])
+      t.is((await refused({ subject })).message, `subject: ${message}`);
+    t.regex((await resend.emails.list({ limit: 1000 })).error!.message, /^limit: must be at most 100$/);
     t.like(await refused({ from: 'nobody' }), { statusCode: 422, name: 'invalid_from_address' });
     t.like(await refused({ attachments: [{ filename: 'a.txt' }] }), {
       statusCode: 422,
