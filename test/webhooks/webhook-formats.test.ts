@@ -149,6 +149,29 @@ test('a URL has credentials in the format of Postmark only, and they are not sho
   t.false(JSON.stringify(webhook).includes('ann:secret'));
 });
 
+test('a bounce has the kind that consumers act on: an address that is dead, or a mail that did not pass', (t) => {
+  const write = (name: 'postmark' | 'sendgrid', bounce: object) => {
+    const email = { id: 'm', messageId: 'm', from: 'a@a.example', subject: 's', tags: {}, isTest: false };
+    const rest = { id: 'e', orgId: 'o', at: 1, recipient: 'b@b.example', position: 7, email };
+    const format = formatOf(name);
+    const options = { secrets: [format.newSecret().secret], timestamp: 1 };
+    return JSON.parse(format.write({ ...rest, type: 'email.bounced', data: { bounce } }, options).body);
+  };
+  for (const [type, category, postmark, sendgrid] of [
+    ['hard', 'unknown_user', 'HardBounce', 'bounce Invalid Address'],
+    ['hard', 'dns', 'HardBounce', 'bounce Invalid Address'],
+    ['soft', 'dns', 'DnsError', 'blocked Technical Failure'],
+    ['soft', 'mailbox_full', 'SoftBounce', 'blocked Mailbox Unavailable'],
+    ['soft', 'spam', 'SpamNotification', 'blocked Content'],
+    ['soft', 'blocked', 'Blocked', 'blocked Reputation'],
+    ['soft', 'other', 'SoftBounce', 'blocked Unclassified'],
+  ] as const) {
+    t.is(write('postmark', { type, category }).Type, postmark, category);
+    const [event] = write('sendgrid', { type, category });
+    t.is(`${event.type} ${event.bounce_classification}`, sendgrid, category);
+  }
+});
+
 test('whatever happens, every format writes less than 20 kB of JSON, and tags replace no member', (t) => {
   const text = fc.string({ unit: 'binary', maxLength: 4000 });
   const key = fc.constantFrom('tag', 'event', 'email', 'timestamp', 'id', '__proto__', 'plan');

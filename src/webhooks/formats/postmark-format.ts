@@ -131,8 +131,8 @@ export function postmarkBounce(email: EmailEvent) {
 }
 
 function kindOf({ category }: EmailEvent, isHard: boolean): BounceKind {
-  if (category === 'dns') return postmarkBounces.dns;
   if (isHard) return postmarkBounces.hard;
+  if (category === 'dns') return postmarkBounces.dns;
   if (category === 'spam' || category === 'content') return postmarkBounces.spam;
   return category === 'blocked' || category === 'policy' ? postmarkBounces.blocked : postmarkBounces.soft;
 }

@@ -82,5 +82,28 @@ function bounceType({ bounce }: EmailEvent): 'bounce' | 'blocked' {
 /** Receivers read `status` without checking that it exists. */
 function failure(email: EmailEvent, type: 'bounce' | 'blocked') {
   const status = email.response?.enhanced ?? (type === 'bounce' ? '5.0.0' : '4.0.0');
-  return { type, reason: replyText(email), status, tls: email.hasTls ? 1 : 0 };
+  // A domain that does not exist, and not one that gave no answer.
+  const isNoDomain = email.category === 'dns' && type === 'bounce';
+  const category = isNoDomain ? 'unknown_user' : (email.category ?? '');
+  const bounce_classification = classifications[category] ?? 'Unclassified';
+  return { type, reason: replyText(email), status, bounce_classification, tls: email.hasTls ? 1 : 0 };
 }
+
+const classifications: Record<string, string> = {
+  unknown_user: 'Invalid Address',
+  mailbox_disabled: 'Mailbox Unavailable',
+  mailbox_full: 'Mailbox Unavailable',
+  spam: 'Content',
+  content: 'Content',
+  size: 'Content',
+  blocked: 'Reputation',
+  policy: 'Reputation',
+  auth: 'Reputation',
+  rate_limit: 'Frequency or Volume Too High',
+  dns: 'Technical Failure',
+  network: 'Technical Failure',
+  tls: 'Technical Failure',
+  protocol: 'Technical Failure',
+  loop: 'Technical Failure',
+  unavailable: 'Technical Failure',
+};
