@@ -31,7 +31,10 @@ function hasLongLine(text: string): boolean {
   return false;
 }
 
-/** Whether quoted-printable is better than base64 for a text that is not ASCII: it is if most letters are Latin. */
+/**
+ * Whether quoted-printable is better than base64 for a text that is not ASCII: it is if most letters are Latin, as for nodemailer.
+ * Chinese would be twice as long, which weighs more than the 0.1 points that Rspamd gives to a text in base64.
+ */
 export function isMostlyLetters(text: string): boolean {
   let letters = 0;
   let others = 0;
