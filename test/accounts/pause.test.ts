@@ -102,13 +102,9 @@ test('a paused organization sends nothing and lets nobody in; resumed, its mail 
   t.is(resumed.paused, null);
   t.true(resumed.resumed.waiting > 0);
   t.regex(await refusal(1, 'org resume Tenant --reason again'), /Tenant is not paused/);
-  await until(
-    async () => {
-      await clock.advance('1s');
-      return (await mail()).status === 'delivered';
-    },
-    { what: 'the mail that waited to be delivered' },
-  );
+  await clock.passUntil(async () => (await mail()).status === 'delivered', {
+    what: 'the mail that waited to be delivered',
+  });
   for (const [index, url] of urls.entries())
     await until(async () => (await sendAt(url, `${index}-${Math.random()}@there.invalid`)).status === 200, {
       what: `node ${index} to take the key again`,

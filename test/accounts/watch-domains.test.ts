@@ -5,7 +5,6 @@ import { kinds } from '../lab/database/databases.ts';
 import { dkimKey } from '../lab/dkim.ts';
 import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
 
 const [minute, hour] = [60_000, 3_600_000];
 const name = 'sender.invalid';
@@ -24,12 +23,13 @@ async function nextChecked(world: World, which = name) {
   const before = (await domainOf(world, which)).checkedAt;
   const { check_at } = await db('domains').where({ name: which }).first('check_at');
   await clock.jump(Math.max(Number(check_at) - clock.now(), 0));
-  return until(async () => {
-    // The round of maintenance that finds it; a faster clock would give the other jobs days of work.
-    await clock.advance('10s');
-    const domain = await domainOf(world, which);
-    return domain.checkedAt !== before && domain;
-  });
+  return clock.passUntil(
+    async () => {
+      const domain = await domainOf(world, which);
+      return domain.checkedAt !== before && domain;
+    },
+    { step: '10s' },
+  );
 }
 
 for (const kind of kinds) {
@@ -83,10 +83,7 @@ test('a DNS that gives no answer changes nothing', async (t) => {
   for (let n = 0; n < 3; n++) {
     const before = await dueAt();
     await world.clock.jump(Math.max(before - world.clock.now(), 0));
-    await until(async () => {
-      await world.clock.advance('10s');
-      return (await dueAt()) !== before;
-    });
+    await world.clock.passUntil(async () => (await dueAt()) !== before, { step: '10s' });
   }
   t.like(await domainOf(world), { status: 'verified', failingSince: null });
   t.deepEqual(await eventsOf(world), []);

@@ -164,8 +164,7 @@ for (const database of kinds) {
     };
     // world.db is a connection of its own.
     await addSuppression(world.db, suppressed, Date.now());
-    await world.clock.advance('1s');
-    await until(() => stream.events.length === 1);
+    await world.clock.passUntil(() => stream.events.length === 1);
     t.is(stream.events[0]!.event, 'suppression.added');
   });
 }
@@ -181,10 +180,7 @@ test('a stream shows that it is alive, and ends with its key', async (t) => {
   );
   const stream = await listen(t, world, '', { authorization: `Bearer ${key}` });
   await until(() => stream.id !== '');
-  await until(async () => {
-    await world.clock.advance('15s');
-    return stream.comments >= 2;
-  });
+  await world.clock.passUntil(() => stream.comments >= 2, { step: '15s' });
   t.false(stream.ended);
   await revokeKey(world.db, keyId, Date.now());
   await until(async () => {

@@ -233,10 +233,10 @@ test.serial(
     // Together more than an organization may hold.
     const two = [await slowSend(key), await slowSend(key)];
     for (const socket of two) socket.write(' '.repeat(15.5 * megabyte));
-    const refused = await until(async () => {
-      await world.clock.advance(100);
-      return two.find(({ answer }) => answer.includes('\r\n\r\n{'));
-    });
+    const refused = await world.clock.passUntil(
+      () => two.find(({ answer }) => answer.includes('\r\n\r\n{')),
+      { step: 100 },
+    );
     t.regex(refused.answer, /^HTTP\/1\.1 429 .*"error":"RATE_LIMIT_EXCEEDED"/s);
     t.is((await db('daily_usage').where({ org_id: orgId }).first()).requests, 1, 'the other one');
     for (const socket of two) socket.destroy();

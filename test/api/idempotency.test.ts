@@ -5,7 +5,6 @@
 import test from 'ava';
 import { kinds } from '../lab/database/databases.ts';
 import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
 
 const mail = { to: ['ann@there.invalid', 'bob@there.invalid'], subject: 'Once' };
 
@@ -33,13 +32,10 @@ for (const database of kinds) {
     await world.clock.jump('2h');
     await send('new');
     const kept = () => world.db('idempotency').pluck('key');
-    await until(
-      async () => {
-        await world.clock.advance('10m');
-        return (await kept()).length === 1;
-      },
-      { what: 'maintenance to forget' },
-    );
+    await world.clock.passUntil(async () => (await kept()).length === 1, {
+      step: '10m',
+      what: 'maintenance to forget',
+    });
     t.deepEqual(await kept(), ['new']);
     t.not((await send('order-1')).body.emailId, first!.body.emailId);
   });

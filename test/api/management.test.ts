@@ -392,10 +392,7 @@ test('webhooks are managed as the command line does it', async (t) => {
   // Ann again, Bob and his removal for the first time; a test is for no replay but its own.
   t.true(replayed.replayed >= 3);
   const told = (type: string) => receiver.requests.filter(({ body }) => body.type === type).length;
-  await until(async () => {
-    await world.clock.advance('1s');
-    return told('suppression.added') >= 3 && told('suppression.removed') === 1;
-  });
+  await world.clock.passUntil(() => told('suppression.added') >= 3 && told('suppression.removed') === 1);
 
   // An attempt is stored after its answer has come.
   const all = await until(async () => {

@@ -74,7 +74,7 @@ for (const kind of kinds) {
         await ends('busy@there.invalid', 'deferred'),
       ];
       await world.clock.advance('9d');
-      for (const emailId of waiting) await world.when(emailId, ({ status }) => status === 'expired');
+      for (const emailId of waiting) await world.passUntil(emailId, ({ status }) => status === 'expired');
     }
     t.deepEqual(await suppressed(), ['Ann@there.invalid', 'crowded@there.invalid', 'full@there.invalid']);
     const { reason } = await world.db('suppressions').where({ address_key: 'crowded@there.invalid' }).first();

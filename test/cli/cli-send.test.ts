@@ -164,13 +164,9 @@ test('send --watch: follows the email to its end, and says by its exit code whet
     const command = start('send', ...args, '--from', 'app@sender.invalid', '--watch');
     let isEnded = false;
     void command.ended.then(() => (isEnded = true));
-    await until(
-      async () => {
-        await world.clock.advance(1000);
-        return isEnded;
-      },
-      { what: () => `the command to end; it printed ${command.stdout()}${command.stderr()}` },
-    );
+    await world.clock.passUntil(() => isEnded, {
+      what: () => `the command to end; it printed ${command.stdout()}${command.stderr()}`,
+    });
     return command.ended;
   };
   const good = await watched('ann@there.invalid');
@@ -182,10 +178,7 @@ test('send --watch: follows the email to its end, and says by its exit code whet
     /^emailId\t.*\naccepted\tann@there\.invalid\n20.*Z\tqueued\tann@.*\n20.*Z\tdelivered\tann@there\.invalid\t250 /,
   );
   const shownTo = startOnTerminal('send', 'eve@there.invalid', '--from', 'app@sender.invalid', '--watch');
-  await until(async () => {
-    await world.clock.advance(1000);
-    return shownTo.stdout().includes('delivered');
-  });
+  await world.clock.passUntil(() => shownTo.stdout().includes('delivered'));
   await shownTo.ended;
   const screen = stripVTControlCharacters(shownTo.stdout()).replace(/\u00a0/g, ' ');
   t.regex(

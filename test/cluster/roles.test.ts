@@ -32,13 +32,10 @@ test('a node that sends nothing says that it runs, as long as it does, and count
   const [known] = await world.db('nodes');
   t.like(known, { version: readVersion(), sends: false });
   const began = world.clock.now();
-  await until(
-    async () => {
-      await world.clock.advance('5s');
-      return (await world.db('nodes').where('at', '>', began)).length === 1;
-    },
-    { what: 'another word of it' },
-  );
+  await world.clock.passUntil(async () => (await world.db('nodes').where('at', '>', began)).length === 1, {
+    step: '5s',
+    what: 'another word of it',
+  });
   const sender = await startNode(t, world, { roles: ['mta'] });
   const bySending = async () => (await world.db('nodes').orderBy('sends')).map(({ sends }) => sends);
   await until(async () => (await bySending()).join() === 'false,true', { what: 'the beat of who sends' });

@@ -74,13 +74,7 @@ test('the share of a node that is gone is free after ten seconds, of one that st
   await sendMany('two', 4);
   for (let n = 0; n < 7; n++) await tickAll(world, 1);
   t.is(mx.two.maxConnections, 1);
-  await until(
-    async () => {
-      await world.clock.advance('1s');
-      return mx.two.connections === 2;
-    },
-    { what: 'the connection that it had' },
-  );
+  await world.clock.passUntil(() => mx.two.connections === 2, { what: 'the connection that it had' });
   gone.open();
   await world.db('nodes').where({ node: 'gone' }).delete();
 

@@ -65,13 +65,12 @@ for (const kind of kinds) {
     };
     await db('deliveries').update(gone);
     await db('attempts').delete();
-    const { recipients } = await until(
+    const { recipients } = await clock.passUntil(
       async () => {
-        await clock.advance('5s');
         const email = await world.get(body.emailId);
         return email.status === 'delivered' && email;
       },
-      { timeout: 60_000, what: 'another node to take it over' },
+      { step: '5s', timeout: 60_000, what: 'another node to take it over' },
     );
     t.is(recipients[0].attempts, 2);
     const [first] = await listAttempts(db, body.emailId);

@@ -47,7 +47,7 @@ test('common octets of copies are stored once, and email source shows what was s
     const others = othersOf(count);
     const emailId = await send(count);
     await world.clock.jump('10m');
-    const email = await world.when(emailId, ({ recipients }) =>
+    const email = await world.passUntil(emailId, ({ recipients }) =>
       recipients.slice(1).every(({ status }: { status: string }) => status === 'delivered'),
     );
     const raws = others.map((address) => delivered(world, address));

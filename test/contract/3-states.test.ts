@@ -13,9 +13,9 @@ const world = turningWorld(async (made) => {
 type Json = Record<string, unknown>;
 const types = (events: { type: string }[]) => events.map(({ type }) => type);
 
-async function record(who: Tenant, emailId: string, status: string) {
+async function record(who: Tenant, emailId: string, status: string, wait = until) {
   const last: { body?: unknown } = {};
-  return until(
+  return wait(
     async () => {
       const { body } = await who.get(emailId);
       last.body = body;
@@ -161,7 +161,7 @@ test.serial(
     t.is(Date.parse(nextAttemptAt), world().clock.now() + 30_000);
     t.deepEqual([lastResponse.code, lastResponse.enhanced, deliveredAt, bounce], [451, '4.7.1', null, null]);
     await world().clock.advance('30s');
-    const email = await record(tenant, deferred.emailId, 'delivered');
+    const email = await record(tenant, deferred.emailId, 'delivered', world().clock.passUntil);
     t.is(email.recipients[0].attempts, 2);
     t.deepEqual(types(email.events), ['email.queued', 'email.deferred', 'email.delivered']);
     t.deepEqual(email.events.slice(0, 2), deferred.events);
@@ -182,7 +182,7 @@ test.serial('3 sending → bounced, permanent: type, category, fault, diagnostic
 test.serial('3 sending → expired, older than the maximum age', async (t) => {
   const { emailId } = await told(t, tenant, ['tempfail@there.invalid'], 'deferred');
   await world().clock.jump('3d');
-  const email = await record(tenant, emailId, 'expired');
+  const email = await record(tenant, emailId, 'expired', world().clock.passUntil);
   t.is(email.recipients[0].status, 'expired');
   t.is(email.recipients[0].nextAttemptAt, null);
   t.is(types(email.events).at(-1), 'email.expired');

@@ -16,7 +16,6 @@ import {
 } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
 
 const olga = 'olga@postern.invalid';
 
@@ -231,10 +230,7 @@ test('silent connections keep nobody out: a form has ten seconds, and takes no p
   await browser.get('/dashboard/account');
   t.is((await browser.submit('/account/name', { name: 'Olga' })).status, 200);
   t.deepEqual(statuses, []);
-  await until(async () => {
-    await world.clock.advance('10s');
-    return open === 0;
-  });
+  await world.clock.passUntil(() => open === 0, { step: '10s' });
   t.deepEqual(statuses, Array(200).fill(408));
   t.true(await isIn(browser));
 });

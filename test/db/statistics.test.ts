@@ -14,7 +14,6 @@ import {
 import { latencyBounds, quantile } from '../../src/record/latency.ts';
 import { kinds } from '../lab/database/databases.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
 
 /** The world's own service is stopped: the tests count by themselves. */
 async function still(t: ExecutionContext, database: (typeof kinds)[number]) {
@@ -50,11 +49,13 @@ for (const kind of kinds) {
     const delivered = outcomes.filter(({ status }) => status === 'delivered').length;
     t.true(delivered > 0);
     // They may be of two hours, and are not counted all at once.
-    const hours = await until(async () => {
-      await world.clock.advance('10s');
-      const sofar = await readFigures(world.db, orgId, 0);
-      return total(sofar, 'sent') === 2 && total(sofar, 'delivered') === delivered && sofar;
-    });
+    const hours = await world.clock.passUntil(
+      async () => {
+        const sofar = await readFigures(world.db, orgId, 0);
+        return total(sofar, 'sent') === 2 && total(sofar, 'delivered') === delivered && sofar;
+      },
+      { step: '10s' },
+    );
     for (const { hour } of hours) t.is(hour % hourMs, 0);
     const took = hours.flatMap((hour) => hour.took);
     t.is(

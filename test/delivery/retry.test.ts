@@ -17,7 +17,7 @@ test('greylisted, then delivered on the second attempt', async (t) => {
   await world.clock.advance('29s');
   t.is(world.mx[0]!.messages.length, 0, 'not before its time');
   await world.clock.advance('1s');
-  const email = await world.when(body.emailId, ({ status }) => status === 'delivered');
+  const email = await world.passUntil(body.emailId, ({ status }) => status === 'delivered');
   t.is(email.recipients[0].attempts, 2);
   t.is(email.recipients[0].nextAttemptAt, null);
   t.deepEqual(
@@ -52,7 +52,7 @@ test('deferred to its maximum age, a mail expires', async (t) => {
     );
     await world.clock.advance('10m');
   }
-  const email = await world.when(body.emailId, ({ status }) => status === 'expired');
+  const email = await world.passUntil(body.emailId, ({ status }) => status === 'expired');
   t.is(email.recipients[0].attempts, 4, 'at 0, 10, 20 and, at last, 25 minutes');
   t.is(email.events.at(-1).type, 'email.expired');
   t.regex(email.events.at(-1).data.diagnostic, /^451 4\.3\.0/);
@@ -64,6 +64,6 @@ test('what is due while nobody runs is delivered at the next start', async (t) =
   await world.when(body.emailId, ({ status }) => status === 'deferred');
   await world.restart();
   await world.clock.advance('30s');
-  await world.when(body.emailId, ({ status }) => status === 'delivered');
+  await world.passUntil(body.emailId, ({ status }) => status === 'delivered');
   t.pass();
 });

@@ -62,3 +62,10 @@ test('after a jump what fell due has fired once, in order, and all of it later',
   t.deepEqual(fired, ['first 60000', 'beat 60000']);
   t.deepEqual(clock.pending, [70_000, 90_000]);
 });
+
+test('passUntil lets time pass until the condition holds, and no longer', async (t) => {
+  const clock = manualClock(0);
+  clock.after(2500, () => clock.after(2000, () => {}));
+  t.is(await clock.passUntil(() => clock.pending[0]! > 4000 && 'set'), 'set');
+  t.is(clock.now(), 3000);
+});

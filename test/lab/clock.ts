@@ -3,15 +3,21 @@
  * now() standing at each timer's own time, and gives the event loop a few turns around each, so that what a timer
  * starts can schedule more timers inside the same advance. No timer ever fires outside an `advance` or a `jump`.
  *
- * The turns are enough for promises and setImmediate, not for a database or a socket: for those, wait with until()
- * before advancing again.
+ * The turns are enough for promises and setImmediate, not for a database or a socket: what the program does after their
+ * answer may come later than the end of the advance, and so does the timer that it sets then. Wait for it with passUntil().
  */
 import { setImmediate as turn } from 'node:timers/promises';
 import ms from 'ms';
 import type { Clock } from '../../src/base/clock.ts';
+import { type Truthy, type UntilOptions, until } from './until.ts';
 
 export interface ManualClock extends Clock {
   advance(by: number | ms.StringValue): Promise<void>;
+  /** As until(), and the clock goes on by a step, usually a second, each time that the condition does not hold. */
+  passUntil<T>(
+    condition: () => T | Promise<T>,
+    options?: UntilOptions & { step?: number | ms.StringValue },
+  ): Promise<Truthy<T>>;
   /**
    * As after a sleep of the machine: it is so much later at once, and what has fallen due meanwhile fires then, each timer
    * once. A chore of every ten seconds runs once in a day of this, not 8,640 times.
@@ -36,7 +42,7 @@ export function manualClock(start: number = Date.UTC(2026, 0, 1)): ManualClock {
   const inMs = (by: number | ms.StringValue) => (typeof by === 'number' ? by : ms(by));
   const sorted = () => [...timers].sort((a, b) => a.at - b.at);
 
-  return {
+  const clock: ManualClock = {
     now: () => now,
     after(delay, action) {
       const timer = { at: now + Math.max(delay, 0), action };
@@ -55,6 +61,14 @@ export function manualClock(start: number = Date.UTC(2026, 0, 1)): ManualClock {
       }
       now = target;
     },
+    passUntil(condition, { step = '1s', ...options } = {}) {
+      const holds = async () => {
+        const result = await condition();
+        if (!result) await clock.advance(step);
+        return result;
+      };
+      return until(holds, options);
+    },
     async jump(by) {
       await settle();
       now += inMs(by);
@@ -72,6 +86,7 @@ export function manualClock(start: number = Date.UTC(2026, 0, 1)): ManualClock {
       return sorted().map((timer) => timer.at);
     },
   };
+  return clock;
 }
 
 /** Each turn lets one more link of a chain of promises and immediates run; chains have two or three, not ten. */

@@ -13,8 +13,7 @@ async function ask(world: World, path: string, init?: RequestInit) {
 
 /** On a busy machine the database may not answer in time at first. */
 function askUntil(world: World, path: string, status: number, init?: RequestInit) {
-  return until(async () => {
-    await world.clock.advance(1000);
+  return world.clock.passUntil(async () => {
     const answer = await ask(world, path, init);
     return answer.status === status && answer;
   });
@@ -44,8 +43,7 @@ test('a server that runs is live and ready, without a key, and not a word of the
 test('without space it is live, and not ready', async (t) => {
   const world = await startWorld(t, { overrides: { freeBytes: async () => 1 } });
   const reasons = ["the data directory's disk has too little space"];
-  await until(async () => {
-    await world.clock.advance(1000);
+  await world.clock.passUntil(async () => {
     const { status, body } = await ask(world, '/health/ready');
     return status === 503 && isDeepStrictEqual(JSON.parse(body).reasons, reasons);
   });
@@ -57,8 +55,7 @@ test('a database that hangs is told within a second, and one that answers again 
   const trx = await world.db.transaction();
   await trx('organizations').update({ name: 'Tenant' });
   const sending = world.send({ to: 'ann@there.invalid' });
-  const said = await until(async () => {
-    await world.clock.advance(1000);
+  const said = await world.clock.passUntil(async () => {
     const answer = await ask(world, '/health/ready');
     return answer.status === 503 && answer;
   });
@@ -69,10 +66,7 @@ test('a database that hangs is told within a second, and one that answers again 
   t.is((await ask(world, '/health/live')).status, 200);
   await trx.commit();
   t.is((await sending).status, 200);
-  await until(async () => {
-    await world.clock.advance(1000);
-    return (await ask(world, '/health/ready')).status === 200;
-  });
+  await world.clock.passUntil(async () => (await ask(world, '/health/ready')).status === 200);
 });
 
 test('whoever hammers it asks the database once a second, and never twice at once', async (t) => {

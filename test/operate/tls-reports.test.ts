@@ -13,7 +13,6 @@ import { verifyDkim } from '../lab/dkim.ts';
 import { authorizedPem, policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
 import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
 import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
 
 trustAuthority();
 
@@ -89,11 +88,11 @@ for (const kind of kinds) {
     const before = world.mx[2]!.messages.length;
     const day = Math.floor(world.clock.now() / dayMs);
     await world.clock.advance((day + 2) * dayMs - world.clock.now());
-    await until(async () => (await world.db('tls_results').where({ day })).length === 0, {
+    await world.clock.passUntil(async () => (await world.db('tls_results').where({ day })).length === 0, {
       what: 'the reports to be sent',
     });
     const reports = () => world.mx[2]!.messages.slice(before);
-    await until(() => reports().length >= 2, { what: 'the reports by mail' });
+    await world.clock.passUntil(() => reports().length >= 2, { what: 'the reports by mail' });
 
     const byMail = new Map(reports().map((message) => [message.to[0], message]));
     t.deepEqual([...byMail.keys()].sort(), ['rua@there.invalid', 'tls@there.invalid']);

@@ -25,17 +25,14 @@ test('after five failures one delivery at a time probes; when it is answered, al
   t.true(waiting.length >= 21, 'the others wait in their lane, untried');
 
   await world.clock.advance('16s');
-  await until(async () => (await attempts(world)) > before, { what: 'a probe' });
+  await world.clock.passUntil(async () => (await attempts(world)) > before, { what: 'a probe' });
   t.is(await attempts(world), before + 1, 'one');
 
   isDead = false;
-  await until(
-    async () => {
-      await world.clock.advance('10s');
-      return world.mx[0]!.messages.length === 30;
-    },
-    { what: 'all the mail to arrive' },
-  );
+  await world.clock.passUntil(() => world.mx[0]!.messages.length === 30, {
+    step: '10s',
+    what: 'all the mail to arrive',
+  });
   t.pass();
 });
 
@@ -43,12 +40,12 @@ test('the retries of a single mail keep to their schedule, circuit or not', asyn
   const world = await startWorld(t, { exchangers: [{ script: { connect: () => 'close' } }] });
   const { body } = await world.send({ to: 'ann@there.invalid' });
   for (const [attempt, wait] of [30, 120, 300, 600, 1200, 2400, 3600].entries()) {
-    await world.when(
+    await world.passUntil(
       body.emailId,
       ({ recipients: [one] }) => one.status === 'deferred' && one.attempts === attempt + 1,
     );
     await world.clock.advance(`${wait}s`);
   }
-  const email = await world.when(body.emailId, ({ recipients: [one] }) => one.attempts === 8);
+  const email = await world.passUntil(body.emailId, ({ recipients: [one] }) => one.attempts === 8);
   t.is(email.recipients[0].attempts, 8);
 });

@@ -2,36 +2,27 @@
 import test from 'ava';
 import { cliOf } from '../lab/cli.ts';
 import { golden } from '../lab/cli-golden.ts';
+import { aSecondLater } from '../lab/scenes/nodes.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
-
-/** The command line has the machine's clock: the server's is set by it, and it looks once more. */
-async function aSecondLater({ clock }: World): Promise<void> {
-  await clock.advance(Math.max(Date.now() - clock.now(), 0));
-  await clock.advance('1s');
-}
 
 const zone = { 'same.invalid': { MX: ['10 mx1.invalid'] }, 'other.invalid': { MX: ['10 mx2.invalid'] } };
 const exchangers = [{}, {}];
 const isDelivered = ({ status }: { status: string }) => status === 'delivered';
 
 async function nothingUnderWay(world: World): Promise<void> {
-  await until(async () => {
-    await world.clock.advance(0);
-    // One is leased and waits for its turn.
-    return (await world.db('deliveries').where({ status: 'sending' })).length <= 1;
-  });
+  await world.clock.passUntil(
+    async () => (await world.db('deliveries').where({ status: 'sending' })).length <= 1,
+    { step: 0 },
+  );
 }
 
 /** A look that was under way when the clock moved sees it only at the next one. */
 const arrives = (world: World, count: number) =>
-  until(
-    async () => {
-      await world.clock.advance(100);
-      return world.mx[0]!.messages.length >= count;
-    },
-    { what: () => `${count} mails` },
-  );
+  world.clock.passUntil(() => world.mx[0]!.messages.length >= count, {
+    step: 100,
+    what: () => `${count} mails`,
+  });
 
 test('slow: a destination gets so many mails a minute, whichever of its domains is named, until its time is up', async (t) => {
   const world = await startWorld(t, { zone, exchangers });
@@ -94,13 +85,9 @@ test('rule: mail to a held domain is held without a word to its hosts, and mail 
   ];
   await world.when(free, isDelivered);
   const inState = async (id: string, state: string) =>
-    until(
-      async () => {
-        await world.clock.advance('1s');
-        return (await world.get(id)).status === state;
-      },
-      { what: () => `the mail to be ${state}` },
-    );
+    world.clock.passUntil(async () => (await world.get(id)).status === state, {
+      what: () => `the mail to be ${state}`,
+    });
   await inState(held, 'held');
   await inState(bounced, 'bounced');
   t.is(world.mx[0]!.messages.length, 1);

@@ -19,8 +19,7 @@ test('domains with the same hosts share one destination, and its connections', a
     what: 'the others to wait',
   });
   t.is(world.mx[0]!.maxConnections, 3);
-  await world.clock.advance('1s');
-  const state = await until(() => world.db('destinations').first(), { what: 'the bulletin' });
+  const state = await world.clock.passUntil(() => world.db('destinations').first(), { what: 'the bulletin' });
   t.is(state.name, 'mx1.invalid,mx2.invalid');
   const routes = await until(
     async () => {

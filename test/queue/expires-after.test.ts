@@ -90,8 +90,7 @@ test('no attempt starts after the deadline, wherever the mail waited', async (t)
   await clock.jump('1h');
   await applyQueueAction(db, { emailId: held }, { ...request, action: 'release', now: clock.now() });
   await world.restart();
-  await until(async () => {
-    await clock.advance(1000);
+  await clock.passUntil(async () => {
     const all = await Promise.all([deferred, held].map((id) => world.get(id)));
     return all.every(is('expired'));
   });

@@ -2,17 +2,12 @@
 import test from 'ava';
 import { applyQueueAction, type QueueAction } from '../../src/db/queue/apply-queue-action.ts';
 import { cliOf } from '../lab/cli.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { aSecondLater } from '../lab/scenes/nodes.ts';
+import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 const later = { rcpt: () => '451 4.3.0 try again later' };
 const isDeferred = ({ status }: { status: string }) => status === 'deferred';
-
-/** The command line has the machine's clock: the server's is set by it, and it looks once more. */
-async function aSecondLater({ clock }: World): Promise<void> {
-  await clock.advance(Math.max(Date.now() - clock.now(), 0));
-  await clock.advance('1s');
-}
 
 test('held mail stays until it is released, with its reason', async (t) => {
   const world = await startWorld(t, { exchangers: [{ script: later }] });
@@ -54,7 +49,7 @@ test('canceled mail is never sent, and says why', async (t) => {
   t.like(await json(`queue cancel ${emailId} --to ANN@there.invalid --reason typo`), { moved: 1 });
   world.mx[0]!.script = {};
   await world.clock.advance('1m');
-  const email = await world.when(emailId, ({ status }) => status === 'partially_delivered');
+  const email = await world.passUntil(emailId, ({ status }) => status === 'partially_delivered');
   t.deepEqual(
     email.recipients.map(({ status }: { status: string }) => status),
     ['canceled', 'delivered'],

@@ -33,13 +33,12 @@ test('what a node that is gone was sending is taken over when its lease has run 
     'as long as the lease holds, it is the other node’s',
   );
   // Leases are looked at once a minute, counted from when the last look had ended.
-  const email = await until(
+  const email = await world.clock.passUntil(
     async () => {
-      await world.clock.advance('60s');
       const latest = await world.get(body.emailId);
       return latest.status === 'delivered' && latest;
     },
-    { what: 'the other node’s delivery to be taken over' },
+    { step: '60s', what: 'the other node’s delivery to be taken over' },
   );
   t.is(email.recipients[0].attempts, 3);
   t.deepEqual(

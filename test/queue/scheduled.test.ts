@@ -146,7 +146,7 @@ for (const database of kinds) {
     await Promise.all([...early.map((id) => cancel(world, id)), world.clock.jump(60_000)]);
     await Promise.all(late.flatMap((id) => [cancel(world, id), cancel(world, id)]));
     await world.clock.jump(1000);
-    const emails = await until(async () => {
+    const emails = await world.clock.passUntil(async () => {
       const all = await Promise.all(ids.map((id) => world.get(id)));
       return all.every(({ status }) => ['canceled', 'delivered'].includes(status)) && all;
     });
@@ -186,7 +186,7 @@ for (const database of kinds) {
     t.is((await world.get(emailId)).status, 'scheduled', 'the old time has passed');
     await move(world, emailId, iso(clock.now() + 500));
     await clock.advance(2000);
-    await world.when(emailId, hasStatus('deferred'));
+    await world.passUntil(emailId, hasStatus('deferred'));
     t.like((await move(world, emailId, iso(at))).body, { error: 'BAD_REQUEST' });
     const { emailId: plain } = (await world.send({ to })).body;
     t.like((await move(world, plain, iso(at))).body, { error: 'BAD_REQUEST' });
@@ -216,7 +216,7 @@ test('held scheduled mail still waits for its time, and a retry does not start i
   t.is((await move(world, emailId, iso(at + 2 * hour))).status, 400, 'its time has passed');
   await act('release');
   await clock.advance(1000);
-  await world.when(emailId, hasStatus('delivered'));
+  await world.passUntil(emailId, hasStatus('delivered'));
 });
 
 test('the command line lists, moves and cancels scheduled mail', async (t) => {

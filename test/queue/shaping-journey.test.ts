@@ -55,11 +55,13 @@ test('a rate is spread evenly over the minute', async (t) => {
 });
 
 async function nothingUnderWay(world: Awaited<ReturnType<typeof startWorld>>): Promise<void> {
-  await until(async () => {
-    await world.clock.advance(0);
-    const rows = await world.db('deliveries').where({ status: 'sending' });
-    return rows.length <= 1;
-  });
+  await world.clock.passUntil(
+    async () => {
+      const rows = await world.db('deliveries').where({ status: 'sending' });
+      return rows.length <= 1;
+    },
+    { step: 0 },
+  );
 }
 
 test('a shaping file that changes while the server runs takes effect within a second', async (t) => {
@@ -71,11 +73,7 @@ test('a shaping file that changes while the server runs takes effect within a se
   await writeFile(path, JSON.stringify({ rules: [{ destination: 'mx1.invalid', perMinute: 12 }] }));
   await world.clock.advance('1s');
   for (let n = 0; n < 2; n++) await world.send({ to: `${n}@there.invalid`, subject: `${n}` });
-  const arrives = (count: number) =>
-    until(async () => {
-      await world.clock.advance(100);
-      return mx.messages.length >= count;
-    });
+  const arrives = (count: number) => world.clock.passUntil(() => mx.messages.length >= count, { step: 100 });
   await arrives(2);
   await world.clock.advance('4s');
   await nothingUnderWay(world);

@@ -1,14 +1,9 @@
 /** A suspended destination gets nothing until it is resumed, or its time is up; everything else goes on. */
 import test from 'ava';
 import { cliOf } from '../lab/cli.ts';
+import { aSecondLater } from '../lab/scenes/nodes.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
-
-/** The command line has the machine's clock: the server's is set by it, and it looks once more. */
-async function aSecondLater({ clock }: World): Promise<void> {
-  await clock.advance(Math.max(Date.now() - clock.now(), 0));
-  await clock.advance('1s');
-}
 
 /** They are due, and nobody has them. */
 const waiting = ({ db, clock }: World, count: number) =>
@@ -67,5 +62,5 @@ test('a suspended destination gets nothing until its time is up', async (t) => {
   await world.clock.advance('29m');
   t.is(world.mx[0]!.messages.length, 0, 'none of the domains that it serves');
   await world.clock.advance('2m');
-  for (const id of ids) await world.when(id, isDelivered);
+  for (const id of ids) await world.passUntil(id, isDelivered);
 });

@@ -72,10 +72,7 @@ test('a lost connection for notifications is replaced; polling does the work mea
   const before = await listeners(world);
   await world.db.raw('select pg_terminate_backend(pid) from unnest(?::int[]) as pid', [before]);
   const first = await world.send({ to: 'ann@there.invalid' });
-  await until(async () => {
-    await world.clock.advance('1s');
-    return isDelivered(await world.get(first.body.emailId));
-  });
+  await world.clock.passUntil(async () => isDelivered(await world.get(first.body.emailId)));
   const isNew = (pid: number) => !before.includes(pid);
   await until(async () => (await listeners(world)).filter(isNew).length === 2, { what: 'new connections' });
   const second = await world.send({ to: 'bob@there.invalid' });

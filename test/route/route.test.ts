@@ -78,7 +78,7 @@ for (const failure of ['SERVFAIL', 'REFUSED'] as const) {
     t.is(deferral.data.category, 'dns');
     world.dns.set({ 'broken.invalid': { MX: ['10 mx1.invalid'] } });
     await world.clock.advance('30s');
-    await world.when(body.emailId, ({ status }) => status === 'delivered');
+    await world.passUntil(body.emailId, ({ status }) => status === 'delivered');
   });
 }
 

@@ -117,13 +117,11 @@ test('what a node of another pool had in the air is recorded as interrupted, and
   const { db, clock } = world;
   const leaseEnds = clock.now() + 20_000;
   await db('deliveries').update({ status: 'sending', lease_owner: 'gone', due_at: leaseEnds });
-  await until(
-    async () => {
-      await clock.advance('5s');
-      return (await db('attempts').select('id')).length > 0;
-    },
-    { timeout: 60_000, what: 'the attempt to be recorded' },
-  );
+  await clock.passUntil(async () => (await db('attempts').select('id')).length > 0, {
+    step: '5s',
+    timeout: 60_000,
+    what: 'the attempt to be recorded',
+  });
   await clock.advance('11s');
   t.like(await db('deliveries').first(), { status: 'deferred', attempts: 1, lease_owner: null });
   t.is(world.mx[0]!.sessions.length, 0);
@@ -207,10 +205,10 @@ test('a mail that was greylisted comes again from the address that it came from'
   };
   for (let n = 0; n < 6; n++) await send(world.url(), world.key, `mail-${n}@there.invalid`);
   await until(async () => (await world.db('deliveries').where({ status: 'deferred' })).length === 6);
-  await until(async () => {
-    await world.clock.advance('10s');
-    return (await world.db('deliveries').where({ status: 'delivered' })).length === 6;
-  });
+  await world.clock.passUntil(
+    async () => (await world.db('deliveries').where({ status: 'delivered' })).length === 6,
+    { step: '10s' },
+  );
   for (const { to, session } of world.mx[0]!.messages) t.is(session.from, first.get(to[0]!)!);
   t.deepEqual(await world.db('deliveries').pluck('attempts'), Array(6).fill(2));
 });

@@ -48,10 +48,7 @@ for (const database of kinds) {
     await makeRoom(world.db);
     t.is(await sendOne(), 200);
     const count = accepted.length + 1;
-    await until(async () => {
-      await world.clock.advance('1s');
-      return (await told()) === count;
-    });
+    await world.clock.passUntil(async () => (await told()) === count);
     const arrived = world.mx[0]!.messages.map(({ to }) => to[0]!);
     t.deepEqual(arrived.toSorted(), [...accepted, `n${number}@there.invalid`].toSorted(), 'each once');
     const statuses = await world.db('deliveries').distinct('status').pluck('status');

@@ -30,10 +30,7 @@ test('while commits hang so many sends wait, the next is refused with 429', asyn
     answers.push(await world.send({ to: `n${n}@there.invalid` }));
   });
   // One organization has half of the places; the fifth waits until its patience ends.
-  await until(async () => {
-    await world.clock.advance(100);
-    return answers.length === 1;
-  });
+  await world.clock.passUntil(() => answers.length === 1, { step: 100 });
   const [refused] = answers;
   t.is(refused!.status, 429);
   t.is(refused!.body.error, 'RATE_LIMIT_EXCEEDED');
@@ -83,8 +80,7 @@ test('a disk that is nearly full refuses new mail, delivers what was taken, and 
   const before = await counted();
 
   free = 99 * 1024 * 1024;
-  await world.clock.advance('1s');
-  await until(async () => !(await isReady(world)));
+  await world.clock.passUntil(async () => !(await isReady(world)));
   const { status, headers, body } = await world.send({ to: 'late@there.invalid' });
   t.is(status, 429);
   t.is(body.error, 'RATE_LIMIT_EXCEEDED');
@@ -92,11 +88,10 @@ test('a disk that is nearly full refuses new mail, delivers what was taken, and 
   t.regex(body.message, /low on disk space/);
   t.is(await counted(), before, 'it counts in no window');
   await world.clock.advance('1m');
-  await world.mx[0]!.received(1);
+  await world.clock.passUntil(() => world.mx[0]!.messages.length === 1);
 
   free = 100 * 1024 * 1024;
-  await world.clock.advance('1s');
-  await until(() => isReady(world));
+  await world.clock.passUntil(() => isReady(world));
   t.is((await world.send({ to: 'late@there.invalid' })).status, 200);
 });
 
@@ -104,19 +99,15 @@ test('no mail is taken into a database whose file is gone; it is taken again int
   const world = await startWorld(t, { database: 'sqlite' });
   const file = join(world.config.dataDir, 'postern.sqlite');
   await rename(file, `${file}.away`);
-  const looked = async () => {
-    await world.clock.advance('1s');
-    return isReady(world);
-  };
-  await until(async () => !(await looked()));
+  await world.clock.passUntil(async () => !(await isReady(world)));
   t.is((await world.send({ to: 'late@there.invalid' })).status, 429);
   // Another in its place is not the one that is written into.
   await copyFile(`${file}.away`, file);
-  await looked();
+  await world.clock.advance('1s');
   t.is((await world.send({ to: 'late@there.invalid' })).status, 429);
 
   await rename(`${file}.away`, file);
-  await until(looked);
+  await world.clock.passUntil(() => isReady(world));
   const { status, body } = await world.send({ to: 'late@there.invalid' });
   t.is(status, 200);
   await world.when(body.emailId, ({ status }) => status === 'delivered');

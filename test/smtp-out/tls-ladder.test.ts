@@ -54,7 +54,7 @@ for (const tls of [false, 'refused', 'broken'] as const) {
     await world.db('emails').where({ id: body.emailId }).update({ tls: 'encrypted' });
     const sessions = world.mx[0]!.sessions.length;
     await world.clock.advance('30s');
-    const email = await world.when(body.emailId, ({ recipients }) => recipients[0].attempts === 2);
+    const email = await world.passUntil(body.emailId, ({ recipients }) => recipients[0].attempts === 2);
     t.is(email.status, 'deferred');
     t.is(email.events.at(-1).data.category, 'tls');
     const said = world.mx[0]!.sessions.slice(sessions).flatMap(({ commands }) => commands);

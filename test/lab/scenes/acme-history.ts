@@ -51,11 +51,13 @@ export async function createHistory(stage: Stage, acme: Acme): Promise<ShownIds>
   hooks.breakDown();
   await lastHours(acme, sent, end);
   while ((await sumUp(db)) > 0);
-  await until(async () => {
-    await clock.advance(100);
-    const open = db('webhook_messages').where({ webhook_id: hooks.ids[0] }).whereNotNull('lane');
-    return (await open).length === 0;
-  });
+  await clock.passUntil(
+    async () => {
+      const open = db('webhook_messages').where({ webhook_id: hooks.ids[0] }).whereNotNull('lane');
+      return (await open).length === 0;
+    },
+    { step: 100 },
+  );
   await hooks.rename();
   const last = await db('emails').whereLike('subject', 'Your order%').orderBy('id', 'desc');
   const clicked = await db('deliveries').where('click_count', '>', 0).orderBy('id', 'desc').pluck('email_id');

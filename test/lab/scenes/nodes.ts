@@ -34,6 +34,13 @@ export async function tickAll(world: World, count: number): Promise<void> {
   });
 }
 
+/** The command line has the machine's clock: the server's is set by it, and the server looks once more. */
+export async function aSecondLater(world: World): Promise<void> {
+  await world.clock.advance(Math.max(Date.now() - world.clock.now(), 0));
+  if (world.config.databaseUrl) await tickAll(world, 1);
+  else await world.clock.advance('1s');
+}
+
 /** They have made room for each other. */
 export async function settleAll(world: World, count: number): Promise<void> {
   for (let n = 0; n < 5; n++) await tickAll(world, count);

@@ -58,7 +58,7 @@ export async function nextTry(world: World): Promise<void> {
   if (rows.length === 0) throw new Error('nothing is to be tried');
   const next = Math.min(...rows.map((row) => Math.max(row.due_at, row.paused_until ?? 0)));
   await world.clock.advance(Math.max(next - world.clock.now(), 0) + 1000);
-  await until(async () => (await tries(world)) > before, { what: 'the next try' });
+  await world.clock.passUntil(async () => (await tries(world)) > before, { what: 'the next try' });
 }
 
 /** Until all has been told. */
@@ -96,7 +96,7 @@ export async function sendAll(world: World, orgId: string): Promise<string[]> {
     each.exec(body)![1]!.replaceAll('&amp;', '&'),
   );
   await world.clock.advance('31s');
-  await world.when(grey!, reached('delivered'));
+  await world.passUntil(grey!, reached('delivered'));
   for (const link of links) await fetch(link, { redirect: 'manual', headers: { 'user-agent': chrome } });
   await world.when(plain!, ({ recipients }) => recipients[0].clicks.count === 1);
   // What returned mail will write.

@@ -20,7 +20,7 @@ import { insertOrganization, setLimits } from '../../../src/db/accounts/organiza
 import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
 import type { Overrides } from '../../../src/server/context.ts';
 import { start } from '../../../src/server/start.ts';
-import { manualClock } from '../clock.ts';
+import { type ManualClock, manualClock } from '../clock.ts';
 import { composeHere } from '../compose-here.ts';
 import { createMigrated, type DatabaseKind, oneKind } from '../database/databases.ts';
 import { dkimKey } from '../dkim.ts';
@@ -105,7 +105,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
     config,
     key,
     orgId,
-    ...callsWith(() => postern.url, key),
+    ...callsWith(() => postern.url, key, clock),
     async restart() {
       await postern.stop();
       postern = await launch();
@@ -119,10 +119,12 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
 /** The same world for another organization: a new one costs a hundredth of a world. */
 export async function asNewTenant(world: World, options: WorldOptions['tenant'] = {}): Promise<World> {
   const { key, orgId } = await insertTenant(world.db, world.config, world.dns, options);
-  return { ...world, key, orgId, ...callsWith(world.url, key) };
+  return { ...world, key, orgId, ...callsWith(world.url, key, world.clock) };
 }
 
-function callsWith(url: () => string, key: string) {
+type Holds = (email: Answer['body']) => boolean;
+
+function callsWith(url: () => string, key: string, clock: ManualClock) {
   const call = async (method: string, path: string, init: RequestInit = {}): Promise<Answer> => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers };
     const ask = () => fetch(`${url()}${path}`, { method, ...init, headers });
@@ -131,6 +133,16 @@ function callsWith(url: () => string, key: string) {
     return { status: response.status, headers: response.headers, body: await response.json() };
   };
   const get = async (emailId: string) => (await call('GET', `/api/public/email/${emailId}`)).body;
+  const untilEmail = (wait: typeof until, emailId: string, holds: Holds) => {
+    let last: unknown;
+    return wait(
+      async () => {
+        last = await get(emailId);
+        return holds(last) && (last as Answer['body']);
+      },
+      { what: () => `the email to come that far; last: ${JSON.stringify(last)}` },
+    );
+  };
   return {
     call,
     get,
@@ -145,16 +157,9 @@ function callsWith(url: () => string, key: string) {
         }),
       }),
     /** The email, once `holds` holds of it. */
-    when: (emailId: string, holds: (email: Answer['body']) => boolean) => {
-      let last: unknown;
-      return until(
-        async () => {
-          last = await get(emailId);
-          return holds(last) && (last as Answer['body']);
-        },
-        { what: () => `the email to come that far; last: ${JSON.stringify(last)}` },
-      );
-    },
+    when: (emailId: string, holds: Holds) => untilEmail(until, emailId, holds),
+    /** The same, on a clock that goes on. */
+    passUntil: (emailId: string, holds: Holds) => untilEmail(clock.passUntil, emailId, holds),
   };
 }
 
