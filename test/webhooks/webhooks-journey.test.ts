@@ -111,7 +111,7 @@ test('the schedule, then the endpoint is disabled, and an event tells the others
   const waits = times.slice(1).map((time, at) => time - times[at]!);
   const hours = [2, 5, 10, 14, 20, 24].map((each) => each * 3600);
   for (const [at, wait] of [5, 300, 1800, ...hours].entries()) {
-    t.true(waits[at]! >= wait && waits[at]! <= wait + 2, `wait ${at + 1}: ${waits[at]} for ${wait}`);
+    t.true(waits[at]! >= wait && waits[at]! <= wait + 10, `wait ${at + 1}: ${waits[at]} for ${wait}`);
   }
   t.is(receiver.requests[0]!.body.data.emailId, body.emailId);
   const webhook = await world.db('webhooks').where({ id }).first();

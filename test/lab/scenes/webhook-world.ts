@@ -58,7 +58,7 @@ export async function nextTry(world: World): Promise<void> {
   if (rows.length === 0) throw new Error('nothing is to be tried');
   const next = Math.min(...rows.map((row) => Math.max(row.due_at, row.paused_until ?? 0)));
   await world.clock.advance(Math.max(next - world.clock.now(), 0) + 1000);
-  await world.clock.passUntil(async () => (await tries(world)) > before, { what: 'the next try' });
+  await world.clock.passUntil(async () => (await tries(world)) > before, { what: 'the next try', step: 10 });
 }
 
 /** Until all has been told. */
