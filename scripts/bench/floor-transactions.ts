@@ -1,18 +1,18 @@
 /** The acceptance and recording transactions that floor.ts measures, in batches of a hundred mails on a separate database. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { v7 as uuid } from 'uuid';
 import { acceptAll } from '../../src/db/accept/acceptance.ts';
 import type { Send } from '../../src/db/accept/send-record.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { recordAll } from '../../src/db/queue/outcomes.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
-import type { Attempt, Delivery } from '../../src/glossary.ts';
+import type { Delivery } from '../../src/glossary.ts';
 import { packMessage } from '../../src/mail/packed-message.ts';
 import { type Transition, transition } from '../../src/record/transition.ts';
 import { createTranscript } from '../../src/smtp-out/transcript.ts';
 import { startDns } from '../../test/lab/dns/dns.ts';
 import { createTenant, testConfig } from '../../test/lab/scenes/world.ts';
+import { attemptOf, sendOf } from '../../test/lab/sends.ts';
 
 export interface FloorTransactions {
   /** Accepts this many sends. */
@@ -24,6 +24,7 @@ export interface FloorTransactions {
 
 const batch = 100;
 const node = 'floor';
+const domain = 'there1.invalid';
 const policy = { keepMs: 86_400_000, lowShare: 0.1 };
 
 export async function openTransactions(directory: string, message: Buffer): Promise<FloorTransactions> {
@@ -46,7 +47,7 @@ export async function transactionsOf(db: Db, message: Buffer): Promise<Omit<Floo
   return {
     async accept(mails) {
       for (let done = 0; done < mails; done += batch) {
-        const sends = Array.from({ length: batch }, () => sendOf(orgId, keyId, message, packed));
+        const sends = Array.from({ length: batch }, () => newSend(orgId, keyId, message, packed));
         await acceptAll(db, sends, policy);
         accepted.push(...sends);
       }
@@ -58,46 +59,21 @@ export async function transactionsOf(db: Db, message: Buffer): Promise<Omit<Floo
   };
 }
 
-function sendOf(orgId: string, keyId: string, raw: Buffer, packed: Buffer): Send {
-  const emailId = uuid();
+function newSend(orgId: string, keyId: string, raw: Buffer, packed: Buffer): Send {
   const now = Date.now();
-  const domain = 'there1.invalid';
-  const address = `${emailId}@${domain}`;
+  const send = sendOf(orgId, raw);
+  const address = `${send.emailId}@${domain}`;
   return {
-    emailId,
-    orgId,
+    ...send,
     keyId,
-    dialect: null,
-    isTest: false,
-    messageId: `${emailId}@postern.invalid`,
+    messageId: `${send.emailId}@postern.invalid`,
     from: 'Shop <shop@sender.invalid>',
-    replyTo: null,
     subject: 'Your order 4711 has been sent',
-    tags: {},
-    tls: 'opportunistic',
-    tracking: { openTracking: false, clickTracking: false },
-    mustReach: 'to',
-    recipients: [
-      {
-        deliveryId: uuid(),
-        kind: 'to',
-        name: '',
-        address,
-        key: address,
-        domain,
-        message: 0,
-        disposition: 'leased',
-      },
-    ],
-    messages: [{ id: uuid(), raw }],
-    base: null,
+    recipients: [{ ...send.recipients[0]!, address, key: address, domain }],
     packed,
-    trackedLinks: null,
-    idempotency: { kind: 'window', key: emailId, requestHash: emailId },
+    idempotency: { kind: 'window', key: send.emailId, requestHash: send.emailId },
     acceptedAt: now,
-    scheduledAt: null,
     expiresAt: now + 172_800_000,
-    hasDeadline: false,
     lease: { node, until: now + 300_000 },
   };
 }
@@ -127,25 +103,11 @@ function deliveredTransition(delivery: Delivery): Transition {
   const now = Date.now();
   const transcript = createTranscript(() => now);
   for (const line of dialogue) transcript.add(line.startsWith('2') ? 'server' : 'client', line);
-  const attempt: Attempt = {
+  const attempt = {
+    ...attemptOf({ outcome: 'delivered', diagnostic: '250 2.0.0 Ok' }, now),
     destination: 'mx.there1.invalid',
-    signal: 'well',
-    startedAt: now,
-    endedAt: now,
-    outcome: {
-      outcome: 'delivered',
-      category: null,
-      fault: null,
-      bounce: null,
-      origin: 'remote',
-      diagnostic: '250 2.0.0 Ok',
-      possibleDuplicate: false,
-      rule: null,
-      retryAfterMs: null,
-    },
     reply: { code: 250, enhanced: '2.0.0', text: 'Ok' },
     mx: { host: 'mx.there1.invalid', address: '127.0.1.1', port: 25 },
-    tls: null,
     transcript: transcript.lines,
   };
   return transition(delivery, attempt, null);

@@ -21,8 +21,6 @@ const world = sharedWorld(async (made) => {
 });
 const turned = turningWorld();
 
-const _good = () => ({ from: 'app@sender.invalid', to: someone(), subject: 'Hello', text: 'Hi' });
-
 // 4.1 POST /api/public/email/send
 
 test('4.1 request body: required', async (t) => {

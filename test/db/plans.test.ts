@@ -33,13 +33,14 @@ import { oldestDue, queueDepth, webhookBacklog } from '../../src/db/queue/queue-
 import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
 import { startScheduled } from '../../src/db/queue/scheduled-mail.ts';
 import { pools } from '../../src/db/queue/unfinished-deliveries.ts';
-import type { Attempt, Delivery } from '../../src/glossary.ts';
+import type { Delivery } from '../../src/glossary.ts';
 import { transition } from '../../src/record/transition.ts';
 import { fill } from '../lab/database/backlog-rows.ts';
 import { kinds } from '../lab/database/databases.ts';
 import { splitTables } from '../lab/database/partitioned-rows.ts';
 import { plansOf } from '../lab/database/plans.ts';
 import { startWorld } from '../lab/scenes/world.ts';
+import { attemptOf, sendOf } from '../lab/sends.ts';
 
 /** Those that grow: with each mail, or with each recipient that is suppressed. */
 const long = [
@@ -100,69 +101,28 @@ async function claimed(db: Db): Promise<Delivery[]> {
   return claimBacklogs(db, [{ ...(await laneOf(db)), limit: 3 }], lease);
 }
 
-async function sendOf(db: Db): Promise<Send> {
+async function newSend(db: Db): Promise<Send> {
   const { id: orgId } = await db('organizations').where({ name: 'Tenant' }).first();
-  const address = 'bob@there.invalid';
   return {
-    emailId: uuid(),
-    orgId,
+    ...sendOf(orgId),
     keyId: uuid(),
-    dialect: null,
-    isTest: false,
-    messageId: uuid(),
-    from: 'app@sender.invalid',
-    replyTo: null,
-    subject: 'Hello',
-    tags: {},
-    tls: 'opportunistic',
-    tracking: { openTracking: false, clickTracking: false },
-    mustReach: 'to',
-    recipients: [
-      {
-        deliveryId: uuid(),
-        kind: 'to',
-        name: '',
-        address,
-        key: address,
-        domain: 'there.invalid',
-        message: 0,
-        disposition: 'leased',
-      },
-    ],
-    messages: [{ id: uuid(), raw: Buffer.from('Subject: Hello') }],
-    base: null,
-    packed: Buffer.from('Subject: Hello'),
-    trackedLinks: null,
     idempotency: { kind: 'key', key: 'new', requestHash: 'hash' },
     acceptedAt: now,
-    scheduledAt: null,
     expiresAt: now + 60 * minute,
-    hasDeadline: false,
     lease: { node: 'node', until: now + minute },
   };
 }
 
-const refused: Attempt = {
-  destination: 'mx1.invalid',
-  signal: 'well',
-  startedAt: now,
-  endedAt: now,
-  outcome: {
+const refused = attemptOf(
+  {
     outcome: 'bounced',
     category: 'no_mailbox',
     fault: 'recipient',
     bounce: 'hard',
-    origin: 'remote',
     diagnostic: '550 no',
-    possibleDuplicate: false,
-    rule: null,
-    retryAfterMs: null,
   },
-  reply: null,
-  mx: null,
-  tls: null,
-  transcript: [],
-};
+  now,
+);
 
 /** Some mail that waits is scheduled, and now due. */
 async function schedule(db: Db): Promise<void> {
@@ -217,7 +177,9 @@ const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes
   'orphaned leases freed': [({ db }) => freeOrphans(db, 'node', now, now + minute), leases],
   'own leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'own'), leases],
   'expired leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'expired'), leases],
-  'a send accepted': [async ({ db }) => acceptAll(db, [await sendOf(db)], { keepMs: minute, lowShare: 0.1 })],
+  'a send accepted': [
+    async ({ db }) => acceptAll(db, [await newSend(db)], { keepMs: minute, lowShare: 0.1 }),
+  ],
   'outcomes recorded': [
     async ({ db }) => {
       const moves = (await claimed(db)).map((delivery) => transition(delivery, refused, null));

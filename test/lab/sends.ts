@@ -1,11 +1,12 @@
-/** A send as the accepting commit takes it (src/db/accept/acceptance.ts). */
+/** A send as the accepting commit takes it (src/db/accept/acceptance.ts), and an attempt as an outcome is recorded from it. */
 import { v7 as uuid } from 'uuid';
 import type { Send } from '../../src/db/accept/send-record.ts';
+import type { Attempt } from '../../src/glossary.ts';
 import { minute, now } from './database/queue-rows.ts';
 
 export const leaseMs = 3 * minute;
 
-export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send {
+export function sendOf(orgId: string, raw: Buffer = Buffer.from('Subject: Hello')): Send {
   const address = 'bob@there.invalid';
   return {
     emailId: uuid(),
@@ -43,5 +44,31 @@ export function sendOf(orgId: string, raw = Buffer.from('Subject: Hello')): Send
     expiresAt: now + 60 * minute,
     hasDeadline: false,
     lease: { node: 'node', until: now + leaseMs },
+  };
+}
+
+export function attemptOf(
+  outcome: Pick<Attempt['outcome'], 'outcome' | 'diagnostic'> & Partial<Attempt['outcome']>,
+  at = now,
+): Attempt {
+  return {
+    destination: 'mx1.invalid',
+    signal: 'well',
+    startedAt: at,
+    endedAt: at,
+    outcome: {
+      category: null,
+      fault: null,
+      bounce: null,
+      origin: 'remote',
+      possibleDuplicate: false,
+      rule: null,
+      retryAfterMs: null,
+      ...outcome,
+    },
+    reply: null,
+    mx: null,
+    tls: null,
+    transcript: [],
   };
 }

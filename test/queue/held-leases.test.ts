@@ -8,12 +8,13 @@ import {
   takeBack,
 } from '../../src/db/queue/lease-statements.ts';
 import { recordAll } from '../../src/db/queue/outcomes.ts';
-import type { Attempt, Delivery } from '../../src/glossary.ts';
+import type { Delivery } from '../../src/glossary.ts';
 import { createHeldLeases } from '../../src/queue/held-leases.ts';
 import { transition } from '../../src/record/transition.ts';
 import { manualClock } from '../lab/clock.ts';
 import { oneKind } from '../lab/database/databases.ts';
 import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
+import { attemptOf } from '../lab/sends.ts';
 
 const leaseMs = 3 * minute;
 const lane = { domain: 'there.invalid', limit: 5 };
@@ -106,29 +107,8 @@ test('others are taken over by a node that has reached the database for a while'
   t.true(seen.takenOver > before);
 });
 
-function attemptAt(at: number, outcome: 'delivered' | 'deferred', diagnostic: string): Attempt {
-  return {
-    destination: 'mx1.invalid',
-    signal: 'well',
-    startedAt: at,
-    endedAt: at,
-    outcome: {
-      outcome,
-      category: 'connection',
-      fault: 'infrastructure',
-      bounce: null,
-      origin: 'remote',
-      diagnostic,
-      possibleDuplicate: false,
-      rule: null,
-      retryAfterMs: null,
-    },
-    reply: null,
-    mx: null,
-    tls: null,
-    transcript: [],
-  };
-}
+const attemptAt = (at: number, outcome: 'delivered' | 'deferred', diagnostic: string) =>
+  attemptOf({ outcome, diagnostic, category: 'connection', fault: 'infrastructure' }, at);
 
 const claimBy = async ({ db, orgId }: Awaited<ReturnType<typeof openQueue>>, node: string, at: number) => {
   const [delivery] = await claimBacklogs(db, [{ ...lane, orgId }], { node, now: at, leaseMs });
