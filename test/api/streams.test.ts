@@ -76,7 +76,7 @@ test('for a client that does not read, no more events are read than fit the sock
   (await connect('eager')).on('data', (chunk) => {
     bytes += chunk.length;
   });
-  await until(() => bytes > 100 * pageOfBytes, { timeout: 60_000, what: () => `${bytes} bytes` });
+  await until(() => bytes > 100 * pageOfBytes, { what: () => `${bytes} bytes` });
   t.true(pages.eager! >= 100);
   t.true(pages.deaf! <= 20, `${pages.deaf} pages`);
 });
@@ -93,10 +93,10 @@ test('a client that reads nothing for too long is disconnected; one that reads i
   deaf.pause();
   // The server lets it go; what was under way is still in the sockets, and has to be taken before the end is seen.
   t.is(await connections(), 2);
-  await until(async () => (await connections()) === 1, { timeout: 30_000 });
+  await until(async () => (await connections()) === 1);
   deaf.resume();
-  await until(() => deaf.destroyed, { timeout: 60_000, what: 'the deaf to see its end' });
+  await until(() => deaf.destroyed, { what: 'the deaf to see its end' });
   t.false(isGone);
   await streams.close();
-  await until(() => isGone, { timeout: 60_000, what: 'the eager to see its end' });
+  await until(() => isGone, { what: 'the eager to see its end' });
 });

@@ -33,16 +33,15 @@ test('events are posted as they come, signed, whether the server runs or not', a
   await world.when(before.body.emailId, ({ status }) => status === 'delivered');
   const said = cliOf(t, world).start('listen', '--forward', url, '--org', 'Tenant');
   await until(() => said.stderr().includes('forwarding to'), {
-    timeout: 30_000,
     what: () => said.stderr(),
   });
   const secret = /whsec_[\w+/=-]+/.exec(said.stderr())![0];
   const { body } = await world.send({ to: 'ann@there.invalid', tags: { order: '4711' } });
-  await until(() => received.length === 2, { timeout: 30_000, what: () => said.stderr() });
+  await until(() => received.length === 2, { what: () => said.stderr() });
   await world.stop();
   const suppressed = { orgId: (await world.db('organizations').first('id')).id, address: 'x@y.invalid' };
   await addSuppression(world.db, { ...suppressed, addressKey: 'x@y.invalid', reason: 'test' }, Date.now());
-  await until(() => received.length === 3, { timeout: 30_000 });
+  await until(() => received.length === 3);
 
   const told = received.map(({ headers, body: bytes }) =>
     new Webhook(secret).verify(bytes, headers as Record<string, string>),
@@ -74,11 +73,10 @@ test('a receiver that is not there is said, and passed over; bad usage is refuse
   ];
   const said = start(...args);
   await until(() => said.stderr().includes('forwarding to'), {
-    timeout: 30_000,
     what: () => said.stderr(),
   });
   await world.send({ to: 'ann@there.invalid' });
-  await until(() => said.stdout().includes('\n'), { timeout: 30_000 });
+  await until(() => said.stdout().includes('\n'));
   t.like(JSON.parse(said.stdout()), {
     type: 'email.delivered',
     recipient: 'ann@there.invalid',

@@ -70,7 +70,7 @@ for (const kind of kinds) {
         const email = await world.get(body.emailId);
         return email.status === 'delivered' && email;
       },
-      { step: '5s', timeout: 60_000, what: 'another node to take it over' },
+      { step: '5s', what: 'another node to take it over' },
     );
     t.is(recipients[0].attempts, 2);
     const [first] = await listAttempts(db, body.emailId);

@@ -152,7 +152,7 @@ test('whatever is ordered while mail goes out, each arrives once or was canceled
       const waiting = await world.db('deliveries').whereNotIn('status', ['delivered', 'canceled']);
       return waiting.length === 0;
     },
-    { timeout: 30_000, what: 'everything to be delivered or canceled' },
+    { what: 'everything to be delivered or canceled' },
   );
   const rows: { recipient: string; status: string; id: string }[] = await world.db('deliveries');
   t.is(rows.length, recipients.length);

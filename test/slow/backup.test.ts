@@ -71,7 +71,7 @@ test('nothing accepted before a backup under load is lost', async (t) => {
     const got = new Set(around.mx.messages.map(({ to }) => to[0]!));
     return before.filter((address) => !got.has(address));
   };
-  await until(() => missing().length === 0, { timeout: 30_000, what: () => `the MX to get ${missing()}` });
+  await until(() => missing().length === 0, { what: () => `the MX to get ${missing()}` });
   t.is(await postern.end('SIGTERM'), 0);
 });
 

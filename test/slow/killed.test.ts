@@ -33,7 +33,7 @@ for (const kind of kinds) {
       postern = await startProcess(around.settings);
       const loads = loadAll(postern, around, `r${round}`, promised);
       const before = promised.length;
-      await until(() => promised.length > before + 5, { timeout: 60_000, what: 'the load to get going' });
+      await until(() => promised.length > before + 5, { what: 'the load to get going' });
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 400));
       await postern.end('SIGKILL');
       await loads;
@@ -78,7 +78,7 @@ for (const kind of kinds) {
       postern = await startProcess(around.settings, step ? killAt(`step=${step}&nth=${nth}`) : []);
       around.mx.script = phase ? { [phase]: killer(postern.pid) } : {};
       const loads = loadAll(postern, around, name.replaceAll(/\W+/g, '-'), promised);
-      await until(() => isGone(postern!), { timeout: 60_000, what: `it to be killed ${name}` });
+      await until(() => isGone(postern!), { what: `it to be killed ${name}` });
       unanswered.push(...(await loads));
     }
     around.mx.script = {};

@@ -36,46 +36,47 @@ async function startBoth(t: ExecutionContext) {
   };
   t.is((await send()).status, 200);
   await world.mx[0]!.received(1);
-  /** A second, and what a busy machine adds to it. */
-  const soon = (holds: () => Promise<boolean>, what: string) => until(holds, { timeout: 10_000, what });
-  return { ...scene, send, soon };
+  return { ...scene, send };
 }
 
 test('a key that is revoked opens nothing anywhere', async (t) => {
-  const { world, send, soon } = await startBoth(t);
+  const { world, send } = await startBoth(t);
   const [id] = await world.db('api_keys').pluck('id');
   t.is((await world.call('DELETE', `/api/public/keys/${id}`)).status, 200);
-  await soon(async () => (await send()).status === 401, 'the key to be refused');
+  await until(async () => (await send()).status === 401, { what: 'the key to be refused' });
   t.pass();
 });
 
 test('a domain that is no longer verified sends nothing, and again once it is', async (t) => {
-  const { world, send, soon } = await startBoth(t);
+  const { world, send } = await startBoth(t);
   const [id] = await world.db('domains').pluck('id');
   await setDomainStatus(world.db, id, 'pending', world.clock.now());
-  await soon(async () => (await send()).status === 403, 'the domain to be refused');
+  await until(async () => (await send()).status === 403, { what: 'the domain to be refused' });
   await setDomainStatus(world.db, id, 'verified', world.clock.now());
   t.is((await send()).status, 200, 'at once');
 });
 
 test('the next mail is signed with the new key, and tracked as the domain says now', async (t) => {
-  const { world, send, soon } = await startBoth(t);
+  const { world, send } = await startBoth(t);
   const [id] = await world.db('domains').pluck('id');
   await world.db('domains').where({ id }).update({ dkim_selector: 'rotated' });
   await setDomainTracking(world.db, id, { clicks: true, host: 'links.sender.invalid' });
-  await soon(async () => {
-    const { body } = await send();
-    const [raw] = await readSources(world.db, body.emailId);
-    const text = raw!.toString().replaceAll('=\r\n', '');
-    return text.includes('s=rotated') && text.includes('links.sender.invalid');
-  }, 'the new key and the links');
+  await until(
+    async () => {
+      const { body } = await send();
+      const [raw] = await readSources(world.db, body.emailId);
+      const text = raw!.toString().replaceAll('=\r\n', '');
+      return text.includes('s=rotated') && text.includes('links.sender.invalid');
+    },
+    { what: 'the new key and the links' },
+  );
   t.pass();
 });
 
 test('limits hold for the next calls', async (t) => {
-  const { world, orgId, send, soon } = await startBoth(t);
+  const { world, orgId, send } = await startBoth(t);
   await setLimits(world.db, orgId, { requestsPerSecond: 1000, requestsPerDay: 77 });
-  await soon(async () => (await send()).headers.get('x-ratelimit-limit') === '77', 'the limit');
+  await until(async () => (await send()).headers.get('x-ratelimit-limit') === '77', { what: 'the limit' });
   t.pass();
 });
 

@@ -33,7 +33,6 @@ function pour(world: World, name: string) {
     more(status: number, number: number) {
       const before = count(status);
       return until(() => count(status) >= before + number, {
-        timeout: 40_000,
         what: () =>
           `more answers ${status}; had ${[...answers].map(([each, list]) => `${each}: ${list.length}`)}`,
       });

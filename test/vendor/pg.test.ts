@@ -14,12 +14,12 @@ test('pg is pinned to the version that was read', (t) => checkVersion(t, 'pg', f
 test('a connection that is silent during a query ends; an idle one does not, and is still watched later', async (t) => {
   const { client, errors } = await connect(t);
   await checkPart(t, "pg's socket", file, async () => {
-    endWhenSilent(client, 500);
+    endWhenSilent(client, 2000);
     const { stream } = (client as unknown as { connection: { stream: Socket } }).connection;
     await once(stream, 'timeout');
     await client.query('select 1');
     const result = await client.query('select pg_sleep(20)').catch((error: Error) => error.message);
-    return result === 'PostgreSQL has been silent for 500 ms' && errors.length > 0;
+    return result === 'PostgreSQL has been silent for 2000 ms' && errors.length > 0;
   });
 });
 

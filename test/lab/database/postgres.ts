@@ -81,7 +81,7 @@ export async function startPostgres(
       isUp = Promise.resolve(false);
       process.kill(those[0]!, signal);
       const areGone = () => those.every((one) => !tryToKill(one, 0));
-      await until(areGone, { timeout: 60_000, what: 'PostgreSQL to be gone' });
+      await until(areGone, { what: 'PostgreSQL to be gone' });
     },
     start,
     freeze: () => signalAll('SIGSTOP'),

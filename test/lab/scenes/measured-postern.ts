@@ -125,7 +125,7 @@ export async function launch(
   const ended = once(child, 'exit');
   const hasEnded = () => child.exitCode !== null || child.signalCode !== null;
   const url = () => /serves at (http:[^\s"]+)/.exec(readFileSync(log, 'utf8'))?.[1];
-  await until(() => hasEnded() || url(), { what: 'Postern to serve', timeout: 30_000 });
+  await until(() => hasEnded() || url(), { what: 'Postern to serve' });
   if (hasEnded()) throw new Error(`Postern ended at once: ${readFileSync(log, 'utf8')}`);
   const pid = traceTo ? childrenOf(child.pid!)[0]! : child.pid!;
   return {
