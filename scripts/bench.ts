@@ -13,7 +13,7 @@
 import { writeFileSync } from 'node:fs';
 import { progress } from '../test/lab/load/figures.ts';
 import { startLoader } from '../test/lab/load/loader.ts';
-import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
+import { endIf, readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
 import { obstacle } from '../test/lab/programs/postfix.ts';
 import { isInstalled } from '../test/lab/programs/programs.ts';
 import { type Case, cases } from './bench/bench-cases.ts';
@@ -120,11 +120,7 @@ function hindrance(): string | null {
   return args.vs === 'postfix' ? obstacle() : `--vs ${args.vs}: there is only --vs postfix`;
 }
 
-const why = hindrance();
-if (why) {
-  console.error(why);
-  process.exit(2);
-}
+endIf(hindrance());
 if (!isInstalled('strace')) progress('disk syncs are not counted: apt-get install strace');
 const faults = await runScript('bench', async (stage) => {
   const all = args.kept ? await runKept(stage) : await runAll(stage);

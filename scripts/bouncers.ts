@@ -15,7 +15,7 @@ import { listInbound } from '../src/db/bounces/inbound-mails.ts';
 import { startDns, type Zone } from '../test/lab/dns/dns.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
-import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
+import { endIf, readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, startMx } from '../test/lab/mx/mx.ts';
 import { eximProgram } from '../test/lab/programs/exim.ts';
 import {
@@ -25,7 +25,7 @@ import {
   startForwardingOpenSmtpd,
   startForwardingPostfix,
 } from '../test/lab/programs/forwarders.ts';
-import { locate } from '../test/lab/programs/jail.ts';
+import { obstacleTo } from '../test/lab/programs/jail.ts';
 import { openSmtpdProgram } from '../test/lab/programs/opensmtpd.ts';
 import { type Email, type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 import { until } from '../test/lab/until.ts';
@@ -48,17 +48,6 @@ const kinds: Kind[] = [
   { name: 'exim', program: eximProgram, start: startForwardingExim },
   { name: 'opensmtpd', program: openSmtpdProgram, start: startForwardingOpenSmtpd },
 ].filter(({ name }) => args.only.length === 0 || args.only.includes(name));
-
-/** Why they cannot be run here; null if they can. */
-function obstacle(): string | null {
-  if (kinds.length === 0) return `${args.only.join(', ')}: no such server`;
-  if (process.getuid?.() !== 0)
-    return 'mail servers are started by root; run this as root, in a container say';
-  const missing = kinds.flatMap(({ program }) => (locate(program, packages) ? [] : [program]));
-  return missing.length === 0
-    ? null
-    : `not there: ${missing.join(', ')}. The header of scripts/receivers.ts says how to get it`;
-}
 
 /** Expected result by the local part of the recipient, which decides how the second host answers (test/lab/mx/mx-script.ts). */
 const mails: Record<string, string> = {
@@ -164,11 +153,14 @@ function print(rows: Row[]): void {
   console.log(table.toString());
 }
 
-const why = obstacle();
-if (why) {
-  console.error(`bouncers: ${why}`);
-  process.exit(2);
-}
+endIf(
+  kinds.length === 0
+    ? `${args.only.join(', ')}: no such server`
+    : obstacleTo(
+        kinds.map(({ program }) => program),
+        packages,
+      ),
+);
 const rows: Row[] = [];
 const faults = await runScript('bouncers', async (stage) => {
   const world = await setUp(stage);

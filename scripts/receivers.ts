@@ -19,9 +19,9 @@ import { verifyDkim } from '../test/lab/dkim.ts';
 import { type Dns, startDns, type Zone } from '../test/lab/dns/dns.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
-import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
+import { endIf, readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { eximProgram, startExim } from '../test/lab/programs/exim.ts';
-import { locate } from '../test/lab/programs/jail.ts';
+import { obstacleTo } from '../test/lab/programs/jail.ts';
 import { takeApart } from '../test/lab/programs/maildir.ts';
 import { mails } from '../test/lab/programs/mails.ts';
 import { openSmtpdProgram, startOpenSmtpd } from '../test/lab/programs/opensmtpd.ts';
@@ -78,17 +78,6 @@ const allKinds: Kind[] = [
   },
 ];
 const kinds = allKinds.filter(({ name }) => args.only.length === 0 || args.only.includes(name));
-
-/** Why they cannot be run here; null if they can. */
-function obstacle(): string | null {
-  if (kinds.length === 0) return `${args.only.join(', ')}: no such receiver`;
-  if (process.getuid?.() !== 0)
-    return 'mail servers are started by root; run this as root, in a container say';
-  const missing = kinds.flatMap(({ programs }) => programs.filter((program) => !locate(program, packages)));
-  return missing.length === 0
-    ? null
-    : `not there: ${missing.join(', ')}. The header of this script says how to get it`;
-}
 
 interface Running {
   kind: Kind;
@@ -230,11 +219,14 @@ function print(rows: Row[]): void {
   console.log(table.toString());
 }
 
-const why = obstacle();
-if (why) {
-  console.error(`receivers: ${why}`);
-  process.exit(2);
-}
+endIf(
+  kinds.length === 0
+    ? `${args.only.join(', ')}: no such receiver`
+    : obstacleTo(
+        kinds.flatMap(({ programs }) => programs),
+        packages,
+      ),
+);
 let rows: Row[] = [];
 const faults = await runScript('receivers', async (stage) => {
   const world = await setUp(stage);

@@ -5,16 +5,15 @@
  * to install it.
  */
 import { createHash, X509Certificate } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import Table from 'cli-table3';
-import { orAborted } from '../src/base/abort.ts';
 import { loadConfig } from '../src/config.ts';
 import { openDatabase } from '../src/db/engine/open.ts';
 import type { telemetry } from '../src/record/telemetry.ts';
 import { startDns, type Zone } from '../test/lab/dns/dns.ts';
 import { obstacle, type SignedZone, startUnbound } from '../test/lab/dns/unbound.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { endIf, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, mxPem, startMxs } from '../test/lab/mx/mx.ts';
 import { authorityFile, authorizedPem, policy, startPolicyHost } from '../test/lab/mx/policy-host.ts';
 import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
@@ -181,24 +180,17 @@ interface World {
   interrupted: AbortSignal;
 }
 
-/** Starts everything and adds to `stops` what ends it. Ctrl-C takes effect between the steps. */
-async function setUp(stops: (() => Promise<unknown>)[], interrupted: AbortSignal): Promise<World> {
-  const started = <T>(it: T, stop: () => Promise<unknown>): T => {
-    stops.push(stop);
-    interrupted.throwIfAborted();
-    return it;
-  };
-  const directory = await mkdtemp(join(tmpdir(), 'postern-tls-'));
-  started(directory, () => rm(directory, { recursive: true, force: true }));
-  const mxs = await startMxs(Object.values(exchangers));
-  started(mxs, () => Promise.all(mxs.map((mx) => mx.close())));
-  const web = await startPolicyHost(policies, policyHost);
-  started(web, () => web.close());
+async function setUp({ directory, interrupted, start }: Stage): Promise<World> {
+  const mxs = await start(startMxs(Object.values(exchangers)), (all) =>
+    Promise.all(all.map((mx) => mx.close())),
+  );
+  await start(startPolicyHost(policies, policyHost), (web) => web.close());
   const { port } = mxs[0]!;
-  const dns = await startDns(unsignedZone(port));
-  started(dns, () => dns.close());
-  const unbound = await startUnbound({ directory, zones: signedZones(port), dnsPort: dns.port });
-  started(unbound, () => unbound.stop());
+  const dns = await start(startDns(unsignedZone(port)), (it) => it.close());
+  const unbound = await start(
+    startUnbound({ directory, zones: signedZones(port), dnsPort: dns.port }),
+    (it) => it.stop(),
+  );
   const settings = {
     POSTERN_DATA_DIR: join(directory, 'data'),
     POSTERN_HOSTNAME: 'postern.invalid',
@@ -207,11 +199,11 @@ async function setUp(stops: (() => Promise<unknown>)[], interrupted: AbortSignal
     POSTERN_MTA_ALLOW_PRIVATE: 'true',
     POSTERN_MTA_RETRY: '10m',
   };
-  const postern = await startProcess({ ...settings, NODE_EXTRA_CA_CERTS: authorityFile });
-  started(postern, () => postern.end('SIGTERM'));
+  const postern = await start(startProcess({ ...settings, NODE_EXTRA_CA_CERTS: authorityFile }), (it) =>
+    it.end('SIGTERM'),
+  );
   const config = loadConfig(settings);
-  const db = await openDatabase(config);
-  started(db, () => db.destroy());
+  const db = await start(openDatabase(config), (it) => it.destroy());
   return { postern, key: await createTenant(db, config, dns), mxs, interrupted };
 }
 
@@ -239,7 +231,6 @@ async function send(domain: string, { postern, key, interrupted }: World): Promi
       return !['queued', 'sending'].includes(email.status);
     },
     {
-      timeout: 30_000,
       what: () => `${domain}: the end of the first attempt; last: ${JSON.stringify(email)}`,
     },
   );
@@ -264,49 +255,23 @@ async function judge(one: Case, world: World): Promise<{ row: string[]; fault: s
   return { row, fault };
 }
 
-/** Returns the faults. */
-async function compare(world: World): Promise<string[]> {
-  const judged = await Promise.all(cases.map((one) => judge(one, world)));
+function print(rows: string[][]): void {
   const table = new Table({
     head: ["the recipient's domain publishes", 'status', 'protection, or the reason', 'as it must be'],
     colWidths: [36, 11, 68, 9],
     wordWrap: true,
     style: { head: [], border: [] },
   });
-  table.push(...judged.map(({ row }) => row));
+  table.push(...rows);
   console.log(table.toString());
-  return judged.map(({ fault }) => fault).filter((fault) => fault !== null);
 }
 
-/** Why this cannot be run here; null if it can. */
-function missing(): string | null {
-  if (process.getuid?.() !== 0) return 'Port 443 is for root; run this as root, in a container say';
-  return obstacle();
-}
-
-async function main(): Promise<void> {
-  const why = missing();
-  if (why) {
-    console.error(why);
-    process.exit(2);
-  }
-  const interrupted = new AbortController();
-  for (const signal of ['SIGINT', 'SIGTERM']) {
-    process.on(signal, () => interrupted.abort(new Error(`${signal}: stopped`)));
-  }
-  const stops: (() => Promise<unknown>)[] = [];
-  let faults: string[];
-  try {
-    const world = await setUp(stops, interrupted.signal);
-    faults = await orAborted(compare(world), interrupted.signal);
-  } catch (error) {
-    faults = [(error as Error).message];
-  }
-  for (const stop of stops.reverse()) {
-    await stop().catch((error) => faults.push(`while stopping: ${error.message}`));
-  }
-  console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
-  process.exit(faults.length === 0 ? 0 : 1);
-}
-
-await main();
+endIf(process.getuid?.() === 0 ? obstacle() : 'port 443 is for root; run this as root, in a container say');
+let rows: string[][] = [];
+const faults = await runScript('tls-policies', async (stage) => {
+  const world = await setUp(stage);
+  const judged = await Promise.all(cases.map((one) => judge(one, world)));
+  rows = judged.map(({ row }) => row);
+  return judged.flatMap(({ fault }) => fault ?? []);
+});
+conclude({ faults, json: false, print: () => print(rows) });

@@ -72,6 +72,13 @@ async function endAll(stops: (() => Promise<unknown>)[]): Promise<void> {
   if (errors.length > 0) throw new Error(`while stopping: ${errors.join('; ')}`);
 }
 
+/** Exits 2 if the script cannot be run here. */
+export function endIf(obstacle: string | null): void {
+  if (obstacle === null) return;
+  console.error(obstacle);
+  process.exit(2);
+}
+
 /** Parses the command line; on an unknown option, prints the usage and exits 2. */
 export function readOptions<Options extends ParseArgsOptionsConfig>(usage: string, options: Options) {
   try {

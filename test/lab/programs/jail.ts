@@ -20,6 +20,15 @@ export function locate(program: string, packages: string | undefined): string | 
   return places.find((place) => existsSync(place)) ?? null;
 }
 
+/** Why servers with these programs cannot be run here; null if they can. */
+export function obstacleTo(programs: string[], packages: string | undefined): string | null {
+  if (process.getuid?.() !== 0)
+    return 'mail servers are started by root; run this as root, in a container say';
+  const missing = programs.filter((program) => !locate(program, packages));
+  if (missing.length === 0) return null;
+  return `not there: ${missing.join(', ')}. The header of scripts/receivers.ts says how to get it`;
+}
+
 export interface JailOptions {
   directory: string;
   /** Programs by their path in the jail, as in their package. */
