@@ -11,7 +11,8 @@ test('there are more than a hundred hostile conversations', (t) => {
   t.true(hostileCases.length > 100);
 });
 
-test('hostile hosts have their mail deferred and nothing worse, and the next mail goes out', async (t) => {
+// Alone, because the memory of the process is that of all tests of the room.
+test.serial('hostile hosts have their mail deferred and nothing worse; the next mail goes out', async (t) => {
   const addressOf = (index: number) => `127.0.${1 + (index >> 7)}.${1 + (index & 127)}`;
   const zone = hostileCases.map((_, index) => [`h${index}.invalid`, { A: [addressOf(index)] }]);
   const world = await startWorld(t, {
