@@ -9,11 +9,13 @@ import { basename } from 'node:path';
 
 /** They take longest, so they start first: the run would wait for them alone at its end. */
 const longest = [
-  'killed',
-  'postgres-away',
-  'nodes-killed',
-  'move-steps',
-  'move',
+  'slow-killed',
+  'slow-move',
+  'slow-nodes-changes',
+  'slow-nodes-killed',
+  'slow-lost-connection',
+  'slow-move-steps',
+  'slow-upgrade',
   'browser',
   'dashboard',
   'api',
@@ -23,9 +25,12 @@ const longest = [
   'accounts',
   'operate',
   'contract',
+  'dialects',
   'cli',
-  'base',
-  'bounces',
+  'queue',
+  'route',
+  'server',
+  'smtp-out',
 ];
 
 const startOf = (path) => longest.indexOf(basename(path, '.ts')) + 1 || Number.POSITIVE_INFINITY;
