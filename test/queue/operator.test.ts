@@ -35,7 +35,7 @@ test('held mail stays until it is released, with its reason', async (t) => {
 
   await json(`queue release ${emailId} --reason`, 'it was none');
   await aSecondLater(world);
-  const delivered = await world.when(emailId, ({ status }) => status === 'delivered');
+  const delivered = await world.passUntil(emailId, ({ status }) => status === 'delivered');
   t.is(delivered.recipients[0].attempts, 2);
   t.is(world.mx[0]!.messages.length, 1);
 });
@@ -74,7 +74,7 @@ test('deferred mail is retried within a second of the order', async (t) => {
   await world.when(emailId, isDeferred);
   t.like(await json('queue retry --domain there.invalid --reason', 'it is back'), { moved: 1 });
   await aSecondLater(world);
-  const email = await world.when(emailId, ({ status }) => status === 'delivered');
+  const email = await world.passUntil(emailId, ({ status }) => status === 'delivered');
   t.is(email.recipients[0].attempts, 2);
 });
 
