@@ -15,6 +15,7 @@ type LoadGroup = () => Promise<Group>;
 /** In the order of the help: what operators do daily, at first, and now and then. */
 const sections: Record<string, Record<string, LoadGroup>> = {
   Daily: {
+    status: async () => (await import('./commands/status.ts')).statusCommand,
     send: async () => (await import('./commands/email/send.ts')).sendCommand,
     email: async () => (await import('./commands/email/email.ts')).emailCommands,
     queue: async () => (await import('./commands/queue/queue.ts')).queueCommands,

@@ -14,6 +14,7 @@ import type { Finding } from '../operate/doctor/finding.ts';
 import type { Surroundings } from '../operate/doctor/surroundings.ts';
 import { readSummary } from '../operate/explain/queue-ages.ts';
 import type { QueueRow } from '../operate/explain/queue-rows-by-destination.ts';
+import { readStatus, type Status } from '../operate/status/read-status.ts';
 import { type BackgroundJobs, createBackgroundJobs } from './background-job.ts';
 
 interface QueueActionJob {
@@ -25,6 +26,8 @@ interface QueueActionJob {
 }
 
 export interface OperatorJobs {
+  /** The verdict on this server and what needs a person, possibly a little old. */
+  status(): Promise<Status>;
   /** Queued mail by destination, possibly a little old. */
   summary(): Promise<QueueRow[]>;
   /** Makes the next `summary` read the database again, after a change that it must show. */
@@ -52,6 +55,7 @@ export function createOperatorJobs({
   surroundings,
 }: OperatorJobsParts): OperatorJobs {
   const summary = cachedByCost(() => readSummary(db, { now: clock.now() }));
+  const status = cachedByCost(() => readStatus({ db, config, now: clock.now() }));
   const queueActions = createBackgroundJobs<QueueActionJob, { moved: number }, QueueActionResult>(
     clock,
     async ({ action, selection, reason }, onProgress, signal) => {
@@ -68,7 +72,14 @@ export function createOperatorJobs({
     (error) => onError('the doctor failed', error),
   );
   const stop = async () => void (await Promise.all([queueActions.stop(), doctor.stop()]));
-  return { summary: summary.latest, invalidateSummary: summary.invalidate, queueActions, doctor, stop };
+  return {
+    status: status.latest,
+    summary: summary.latest,
+    invalidateSummary: summary.invalidate,
+    queueActions,
+    doctor,
+    stop,
+  };
 }
 
 /**

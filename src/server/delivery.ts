@@ -215,6 +215,7 @@ function createRecord(context: ServerContext, publisher: Publisher, inFlight: ()
   });
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
     const nextAt = await record(delivery, attempt);
+    if (!isTestMail(delivery)) publisher.attempted(attempt, nextAt);
     if (nextAt !== null) publisher.route(delivery.domain, attempt.destination);
     return nextAt;
   };
@@ -331,7 +332,7 @@ interface StoreParts {
   assignment: PoolAssignment;
   rules: OperatorRules;
   shaping: CurrentShaping;
-  publish: Store['publish'];
+  publish: Publisher['publish'];
 }
 
 function createStore(

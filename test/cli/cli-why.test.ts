@@ -39,6 +39,7 @@ function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: o
       destination: 'mx.invalid',
       domains: ['there.invalid'],
       dueAt: null,
+      waiting: null,
       noSource: null,
       paused: null,
       greylisted: null,

@@ -99,6 +99,7 @@ function snapshot(fields: Partial<Snapshot> = {}): Snapshot {
         queueLine('a-very-long-name-of-a-host.example', { parked: 12_345, oldestAt: now - 2000 }),
       ],
     },
+    status: null,
     isServed: true,
     problem: null,
     ...fields,

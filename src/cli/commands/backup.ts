@@ -12,6 +12,7 @@ import { createSeal } from '../../accounts/seal.ts';
 import { secretFile } from '../../base/secrets.ts';
 import type { Config } from '../../config.ts';
 import { countSealed } from '../../db/accounts/sealed-columns.ts';
+import { noteBackup } from '../../db/admin/last-backup.ts';
 import { copyDatabase, faultOf } from '../../db/admin/sqlite-backup.ts';
 import { openDatabase } from '../../db/engine/open.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -46,6 +47,7 @@ async function writeBackup(context: CommandContext, { secret }: Options): Promis
   const temporary = await temporaryDirectory(join(dataDir, 'backup'));
   try {
     await pipeline(createReadStream(await copyTo(temporary, context)), context.process.stdout);
+    noteBackup(dataDir, { at: context.now(), file: null });
     if (secret) context.out.warn(advice(null, context.config().secret !== null));
   } finally {
     await rm(temporary, { recursive: true, force: true });
@@ -88,6 +90,7 @@ async function backUp(context: CommandContext, file: string, { force, secret }: 
     if (savedSecret) await copySecret(secretFile(dataDir), savedSecret, temporary);
     await rename(copy, file);
     await sync(dirname(file));
+    noteBackup(dataDir, { at: context.now(), file });
     out.print({ file, bytes, secret: savedSecret }, { fields: { backup: file, bytes, secret: savedSecret } });
     out.warn(advice(savedSecret, config().secret !== null));
   } finally {

@@ -12,6 +12,7 @@ import { readDestinationStatuses } from '../../db/queue/destination-status-rows.
 import { summarizeQueue } from '../../db/queue/queue-view.ts';
 import { mailLogFile } from '../../mail/mail-log.ts';
 import { queueRows } from '../../operate/explain/queue-rows-by-destination.ts';
+import { readStatus, type Status } from '../../operate/status/read-status.ts';
 import { spanOption } from '../args/arguments.ts';
 import { type CommandContext, notServed } from '../command-context.ts';
 import { type LogFile, openLog } from '../maillog/log-file.ts';
@@ -51,7 +52,7 @@ async function top(context: CommandContext, options: Options): Promise<void> {
       const snapshot = monitor.snapshot();
       if (snapshot.problem !== null) throw new Error(snapshot.problem);
       if (!snapshot.isServed) out.warn(notServed);
-      out.print(documentOf(snapshot), ...blocksOf(snapshot));
+      out.print(documentOf(snapshot), ...blocksOf(snapshot, out.columns));
     } else await watch(context, monitor, Math.max(options.every, minInterval));
   } finally {
     await monitor.close();
@@ -68,8 +69,10 @@ async function createMonitor(context: CommandContext) {
   const traffic = new Traffic();
   await readPast(log, traffic, now() - minutesKept * 60_000);
   let queue: Snapshot['queue'] = { lines: [], at: 0 };
+  let status: Status | null = null;
   let isServed = true;
   let nextReadAt = 0;
+  let nextStatusAt = 0;
   let reading: Promise<void> | null = null;
   let problem: string | null = null;
 
@@ -87,10 +90,22 @@ async function createMonitor(context: CommandContext) {
     reading = null;
   }
 
+  async function refreshStatus(): Promise<void> {
+    if (now() < nextStatusAt) return;
+    const begun = performance.now();
+    try {
+      status = await readStatus({ db, config: context.config(), now: now(), served: isServed });
+    } catch (error) {
+      problem = `the status cannot be read: ${(error as Error).message.split(' - ').at(-1)}`;
+    }
+    nextStatusAt = now() + pauseFactor * (performance.now() - begun);
+  }
+
   return {
-    /** Reads the new lines of the log, and starts to read the queue if it is time. */
+    /** Reads the new lines of the log and the status, and starts to read the queue if it is time. */
     async update(): Promise<void> {
       isServed = await context.isServed().catch(() => isServed);
+      await refreshStatus();
       for await (const lines of log.added()) for (const line of lines) addLine(traffic, line);
       if (now() >= nextReadAt) reading ??= readQueue();
     },
@@ -98,7 +113,15 @@ async function createMonitor(context: CommandContext) {
     async queueRead(): Promise<void> {
       await reading;
     },
-    snapshot: (): Snapshot => ({ at: now(), hostname, queue, isServed, problem, ...traffic.read(now()) }),
+    snapshot: (): Snapshot => ({
+      at: now(),
+      hostname,
+      queue,
+      status,
+      isServed,
+      problem,
+      ...traffic.read(now()),
+    }),
     close: () => log.close(),
   };
 }

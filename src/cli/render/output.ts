@@ -28,6 +28,8 @@ export interface Output {
   readonly terminal: boolean;
   /** The current width of the terminal. */
   readonly columns: number;
+  /** Infinite if the height of the terminal is not known. */
+  readonly rows: number;
   /** Prints `document` with --json, otherwise `blocks`, which say the same. */
   print(document: unknown, ...blocks: Block[]): void;
   /** Writes to standard output, unchanged. */
@@ -55,6 +57,9 @@ export function createOutput({ stdout, stderr }: OutputStreams, now: () => numbe
     terminal,
     get columns() {
       return stdout.columns || defaultColumns;
+    },
+    get rows() {
+      return stdout.rows || Number.POSITIVE_INFINITY;
     },
     print(document, ...blocks) {
       if (output.json) return output.write(`${sanitizeJson(JSON.stringify(document, null, 2))}\n`);

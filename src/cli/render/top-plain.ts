@@ -2,8 +2,10 @@
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { conditionText, reasonsOf } from '../../operate/explain/destination-status.ts';
 import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
+import { statusDocument } from '../../operate/status/read-status.ts';
 import { countedEvents } from '../maillog/traffic.ts';
 import type { Block } from './output.ts';
+import { statusHead, statusRows } from './status-view.ts';
 import type { Snapshot } from './top-view.ts';
 
 export function documentOf(snapshot: Snapshot) {
@@ -11,6 +13,7 @@ export function documentOf(snapshot: Snapshot) {
     at: iso(snapshot.at),
     hostname: snapshot.hostname,
     isServed: snapshot.isServed,
+    status: snapshot.status && statusDocument(snapshot.status),
     rates: snapshot.rates,
     queue: { at: iso(snapshot.queue.at), destinations: snapshot.queue.lines.map(queueDocument) },
     slowest: snapshot.slowest.map(({ meanMs, ...slow }) => ({ ...slow, meanMs: Math.round(meanMs) })),
@@ -34,8 +37,13 @@ function queueDocument(line: QueueRow) {
   };
 }
 
-export function blocksOf({ rates, queue, slowest, replies }: Snapshot): Block[] {
+/** `columns`: the width of the terminal. */
+export function blocksOf({ status, rates, queue, slowest, replies }: Snapshot, columns: number): Block[] {
   return [
+    {
+      lines: status ? statusHead(status, columns) : [],
+      rows: status ? statusRows(status).map((row) => ['need', ...row]) : [],
+    },
     {
       kind: 'rate',
       head: ['', 'A MINUTE'],

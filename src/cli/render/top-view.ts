@@ -7,6 +7,7 @@ import stringWidth from 'string-width';
 import { sanitize } from '../../base/sanitize.ts';
 import { conditionText } from '../../operate/explain/destination-status.ts';
 import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
+import type { Status } from '../../operate/status/read-status.ts';
 import {
   type CountedEvent,
   countedEvents,
@@ -17,6 +18,7 @@ import {
 } from '../maillog/traffic.ts';
 import { coloured, compact, dim, grouped } from './cells.ts';
 import { sparkline } from './sparkline.ts';
+import { statusHead } from './status-view.ts';
 import { local, span, timeOfDay } from './times.ts';
 import { cut, fit } from './width.ts';
 
@@ -24,6 +26,8 @@ export interface Snapshot extends TrafficReport {
   at: number;
   hostname: string;
   queue: { lines: QueueRow[]; at: number };
+  /** Null until it has been read. */
+  status: Status | null;
   /** Whether a server is running that sends mail. */
   isServed: boolean;
   /** Why the queue cannot be read; null if it can. */
@@ -45,7 +49,12 @@ export interface RenderOptions {
 
 export function render(snapshot: Snapshot, size: Size, options: RenderOptions): string[] {
   const columns = Math.max(size.columns, 1);
-  const top = [title(snapshot, columns), ...rates(snapshot, columns), ''];
+  const top = [
+    title(snapshot, columns),
+    ...needs(snapshot, { columns, rows: size.rows }),
+    ...rates(snapshot, columns),
+    '',
+  ];
   const lines = [...top, ...panels(snapshot, { columns, rows: size.rows - top.length - 1 }, options)];
   const filled = Array.from({ length: Math.max(size.rows - 1, 0) }, (_, at) => lines[at] ?? '');
   return [...filled, footer(snapshot, options, columns)].slice(-size.rows);
@@ -66,6 +75,14 @@ function title({ hostname, queue, at }: Snapshot, columns: number): string {
   const left = cut(` Postern  ${sanitize(hostname)}   ${status}`, columns - clock.length - 2);
   const line = `${fit(left, columns - clock.length - 1)}${cut(clock, columns)} `;
   return styleText('inverse', line.slice(0, columns));
+}
+
+/** One line in so many is for what needs a person. */
+const rowsPerNeed = 8;
+
+function needs({ status }: Snapshot, { columns, rows }: Size): string[] {
+  if (status === null) return [];
+  return [...statusHead(status, columns, Math.max(Math.floor(rows / rowsPerNeed), 1)), ''];
 }
 
 /** The columns to the left of the sparkline, and the one to its right. */

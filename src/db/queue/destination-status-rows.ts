@@ -4,6 +4,7 @@
  * (`destinations`). A row older than a minute is from a node that has stopped, and is ignored.
  */
 
+import type { ProblemCause } from '../../record/problem-cause.ts';
 import { type Db, isPostgres } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
 import { type DestinationRule, listRules } from './destination-rules.ts';
@@ -22,8 +23,38 @@ export interface DestinationState {
   /** Since when the destination has been throttling, and the latest reply that said so. */
   busySince: number | null;
   busyReply?: string | null;
+  /** When it last asked us to slow down. Absent up to version 0.9. */
+  busyAt?: number;
   lastReply: string | null;
   lastReplyAt: number | null;
+  /** What is wrong there, by the last attempts. Absent up to version 0.9. */
+  problem?: DestinationProblem | null;
+  /** Absent up to version 0.9. */
+  accepted?: AcceptedMail | null;
+}
+
+/** The failures in a row for one cause (record/destination-health.ts). */
+export interface DestinationProblem {
+  cause: ProblemCause;
+  /** As in reply-rules/. */
+  category: string;
+  since: number;
+  /** The latest failure. */
+  at: number;
+  count: number;
+  /** The reply, or what went wrong. */
+  reply: string;
+  /** The address of the host that said so. */
+  host: string | null;
+  /** When mail last bounced for it; null if it was only deferred. */
+  bouncedAt: number | null;
+}
+
+/** Mail accepted since a time, and how long its attempts took in all. */
+export interface AcceptedMail {
+  since: number;
+  count: number;
+  ms: number;
 }
 
 export interface PublishedState extends DestinationState {
@@ -87,7 +118,7 @@ export async function readDestinationStatuses(
   const states = new Map<string, DestinationState>();
   for (const { name, state } of await db('destinations').where('at', '>=', now - freshMs)) {
     const own: DestinationState & { rests?: boolean } = JSON.parse(state);
-    if (own.rests) continue;
+    if (own.rests && !own.problem) continue;
     const others = states.get(name);
     states.set(name, others ? sumOf(others, own) : own);
   }
@@ -109,9 +140,26 @@ function sumOf(a: DestinationState, b: DestinationState): DestinationState {
         ? (a.busySince ?? b.busySince)
         : Math.min(a.busySince, b.busySince),
     busyReply: (latest.busyReply ?? a.busyReply ?? b.busyReply) || null,
+    busyAt: Math.max(a.busyAt ?? 0, b.busyAt ?? 0),
     lastReply: latest.lastReply,
     lastReplyAt: latest.lastReplyAt,
+    problem: problemOf(a.problem ?? null, b.problem ?? null),
+    accepted: acceptedBy(a.accepted ?? null, b.accepted ?? null),
   };
+}
+
+/** The latest; if the nodes see the same one, since the first of them. */
+function problemOf(a: DestinationProblem | null, b: DestinationProblem | null): DestinationProblem | null {
+  if (a === null || b === null) return a ?? b;
+  const latest = b.at > a.at ? b : a;
+  if (a.cause !== b.cause) return latest;
+  return { ...latest, since: Math.min(a.since, b.since), count: a.count + b.count };
+}
+
+function acceptedBy(a: AcceptedMail | null, b: AcceptedMail | null): AcceptedMail | null {
+  if (a === null || b === null) return a ?? b;
+  // Nodes that began at another time differ by a few seconds.
+  return { since: Math.min(a.since, b.since), count: a.count + b.count, ms: a.ms + b.ms };
 }
 
 /** Returns the last destination of each domain; a domain without one is left out. */

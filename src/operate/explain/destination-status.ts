@@ -5,8 +5,15 @@
 import { iso } from '../../base/clock.ts';
 import type { Pause } from '../../db/accounts/organizations.ts';
 import type { DestinationRule } from '../../db/queue/destination-rules.ts';
-import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
+import type {
+  DestinationProblem,
+  DestinationState,
+  DestinationStatuses,
+} from '../../db/queue/destination-status-rows.ts';
 import type { Suspension } from '../../db/queue/suspensions.ts';
+import { throttledMs } from '../../record/destination-health.ts';
+import { type Pace, paceDocument, paceOf, paceSentence, paceText } from './pace.ts';
+import { problemText, problemWords } from './problem-words.ts';
 
 /** Formats a time for the reader. */
 export type When = (time: number) => string;
@@ -19,10 +26,12 @@ export type DestinationStatus =
   | { is: 'circuit_open'; circuit: NonNullable<DestinationState['circuit']> }
   /** All connections are in use. */
   | { is: 'busy'; state: DestinationState }
-  /** It asks us to slow down, and mail is due. */
-  | { is: 'throttled'; state: DestinationState; since: number; reply: string | null }
+  /** It asks us to slow down, and mail waits for it. */
+  | { is: 'throttled'; state: DestinationState; since: number; reply: string | null; pace: Pace }
   /** It defers mail that it has not seen before. */
   | ({ is: 'greylisting' } & Greylisted)
+  /** Its last attempts failed for another cause, and mail waits for the next one. */
+  | { is: 'failing'; problem: DestinationProblem }
   /** The organizations of some or all of its mail are paused; `pause`: set if it is a single one. */
   | { is: 'paused'; count: number; isWhole: boolean; pause: Pause | null }
   /** Some or all of its mail must leave from these IP pools, of which no running node has an address. */
@@ -36,6 +45,8 @@ export interface StatusSubject {
   domains: string[];
   /** When its first mail is, or was, due; null if none is. */
   dueAt: number | null;
+  /** How much mail waits there; null if it has not been counted. */
+  waiting: number | null;
   /** Mail that waits for IP pools that no running node has; `isWhole`: no other mail waits there. */
   noSource: { pools: string[]; count: number; isWhole: boolean } | null;
   /** Mail that waits because its organization is paused. */
@@ -57,22 +68,51 @@ export function destinationStatus(
 ): DestinationStatus {
   const shut = shutByOperator(subject, statuses);
   if (shut) return shut;
-  const { destination, dueAt, noSource, paused, greylisted } = subject;
+  const { destination, dueAt, greylisted } = subject;
   // The published states below are those of a server that has stopped since.
   if (!statuses.isServed && dueAt !== null && dueAt <= now) return { is: 'unattended', since: dueAt };
   const state = statuses.states.get(destination) ?? null;
   if (state?.circuit) return { is: 'circuit_open', circuit: state.circuit };
   const isDue = (dueAt !== null && dueAt <= now) || (state !== null && state.waiting > 0);
-  if (state && isDue && state.busySince !== null) {
-    const reply = state.busyReply ?? state.lastReply;
-    return { is: 'throttled', state, since: state.busySince, reply };
-  }
+  const waits = isDue || dueAt !== null;
+  if (state && waits && isThrottled(state, isDue, now)) return throttled(state, subject.waiting, now);
   const limit = statuses.rules.find(({ kind, destination: of }) => kind === 'slow' && of === destination);
   if (limit) return { is: 'ruled', rule: limit };
   if (greylisted) return { is: 'greylisting', ...greylisted };
+  if (state?.problem && waits) return ofProblem(state.problem);
+  return atItsOwnPace(subject, state, isDue);
+}
+
+function atItsOwnPace(
+  { noSource, paused }: StatusSubject,
+  state: DestinationState | null,
+  isDue: boolean,
+): DestinationStatus {
   if (state && isDue && state.connections >= state.limit) return { is: 'busy', state };
   if (noSource) return { is: 'no_source', ...noSource };
   return paused ? { is: 'paused', ...paused } : { is: 'ok', state };
+}
+
+function throttled(state: DestinationState, waiting: number | null, now: number): DestinationStatus {
+  const { busySince, busyReply, problem, lastReply } = state;
+  const reply = busyReply ?? problem?.reply ?? lastReply;
+  const pace = paceOf(state, waiting, now);
+  return { is: 'throttled', state, since: busySince ?? problem!.since, reply, pace };
+}
+
+/** Its limit is still lowered when mail is due, or it has asked us to slow down not long ago. */
+export function isThrottled(
+  { busySince, busyAt, problem }: DestinationState,
+  isDue: boolean,
+  now: number,
+): boolean {
+  if (problem?.cause === 'throttled') return true;
+  return busySince !== null && (isDue || (busyAt ?? 0) > now - throttledMs);
+}
+
+function ofProblem(problem: DestinationProblem): DestinationStatus {
+  const { cause, since, reply } = problem;
+  return cause === 'greylisting' ? { is: cause, since, reply } : { is: 'failing', problem };
 }
 
 /** What the operator, or the lack of a source address, keeps back; null if its mail may be tried. */
@@ -89,11 +129,14 @@ function shutByOperator(
   return rule ? { is: 'ruled', rule } : null;
 }
 
-/** Members of JSON output: since when, and with which reply, the destination throttles or greylists; null if it does not. */
+/** Members of JSON output: since when, and with which reply, the destination throttles, greylists or fails; null if not. */
 export function reasonsOf(condition: DestinationStatus) {
-  const of = (is: 'throttled' | 'greylisting') =>
-    condition.is === is ? { since: iso(condition.since), reply: condition.reply } : null;
-  return { throttled: of('throttled'), greylisting: of('greylisting') };
+  const of = ({ since, reply }: { since: number; reply: string | null }) => ({ since: iso(since), reply });
+  return {
+    throttled: condition.is === 'throttled' ? { ...of(condition), ...paceDocument(condition.pace) } : null,
+    greylisting: condition.is === 'greylisting' ? of(condition) : null,
+    failing: condition.is === 'failing' ? { cause: condition.problem.cause, ...of(condition.problem) } : null,
+  };
 }
 
 /** The suspension of the destination itself, or of some of its domains. */
@@ -118,9 +161,13 @@ export function conditionText(condition: DestinationStatus, when: When): string 
     case 'busy':
       return `busy, ${connections(condition.state)}`;
     case 'throttled':
-      return `throttled since ${when(condition.since)}, ${connections(condition.state)}: ${condition.reply ?? 'another node was asked to slow down'}`;
+      return `throttled since ${when(condition.since)}${paceText(condition.pace)}, ${connections(condition.state)}: ${condition.reply ?? 'another node was asked to slow down'}`;
     case 'greylisting':
       return `greylisting since ${when(condition.since)}: ${condition.reply}`;
+    case 'failing': {
+      const { cause, since, reply } = condition.problem;
+      return `${problemWords[cause].label} since ${when(since)}: ${reply}`;
+    }
     case 'paused': {
       const { count, isWhole } = condition;
       if (isWhole) return 'waits for organizations that are paused';
@@ -191,10 +238,12 @@ export function reasonToWait(
     case 'throttled': {
       const { state, since, reply } = condition;
       const said = reply === null ? '' : ` ("${reply}")`;
-      return `It waits because ${destination} has been asking us since ${when(since)} to slow down${said}; it now gets ${connections(state)}.`;
+      return `It waits because ${destination} has been asking us since ${when(since)} to slow down${said}; it now gets ${connections(state)}${paceSentence(condition.pace)}.`;
     }
     case 'greylisting':
       return `${destination} has been greylisting since ${when(condition.since)} ("${condition.reply}"): it accepts mail that is retried after a while.`;
+    case 'failing':
+      return problemText(condition.problem, destination, when);
     case 'paused': {
       const { pause } = condition;
       const since = pause === null ? '' : ` since ${when(pause.since)} ("${pause.reason}")`;

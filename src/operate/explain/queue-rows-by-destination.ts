@@ -61,6 +61,7 @@ function rowOf(
     destination,
     domains,
     dueAt,
+    waiting: waiting + counts.sending,
     noSource: noSourceIn(group, waiting),
     paused: pausedIn(group, waiting),
     greylisted: greylistedIn(group),

@@ -4,8 +4,9 @@ import type { Db } from '../../db/engine/open.ts';
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../../db/events/emails.ts';
 import { readDestinationStatuses, routesOf } from '../../db/queue/destination-status-rows.ts';
 import { poolOf } from '../../db/queue/ip-pools.ts';
+import { countWaiting } from '../../db/queue/waiting-counts.ts';
 import { parseMailbox } from '../../mail/address.ts';
-import { destinationStatus, type StatusSubject } from './destination-status.ts';
+import { destinationStatus, isThrottled, type StatusSubject } from './destination-status.ts';
 import type { WhyInput } from './why.ts';
 
 /** One for each recipient. `served`: whether a server runs; read from the database if left out. */
@@ -19,7 +20,14 @@ export async function readWhyInputs(
   const pause = await readPause(db, email.orgId);
   const domains = email.deliveries.map(({ domain }) => domain);
   const routes = await routesOf(db, domains);
+  const destinations = [...new Set(domains.map((domain) => routes.get(domain) ?? domain))];
+  const waiting = await countWaiting(db, destinations.filter(throttles));
   const hasNoSource = statuses.missingPools.includes(pool);
+  // Only what throttles has a time to drain.
+  function throttles(destination: string): boolean {
+    const state = statuses.states.get(destination);
+    return state !== undefined && isThrottled(state, true, now);
+  }
   return email.deliveries.map((delivery) => {
     const { id, domain } = delivery;
     const own = attempts.filter(({ deliveryId }) => deliveryId === id);
@@ -27,6 +35,7 @@ export async function readWhyInputs(
       destination: routes.get(domain) ?? domain,
       domains: [domain],
       dueAt: delivery.nextAttemptAt,
+      waiting: waiting.get(routes.get(domain) ?? domain) ?? null,
       noSource: hasNoSource ? { pools: [pool], count: 1, isWhole: true } : null,
       paused: pause && { count: 1, isWhole: true, pause },
       greylisted: greylistedBy(own),

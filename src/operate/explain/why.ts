@@ -117,7 +117,7 @@ function nextStep(input: WhyInput, when: When, remedies: Remedies): string {
   const remedy = condition.is === 'no_source' ? ` ${remedies.source(input)}` : '';
   const reason = reasonToWait(condition, subject, when) + remedy;
   if (nextAttemptAt <= now) return `${reason} ${expires}`;
-  const shutting = ['suspended', 'ruled', 'circuit_open', 'no_source', 'greylisting', 'paused'];
+  const shutting = ['suspended', 'ruled', 'circuit_open', 'no_source', 'greylisting', 'throttled', 'paused'];
   const isShut = shutting.includes(condition.is);
   const shut = isShut ? ` ${reason}` : '';
   return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;

@@ -4,9 +4,12 @@ import type { TroubledWebhook, WaitingMail } from '../../../db/accounts/attentio
 import type { Organization } from '../../../db/accounts/organizations.ts';
 import type { DestinationStatuses } from '../../../db/queue/destination-status-rows.ts';
 import { defaultPool } from '../../../mail/ip-pool.ts';
+import { problemWords } from '../../../operate/explain/problem-words.ts';
+import { type Trouble, troubleOf } from '../../../operate/status/destination-trouble.ts';
+import type { Rate } from '../../../operate/status/reputation.ts';
+import type { ProblemCause } from '../../../record/problem-cause.ts';
 import { disabledByOwner } from '../../../webhooks/endpoints.ts';
 import { count, percent, relative, span } from '../../number-format.ts';
-import type { Rate } from './reputation-figures.ts';
 
 export interface AttentionItem {
   tone: 'bad' | 'warn';
@@ -86,30 +89,30 @@ function sourceItems({ org, waiting, statuses }: AttentionInput): AttentionItem[
   ];
 }
 
-/** Destinations to which nothing is sent now, and the oldest other mail if it has waited for long. */
+/** Destinations that something is wrong with (operate/status/), and the oldest other mail if it has waited for long. */
 function destinationItems(input: AttentionInput): AttentionItem[] {
   const { waiting, statuses, now } = input;
   const path = '/emails?status=deferred';
-  const stopped = new Map<string, AttentionItem>();
+  const found = new Map<string, AttentionItem>();
   const others: WaitingMail[] = [];
   for (const mail of waiting) {
     const destination = input.routes.get(mail.domain) ?? mail.domain;
     const suspension = statuses.suspensions.find((one) =>
       [destination, mail.domain].includes(one.destination),
     );
-    const circuit = statuses.states.get(destination)?.circuit;
+    const state = statuses.states.get(destination);
+    const trouble = state && troubleOf(destination, state, now);
     if (suspension) {
       const text = `The operator suspended this destination: ${suspension.reason}. Sending resumes ${relative(suspension.until, now)}.`;
       const title = `Mail to ${suspension.destination} is suspended`;
-      stopped.set(suspension.destination, { tone: 'warn', title, text, path });
-    } else if (circuit) {
-      const text = `Connections have failed for ${span(now - circuit.since)}: ${circuit.reason}. The next attempt is ${relative(circuit.nextProbeAt, now)}.`;
-      stopped.set(destination, { tone: 'warn', title: `${destination} cannot be reached`, text, path });
+      found.set(suspension.destination, { tone: 'warn', title, text, path });
+    } else if (trouble) {
+      found.set(destination, { tone: 'warn', path, ...troubleText(trouble, now) });
     } else others.push(mail);
   }
   const [oldest] = others;
   const isLong = oldest && oldest.oldestAt < now - longWaitMs;
-  return [...stopped.values()].slice(0, maxOfAKind).concat(
+  return [...found.values()].slice(0, maxOfAKind).concat(
     isLong
       ? {
           tone: 'warn',
@@ -119,6 +122,18 @@ function destinationItems(input: AttentionInput): AttentionItem[] {
         }
       : [],
   );
+}
+
+/** Without the reply, which may be about another organization's mail. */
+function troubleText({ destination, cause, since, state }: Trouble, now: number) {
+  const { circuit } = state;
+  const lasts = now - since < 60_000 ? '' : `For ${span(now - since)}. `;
+  if (circuit) {
+    const text = `Connections have failed for ${span(now - circuit.since)}: ${circuit.reason}. The next attempt is ${relative(circuit.nextProbeAt, now)}.`;
+    return { title: `${destination} cannot be reached`, text };
+  }
+  const title = `${destination} ${cause in problemWords ? problemWords[cause as ProblemCause].is : 'is slow'}`;
+  return { title, text: `${lasts}Postern retries until the mail expires.` };
 }
 
 export const maxOfAKind = 3;

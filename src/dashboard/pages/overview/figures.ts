@@ -52,11 +52,6 @@ function add(to: Counts, more: Counts): void {
   for (const name of countNames) to[name] += more[name];
 }
 
-/** Null if `all` is 0. Capped at 1: mail sent before the window can be delivered in it. */
-export function shareOf(count: number, all: number): number | null {
-  return all === 0 ? null : Math.min(count / all, 1);
-}
-
 const milestones = [1000, 10_000, 60_000, 300_000, 3_600_000];
 
 /** Time from acceptance to delivery; null if nothing was delivered. */

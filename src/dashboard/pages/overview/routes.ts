@@ -10,17 +10,18 @@ import {
 import { findOrganization } from '../../../db/accounts/organizations.ts';
 import { readFigures } from '../../../db/events/statistics.ts';
 import { readDestinationStatuses, routesOf } from '../../../db/queue/destination-status-rows.ts';
+import { bounceRate, complaintRate, shareOf } from '../../../operate/status/reputation.ts';
 import { type DashboardPage, type OrgVisit, type PageAnswer, type PageParts, show } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
+import { presentStatus } from '../../server-status.ts';
 import { type AttentionItem, attentionItems, maxOfAKind } from './attention.ts';
-import { barsOf, beginOf, shareOf, timesOf, totalOf, windows } from './figures.ts';
-import { bounceRate, complaintRate } from './reputation-figures.ts';
+import { barsOf, beginOf, timesOf, totalOf, windows } from './figures.ts';
 
 export const overviewPage: DashboardPage = { organization: { 'GET /dashboard/o/:org': overview } };
 
 const [day, week, month] = windows as [(typeof windows)[0], (typeof windows)[0], (typeof windows)[0]];
 
-async function overview(visit: OrgVisit, { db, config }: PageParts): Promise<PageAnswer> {
+async function overview(visit: OrgVisit, { db, config, operatorJobs }: PageParts): Promise<PageAnswer> {
   const { org, query, now } = visit;
   const progress = await progressOf(db, org.id);
   if (!progress.hasSent) return show('overview/first-steps', 'Overview', { progress });
@@ -43,6 +44,7 @@ async function overview(visit: OrgVisit, { db, config }: PageParts): Promise<Pag
     bounces: bounceRate(total),
     complaints: complaintRate(total),
     attention: await attention(),
+    server: visit.user.isOperator ? presentStatus(await operatorJobs.status()) : null,
   };
   return show('overview/overview', 'Overview', data, { scripts: ['uplot.js', 'chart.js'] });
 

@@ -12,6 +12,7 @@ const conditions: Record<DestinationStatus['is'], { label: string; tone: string 
   busy: { label: 'Busy', tone: 'busy' },
   throttled: { label: 'Throttled', tone: 'warn' },
   greylisting: { label: 'Greylisting', tone: 'warn' },
+  failing: { label: 'Failing', tone: 'bad' },
   paused: { label: 'Paused', tone: 'warn' },
   no_source: { label: 'No source', tone: 'bad' },
   unattended: { label: 'No server', tone: 'bad' },

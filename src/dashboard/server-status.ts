@@ -1,0 +1,20 @@
+/** The status of the server (operate/status/) as the dashboard shows it to operators, at the head of their start pages. */
+import { causes } from '../operate/status/need.ts';
+import { isWell, type Status, verdictText } from '../operate/status/read-status.ts';
+
+export function presentStatus(status: Status) {
+  return {
+    verdict: verdictText(status),
+    tone: isWell(status) ? 'good' : 'bad',
+    items: status.needs.map(({ cause, severity, path, ...need }) => ({
+      ...need,
+      label: capital(causes[cause].label),
+      tone: severity === 'act' ? 'bad' : 'warn',
+      href: `/dashboard${path}`,
+    })),
+  };
+}
+
+function capital(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+}

@@ -1,0 +1,93 @@
+/**
+ * What keeps organizations' mail from being accepted, sent or reported, over the whole server, for `postern status`. The
+ * same facts for one organization are in attention-rows.ts. Small tables, and the figures of one day by the hour.
+ */
+import { disabledByOwner } from '../../webhooks/endpoints.ts';
+import type { Db } from '../engine/open.ts';
+import { flag, inColumn, number, orNull, records, text } from '../engine/records.ts';
+import { maxFailures } from './domain-checks.ts';
+
+const lapsed = records({
+  orgId: text,
+  orgName: inColumn('organization', text),
+  name: text,
+  failingSince: orNull(number),
+  /** Its mail is refused. */
+  isRefused: flag,
+});
+
+export type LapsedDomain = ReturnType<typeof lapsed.read>;
+
+/** Domains that were verified, and whose DKIM record is now missing or wrong. */
+export async function lapsedDomains(db: Db, limit: number): Promise<LapsedDomain[]> {
+  const rows = await db('domains')
+    .join('organizations', 'organizations.id', 'domains.org_id')
+    .whereNotNull('failing_since')
+    .where((either) =>
+      either.where('domains.status', 'pending').orWhere('domains.failures', '>=', maxFailures),
+    )
+    .orderBy('failing_since')
+    .limit(limit)
+    .select('org_id', 'organizations.name as organization', 'domains.name', 'failing_since')
+    .select(db.raw(`case when domains.status = 'pending' then 1 else 0 end as is_refused`));
+  return rows.map(lapsed.read);
+}
+
+const failing = records({
+  id: text,
+  orgId: text,
+  url: text,
+  isDisabled: { column: 'status', read: (status) => status === 'disabled' },
+  reason: orNull(text),
+  failingSince: orNull(number),
+});
+
+export type FailingWebhook = ReturnType<typeof failing.read>;
+
+/** Without those that their owners have disabled. */
+export async function failingWebhooks(db: Db, limit: number): Promise<FailingWebhook[]> {
+  const rows = await db('webhooks')
+    .where((either) =>
+      either
+        .whereNotNull('failing_since')
+        .orWhere((disabled) =>
+          disabled
+            .where({ status: 'disabled' })
+            .where((other) => other.whereNull('reason').orWhereNot('reason', disabledByOwner)),
+        ),
+    )
+    .orderBy('id')
+    .limit(limit)
+    .select(failing.columns);
+  return rows.map(failing.read);
+}
+
+export interface OrganizationCounts {
+  orgId: string;
+  orgName: string;
+  sent: number;
+  delivered: number;
+  bounced: number;
+  complained: number;
+}
+
+/** What the statistics have since `since` for each organization that has had a bounce or a complaint. */
+export async function countsSince(db: Db, since: number): Promise<OrganizationCounts[]> {
+  const names = ['sent', 'delivered', 'bounced', 'complained'] as const;
+  const query = db('statistics')
+    .join('organizations', 'organizations.id', 'statistics.org_id')
+    .where('hour', '>=', since)
+    .groupBy('org_id', 'organizations.name')
+    .havingRaw('sum(bounced) + sum(complained) > 0')
+    .select('org_id', 'organizations.name as organization');
+  for (const name of names) query.sum(`${name} as ${name}`);
+  const rows = await query;
+  return rows.map((row) => ({
+    orgId: row.org_id,
+    orgName: row.organization,
+    ...(Object.fromEntries(names.map((name) => [name, Number(row[name])])) as Pick<
+      OrganizationCounts,
+      (typeof names)[number]
+    >),
+  }));
+}

@@ -1,0 +1,122 @@
+/** What this server itself needs: a running process, disk space, valid certificates, source addresses, a recent backup. */
+import { span } from '../../base/span.ts';
+import type { Config } from '../../config.ts';
+import { readLastBackup } from '../../db/admin/last-backup.ts';
+import type { Db } from '../../db/engine/open.ts';
+import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
+import { readNoEgress } from '../../db/queue/ip-pools.ts';
+import { oldestDue } from '../../db/queue/queue-counts.ts';
+import { checkCertificate } from '../doctor/checks/certificate.ts';
+import { checkDiskSpace } from '../doctor/checks/disk.ts';
+import type { FindingDraft } from '../doctor/finding.ts';
+import { realSurroundings, type Surroundings } from '../doctor/surroundings.ts';
+import { type Need, shellWord } from './need.ts';
+
+export interface ServerParts {
+  db: Db;
+  config: Config;
+  statuses: DestinationStatuses;
+  now: number;
+  surroundings?: Pick<Surroundings, 'freeBytes'>;
+}
+
+const subject = 'this server';
+const doctor = '/doctor';
+
+export async function readServerNeeds(parts: ServerParts): Promise<Need[]> {
+  const { config, now, surroundings } = parts;
+  const disk = await checkDiskSpace(config, { ...realSurroundings, ...surroundings });
+  const certificate = await checkCertificate(config, now);
+  return [
+    ...(await serverNeed(parts)),
+    ...findingNeed('disk', disk, `df -h ${shellWord(config.dataDir)}`),
+    // A self-signed certificate is a choice, which the doctor reports.
+    ...(config.tlsCert === null ? [] : findingNeed('certificate', certificate, 'postern doctor')),
+    ...(await sourceNeed(parts)),
+    ...backupNeed(config, now),
+  ];
+}
+
+async function serverNeed({ db, statuses, now }: ServerParts): Promise<Need[]> {
+  if (statuses.isServed) return [];
+  const since = await oldestDue(db, now);
+  return [
+    {
+      cause: 'no_server',
+      severity: 'act',
+      subject,
+      since,
+      figure: since === null ? 'no mail is due' : `mail has been due for ${span(now - since)}`,
+      reply: null,
+      advice: 'No server is running, so no mail is accepted or sent. Start one.',
+      command: 'systemctl start postern',
+      path: doctor,
+      traffic: null,
+    },
+  ];
+}
+
+function findingNeed(
+  cause: 'disk' | 'certificate',
+  { verdict, found, advice }: FindingDraft,
+  command: string,
+): Need[] {
+  if (verdict !== 'failure' && verdict !== 'warning') return [];
+  const text = advice ?? '';
+  return [
+    {
+      cause,
+      severity: 'act',
+      subject,
+      since: null,
+      figure: found,
+      reply: null,
+      advice: `${text.charAt(0).toUpperCase()}${text.slice(1)}.`,
+      command,
+      path: doctor,
+      traffic: null,
+    },
+  ];
+}
+
+/** Counts only if a pool is missing, which is rare. */
+async function sourceNeed({ db, statuses }: ServerParts): Promise<Need[]> {
+  const counts = new Map<string, number>();
+  for (const { pool, count } of await readNoEgress(db, statuses.missingPools))
+    counts.set(pool, (counts.get(pool) ?? 0) + count);
+  return [...counts].map(([pool, count]) => ({
+    cause: 'no_source',
+    severity: 'act',
+    subject: pool,
+    since: null,
+    figure: `${count} waiting`,
+    reply: null,
+    advice:
+      'No running node has an address in this IP pool. Add one to POSTERN_MTA_SOURCES, or let the organizations send from another pool.',
+    command: 'postern doctor',
+    path: doctor,
+    traffic: null,
+  }));
+}
+
+const maxBackupAgeMs = 7 * 86_400_000;
+
+/** Only if `postern backup` has been used here: a server may well be backed up by other programs. */
+function backupNeed({ dataDir, databaseUrl }: Config, now: number): Need[] {
+  const last = databaseUrl === null ? readLastBackup(dataDir) : null;
+  if (last === null || now - last.at <= maxBackupAgeMs) return [];
+  return [
+    {
+      cause: 'backup',
+      severity: 'act',
+      subject,
+      since: last.at,
+      figure: `the last one is ${span(now - last.at)} old`,
+      reply: null,
+      advice: `It went to ${last.file ?? 'standard output'}. If a timer makes backups, find out why it no longer does.`,
+      command: `postern backup ${last.file === null ? 'FILE' : `${shellWord(last.file)} --force`}`,
+      path: doctor,
+      traffic: null,
+    },
+  ];
+}

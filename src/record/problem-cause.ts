@@ -1,0 +1,46 @@
+/**
+ * What an attempt says is wrong at its destination, as the operator acts on it. A pure function of the outcome, which has
+ * been decided (outcome.ts). What is only about this mail or its recipient is no problem of the destination.
+ */
+import type { Attempt } from '../glossary.ts';
+
+export type ProblemCause =
+  /** Our address or domain is on a blocklist, or has a bad reputation. */
+  | 'blocklisted'
+  /** It refuses our mail, whatever its recipient and content. */
+  | 'refusing'
+  | 'greylisting'
+  /** It asks us to slow down. */
+  | 'throttled'
+  /** It is silent until a time limit ends the attempt. */
+  | 'hanging'
+  /** No connection, or none that lasts. */
+  | 'unreachable'
+  /** Its names cannot be looked up. */
+  | 'dns_failing'
+  /** It does not offer the TLS that a policy or the sender demands, such as a valid certificate. */
+  | 'tls_failing';
+
+const byCategory: Record<string, ProblemCause> = {
+  blocked: 'blocklisted',
+  greylisting: 'greylisting',
+  rate_limit: 'throttled',
+  dns: 'dns_failing',
+  tls: 'tls_failing',
+  policy: 'refusing',
+  auth: 'refusing',
+  unavailable: 'refusing',
+  other: 'refusing',
+  network: 'unreachable',
+  protocol: 'unreachable',
+};
+
+export function problemCause({ outcome, signal }: Attempt): ProblemCause | null {
+  const { category, fault, origin, rule } = outcome;
+  if (origin === 'local' || category === null || fault === 'recipient') return null;
+  const cause = byCategory[category] ?? null;
+  if (rule === 'timeout' || (rule === 'unreachable' && /timed? ?out/i.test(outcome.diagnostic)))
+    return 'hanging';
+  // A 421 and other 4.7.x ask us to slow down, whatever their words are about.
+  return signal === 'throttled' && cause !== 'blocklisted' ? 'throttled' : cause;
+}
