@@ -77,12 +77,12 @@ export function statusHead(status: Status, columns: number, max = Number.POSITIV
   return [verdict + hint, ...shown.map((need) => needLine(need, status.at, columns))];
 }
 
-/** `✗ throttled    mx.example.org  12 waiting, 4 a minute, 3 m to drain, since 5 m ago` */
+/** `! throttled     mx.example.org  since 5 m ago: 12 waiting, 4 a minute, 3 m to drain` */
 function needLine({ cause, severity, subject, since, figure }: Need, now: number, columns: number) {
   const [sign, colour] = severity === 'act' ? (['✗', 'red'] as const) : (['!', 'yellow'] as const);
   const left = `${sign} ${fit(causes[cause].label, labelWidth)}`;
-  const began = since === null ? '' : `, since ${relative(since, now)}`;
-  const right = `  ${sanitize(subject)}  ${sanitize(figure)}${began}`;
+  const began = since === null ? '' : `since ${relative(since, now)}: `;
+  const right = `  ${sanitize(subject)}  ${began}${sanitize(figure)}`;
   return styleText(colour, cut(left, columns)) + cut(right, columns - left.length);
 }
 

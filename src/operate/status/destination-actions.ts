@@ -55,9 +55,8 @@ const actions: Partial<Record<NeedCause, ActionOf>> = {
       'Its name servers give no answer. If other domains fail too, check your own resolver (POSTERN_DNS_SERVERS).',
     command: `dig ${name} MX`,
   }),
-  tls_failing: (_, __, name) => ({
-    advice:
-      'A policy (MTA-STS, DANE) or the sender demands TLS that the host does not offer, so no mail is sent to it. Tell its postmaster; do not weaken the demand.',
+  tls_failing: ({ reply }, _, name) => ({
+    advice: `${tlsFault(reply ?? '')}, and a policy (MTA-STS, DANE) or the sender demands better, so no mail is sent. Tell its postmaster; do not weaken the demand.`,
     command: trace(name),
   }),
   slow: (_, __, name) => ({
@@ -72,6 +71,14 @@ function unreachable(): ActionOf {
       'No host there takes a connection. Postern probes by itself, and sends what waits as soon as one answers.',
     command: trace(name),
   });
+}
+
+/** The words are Node's and ours, not the host's. */
+function tlsFault(reason: string): string {
+  if (reason.includes('CERT_HAS_EXPIRED')) return 'The host’s certificate has expired';
+  return /certificate|prove/.test(reason)
+    ? 'The host has no certificate that proves its name'
+    : 'The host does not offer TLS that works';
 }
 
 export function actionFor(trouble: Trouble, traffic: Traffic): Action {

@@ -76,16 +76,17 @@ function severityOf({ cause, since }: Trouble, { waiting, drainMs }: Traffic, no
   return isLong || waiting >= many ? 'act' : 'watch';
 }
 
-function figureOf({ state }: Trouble, { waiting, perMinute, drainMs }: Traffic, now: number): string {
+function figureOf({ state, cause }: Trouble, { waiting, perMinute, drainMs }: Traffic, now: number): string {
   const { problem, circuit } = state;
   const parts = [`${waiting >= maxCounted ? 'more than ' : ''}${waiting} waiting`];
   if (perMinute !== null && (perMinute > 0 || state.busySince !== null))
     parts.push(`${rateText(perMinute)}`, ...(drainMs === null ? [] : [`${span(drainMs)} to drain`]));
+  if (cause === 'slow') parts.push(`${span(state.accepted!.ms / state.accepted!.count)} for each mail`);
   if (problem) parts.push(`${problem.count} failed`);
   if (circuit) parts.push(`next probe ${probeIn(circuit.nextProbeAt - now)}`);
   return parts.join(', ');
 }
 
 function probeIn(ms: number): string {
-  return ms <= 0 ? 'now' : `in ${span(ms)}`;
+  return ms < 1000 ? 'now' : `in ${span(ms)}`;
 }

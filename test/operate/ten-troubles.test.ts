@@ -1,0 +1,85 @@
+/** `postern status` with ten destinations at once, nine of them in trouble, and then without a server. */
+import { stripVTControlCharacters } from 'node:util';
+import test from 'ava';
+import { cliOf } from '../lab/cli.ts';
+import { startTenTroubles } from '../lab/scenes/ten-troubles.ts';
+import { until } from '../lab/until.ts';
+
+const minute = 60_000;
+
+/** By destination: the cause that `status` must name, what the entry says, and the beginning of the next command. */
+const expected: Record<string, [cause: string, says: RegExp, command: string]> = {
+  'mx1.invalid': ['tls_failing', /CERT_HAS_EXPIRED/, 'postern queue trace mx1.invalid'],
+  'mx3.invalid': ['slow', /waiting/, 'postern queue trace mx3.invalid'],
+  'mx4.invalid': ['greylisting', /Greylisted/, 'postern queue list --destination mx4.invalid'],
+  'mx5.invalid': ['throttled', /unusual rate/, 'postern queue '],
+  'mx6.invalid': ['blocklisted', /zen\.spamhaus\.org/, 'postern doctor'],
+  'mx7.invalid': ['refusing', /accepts no mail from your network/, 'postern queue trace mx7.invalid'],
+  'mx8.invalid': ['hanging', /greeting/, 'postern queue trace mx8.invalid'],
+  'mx.gone.invalid': ['circuit_open', /ECONNREFUSED|refused/, 'postern queue trace mx.gone.invalid'],
+  'servfail.invalid': ['dns_failing', /SERVFAIL|server failure/i, 'dig servfail.invalid MX'],
+};
+
+interface Entry {
+  cause: string;
+  subject: string;
+  since: string;
+  figure: string;
+  reply: string | null;
+  advice: string;
+  command: string;
+}
+
+test('ten troubles at once: each is named within a minute, with its cause and the next command', async (t) => {
+  t.timeout(2 * minute);
+  const began = performance.now();
+  const world = await startTenTroubles(t);
+  const { cli, onTerminalOf } = cliOf(t, world);
+  const status = async () => {
+    const { stdout, code } = await cli('status --json');
+    const document = JSON.parse(stdout.toString()) as { needs: Entry[]; verdict: string };
+    return { ...document, code };
+  };
+  let last: Entry[] = [];
+  await until(
+    async () => {
+      last = (await status()).needs;
+      return Object.entries(expected).every(([subject, [cause]]) =>
+        last.some((need) => need.subject === subject && need.cause === cause),
+      );
+    },
+    { timeout: minute, what: () => `every cause in ${JSON.stringify(last, null, 1)}` },
+  );
+  t.log(`all named after ${Math.round((performance.now() - began) / 1000)} s`);
+  const seen = await status();
+  t.is(seen.verdict, 'needs_attention');
+  t.is(seen.code, 1);
+  for (const [subject, [cause, says, command]] of Object.entries(expected)) {
+    const need = seen.needs.find((one) => one.subject === subject)!;
+    t.is(need.cause, cause, subject);
+    t.regex(`${need.reply} ${need.figure}`, says, subject);
+    t.true(need.command.startsWith(command), `${subject}: ${need.command}`);
+    if (cause === 'tls_failing') t.regex(need.advice, /^The host’s certificate has expired, and /);
+    t.true(Date.parse(need.since) <= Date.now(), subject);
+  }
+  t.false(
+    seen.needs.some(({ subject }) => subject === 'mx2.invalid'),
+    'nothing is wrong with the good one',
+  );
+  for (const [columns, rows] of [
+    [80, 24],
+    [120, 40],
+  ] as const) {
+    const screen = (await onTerminalOf(columns, rows)('status')).stdout.toString();
+    if (process.env.SHOW_STATUS) console.log(`${columns} by ${rows}\n${screen}`);
+    const lines = stripVTControlCharacters(screen).trimEnd().split('\n');
+    t.true(lines.length < rows, `${lines.length} lines at ${columns} by ${rows}`);
+    for (const line of lines) t.true(line.length <= columns, line);
+    for (const subject of Object.keys(expected)) t.true(screen.includes(subject), subject);
+  }
+
+  await world.stop();
+  const stopped = await status();
+  t.is(stopped.needs[0]!.cause, 'no_server');
+  t.is(stopped.needs[0]!.command, 'systemctl start postern');
+});
