@@ -3,7 +3,7 @@
  * running or not. Commands never create it or change its schema, except `postern migrate`.
  */
 import { existsSync } from 'node:fs';
-import { systemClock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { openSecrets, type Secrets, secretFile } from '../base/secrets.ts';
 import { type Config, loadConfig } from '../config.ts';
 import { refuseLeft, refuseMoved } from '../db/admin/moved-marker.ts';
@@ -40,8 +40,10 @@ export interface CommandContext {
 export const notServed =
   'no server is running, so no mail is sent; start one (`systemctl start postern` if it is a service)';
 
-export function createCommandContext(process: CommandProcess): CommandContext {
-  const { now } = systemClock;
+export function createCommandContext(
+  process: CommandProcess,
+  { now } = systemClock as Pick<Clock, 'now'>,
+): CommandContext {
   let env: Environment | undefined;
   let config: Config | undefined;
   let db: Db | undefined;

@@ -1,15 +1,20 @@
 /**
  * The command line as a function: arguments and a process in, an exit code out. Exit codes: 0 success, 1 refused or
  * failed, 2 bad usage. Errors go to standard error, one line each, and say what to do; stack traces are never printed. Only
- * the process that is passed in is read or changed. Importing this file has no effect.
+ * the process that is passed in is read or changed, and only the clock that is passed in is read. Importing this file has no effect.
  */
 import { type Command, CommanderError } from 'commander';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { ConfigError } from '../settings/config-error.ts';
 import { type CommandContext, type CommandProcess, createCommandContext } from './command-context.ts';
 import { createProgram, pathOf } from './commands.ts';
 
-export async function runCommand(args: string[], process: CommandProcess): Promise<number> {
-  const context = createCommandContext(process);
+export async function runCommand(
+  args: string[],
+  process: CommandProcess,
+  clock: Pick<Clock, 'now'> = systemClock,
+): Promise<number> {
+  const context = createCommandContext(process, clock);
   if (args[0] === 'complete') return completeFor(args.slice(args[1] === '--' ? 2 : 1), context);
   const program = await createProgram(context, args);
   try {

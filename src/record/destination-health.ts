@@ -63,9 +63,9 @@ export function createDestinationHealth() {
     accepted(name: string, now: number, throttledSince: number | null): AcceptedMail | null {
       const own = kept.get(name);
       if (!own) return null;
-      const begin = Math.max(own.firstAt, throttledSince ?? 0, bucketOf(now) - windowMs);
+      const begin = Math.max(throttledSince ?? 0, bucketOf(now) - windowMs);
       // A bucket counts as a whole, so the first one is the first that has begun since; no bucket is older than `firstAt`.
-      const since = begin === own.firstAt ? begin : Math.ceil(begin / bucketMs) * bucketMs;
+      const since = Math.max(own.firstAt, Math.ceil(begin / bucketMs) * bucketMs);
       const counted = own.buckets.filter(({ at }) => at >= bucketOf(since));
       const sum = (of: (bucket: Kept['buckets'][0]) => number) =>
         counted.reduce((all, each) => all + of(each), 0);

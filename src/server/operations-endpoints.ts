@@ -4,6 +4,7 @@ import { oldestDue, queueDepth, webhookBacklog } from '../db/queue/queue-counts.
 import { createHealth } from '../operate/health.ts';
 import { createReadings } from '../operate/metrics/readings.ts';
 import { createProbes } from '../operate/probes.ts';
+import { readStatus } from '../operate/status/read-status.ts';
 import type { ServerContext } from './context.ts';
 import type { DeliveryEngine } from './delivery.ts';
 import type { DiskGuard } from './disk-guard.ts';
@@ -32,6 +33,7 @@ export async function openOperationsEndpoints(context: ServerContext, { load, cl
     oldestDue: (now) => oldestDue(countingDb, now),
     queueDepth: (now) => queueDepth(countingDb, now),
     webhookBacklog: () => webhookBacklog(countingDb),
+    status: (now) => readStatus({ db: countingDb, config, now }),
   });
   const health = createHealth({
     ping: async () => db.raw('select 1'),

@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable, Writable } from 'node:stream';
 import type { ExecutionContext } from 'ava';
+import type { Clock } from '../../src/base/clock.ts';
 import { newSecret, secretFile, writeSecrets } from '../../src/base/secrets.ts';
 import type { CommandProcess } from '../../src/cli/command-context.ts';
 import { runCommand } from '../../src/cli/postern.ts';
@@ -50,7 +51,12 @@ class Captured extends Writable {
 }
 
 /** Starts a command in this process. `exit` is what a signal is to a process: it ends a command that has no end. */
-function startHere(args: string[], env: NodeJS.ProcessEnv, terminal: object = {}) {
+function startHere(
+  args: string[],
+  env: NodeJS.ProcessEnv,
+  terminal: object = {},
+  clock?: Pick<Clock, 'now'>,
+) {
   const [stdout, stderr] = [new Captured(), new Captured()].map((each) => Object.assign(each, terminal));
   const own = Object.assign(new EventEmitter(), {
     env: { ...env },
@@ -58,7 +64,7 @@ function startHere(args: string[], env: NodeJS.ProcessEnv, terminal: object = {}
     stdout: stdout!,
     stderr: stderr!,
   });
-  const ended = runCommand(args, own as unknown as CommandProcess).then(
+  const ended = runCommand(args, own as unknown as CommandProcess, clock).then(
     (code): Answer => ({ code, stdout: stdout!.bytes(), stderr: stderr!.bytes().toString() }),
   );
   const exit = () => {
@@ -71,9 +77,9 @@ function startHere(args: string[], env: NodeJS.ProcessEnv, terminal: object = {}
 const terminal = { isTTY: true, columns: 80 };
 
 /** The command line in this process, with nothing of its environment. */
-export function createCli(t: ExecutionContext, settings: Record<string, string>) {
+export function createCli(t: ExecutionContext, settings: Record<string, string>, clock?: Pick<Clock, 'now'>) {
   return {
-    ...cliWith(t, settings, (args, env) => startHere(args, env).ended),
+    ...cliWith(t, settings, (args, env) => startHere(args, env, {}, clock).ended),
     /** The same on a terminal of 80 columns. */
     onTerminal: cliWith(t, settings, (args, env) => startHere(args, env, terminal).ended).cli,
     /** The same on a terminal of another size. */
@@ -143,12 +149,13 @@ export async function startCli(t: ExecutionContext, settings: Record<string, str
   return { ...cli, dataDir, acme: await cli.json('org create --name Acme') };
 }
 
-/** On the database of a running server. */
-export function cliOf(t: ExecutionContext, { config }: World) {
+/** On the database of a running server. `clock`: instead of the real one, which a world with hands of its own is ahead of. */
+export function cliOf(t: ExecutionContext, { config }: Pick<World, 'config'>, clock?: Pick<Clock, 'now'>) {
   const { dataDir, databaseUrl, dnsServers } = config;
-  return createCli(t, {
+  const settings = {
     POSTERN_DATA_DIR: dataDir,
     POSTERN_DNS_SERVERS: dnsServers.join(' '),
     ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }),
-  });
+  };
+  return createCli(t, settings, clock);
 }

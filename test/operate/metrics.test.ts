@@ -127,6 +127,7 @@ function readings() {
     },
     queueDepth: async () => ({ due: 7, later: 0, sending: 0, held: 0, scheduled: 0 }),
     webhookBacklog: async () => ({ open: 0, oldestAt: clock.now() - 90_000 }),
+    status: async (at) => ({ at, isServed: true, needs: [], more: 0 }),
     load: () => ({ connections: { busy: 3, idle: 1 }, inFlight: 2 }),
     clients: () => 0,
     freeSpace: () => null,

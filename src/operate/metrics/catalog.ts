@@ -96,6 +96,29 @@ export const catalog = {
     'Destinations whose circuit is open: no host answers, and only a probe delivery is sent.',
   ),
   destinationsBusy: gauge('postern_destinations_busy', 'Destinations that ask us to slow down.'),
+  statusNeeds: gauge(
+    'postern_status_needs',
+    'Entries of `postern status`, by severity: act (needs a person), watch.',
+    ['severity'],
+  ),
+  destinationTrouble: gauge(
+    'postern_destination_trouble_since_seconds',
+    'Unix time since when something has been wrong at a destination, by cause as in `postern status`; at most 20 destinations.',
+    ['destination', 'cause'],
+  ),
+  destinationWaiting: gauge('postern_destination_waiting', 'Mail that waits for a destination in trouble.', [
+    'destination',
+  ]),
+  destinationRate: gauge(
+    'postern_destination_accepted_per_minute',
+    'Mail that a destination in trouble accepts a minute; absent until it is known.',
+    ['destination'],
+  ),
+  destinationDrain: gauge(
+    'postern_destination_drain_seconds',
+    'Time until a destination in trouble has accepted what waits, at its present rate; absent if it accepts nothing.',
+    ['destination'],
+  ),
   commitDuration: histogram(
     'postern_commit_duration_seconds',
     'Duration of one group commit, by kind: accept, outcomes, returned, usage, visits, webhooks.',

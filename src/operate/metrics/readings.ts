@@ -7,7 +7,9 @@
 import { setTimeout as rest } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { QueueDepth, WebhookBacklog } from '../../db/queue/queue-counts.ts';
+import type { Status } from '../status/read-status.ts';
 import type { Meters } from './registry.ts';
+import { setStatus } from './status-metrics.ts';
 
 export interface ReadingParts {
   meters: Meters;
@@ -15,6 +17,7 @@ export interface ReadingParts {
   oldestDue(now: number): Promise<number | null>;
   queueDepth(now: number): Promise<QueueDepth>;
   webhookBacklog(): Promise<WebhookBacklog>;
+  status(now: number): Promise<Status>;
   /** Connections to other servers, and deliveries in progress. */
   load(): { connections: { busy: number; idle: number }; inFlight: number };
   /** Number of clients connected to the SMTP ports. */
@@ -47,6 +50,7 @@ export function createReadings(parts: ReadingParts) {
       const { open, oldestAt } = await parts.webhookBacklog();
       meters.webhookOpen.set(open);
       meters.webhookLag.set(oldestAt === null ? 0 : Math.max(now - oldestAt, 0) / 1000);
+      setStatus(meters, await parts.status(now));
       measuredAt = now;
     } catch (error) {
       parts.onError('the queue could not be counted for the metrics', error);

@@ -82,7 +82,7 @@ function figureOf({ state, cause }: Trouble, { waiting, perMinute, drainMs }: Tr
   if (perMinute !== null && (perMinute > 0 || state.busySince !== null))
     parts.push(`${rateText(perMinute)}`, ...(drainMs === null ? [] : [`${span(drainMs)} to drain`]));
   if (cause === 'slow') parts.push(`${span(state.accepted!.ms / state.accepted!.count)} for each mail`);
-  if (problem) parts.push(`${problem.count} failed`);
+  if (problem && cause !== 'throttled') parts.push(`${problem.count} failed`);
   if (circuit) parts.push(`next probe ${probeIn(circuit.nextProbeAt - now)}`);
   return parts.join(', ');
 }

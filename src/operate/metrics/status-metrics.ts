@@ -1,0 +1,24 @@
+/** The metrics of `postern status`: how much needs a person, and the destinations in trouble, of which it lists at most 20. */
+import type { Status } from '../status/read-status.ts';
+import type { Meters } from './registry.ts';
+
+type StatusMeters = Pick<
+  Meters,
+  'statusNeeds' | 'destinationTrouble' | 'destinationWaiting' | 'destinationRate' | 'destinationDrain'
+>;
+
+export function setStatus(meters: StatusMeters, { needs }: Pick<Status, 'needs'>): void {
+  const { statusNeeds, destinationTrouble, destinationWaiting, destinationRate, destinationDrain } = meters;
+  for (const severity of ['act', 'watch'] as const) {
+    statusNeeds.set({ severity }, needs.filter((need) => need.severity === severity).length);
+  }
+  for (const gauge of [destinationTrouble, destinationWaiting, destinationRate, destinationDrain])
+    gauge.reset();
+  for (const { cause, subject: destination, since, traffic } of needs) {
+    if (traffic === null) continue;
+    destinationTrouble.set({ destination, cause }, (since ?? 0) / 1000);
+    destinationWaiting.set({ destination }, traffic.waiting);
+    if (traffic.perMinute !== null) destinationRate.set({ destination }, traffic.perMinute);
+    if (traffic.drainMs !== null) destinationDrain.set({ destination }, traffic.drainMs / 1000);
+  }
+}
