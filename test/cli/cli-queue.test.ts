@@ -3,6 +3,7 @@ import test from 'ava';
 import { iso } from '../../src/base/clock.ts';
 import { lockDataDir } from '../../src/db/engine/data-dir-lock.ts';
 import { cliOf, createCli } from '../lab/cli.ts';
+import { golden } from '../lab/cli-golden.ts';
 import { minute, openQueue } from '../lab/database/queue-rows.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
@@ -111,6 +112,24 @@ test('the summary says how each destination stands', async (t) => {
   const plain = (await cli('queue summary')).stdout.toString().split('\n');
   t.is(plain[0]!.split('\t').length, 16);
   t.is(plain[0]!.split('\t')[0], 'mx.busy.invalid');
+});
+
+test('the status names what is wrong, on a terminal and in a pipe', async (t) => {
+  const scene = await backlog(t);
+  const times: [RegExp, string][] = [
+    [/since \d+ [smh] ago:/g, 'since AGO:'],
+    [/in \d+ [smh]\b/g, 'in TIME'],
+  ];
+  await golden(t, scene, 'status', ['status'], times);
+  const status = JSON.parse((await scene.cli('status --json')).stdout.toString());
+  t.deepEqual(Object.keys(status.needs[0]), [
+    ...['cause', 'severity', 'subject', 'since', 'figure', 'command', 'advice', 'reply', 'waiting'],
+    ...['perMinute', 'drainSeconds'],
+  ]);
+  await scene.stop();
+  const { code, stdout } = await scene.cli('status');
+  t.is(code, 1);
+  t.regex(stdout.toString(), /^verdict\tneeds_attention\t.*\nact\tno_server\tthis server\t/);
 });
 
 test('why says what mail waits for', async (t) => {

@@ -34,8 +34,9 @@ import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
 import { startScheduled } from '../../src/db/queue/scheduled-mail.ts';
 import { pools } from '../../src/db/queue/unfinished-deliveries.ts';
 import type { Delivery } from '../../src/glossary.ts';
+import { readStatus } from '../../src/operate/status/read-status.ts';
 import { transition } from '../../src/record/transition.ts';
-import { fill } from '../lab/database/backlog-rows.ts';
+import { deadDomain, fill } from '../lab/database/backlog-rows.ts';
 import { kinds } from '../lab/database/databases.ts';
 import { splitTables } from '../lab/database/partitioned-rows.ts';
 import { plansOf } from '../lab/database/plans.ts';
@@ -130,6 +131,22 @@ async function schedule(db: Db): Promise<void> {
   await db('deliveries').whereIn('id', ids).update({ status: 'scheduled', due_at: now });
 }
 
+/** Something is wrong at a destination, for which a part of the queue waits. */
+async function trouble(db: Db): Promise<void> {
+  const problem = {
+    cause: 'unreachable',
+    category: 'network',
+    since: now,
+    at: now,
+    count: 1,
+    reply: '',
+    host: null,
+  };
+  const state = { connections: 0, limit: 1, waiting: 0, circuit: null, busySince: null, problem };
+  const row = { name: deadDomain(7), node: 'a', state: JSON.stringify(state), at: now };
+  await db('destinations').insert(row).onConflict(['name', 'node']).merge();
+}
+
 const orgOf = async (db: Db) => (await db('organizations').where({ name: 'Tenant' }).first()).id;
 
 const newEvents = async (db: Db) =>
@@ -177,6 +194,14 @@ const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes
   'orphaned leases freed': [({ db }) => freeOrphans(db, 'node', now, now + minute), leases],
   'own leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'own'), leases],
   'expired leases taken back': [({ db }) => takeBack(db, 'node', now, 1000, 'expired'), leases],
+  'the status read': [
+    async ({ db, config }) => {
+      await trouble(db);
+      return readStatus({ db, config, now, served: false });
+    },
+    due,
+    lanes,
+  ],
   'a send accepted': [
     async ({ db }) => acceptAll(db, [await newSend(db)], { keepMs: minute, lowShare: 0.1 }),
   ],

@@ -20,18 +20,21 @@ export function statusBlock(status: Status, size: Size): Block {
   return { lines: statusLines(status, size), rows: statusRows(status) };
 }
 
-/** The verdict, then the needs. */
-export function statusRows({ needs }: Status) {
-  return needs.map(({ severity, cause, subject, since, figure, command, reply, advice }) => [
-    severity,
-    cause,
-    subject,
-    { time: since },
-    figure,
-    command,
-    reply,
-    advice,
-  ]);
+/** For a pipe: the verdict, then the needs. */
+export function statusRows(status: Status) {
+  return [
+    ['verdict', isWell(status) ? 'well' : 'needs_attention', verdictText(status)],
+    ...status.needs.map(({ severity, cause, subject, since, figure, command, reply, advice }) => [
+      severity,
+      cause,
+      subject,
+      { time: since },
+      figure,
+      command,
+      reply,
+      advice,
+    ]),
+  ];
 }
 
 type LinesOf = (need: Need, width: number) => string[];

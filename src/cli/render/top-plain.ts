@@ -42,7 +42,7 @@ export function blocksOf({ status, rates, queue, slowest, replies }: Snapshot, c
   return [
     {
       lines: status ? statusHead(status, columns) : [],
-      rows: status ? statusRows(status).map((row) => ['need', ...row]) : [],
+      rows: status ? statusRows(status).map((row) => ['status', ...row]) : [],
     },
     {
       kind: 'rate',

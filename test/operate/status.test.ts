@@ -1,0 +1,189 @@
+/** `postern status`, cause by cause, from rows of both databases; ten-troubles.test.ts has the same from real exchangers. */
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { v7 as uuid } from 'uuid';
+import { loadConfig } from '../../src/config.ts';
+import { noteBackup } from '../../src/db/admin/last-backup.ts';
+import { hourMs } from '../../src/db/events/statistics.ts';
+import type { DestinationState } from '../../src/db/queue/destination-status-rows.ts';
+import { isWell, readStatus, verdictText } from '../../src/operate/status/read-status.ts';
+import type { ProblemCause } from '../../src/record/problem-cause.ts';
+import { kinds } from '../lab/database/databases.ts';
+import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
+
+const atRest = { connections: 0, limit: 5, waiting: 0, circuit: null, busySince: null };
+
+function failing(cause: ProblemCause, fields: object = {}): Partial<DestinationState> {
+  const problem = { cause, category: 'other', since: now - 2 * minute, at: now - minute, count: 3 };
+  return { problem: { ...problem, reply: `450 ${cause}`, host: null, bouncedAt: null, ...fields } };
+}
+
+async function open(t: ExecutionContext, kind: (typeof kinds)[number], settings: object = {}) {
+  const queue = await openQueue(t, kind);
+  const config = loadConfig({ ...queue.settings, POSTERN_HOSTNAME: 'postern.invalid', ...settings });
+  return {
+    ...queue,
+    async publish(name: string, state: Partial<DestinationState>): Promise<void> {
+      const all = { ...atRest, lastReply: null, lastReplyAt: null, ...state };
+      await queue.db('destinations').insert({ name, node: 'a', state: JSON.stringify(all), at: now });
+    },
+    async read(served = true) {
+      const status = await readStatus({ db: queue.db, config, now, served });
+      const named = status.needs.map(({ cause, subject, severity }) => `${cause} ${subject} ${severity}`);
+      return { ...status, named };
+    },
+  };
+}
+
+for (const kind of kinds) {
+  test(`${kind}: nothing is wrong`, async (t) => {
+    const { add, publish, read } = await open(t, kind);
+    await add({ recipient: 'ann@fine.invalid' });
+    await publish('fine.invalid', { connections: 3, waiting: 10 });
+    const status = await read();
+    t.deepEqual(status.needs, []);
+    t.true(isWell(status));
+    t.is(verdictText(status), 'Nothing needs a person.');
+  });
+
+  test(`${kind}: trouble of a destination counts while mail waits for it, or has just bounced`, async (t) => {
+    const { add, publish, read, db } = await open(t, kind);
+    for (const name of ['grey', 'long', 'many', 'shut']) await add({ recipient: `ann@${name}.invalid` });
+    await add(...Array.from({ length: 100 }, (_, at) => ({ recipient: `${at}@many.invalid` })));
+    await publish('grey.invalid', failing('greylisting'));
+    await publish('long.invalid', failing('hanging', { since: now - 61 * minute }));
+    await publish('mx.many.invalid', failing('dns_failing'));
+    await db('routes').insert({ domain: 'many.invalid', destination: 'mx.many.invalid' });
+    await publish('shut.invalid', failing('unreachable'));
+    await publish('empty.invalid', failing('unreachable'));
+    await publish('bounced.invalid', failing('blocklisted', { bouncedAt: now - minute }));
+    await db('suspensions').insert({
+      destination: 'shut.invalid',
+      reason: 'x',
+      created_at: now,
+      until: now + minute,
+    });
+    const status = await read();
+    t.deepEqual(status.named, [
+      'blocklisted bounced.invalid act',
+      'dns_failing mx.many.invalid act',
+      'hanging long.invalid act',
+      'greylisting grey.invalid watch',
+    ]);
+    t.is(status.needs[1]!.figure, '101 waiting, 3 failed');
+    t.is(verdictText(status), '3 things need a person; 1 more to watch.');
+  });
+
+  test(`${kind}: throttled, with its rate and the time to drain, also between two retries`, async (t) => {
+    const { add, publish, read } = await open(t, kind);
+    await add(...Array.from({ length: 60 }, (_, at) => ({ recipient: `${at}@slow.invalid` })));
+    await publish('slow.invalid', {
+      busySince: now - 20 * minute,
+      busyAt: now - 5 * minute,
+      busyReply: '421 4.7.28 too fast',
+      accepted: { since: now - 10 * minute, count: 20, ms: 20_000 },
+    });
+    const [need] = (await read()).needs;
+    t.like(need, { cause: 'throttled', severity: 'watch', since: now - 20 * minute });
+    t.is(need!.figure, '60 waiting, 2 a minute, 30 m to drain');
+    t.is(need!.reply, '421 4.7.28 too fast');
+    t.is(need!.command, 'postern queue slow slow.invalid --per-minute 2 --for 2h');
+  });
+
+  test(`${kind}: of very many destinations in trouble the first are listed, and the others counted`, async (t) => {
+    const { add, publish, read } = await open(t, kind);
+    for (let at = 0; at < 25; at++) {
+      await add({ recipient: `ann@d${at}.invalid` });
+      await publish(`d${at}.invalid`, failing('unreachable'));
+    }
+    const status = await read();
+    t.is(status.needs.length, 20);
+    t.is(status.more, 5);
+    t.is(verdictText(status), 'Nothing needs a person, 25 to watch.');
+  });
+
+  test(`${kind}: no server, and since when mail is due`, async (t) => {
+    const { add, read } = await open(t, kind);
+    await add({ status: 'queued', due_at: now - 3 * minute });
+    const [need] = (await read(false)).needs;
+    t.like(need, { cause: 'no_server', severity: 'act', since: now - 3 * minute });
+    t.is(need!.figure, 'mail has been due for 3 m');
+  });
+
+  test(`${kind}: organizations: rates out of bounds, domains that lapsed, webhooks that fail`, async (t) => {
+    const { db, orgId, read } = await open(t, kind);
+    const none = Object.fromEntries(Array.from({ length: 14 }, (_, at) => [`took_${at}`, 0]));
+    const counts = { deferred: 0, expired: 0, opened: 0, clicked: 0, ...none };
+    const hour = now - (now % hourMs);
+    await db('statistics').insert([
+      { org_id: orgId, hour, ...counts, sent: 1000, delivered: 800, bounced: 200, complained: 0 },
+      {
+        org_id: orgId,
+        hour: hour - hourMs,
+        ...counts,
+        sent: 1000,
+        delivered: 1000,
+        bounced: 0,
+        complained: 2,
+      },
+      {
+        org_id: orgId,
+        hour: hour - 40 * hourMs,
+        ...counts,
+        sent: 9,
+        delivered: 0,
+        bounced: 9,
+        complained: 0,
+      },
+    ]);
+    const domain = { org_id: orgId, dkim_selector: 's', dkim_public_key: 'p', dkim_private_key: 'k' };
+    const domains = [
+      { name: 'lapsed.invalid', status: 'verified', failures: 2, failing_since: now - minute },
+      { name: 'lost.invalid', status: 'pending', failures: 0, failing_since: now - 2 * minute },
+      { name: 'once.invalid', status: 'verified', failures: 1, failing_since: now - minute },
+      { name: 'new.invalid', status: 'pending', failures: 0, failing_since: null },
+    ];
+    await db('domains').insert(domains.map((one) => ({ id: uuid(), created_at: now, ...domain, ...one })));
+    const webhook = { org_id: orgId, types: '[]', secret: 's', after_position: 0, created_at: now };
+    const webhooks = [
+      { url: 'https://well.invalid/', status: 'active' },
+      { url: 'https://new.invalid/', status: 'active', failing_since: now - minute, reason: '500' },
+      { url: 'https://long.invalid/', status: 'active', failing_since: now - 2 * hourMs, reason: '500' },
+      { url: 'https://gone.invalid/', status: 'disabled', reason: 'it answered 410' },
+      { url: 'https://off.invalid/', status: 'disabled', reason: 'its owner has disabled it' },
+    ];
+    for (const one of webhooks)
+      await db('webhooks').insert({ id: uuid(), updated_at: now, ...webhook, ...one });
+    const { named, needs } = await read();
+    t.deepEqual(named, [
+      'bounce_rate Acme act',
+      'domain_unverified lost.invalid act',
+      'domain_unverified lapsed.invalid act',
+      'webhook_failing https://gone.invalid/ act',
+      'webhook_failing https://long.invalid/ act',
+      'complaint_rate Acme watch',
+      'webhook_failing https://new.invalid/ watch',
+    ]);
+    t.is(needs[0]!.figure, '10 %: 200 of 2000 sent in 24 h');
+    t.is(needs[1]!.command, 'postern domain verify lost.invalid --org Acme');
+  });
+}
+
+test('this machine: disk, certificate, and a backup that is too old', async (t) => {
+  const fixture = join(import.meta.dirname, '../fixtures/tls/expired.pem');
+  const { read, dataDir } = await open(t, 'sqlite', {
+    POSTERN_MIN_FREE_SPACE: '9000GB',
+    POSTERN_TLS_CERT: fixture,
+    POSTERN_SUBMISSION_PORT: '5587',
+  });
+  const before = await read();
+  t.deepEqual(before.named, ['disk this server act', 'certificate this server act']);
+  t.regex(before.needs[1]!.figure, /expired\.pem expired on 2021-01-01/);
+  noteBackup(dataDir, { at: now - 6 * 24 * hourMs, file: '/backups/postern.db' });
+  t.is((await read()).needs.length, 2);
+  noteBackup(dataDir, { at: now - 8 * 24 * hourMs, file: '/backups/postern.db' });
+  const backup = (await read()).needs.at(-1)!;
+  t.is(backup.cause, 'backup');
+  t.is(backup.figure, 'the last one is 8 d old');
+  t.is(backup.command, 'postern backup /backups/postern.db --force');
+});
