@@ -120,7 +120,10 @@ test('the status names what is wrong, on a terminal and in a pipe', async (t) =>
     [/since \d+ [smh] ago:/g, 'since AGO:'],
     [/in \d+ [smh]\b/g, 'in TIME'],
   ];
-  await golden(t, scene, 'status', ['status'], times);
+  await golden(t, scene, 'status', ['status', 'status --full'], times);
+  const top = (await scene.cli('top --once')).stdout.toString().split('\n');
+  t.is(top[0], 'status\tverdict\twell\tNothing needs a person, 2 to watch.');
+  t.regex(top[1]!, /^status\twatch\tcircuit_open\tmx\.dead\.invalid\t/);
   const status = JSON.parse((await scene.cli('status --json')).stdout.toString());
   t.deepEqual(Object.keys(status.needs[0]), [
     ...['cause', 'severity', 'subject', 'since', 'figure', 'command', 'advice', 'reply', 'waiting'],

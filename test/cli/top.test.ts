@@ -7,6 +7,7 @@ import { sparkline } from '../../src/cli/render/sparkline.ts';
 import { render, type Snapshot, sorts } from '../../src/cli/render/top-view.ts';
 import { cut, fit } from '../../src/cli/render/width.ts';
 import type { QueueRow } from '../../src/operate/explain/queue-rows-by-destination.ts';
+import type { Need } from '../../src/operate/status/need.ts';
 
 /** On the operator's own clock. */
 const now = new Date(2026, 10, 20, 12, 30, 15).getTime();
@@ -136,6 +137,32 @@ test('the picture at 80 by 24', (t) => {
     '',
     ' q quit   s sort by waiting   p pause',
   ]);
+});
+
+test('the verdict and the most urgent needs come first, as many as the terminal has room for', (t) => {
+  const need = { since: now - 5 * minute, reply: null, advice: '', command: '', path: '', traffic: null };
+  const needs: Need[] = ['blocklisted', 'throttled', 'backup', 'slow', 'greylisting', 'hanging'].map(
+    (cause) => ({
+      ...need,
+      cause: cause as Need['cause'],
+      severity: 'act',
+      subject: `mx.${cause}.example`,
+      figure: '40 waiting, 12 a minute, 3 m to drain',
+    }),
+  );
+  const status = { at: now, isServed: true, needs, more: 0 };
+  const head = (rows: number) =>
+    plain(render(snapshot({ status }), { columns: 80, rows }, manner)).slice(1, Math.floor(rows / 8) + 3);
+  t.deepEqual(head(24), [
+    '6 things need a person.  all: postern status',
+    '✗ blocklisted   mx.blocklisted.example  since 5 m ago: 40 waiting, 12 a minute,…',
+    '✗ throttled     mx.throttled.example  since 5 m ago: 40 waiting, 12 a minute, 3…',
+    '✗ backup        mx.backup.example  since 5 m ago: 40 waiting, 12 a minute, 3 m …',
+    '',
+  ]);
+  t.is(head(40).length, 7);
+  const noneWrong = snapshot({ status: { ...status, needs: [] } });
+  t.is(plain(render(noneWrong, { columns: 80, rows: 24 }, manner))[1], 'Nothing needs a person.');
 });
 
 test('has as many lines as the terminal, none too wide, whatever its size and whatever is in it', (t) => {
