@@ -10,9 +10,13 @@ export interface LastBackup {
 
 const fileIn = (dataDir: string) => join(dataDir, 'last-backup');
 
-/** Two backups that end together may both write it; either is right. */
+/** Two backups that end together may both write it; either is right. Without it a backup is complete as well. */
 export function noteBackup(dataDir: string, backup: LastBackup): void {
-  writeFileSync(fileIn(dataDir), `${JSON.stringify(backup)}\n`, { mode: 0o600 });
+  try {
+    writeFileSync(fileIn(dataDir), `${JSON.stringify(backup)}\n`, { mode: 0o600 });
+  } catch {
+    // The user who makes backups may not be allowed to write here; then `status` says nothing about their age.
+  }
 }
 
 /** Null if there was none, or the file cannot be read. */
