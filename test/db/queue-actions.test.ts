@@ -226,6 +226,13 @@ for (const kind of kinds) {
 
   test(`${kind}: what servers say of a destination is put together, and forgotten a minute later`, async (t) => {
     const { db } = await openQueue(t, kind);
+    const problem = {
+      cause: 'throttled',
+      category: 'rate_limit',
+      reply: '421 busy',
+      host: null,
+      bouncedAt: null,
+    };
     const idle = {
       connections: 1,
       limit: 2,
@@ -234,6 +241,8 @@ for (const kind of kinds) {
       busySince: null,
       lastReply: null,
       lastReplyAt: null,
+      problem: { ...problem, since: now - 3, at: now, count: 1 },
+      accepted: { since: now - minute + 1, count: 4, ms: 40 },
     };
     const circuit = { since: now, failures: 5, nextProbeAt: now + minute, reason: 'no answer' };
     const busy = {
@@ -241,8 +250,11 @@ for (const kind of kinds) {
       circuit,
       busySince: now - 5,
       busyReply: '421 busy',
+      busyAt: now - 5,
       lastReply: '250 ok',
       lastReplyAt: now - 5,
+      problem: { ...problem, since: now - 9, at: now - 1, count: 2 },
+      accepted: { since: now - minute, count: 3, ms: 30 },
     };
     const said = { name: 'mx1.invalid', node: 'a', state: JSON.stringify(idle), at: now };
     await db('destinations').insert([
@@ -252,7 +264,14 @@ for (const kind of kinds) {
       { ...said, name: 'mx2.invalid', at: now - minute - 1 },
     ]);
     const { states } = await readDestinationStatuses(db, now);
-    t.deepEqual([...states], [['mx1.invalid', { ...busy, connections: 2, limit: 4, waiting: 6 }]]);
+    const together = {
+      problem: { ...problem, since: now - 9, at: now, count: 3 },
+      accepted: { since: now - minute, count: 7, ms: 70 },
+    };
+    t.deepEqual(
+      [...states],
+      [['mx1.invalid', { ...busy, ...together, connections: 2, limit: 4, waiting: 6 }]],
+    );
   });
 
   test(`${kind}: what changes the suppression list makes an event`, async (t) => {
