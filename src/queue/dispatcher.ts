@@ -353,10 +353,6 @@ export class Dispatcher {
     return this.#tasks.size === 0 && this.#readyQueues.areIdle();
   }
 
-  hasOpenCircuit(): boolean {
-    return this.#readyQueues.hasOpenCircuit();
-  }
-
   readyQueues(): Iterable<ReadyQueue> {
     return this.#readyQueues.all();
   }

@@ -112,10 +112,6 @@ export class ReadyQueues {
     return this.active.size === 0 && [...this.#byName.values()].every((readyQueue) => readyQueue.isIdle());
   }
 
-  hasOpenCircuit(): boolean {
-    return [...this.#byName.values()].some((readyQueue) => readyQueue.isCircuitOpen());
-  }
-
   forgetIdle(): void {
     const idle = [...this.#byName.values()].filter((readyQueue) => readyQueue.isIdle());
     const tooMany = Math.max(this.#byName.size - maxReadyQueues, 0);

@@ -83,7 +83,8 @@ const nextMode: Record<Mode, Mode | null> = {
 };
 
 const pollMs = 1000;
-const publishMs = 10_000;
+/** After this time, a poll looks even if the database has nothing new. */
+const maxQuietMs = 10_000;
 const maxPerClaim = 200;
 
 export class QueueRunner {
@@ -257,12 +258,9 @@ export class QueueRunner {
   }
 
   async #quietUntil(): Promise<number> {
-    // An open circuit's state is published now and then, so that the operator can tell that it is current.
-    const publishAt = this.#dispatcher.hasOpenCircuit()
-      ? this.#tickedAt + publishMs
-      : Number.POSITIVE_INFINITY;
     try {
-      return Math.min(await this.#parts.store.quietUntil(), publishAt);
+      // Destinations in trouble are published again and again, so that a reader can tell that their state is current.
+      return Math.min(await this.#parts.store.quietUntil(), this.#tickedAt + maxQuietMs);
     } catch {
       // The look that follows reports what is wrong.
       return Number.NEGATIVE_INFINITY;
