@@ -4,9 +4,11 @@
  * program must be installed or root is needed. Leaves nothing behind.
  *
  *   --quick, --rounds 3 --mails 4000 --parallel 64    one short round; or rounds per case, mails per round, concurrent callers
- *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, or the same with 40k; batch; may be repeated; default: all but batch
+ *   --case NAME          4k, 4k-tracked, 4k-many, 4k-many-tracked, or the same with 40k; 100k, 100k-tracked; batch; may be
+ *                        repeated; default: all but batch
  *   --vs postfix         the same work through Postfix and OpenDKIM, in turns; needs root
  *   --rate 200, --floor, --profile     latency at a fixed rate; the cost of each step alone; where the threads spend their time
+ *   --idle, --cold       only what a minute without mail costs; only the first 5,000 mails after a start, with 32 callers
  *   --kept [--mails 5000]      only the disk that mails of a case take at three ages, on both databases
  *   --set NAME=VALUE, --json FILE      a Postern setting, may be repeated; also write all results as JSON
  */
@@ -27,7 +29,9 @@ import {
   peerTable,
   profileTables,
 } from './bench/bench-report.ts';
+import { measureCold } from './bench/cold.ts';
 import type { Step } from './bench/floor.ts';
+import { idleTable, measureIdle } from './bench/idle.ts';
 import { keptTable, measureKept } from './bench/kept.ts';
 
 const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs postfix] … (see its header)', {
@@ -37,10 +41,12 @@ const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs
   rate: { type: 'string' },
   floor: { type: 'boolean', default: false },
   profile: { type: 'boolean', default: false },
+  idle: { type: 'boolean', default: false },
+  cold: { type: 'boolean', default: false },
   kept: { type: 'boolean', default: false },
   rounds: { type: 'string' },
   mails: { type: 'string' },
-  parallel: { type: 'string', default: '64' },
+  parallel: { type: 'string' },
   set: { type: 'string', multiple: true, default: [] },
   json: { type: 'string' },
 });
@@ -48,22 +54,30 @@ const rate = args.rate === undefined ? null : Number(args.rate);
 const common = {
   rate,
   rounds: Number(args.rounds ?? (args.quick || rate !== null ? 1 : 3)),
-  mails: Number(args.mails ?? (rate !== null ? rate * 15 : args.quick ? 1000 : 4000)),
-  parallel: Number(args.parallel),
+  mails: Number(args.mails ?? defaultMails()),
+  parallel: Number(args.parallel ?? (args.cold ? 32 : 64)),
   vsPostfix: args.vs !== undefined,
   settings: settingsOf(args.set),
 };
 const chosen = args.case.length > 0 ? cases.filter(({ name }) => args.case.includes(name)) : defaultCases();
 
+function defaultMails(): number {
+  if (rate !== null) return rate * 15;
+  if (args.cold) return 5000;
+  return args.quick ? 1000 : 4000;
+}
+
 /** All cases; for an option that examines one case, the first. */
 function defaultCases(): Case[] {
-  return args.profile || args.floor || rate !== null
+  return args.profile || args.floor || args.idle || args.cold || rate !== null
     ? cases.slice(0, 1)
     : cases.filter(({ batch }) => batch === 1);
 }
 
+const measures = args.cold ? measureCold : measureCase;
+
 async function runCase(stage: Stage, plan: Plan): Promise<CaseResult> {
-  const result = await stage.nested((scene) => measureCase(scene, plan));
+  const result = await stage.nested((scene) => measures(scene, plan));
   if (!isInstalled('strace')) return result;
   const syncs = await stage.nested((scene) => countSyncs(scene, plan));
   result.postern.syncsPerMail = syncs.postern;
@@ -97,6 +111,13 @@ async function runAll(stage: Stage) {
   return { results, floors, profiles };
 }
 
+async function runIdle(stage: Stage) {
+  const loader = await stage.start(startLoader(), (it) => it.stop());
+  const idle = await measureIdle(stage, { ...common, work: chosen[0]!, loader });
+  console.log(idleTable(idle));
+  return idle;
+}
+
 async function runKept(stage: Stage) {
   const kept = [];
   for (const onPostgres of [false, true]) {
@@ -117,13 +138,15 @@ function hindrance(): string | null {
   if (chosen.length === 0)
     return `there is no such case; there are ${cases.map(({ name }) => name).join(', ')}`;
   if (args.vs === undefined) return null;
+  if (rate !== null) return '--rate: Postfix cannot be fed at a fixed rate; leave out --vs';
   return args.vs === 'postfix' ? obstacle() : `--vs ${args.vs}: there is only --vs postfix`;
 }
 
+const run = args.kept ? runKept : args.idle ? runIdle : runAll;
 endIf(hindrance());
 if (!isInstalled('strace')) progress('disk syncs are not counted: apt-get install strace');
 const faults = await runScript('bench', async (stage) => {
-  const all = args.kept ? await runKept(stage) : await runAll(stage);
+  const all = await run(stage);
   if (args.json) writeFileSync(args.json, `${JSON.stringify(all, null, 2)}\n`);
   return [];
 });

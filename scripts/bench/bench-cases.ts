@@ -16,11 +16,19 @@ export interface Case {
 
 const many = 50;
 
-const single: Case[] = [4096, 40960].flatMap((bytes) =>
-  [1, many].flatMap((destinations) =>
+const kilobyte = 1024;
+
+const sizes = [
+  { bytes: 4 * kilobyte, spread: [1, many] },
+  { bytes: 40 * kilobyte, spread: [1, many] },
+  { bytes: 100 * kilobyte, spread: [1] },
+];
+
+const single: Case[] = sizes.flatMap(({ bytes, spread }) =>
+  spread.flatMap((destinations) =>
     [false, true].map((tracking) => ({
       name: [
-        `${bytes / 1024}k`,
+        `${bytes / kilobyte}k`,
         ...(destinations > 1 ? ['many'] : []),
         ...(tracking ? ['tracked'] : []),
       ].join('-'),

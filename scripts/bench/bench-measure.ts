@@ -9,12 +9,12 @@ import type { Loader } from '../../test/lab/load/loader.ts';
 import { peakMb, threadSeconds } from '../../test/lab/load/processes.ts';
 import type { Stage } from '../../test/lab/load/stage.ts';
 import { conditionsOf, startTracer, syncsIn } from '../../test/lab/load/syncs.ts';
-import { startSmtpSink } from '../../test/lab/mx/smtp-sink.ts';
+import { type SmtpSink, startSmtpSink } from '../../test/lab/mx/smtp-sink.ts';
 import { startRelay } from '../../test/lab/programs/postfix-relay.ts';
 import { type MeasuredOptions, startMeasured } from '../../test/lab/scenes/measured-postern.ts';
 import { type Case, hostsOf } from './bench-cases.ts';
 import type { CaseResult, Profiled, Side } from './bench-report.ts';
-import { type PosternRound, type Round, runPostern, runRelay, type Work } from './bench-run.ts';
+import { type Bench, type PosternRound, type Round, runPostern, runRelay, type Work } from './bench-run.ts';
 import { measureFloor, type Step } from './floor.ts';
 
 export interface Plan {
@@ -106,13 +106,19 @@ export async function floorOf(stage: Stage, { work }: Plan): Promise<Step[]> {
   return measureFloor({ work, mails: 1000, sink: { host: host!, port }, directory }, interrupted);
 }
 
-async function setUp(stage: Stage, { work, loader, settings }: Plan, extras: Partial<MeasuredOptions> = {}) {
-  const sink = await stage.start(startSmtpSink(stage.directory, hostsOf(work)), (it) => it.stop());
+/** The hosts that all mail goes to. */
+export function setUpSink(stage: Stage, { work }: Plan): Promise<SmtpSink> {
+  return stage.start(startSmtpSink(stage.directory, hostsOf(work)), (it) => it.stop());
+}
+
+export async function setUp(stage: Stage, plan: Plan, extras: Partial<MeasuredOptions> = {}): Promise<Bench> {
+  const { loader, settings } = plan;
+  const sink = await setUpSink(stage, plan);
   const postern = await startMeasured(stage, sink, { settings, ...extras });
   return { sink, postern, loader };
 }
 
-function workOf({ work, mails, parallel, rate }: Plan, { interrupted }: Stage): Work {
+export function workOf({ work, mails, parallel, rate }: Plan, { interrupted }: Stage): Work {
   return { work, mails, parallel, rate, interrupted };
 }
 
@@ -126,7 +132,7 @@ function warmUp(work: Work): Work {
 
 const fewestToWarm = 30_000;
 
-function told({ deliveredPerSecond, cpuPerThousand, others }: Round): string {
+export function told({ deliveredPerSecond, cpuPerThousand, others }: Round): string {
   const beside = `${others.toFixed(1)} processors busy with other things`;
   return `${deliveredPerSecond.toFixed(0)}/s, ${cpuPerThousand.toFixed(2)} CPU s/1000, ${beside}`;
 }

@@ -68,6 +68,26 @@ export function peakMb(roots: number[]): number {
   return Math.round(kb.reduce((sum, one) => sum + one, 0) / 1024);
 }
 
+/** How often the running threads of these processes and their descendants have gone to sleep, and so were woken up. */
+export function wakeUps(roots: number[]): number {
+  const threads = familyOf(roots).flatMap(({ pid }) => statusOfThreads(pid));
+  return threads.reduce(
+    (sum, status) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0),
+    0,
+  );
+}
+
+function statusOfThreads(pid: number): string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).map((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/status`, 'latin1'),
+    );
+  } catch {
+    // It ended after it was listed.
+    return [];
+  }
+}
+
 /** The descendants' ids, without the root. */
 export function childrenOf(root: number): number[] {
   return familyOf([root])
