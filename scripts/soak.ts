@@ -3,8 +3,12 @@
  * is killed while it recovers. In the end nothing may be lost or sent twice without a flag, and credits must be exact
  * (test/lab/load/reconciliation.ts). Exits 0 if so, 1 if not.
  *
+ * It also prints how many mails each kill sent twice, and the time from the reply to the final dot until the outcome is on
+ * disk: at full speed from a start on, and at 100 mails a second. For that it runs once more without kills.
+ *
  *   --rounds 200 --senders 16 --longest 800   kills on each database; concurrent calls; milliseconds until a kill, at random
  *   --database sqlite                         only this one; or postgres
+ *   --unkilled 15                             seconds of each of the two loads without kills
  *   --patience 300                            seconds until the queue must be empty in the end
  *   --set NAME=VALUE, --json                  a Postern setting, may be repeated; print all results as JSON
  */
@@ -17,14 +21,15 @@ import { migrate } from '../src/db/schema/migrate.ts';
 import { startPostgres } from '../test/lab/database/postgres.ts';
 import { startDns } from '../test/lab/dns/dns.ts';
 import { conclude } from '../test/lab/load/conclude.ts';
-import { progress } from '../test/lab/load/figures.ts';
+import { median, progress } from '../test/lab/load/figures.ts';
 import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
 import { type Audit, audit, auditRows, faultsOf, queueEmpty } from '../test/lab/load/reconciliation.ts';
 import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
-import { startSink } from '../test/lab/mx/sink.ts';
+import { type Sink, startSink } from '../test/lab/mx/sink.ts';
 import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
 import { createTenant, testConfig, testSettings } from '../test/lab/scenes/world.ts';
 import { until } from '../test/lab/until.ts';
+import { answeredIn, measureToDisk, spreadOf, type ToDisk } from './soak/to-disk.ts';
 
 const args = readOptions(
   'node scripts/soak.ts [--rounds N] [--database sqlite|postgres] … (see its header)',
@@ -33,6 +38,7 @@ const args = readOptions(
     database: { type: 'string' },
     senders: { type: 'string', default: '16' },
     longest: { type: 'string', default: '800' },
+    unkilled: { type: 'string', default: '15' },
     patience: { type: 'string', default: '300' },
     set: { type: 'string', multiple: true, default: [] },
     json: { type: 'boolean', default: false },
@@ -40,9 +46,21 @@ const args = readOptions(
 );
 const rounds = Number(args.rounds);
 const databases = args.database ? [args.database] : ['sqlite', 'postgres'];
+const senders = Number(args.senders);
+const patienceMs = Number(args.patience) * 1000;
 const host = '127.0.0.2';
 
-type Run = Audit & { database: string; kills: number; refused: number; drainSeconds: number };
+type Accepted = Awaited<ReturnType<Sink['records']>>;
+
+interface Run extends Audit {
+  database: string;
+  kills: number;
+  refused: number;
+  drainSeconds: number;
+  /** Extra copies that each kill caused. */
+  perKill: number[];
+  toDisk: ToDisk;
+}
 
 async function soak(stage: Stage, database: string): Promise<Run> {
   const sink = await stage.start(startSink([{ host }]), (it) => it.stop());
@@ -63,7 +81,8 @@ async function soak(stage: Stage, database: string): Promise<Run> {
   await migrate(db);
   const key = await createTenant(db, config, dns);
   const answers: Answers = new Map();
-  const answered = () => answers.get(200) ?? [];
+  const answered = () => answeredIn(answers);
+  const killedAt: number[] = [];
 
   for (let round = 1; round <= rounds; round++) {
     const postern = await launch(stage, settings);
@@ -72,20 +91,51 @@ async function soak(stage: Stage, database: string): Promise<Run> {
       if (round % 4 === 0) return;
       await until(() => answered().length > before, { timeout: 60_000, what: 'a first answer' });
     });
+    killedAt.push(performance.timeOrigin + performance.now());
     if (round % 10 === 0) progress(`${database}: killed ${round} times, ${answered().length} answered 200`);
   }
   const begun = performance.now();
   const postern = await launch(stage, settings);
-  await queueEmpty(db, Number(args.patience) * 1000);
+  await queueEmpty(db, patienceMs);
   const drainSeconds = (performance.now() - begun) / 1000;
   await postern.end('SIGTERM');
+  const toDisk = await measureToDisk(stage, {
+    where: config,
+    launch: () => startProcess(settings),
+    sink,
+    key,
+    answers,
+    senders,
+    seconds: Number(args.unkilled),
+  });
   const accepted = await sink.records();
   const comparison = await audit(
     db,
     answered(),
     accepted.map(({ to }) => to),
   );
-  return { database, kills: rounds, refused: refusedIn(answers), drainSeconds, ...comparison };
+  const perKill = extraCopiesOf(accepted, killedAt);
+  return {
+    database,
+    kills: rounds,
+    refused: refusedIn(answers),
+    drainSeconds,
+    perKill,
+    toDisk,
+    ...comparison,
+  };
+}
+
+/** For each kill, the number of mails that were sent again because their outcomes were not on disk. `killedAt`: once it was gone. */
+function extraCopiesOf(accepted: Accepted, killedAt: number[]): number[] {
+  const counts = killedAt.map(() => 0);
+  const lastAt = new Map<string, number>();
+  for (const { to, at } of accepted.toSorted((one, other) => one.at - other.at)) {
+    const kill = killedAt.findIndex((time) => time >= (lastAt.get(to) ?? Number.POSITIVE_INFINITY));
+    if (kill >= 0) counts[kill]! += 1;
+    lastAt.set(to, at);
+  }
+  return counts;
 }
 
 /** A response other than 200. */
@@ -104,7 +154,7 @@ async function killUnderLoad(
   ready: () => Promise<void>,
 ): Promise<void> {
   const gone = new AbortController();
-  const target = { ...load, url: postern.url, parallel: Number(args.senders), stopped: gone.signal };
+  const target = { ...load, url: postern.url, parallel: senders, stopped: gone.signal };
   const pouring = sendUntilStopped(target, answers);
   await ready();
   await sleep(Math.random() * Number(args.longest));
@@ -118,6 +168,12 @@ function print(runs: Run[]): void {
     ['killed', (one) => one.kills],
     ...auditRows,
     ['answered otherwise', (one) => one.refused],
+    [
+      'extra copies for each kill: median, max',
+      ({ perKill }) => `${median(perKill)}, ${Math.max(...perKill)}`,
+    ],
+    ['250 to disk at full speed: p50 / p95 / p99 / max', ({ toDisk }) => spreadOf(toDisk.fullSpeed)],
+    ['250 to disk at 100 a second', ({ toDisk }) => spreadOf(toDisk.steady)],
     ['until the queue was empty', (one) => `${one.drainSeconds.toFixed(1)} s`],
   ];
   const table = new Table({

@@ -12,6 +12,7 @@ import { join } from 'node:path';
 import { zoneOf } from '../../../scripts/bench/bench-cases.ts';
 import { type Db, isPostgres } from '../../../src/db/engine/open.ts';
 import { startDns, type Zone } from '../dns/dns.ts';
+import { idAt } from '../load/outcome-times.ts';
 import { childrenOf } from '../load/processes.ts';
 import type { Stage } from '../load/stage.ts';
 import { straceArgs } from '../load/syncs.ts';
@@ -33,13 +34,6 @@ export interface Measured {
   /** Sends SIGTERM and waits for the end of the process. */
   end(): Promise<unknown>;
 }
-
-/** A UUID of version 7 that sorts before all that are created from now on. */
-const idNow = () =>
-  Date.now()
-    .toString(16)
-    .padStart(12, '0')
-    .replace(/(.{8})(.{4})/, '$1-$2-7000-8000-000000000000');
 
 export interface MeasuredOptions {
   settings: Record<string, string>;
@@ -68,7 +62,7 @@ export async function startMeasured(
     end = () => process.end('SIGTERM');
     return process;
   });
-  const since = idNow();
+  const since = idAt(Date.now());
   return {
     url,
     key,
