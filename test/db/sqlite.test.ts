@@ -75,6 +75,15 @@ test('more statements than are kept, and a table that changes under them', async
   t.deepEqual(await all(), [{ id: 1, name: 'one', size: 7 }]);
 });
 
+test('a new file that several open at the same time opens for all of them', async (t) => {
+  for (let round = 0; round < 50; round++) {
+    const dataDir = await temporaryDirectory(t);
+    const all = await Promise.all([1, 2, 3].map(() => openDatabase({ dataDir, databaseUrl: null })));
+    await Promise.all(all.map((db) => db.destroy()));
+  }
+  t.pass();
+});
+
 test('two connections: what one holds open does not keep the other from writing, or the file from closing', async (t) => {
   const { db, open } = await newDatabase(t);
   const other = await open();

@@ -52,21 +52,40 @@ function sqlite(file: string): Knex {
     pool: {
       min: 1,
       max: 1,
-      afterCreate(connection: { exec(sql: string, done: (error: Error | null) => void): void }, done: never) {
-        connection.exec(
-          `pragma busy_timeout = ${busyTimeoutMs};
-           pragma journal_mode = wal;
-           pragma synchronous = full;
-           pragma foreign_keys = on;
-           pragma cache_size = -${cacheKiB};
-           pragma cache_spill = ${pagesInMemory};
-           pragma wal_autocheckpoint = ${walPages.fallback};
-           pragma journal_size_limit = ${maxKeptWal};`,
-          (error) => (done as (error: Error | null, connection: unknown) => void)(error, connection),
-        );
-      },
+      afterCreate: setUpSqlite,
     },
   });
+}
+
+interface SqliteConnection {
+  exec(sql: string, done: (error: NodeJS.ErrnoException | null) => void): void;
+}
+
+/**
+ * Two processes may open a new file at the same time. The switch to WAL fails at once if the other one is in the middle of it,
+ * whatever the busy timeout, so it is repeated.
+ */
+function setUpSqlite(
+  connection: SqliteConnection,
+  done: (error: Error | null, it: SqliteConnection) => void,
+): void {
+  const endsAt = performance.now() + busyTimeoutMs;
+  const setUp = () =>
+    connection.exec(
+      `pragma busy_timeout = ${busyTimeoutMs};
+       pragma journal_mode = wal;
+       pragma synchronous = full;
+       pragma foreign_keys = on;
+       pragma cache_size = -${cacheKiB};
+       pragma cache_spill = ${pagesInMemory};
+       pragma wal_autocheckpoint = ${walPages.fallback};
+       pragma journal_size_limit = ${maxKeptWal};`,
+      (error) => {
+        if (error?.code === 'SQLITE_BUSY' && performance.now() < endsAt) setTimeout(setUp, 10);
+        else done(error, connection);
+      },
+    );
+  setUp();
 }
 
 /** Keeps SQLite's WAL short while the disk is nearly full. */
