@@ -257,14 +257,11 @@ export class QueueRunner {
     return this.#claiming === null && this.#dispatcher.isIdle();
   }
 
+  /** At most ten seconds, because destinations in trouble are published again and again. */
   async #quietUntil(): Promise<number> {
-    try {
-      // Destinations in trouble are published again and again, so that a reader can tell that their state is current.
-      return Math.min(await this.#parts.store.quietUntil(), this.#tickedAt + maxQuietMs);
-    } catch {
-      // The look that follows reports what is wrong.
-      return Number.NEGATIVE_INFINITY;
-    }
+    // The look after an error reports it.
+    const at = await this.#parts.store.quietUntil().catch(() => Number.NEGATIVE_INFINITY);
+    return Math.min(at, this.#tickedAt + maxQuietMs);
   }
 
   /** Once a second: reads what the operator and the other nodes have changed, and publishes this node's state. */
