@@ -1,6 +1,6 @@
 /**
  * What an attempt says is wrong at its destination, as the operator acts on it. A pure function of the outcome, which has
- * been decided (outcome.ts). What is only about this mail or its recipient is no problem of the destination.
+ * been decided (outcome.ts). A reply about this mail or its recipient alone is not a problem of the destination.
  */
 import type { Attempt } from '../glossary.ts';
 
