@@ -76,3 +76,22 @@ test('SQLite: a statement that comes after its transaction has ended is refused'
   await t.throwsAsync(insert(kept.trx, 'late'), { message: /has ended/ });
   t.deepEqual(await names(), []);
 });
+
+test('PostgreSQL: of two transactions that wait for each other, the one that is ended is done again', async (t) => {
+  const { db, add } = await ready(t, 'postgres');
+  for (const name of ['a', 'b']) await add(name);
+  const haveFirst = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let runs = 0;
+  const update = (order: string[], own: number) =>
+    inSharedCommit(db, async (trx) => {
+      runs += 1;
+      for (const name of order) {
+        await trx('learned').where({ name }).increment('expires_at', 1);
+        haveFirst[own]!.resolve();
+        await haveFirst[1 - own]!.promise;
+      }
+    });
+  await Promise.all([update(['a', 'b'], 0), update(['b', 'a'], 1)]);
+  t.true(runs >= 3);
+  t.deepEqual(await db('learned').orderBy('name').pluck('expires_at'), [3, 3]);
+});

@@ -1,7 +1,8 @@
 /**
  * Lets transactions of different kinds share a commit. SQLite has one writer: acceptances and outcomes would wait for each
  * other and sync the disk once each. So all work that arrives while a transaction is open runs in the next one, one after
- * the other. On PostgreSQL, which has many writers, each work has its own transaction.
+ * the other. On PostgreSQL, which has many writers, each work has its own transaction, and is done again if PostgreSQL
+ * ended it because it and another one waited for each other.
  *
  * A work is done once or not at all, independently of the others: if the shared transaction fails, each is tried again in
  * its own. So a work must have no effect outside its transaction.
@@ -24,13 +25,27 @@ interface Queue {
 const queues = new WeakMap<Db, Queue>();
 
 export function inSharedCommit<Result>(db: Db, work: (trx: Trx) => Promise<Result>): Promise<Result> {
-  if (isPostgres(db)) return db.transaction(work);
+  if (isPostgres(db)) return onPostgres(db, work);
   const queue = queues.get(db) ?? { transact: createTransact(db), waiting: [], isRunning: false };
   queues.set(db, queue);
   return new Promise((resolve, reject) => {
     queue.waiting.push({ work, resolve: (result) => resolve(result as Result), reject });
     if (!queue.isRunning) void run(queue);
   });
+}
+
+const maxTries = 5;
+/** The code `deadlock_detected`; the transaction has been rolled back. */
+const deadlockDetected = '40P01';
+
+async function onPostgres<Result>(db: Db, work: (trx: Trx) => Promise<Result>): Promise<Result> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await db.transaction(work);
+    } catch (error) {
+      if ((error as { code?: string }).code !== deadlockDetected || tries === maxTries) throw error;
+    }
+  }
 }
 
 async function run(queue: Queue): Promise<void> {
