@@ -42,9 +42,14 @@ testWithProgram(isInstalled('strace'))(
     const trace = join(settings.POSTERN_DATA_DIR!, 'trace');
     const tracer = await startTracer(server.pid, trace);
     t.teardown(() => tracer.stop());
-    // Sent later, so that no delivery writes meanwhile.
-    await send('later', { scheduledAt: new Date(Date.now() + 3_600_000).toISOString() });
-    t.is(syncsIn(trace), 1);
-    t.is((await db('deliveries').where({ status: 'scheduled' })).length, count);
+    // Sent later, so that no delivery writes meanwhile. The server may publish its state during one of them, not during all.
+    const syncs: number[] = [];
+    for (const name of ['one', 'two', 'three']) {
+      const before = syncsIn(trace);
+      await send(name, { scheduledAt: new Date(Date.now() + 3_600_000).toISOString() });
+      syncs.push(syncsIn(trace) - before);
+    }
+    t.is(Math.min(...syncs), 1, syncs.join(', '));
+    t.is((await db('deliveries').where({ status: 'scheduled' })).length, 3 * count);
   },
 );
