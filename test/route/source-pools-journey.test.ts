@@ -169,7 +169,9 @@ test('another pin holds within a second, for queued mail and for connections tha
     await assignPool(db, id, pool);
     await clock.advance('1s');
     let probes = 0;
-    await until(() => holds(`${pool}-probe-${++probes}@there.invalid`), { what: `the pin to ${pool}` });
+    await until(() => holds(`${pool}-probe-${clock.now()}-${++probes}@there.invalid`), {
+      what: `the pin to ${pool}`,
+    });
   };
   const comesFrom = (address: string) => async (probe: string) =>
     (await (await sendTo(probe)).arrived()) === address;
