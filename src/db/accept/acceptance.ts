@@ -11,13 +11,13 @@
  */
 import { dayOf, type RequestCount, untilMidnight } from '../../accounts/limits.ts';
 import { failpoint } from '../../base/failpoints.ts';
-import { lockOrganizations, type Organization } from '../accounts/organizations.ts';
+import { type Organization, readOrganizations } from '../accounts/organizations.ts';
 import { watchRow } from '../accounts/soft-bounces.ts';
-import { suppressedAmong, suppressionKey } from '../accounts/suppressions.ts';
+import { readSuppressed, suppressionKey } from '../accounts/suppressions.ts';
 import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { toHex } from '../engine/packed-json.ts';
-import { parallel } from '../engine/parallel.ts';
+import { readTogether } from '../engine/read-together.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { writeTogether } from '../engine/write-together.ts';
 import { eventRow } from '../events/event-row.ts';
@@ -30,8 +30,8 @@ import {
 } from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
 import { balanceOf, creditEvents, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
-import { addUsages, lockUsages } from './daily-usage.ts';
-import { type EarlierAnswer, findEarlier, isRepeat } from './idempotency.ts';
+import { addUsages, readUsages, withMissing } from './daily-usage.ts';
+import { type EarlierAnswer, isRepeat, readEarlier } from './idempotency.ts';
 import type { Send, SendAnswerRecord, SendRecipient } from './send-record.ts';
 
 /** Accepted, answered with the answer of an earlier send, or refused. */
@@ -129,12 +129,13 @@ async function readSnapshot(trx: Trx, sends: Send[], policy: AcceptPolicy): Prom
   const pairs = sends.flatMap(({ orgId, recipients }) =>
     recipients.map(({ key }) => ({ orgId, addressKey: key })),
   );
-  const [orgs, usages, earlier, { suppressed, watched }] = await parallel(trx, [
-    () => lockOrganizations(trx, ids),
-    () => lockUsages(trx, days),
-    () => findEarlier(trx, sends),
-    () => suppressedAmong(trx, pairs),
+  const [orgs, found, earlier, { suppressed, watched }] = await readTogether(trx, [
+    readOrganizations(trx, ids),
+    readUsages(trx, days),
+    readEarlier(trx, sends),
+    readSuppressed(trx, pairs),
   ]);
+  const usages = await withMissing(trx, days, found);
   return {
     orgs: new Map(orgs.map((org) => [org.id, org])),
     suppressed,

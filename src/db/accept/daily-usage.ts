@@ -12,6 +12,7 @@ import {
 import { insertOf } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+import type { Read } from '../engine/read-together.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 
 export interface UsageRequest {
@@ -50,32 +51,46 @@ const nameOf = ({ orgId, day }: Day) => `${orgId} ${day}`;
 const key: JsonColumns<Day> = { org_id: ['uuid', ({ orgId }) => orgId], day: ['text', ({ day }) => day] };
 
 /** Returns the days' rows, inserted if they are missing, and locks them until the transaction ends. */
-export async function lockUsages(trx: Trx, days: Day[]): Promise<Map<string, DayUsage>> {
-  // Sorted, so that two nodes that insert rows never deadlock.
-  const wanted = [...new Map(days.map((one) => [nameOf(one), one]))].sort(([a], [b]) => (a < b ? -1 : 1));
-  const sorted = wanted.map(([, day]) => day);
-  let rows = await find(trx, sorted);
-  if (rows.length < sorted.length) {
-    const keys = sorted.map(({ orgId, day }) => ({ org_id: orgId, day }));
-    const [insert, values] = insertOf(trx, 'daily_usage', keys);
-    await query(trx, `${insert} where true on conflict (org_id, day) do nothing`, values);
-    rows = await find(trx, sorted);
-  }
-  return new Map(rows.map((row) => [nameOf(row), row]));
+async function lockUsages(trx: Trx, days: Day[]): Promise<Map<string, DayUsage>> {
+  const find = readUsages(trx, days);
+  const found = find.resultOf(await query(trx, find.sql, find.values));
+  return withMissing(trx, days, found);
 }
 
-/** In the order of the days, so that two nodes never deadlock. */
-async function find(trx: Trx, days: Day[]): Promise<DayUsage[]> {
+/** Inserts the days that `found`, the result of `readUsages`, does not have. */
+export async function withMissing(
+  trx: Trx,
+  days: Day[],
+  found: Map<string, DayUsage>,
+): Promise<Map<string, DayUsage>> {
+  const all = sorted(days);
+  if (found.size === all.length) return found;
+  const keys = all.map(({ orgId, day }) => ({ org_id: orgId, day }));
+  const [insert, values] = insertOf(trx, 'daily_usage', keys);
+  await query(trx, `${insert} where true on conflict (org_id, day) do nothing`, values);
+  const find = readUsages(trx, all);
+  return find.resultOf(await query(trx, find.sql, find.values));
+}
+
+/** Each day once, and in an order, so that two nodes that lock or insert rows never deadlock. */
+function sorted(days: Day[]): Day[] {
+  const named = [...new Map(days.map((one) => [nameOf(one), one]))].sort(([a], [b]) => (a < b ? -1 : 1));
+  return named.map(([, day]) => day);
+}
+
+/** The days' rows that exist, which it locks. */
+export function readUsages(trx: Trx, days: Day[]): Read<DayUsage, Map<string, DayUsage>> {
   const { from, column, json } = jsonItems(trx, key);
-  return query<DayUsage>(
-    trx,
-    `select used.org_id as "orgId", used.day, requests, emails,
+  return {
+    sql: `select used.org_id as "orgId", used.day, requests, emails,
        second_since as "secondSince", second_requests as "secondRequests"
      from ${from} cross join daily_usage as used
      where used.org_id = ${column('org_id')} and used.day = ${column('day')}
      order by used.org_id, used.day ${isPostgres(trx) ? 'for update of used' : ''}`,
-    [json(days)],
-  );
+    values: [json(sorted(days))],
+    columns: ['orgId', 'day', 'requests', 'emails', 'secondSince', 'secondRequests'],
+    resultOf: (rows) => new Map(rows.map((row) => [nameOf(row), row])),
+  };
 }
 
 export async function readUsage(

@@ -4,8 +4,9 @@
  * a refused send keeps nothing, and its key can be used again.
  */
 import { insertOf } from '../engine/insert-rows.ts';
-import { jsonRows, query } from '../engine/json-rows.ts';
+import { jsonRows } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
+import type { Read } from '../engine/read-together.ts';
 import type { Send, SendAnswerRecord } from './send-record.ts';
 
 interface Kept {
@@ -29,10 +30,23 @@ export function isRepeat(before: Kept, send: Send, keepMs: number): boolean {
   return age < (before.kind === 'window' ? duplicateWindowMs : keepMs);
 }
 
-export async function findEarlier(trx: Trx, sends: Send[]): Promise<EarlierAnswer> {
+/** One primary key lookup per row; two separate `in` lists would scan all keys of a day. */
+export function readEarlier(trx: Trx, sends: Send[]): Read<Row, EarlierAnswer> {
+  const { from, column } = jsonRows(trx, { org_id: 'uuid', kind: 'text', key: 'text' });
+  const keys = sends.map(({ orgId, idempotency: { kind, key } }) => ({ org_id: orgId, kind, key }));
+  return {
+    sql: `select kept.* from ${from} cross join idempotency as kept
+     where kept.org_id = ${column('org_id')} and kept.kind = ${column('kind')} and kept.key = ${column('key')}`,
+    values: [JSON.stringify(keys)],
+    columns: ['org_id', 'kind', 'key', 'request_hash', 'response', 'created_at'],
+    resultOf: earlierIn,
+  };
+}
+
+function earlierIn(rows: Row[]): EarlierAnswer {
   const known = new Map<string, Kept>();
   const changed: Send[] = [];
-  for (const row of await keptFor(trx, sends)) {
+  for (const row of rows) {
     known.set(`${row.org_id} ${row.kind} ${row.key}`, {
       kind: row.kind,
       requestHash: row.request_hash,
@@ -72,18 +86,6 @@ interface Row {
   request_hash: string;
   response: string;
   created_at: number;
-}
-
-/** One primary key lookup per row; two separate `in` lists would scan all keys of a day. */
-async function keptFor(trx: Trx, sends: Send[]): Promise<Row[]> {
-  const { from, column } = jsonRows(trx, { org_id: 'uuid', kind: 'text', key: 'text' });
-  const keys = sends.map(({ orgId, idempotency: { kind, key } }) => ({ org_id: orgId, kind, key }));
-  return query<Row>(
-    trx,
-    `select kept.* from ${from} cross join idempotency as kept
-     where kept.org_id = ${column('org_id')} and kept.kind = ${column('kind')} and kept.key = ${column('key')}`,
-    [JSON.stringify(keys)],
-  );
 }
 
 function rowOf(send: Send, { requestHash, answer, at }: Kept): object {

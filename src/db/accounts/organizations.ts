@@ -83,18 +83,19 @@ export async function findOrganizationByName(db: Db, name: string): Promise<Orga
 
 /** Holds the organization until the transaction ends, so that no other transaction charges it. SQLite has one writer anyway. */
 export async function lockOrganization(trx: Trx, id: string): Promise<Organization | null> {
-  return (await lockOrganizations(trx, [id]))[0] ?? null;
+  const { sql, values, resultOf } = readOrganizations(trx, [id]);
+  return resultOf(await query(trx, sql, values))[0] ?? null;
 }
 
-/** In the order of their ids, so that two nodes never deadlock. */
-export async function lockOrganizations(trx: Trx, ids: Iterable<string>): Promise<Organization[]> {
+/** Locks them, in the order of their ids, so that two nodes never deadlock. */
+export function readOrganizations(trx: Trx, ids: Iterable<string>) {
   const { select, value: list } = idList(trx, ids);
-  const rows = await query(
-    trx,
-    `select * from organizations where id in (${select}) order by id ${forUpdate(trx)}`,
-    [list],
-  );
-  return rows.map(fromRow);
+  return {
+    sql: `select * from organizations where id in (${select}) order by id ${forUpdate(trx)}`,
+    values: [list],
+    columns: [...organizations.columns, 'paused_at', 'paused_reason'],
+    resultOf: (rows: object[]) => rows.map(fromRow),
+  };
 }
 
 /**

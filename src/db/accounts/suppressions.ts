@@ -9,6 +9,7 @@ import { insertRows } from '../engine/insert-rows.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
+import type { Read } from '../engine/read-together.ts';
 import { number, records, text } from '../engine/records.ts';
 import { eventRow } from '../events/event-row.ts';
 import { pagedSearch } from '../events/paged-search.ts';
@@ -185,10 +186,23 @@ export function searchSuppressions(db: Db, { orgId, part, after, limit }: Suppre
  * Returns the suppressed ones of these addresses, and those that bounced softly of late (soft-bounces.ts), as
  * `suppressionKey` writes them; one query for all.
  */
-export async function suppressedAmong(
-  db: Db,
-  pairs: { orgId: string; addressKey: string }[],
-): Promise<{ suppressed: Set<string>; watched: Set<string> }> {
+export async function suppressedAmong(db: Db, pairs: AddressOfOrganization[]): Promise<KnownAddresses> {
+  const { sql, values, resultOf } = readSuppressed(db, pairs);
+  return resultOf(await query(db, sql, values));
+}
+
+export interface AddressOfOrganization {
+  orgId: string;
+  addressKey: string;
+}
+
+interface KnownAddresses {
+  suppressed: Set<string>;
+  /** Those that bounced softly of late. */
+  watched: Set<string>;
+}
+
+export function readSuppressed(db: Db, pairs: AddressOfOrganization[]): Read<FoundAddress, KnownAddresses> {
   const { from, column } = jsonRows(db, { org_id: 'uuid', address_key: 'text' });
   const given = JSON.stringify(
     pairs.map(({ orgId, addressKey }) => ({ org_id: orgId, address_key: addressKey })),
@@ -196,17 +210,26 @@ export async function suppressedAmong(
   const among = (table: string) =>
     `select '${table}' as found_in, kept.org_id, kept.address_key from ${from} cross join ${table} as kept
      where kept.org_id = ${column('org_id')} and kept.address_key = ${column('address_key')}`;
-  const rows = await query<{ found_in: string; org_id: string; address_key: string }>(
-    db,
-    `${among('suppressions')} union ${among('soft_bounces')}`,
-    [given, given],
-  );
-  const keysIn = (table: string) => rows.filter(({ found_in }) => found_in === table);
-  const keyOf = (row: { org_id: string; address_key: string }) => suppressionKey(row.org_id, row.address_key);
   return {
-    suppressed: new Set(keysIn('suppressions').map(keyOf)),
-    watched: new Set(keysIn('soft_bounces').map(keyOf)),
+    sql: `${among('suppressions')} union ${among('soft_bounces')}`,
+    values: [given, given],
+    columns: ['found_in', 'org_id', 'address_key'],
+    resultOf(rows) {
+      const keysIn = (table: string) =>
+        new Set(
+          rows
+            .filter(({ found_in }) => found_in === table)
+            .map((row) => suppressionKey(row.org_id, row.address_key)),
+        );
+      return { suppressed: keysIn('suppressions'), watched: keysIn('soft_bounces') };
+    },
   };
+}
+
+interface FoundAddress {
+  found_in: string;
+  org_id: string;
+  address_key: string;
 }
 
 export function suppressionKey(orgId: string, addressKey: string): string {
