@@ -1,14 +1,13 @@
-/** What a composing thread does with an order: opens the DKIM keys, makes the tracking links, composes and signs. */
+/** What is done with an order, on a composing thread or the main one: opens the DKIM keys, makes the tracking links, composes and signs. */
 import { createSeal } from '../accounts/seal.ts';
-import { loadSecrets, type SecretSource } from '../base/secrets.ts';
+import type { Secrets } from '../base/secrets.ts';
 import type { ComposeKey, ComposeOrder } from '../compose/compose-order.ts';
 import { composeMessages } from '../compose/message.ts';
 import type { Composed } from '../compose/recipient-copies.ts';
 import { createKeyRing } from '../compose/sign.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
 
-export function createOrderComposer(source: SecretSource): (order: ComposeOrder) => Composed {
-  const secrets = loadSecrets(source);
+export function createOrderComposer(secrets: Secrets): (order: ComposeOrder) => Composed {
   const links = createTrackingLinks(secrets);
   const keyOf = createKeyRing(createSeal(secrets).open);
   return ({ fields, tracking: { opens, clicks, base, deliveryIds }, signer }) => {

@@ -5,7 +5,7 @@
 import { flushCompileCache } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import type { SecretSource } from '../base/secrets.ts';
+import { loadSecrets, type SecretSource } from '../base/secrets.ts';
 import { serveOrders } from '../compose/compose-threads.ts';
 import { createOrderComposer } from './compose-orders.ts';
 
@@ -13,6 +13,6 @@ if (import.meta.main && parentPort) {
   const { isForLarge, ...source } = workerData as SecretSource & { isForLarge: boolean };
   // On Linux this sets the priority of this thread only. Large mails yield to all other work.
   if (isForLarge && process.platform === 'linux') setPriority(constants.priority.PRIORITY_BELOW_NORMAL);
-  serveOrders(parentPort, createOrderComposer(source));
+  serveOrders(parentPort, createOrderComposer(loadSecrets(source)));
   flushCompileCache();
 }

@@ -7,6 +7,7 @@ import { makeSetUpLink } from '../accounts/people.ts';
 import { createSeal } from '../accounts/seal.ts';
 import { listen } from '../api/http-server.ts';
 import { bracketed } from '../base/tcp-listen.ts';
+import { composeAlone } from '../compose/compose-alone.ts';
 import { type Composers, createComposers } from '../compose/compose-threads.ts';
 import type { Config } from '../config.ts';
 import { hasOrganizations } from '../db/accounts/organizations.ts';
@@ -16,6 +17,7 @@ import { createResolver } from '../route/resolver.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
 import { makeAllDue } from './clock-jump.ts';
+import { createOrderComposer } from './compose-orders.ts';
 import { createContext, type Overrides, type ServerContext } from './context.ts';
 import { createDelivery, type DeliveryEngine } from './delivery.ts';
 import { disabledDelivery, disabledIntake } from './disabled-roles.ts';
@@ -102,7 +104,7 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   const diskGuard = await openDiskGuard(context);
   stops.push(() => diskGuard.stop());
   const intakeParts = {
-    compose: composers.compose,
+    compose: composeAlone(composers.compose, createOrderComposer(context.secrets)),
     admit: (domain: string, orgId: string) => delivery.runner.admit(domain, orgId),
     onScheduled: (at: number) => delivery.runner.noteScheduled(at),
     hasSpace: () => diskGuard.hasSpace(),

@@ -4,13 +4,14 @@
  */
 import { EventEmitter } from 'node:events';
 import { MessageChannel, type Worker } from 'node:worker_threads';
+import { loadSecrets } from '../../src/base/secrets.ts';
 import { serveOrders } from '../../src/compose/compose-threads.ts';
 import { createOrderComposer } from '../../src/server/compose-orders.ts';
 import type { Overrides } from '../../src/server/context.ts';
 
 const startHere: Overrides['startComposer'] = (source) => {
   const { port1, port2 } = new MessageChannel();
-  serveOrders(port2, createOrderComposer(source));
+  serveOrders(port2, createOrderComposer(loadSecrets(source)));
   const thread = new EventEmitter();
   port1.on('message', (answers) => thread.emit('message', answers));
   return Object.assign(thread, {

@@ -20,7 +20,7 @@ export async function createAcceptHere(context: CommandContext): Promise<Accept>
   const config = context.config();
   const secrets = context.secrets();
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
-  const compose = createOrderComposer(config);
+  const compose = createOrderComposer(secrets);
   return createAccept({
     findDomain: (orgId, name) => findDomain(db, orgId, name),
     compose: async (order) => compose(order),
