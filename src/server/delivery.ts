@@ -11,6 +11,7 @@ import { readPaused } from '../db/accounts/pauses.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import { isPostgres } from '../db/engine/open.ts';
 import { changeToken, createQuietCheck } from '../db/engine/quiet-check.ts';
+import { beforeSharedCommit } from '../db/engine/shared-commit.ts';
 import { saveRoutes, saveStates } from '../db/queue/destination-status-rows.ts';
 import { publishPools, readPoolAssignments, readPools, withdrawPools } from '../db/queue/ip-pools.ts';
 import { learnedRows } from '../db/queue/learned-rows.ts';
@@ -62,7 +63,7 @@ import { createSimulatedHost } from '../smtp-out/simulated-host.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 import { createOperatorRules, type OperatorRules } from './operator-rules.ts';
 
-/** How long the commit of an outcome waits for outcomes of running deliveries, or for the next one of a burst. */
+/** How long the commit of an outcome waits for those of running deliveries, the next one of a burst, or a send's commit. */
 const recordMaxWaitMs = 20;
 
 /** How long other nodes are still sent the state of a destination after it has become idle. */
@@ -201,7 +202,12 @@ function createRecord(context: ServerContext, publisher: Publisher, inFlight: ()
   const bursts = createBurstDetector(recordMaxWaitMs);
   const commit = groupCommit(
     signalsAfter(context.eventSignal, metrics.timed('outcomes', recordTransitions, metrics.recorded)),
-    { isComing: () => inFlight() > 0 || bursts.isBurst(), maxWaitMs: recordMaxWaitMs },
+    {
+      isComing: () => inFlight() > 0 || bursts.isBurst(),
+      maxWaitMs: recordMaxWaitMs,
+      // A transaction of a send takes them along: it syncs the disk anyway.
+      onOccasion: (end) => beforeSharedCommit(db, end),
+    },
   );
   const record = createRecorder({
     commit(transition) {

@@ -1,7 +1,8 @@
 /**
  * Group commit: each caller passes one item and gets its own answer, while one transaction commits all items that have arrived.
  * So many items share a disk sync and the statements, which cost more. While a group is being committed, the next one gathers.
- * A single item starts at once, unless more items are known to be coming, which it then waits for briefly.
+ * A single item starts at once, unless more items are known to be coming, which it then waits for briefly, or until there is
+ * an occasion to be committed along with something else.
  *
  * If a group fails, each member is retried alone, so that a bad item fails by itself; but not if the database is away.
  */
@@ -13,6 +14,8 @@ interface Expectation {
   /** Whether enough items are coming, besides those gathered, to wait for them. */
   isComing(gathered: number): boolean;
   maxWaitMs: number;
+  /** `end` ends the wait; it returns false if there is none. */
+  onOccasion?(end: () => boolean): void;
 }
 
 export function groupCommit<Item, Answer>(
@@ -22,8 +25,13 @@ export function groupCommit<Item, Answer>(
   type Waiting = { item: Item; resolve(answer: Answer): void; reject(error: unknown): void };
   const gathering: Waiting[] = [];
   let running = false;
-  /** Ends the wait for more items. */
-  let endWait = () => {};
+  /** Ends the wait for more items; null: there is none. */
+  let endWait: (() => void) | null = null;
+  expectation.onOccasion?.(() => {
+    const isWaiting = endWait !== null;
+    endWait?.();
+    return isWaiting;
+  });
 
   async function run(): Promise<void> {
     running = true;
@@ -39,11 +47,12 @@ export function groupCommit<Item, Answer>(
 
   function waitForMore(): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, expectation.maxWaitMs);
       endWait = () => {
         clearTimeout(timer);
+        endWait = null;
         resolve();
       };
+      const timer = setTimeout(endWait, expectation.maxWaitMs);
     });
   }
 
@@ -66,7 +75,7 @@ export function groupCommit<Item, Answer>(
   return (item) =>
     new Promise((resolve, reject) => {
       gathering.push({ item, resolve, reject });
-      if (!isWorthWaiting()) endWait();
+      if (!isWorthWaiting()) endWait?.();
       // Items that arrive in the same turn of the event loop join the first group.
       if (!running) {
         running = true;

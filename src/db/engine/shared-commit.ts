@@ -20,14 +20,34 @@ interface Queue {
   transact: ReturnType<typeof createTransact>;
   waiting: Waiting[];
   isRunning: boolean;
+  /** Called before each transaction. */
+  onBegin: (() => boolean)[];
 }
 
 const queues = new WeakMap<Db, Queue>();
 
+function queueOf(db: Db): Queue {
+  const queue = queues.get(db) ?? {
+    transact: createTransact(db),
+    waiting: [],
+    isRunning: false,
+    onBegin: [],
+  };
+  queues.set(db, queue);
+  return queue;
+}
+
+/**
+ * Calls `join` whenever a shared transaction is about to begin; work that it then adds in this turn of the event loop is done
+ * in that one. It returns whether it will add some. Never called on PostgreSQL.
+ */
+export function beforeSharedCommit(db: Db, join: () => boolean): void {
+  if (!isPostgres(db)) queueOf(db).onBegin.push(join);
+}
+
 export function inSharedCommit<Result>(db: Db, work: (trx: Trx) => Promise<Result>): Promise<Result> {
   if (isPostgres(db)) return onPostgres(db, work);
-  const queue = queues.get(db) ?? { transact: createTransact(db), waiting: [], isRunning: false };
-  queues.set(db, queue);
+  const queue = queueOf(db);
   return new Promise((resolve, reject) => {
     queue.waiting.push({ work, resolve: (result) => resolve(result as Result), reject });
     if (!queue.isRunning) void run(queue);
@@ -51,12 +71,18 @@ async function onPostgres<Result>(db: Db, work: (trx: Trx) => Promise<Result>): 
 async function run(queue: Queue): Promise<void> {
   queue.isRunning = true;
   while (queue.waiting.length > 0) {
+    if (isJoined(queue)) await new Promise((resolve) => setImmediate(resolve));
     const works = queue.waiting.splice(0);
     if (!(await settle(queue, works))) for (const one of works) await settle(queue, [one]);
     // A caller that has just been answered may add more work in this turn of the event loop; it joins the next transaction.
     await new Promise<void>((resolve) => process.nextTick(resolve));
   }
   queue.isRunning = false;
+}
+
+/** Every one is asked: each call makes a group of work join. */
+function isJoined({ onBegin }: Queue): boolean {
+  return onBegin.map((join) => join()).includes(true);
 }
 
 /** False if a transaction of several works failed; they still have to be done. */
