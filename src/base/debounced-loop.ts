@@ -33,17 +33,19 @@ export function createDebouncedLoop(parts: DebouncedLoopParts) {
     running = null;
     const waitMs = startedAt + intervalMs - clock.now();
     if (isWoken || waitMs <= 0) wake();
-    else if (!isStopped) cancelInterval = clock.after(waitMs, wake);
+    else if (!isStopped) cancelInterval = clock.after(waitMs, runNow);
+  }
+
+  function runNow(): void {
+    debounce = undefined;
+    running = runUntilDone();
   }
 
   function wake(): void {
     isWoken = true;
     if (isStopped || running || debounce) return;
     cancelInterval();
-    debounce = setTimeout(() => {
-      debounce = undefined;
-      running = runUntilDone();
-    }, debounceMs);
+    debounce = setTimeout(runNow, debounceMs);
   }
 
   return {

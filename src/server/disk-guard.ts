@@ -19,10 +19,10 @@ export interface DiskGuardParts {
   min: number;
   freeBytes(directory: string): Promise<number>;
   /** Bytes that the next checkpoint of the WAL will take from the free space. */
-  excessOfLog(): Promise<number>;
+  excessOfLog(): number;
   keepLogShort(isShort: boolean): Promise<void>;
   /** Whether the database file is still the one that was opened. */
-  isInPlace(): Promise<boolean>;
+  isInPlace(): boolean;
   clock: Clock;
   log: Pick<Log, 'error' | 'info' | 'warn'>;
 }
@@ -97,12 +97,12 @@ export class DiskGuard {
 
   async #measure(): Promise<void> {
     const { isInPlace, freeBytes, excessOfLog, dataDir, min } = this.#parts;
-    const hasFile = await isInPlace();
+    const hasFile = isInPlace();
     if (!hasFile) this.#enter('file missing');
     else if (this.#mode === 'file missing') this.#enter(this.#spare < 0 ? 'low space' : 'accepting');
     const free = await freeBytes(dataDir);
     this.#freeSpace = free;
-    const owed = await excessOfLog();
+    const owed = excessOfLog();
     this.#spare = free - owed - min;
     if (hasFile) this.#enter(this.#spare < 0 ? 'low space' : 'accepting', owed);
     this.#setLogLength(free < shortLogBelow);

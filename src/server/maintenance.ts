@@ -1,6 +1,7 @@
 /**
  * Runs the maintenance jobs, which delete rows that are no longer needed. Each run handles a bounded number of rows and
- * returns how many it found. All jobs run every ten seconds. A job that may find more runs again at once, in turn with the
+ * returns how many it found. All jobs run every ten seconds, or every minute while nothing is committed (SQLite, which can
+ * tell). A job that may find more runs again at once, in turn with the
  * others of that kind, after a pause of four times its duration: so tables that get a row from every send stay short, and
  * sends are not delayed.
  */
@@ -8,23 +9,45 @@ import { setTimeout as rest } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import type { MaintenanceJob } from '../db/schema/maintenance-job.ts';
 
+export interface MaintenanceParts {
+  jobs: MaintenanceJob[];
+  /** Another one than before: something was committed in between. Null: not known. */
+  changeToken(): Promise<string | null>;
+  clock: Clock;
+  onError(what: string, error: unknown): void;
+}
+
 const intervalMs = 10_000;
+const quietIntervalMs = 60_000;
 /** The pause runs on the real clock, because it is derived from the time that the database took. */
 const pauseFactor = 4;
 /** Half the batch of most of these jobs: a batch that contains some young rows is not the end. */
 const smallBatch = 250;
 
 /** Returns a function that stops the jobs. */
-export function startMaintenance(
-  jobs: MaintenanceJob[],
-  clock: Clock,
-  onError: (what: string, error: unknown) => void,
-): () => Promise<void> {
+export function startMaintenance({
+  jobs,
+  changeToken,
+  clock,
+  onError,
+}: MaintenanceParts): () => Promise<void> {
+  let ranAt = Number.NEGATIVE_INFINITY;
+  let seen: string | null = null;
   let stopped = false;
   let running = Promise.resolve();
   let cancel = () => {};
 
+  async function workIfDue(): Promise<void> {
+    // The jobs report what is wrong with the database.
+    const token = await changeToken().catch(() => null);
+    const isQuiet = token !== null && token === seen;
+    seen = token;
+    if (!isQuiet || clock.now() >= ranAt + quietIntervalMs) await work();
+    else later();
+  }
+
   async function work(): Promise<void> {
+    ranAt = clock.now();
     let nextForAll = clock.now();
     let unfinished: MaintenanceJob[] = [];
     do {
@@ -32,7 +55,7 @@ export function startMaintenance(
       if (isForAll) nextForAll = clock.now() + intervalMs;
       unfinished = await round(isForAll ? jobs : unfinished);
     } while (unfinished.length > 0);
-    if (!stopped) later();
+    later();
   }
 
   /** Returns the jobs that may find more at once. */
@@ -47,6 +70,7 @@ export function startMaintenance(
         if (!job.isFedByMail || found >= smallBatch) unfinished.push(job);
         await rest(pauseFactor * (performance.now() - begun));
       } catch (error) {
+        seen = null;
         onError(`maintenance (${job.name}) failed; trying again later`, error);
       }
     }
@@ -54,8 +78,9 @@ export function startMaintenance(
   }
 
   function later(): void {
+    if (stopped) return;
     cancel = clock.after(intervalMs, () => {
-      running = work();
+      running = workIfDue();
     });
   }
 

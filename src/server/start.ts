@@ -12,6 +12,7 @@ import { type Composers, createComposers } from '../compose/compose-threads.ts';
 import type { Config } from '../config.ts';
 import { hasOrganizations } from '../db/accounts/organizations.ts';
 import { excessOfLog, keepLogShort, watchFile } from '../db/engine/open.ts';
+import { changeToken } from '../db/engine/quiet-check.ts';
 import { clearStates } from '../db/queue/destination-status-rows.ts';
 import { createResolver } from '../route/resolver.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
@@ -113,7 +114,8 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   };
   const intake = config.roles.includes('http') ? createIntake(context, intakeParts) : disabledIntake;
   stops.push(intake.settled);
-  stops.push(startMaintenance(maintenanceJobs(context, intake.accept), clock, onError));
+  const jobs = maintenanceJobs(context, intake.accept);
+  stops.push(startMaintenance({ jobs, changeToken: () => changeToken(context.db), clock, onError }));
   return { intake, delivery, bounces, diskGuard };
 }
 
@@ -183,7 +185,7 @@ async function openDiskGuard({ config, db, freeBytes, clock, log }: ServerContex
     freeBytes,
     excessOfLog: () => excessOfLog(config),
     keepLogShort: (isShort) => keepLogShort(db, isShort),
-    isInPlace: await watchFile(config),
+    isInPlace: watchFile(config),
     clock,
     log,
   });

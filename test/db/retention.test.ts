@@ -224,12 +224,34 @@ function recordingChores() {
   return { order, chore };
 }
 
+/** What a database says that cannot tell whether something was committed. */
+const always = { changeToken: async () => null };
+
+test('while nothing is committed, maintenance runs once a minute', async (t) => {
+  const clock = manualClock();
+  const { order, chore } = recordingChores();
+  const token = { now: 'a' };
+  const changeToken = async () => token.now;
+  const stop = startMaintenance({
+    jobs: [chore('each', 0)],
+    changeToken,
+    clock,
+    onError: (what) => t.fail(what),
+  });
+  for (let seconds = 10; seconds <= 130; seconds += 10) await clock.advance('10s');
+  t.is(order.length, 3, 'at 10, 70 and 130 seconds');
+  token.now = 'b';
+  await clock.advance('10s');
+  t.is(order.length, 4);
+  await stop();
+});
+
 test('maintenance pauses between the runs of a job, lets other jobs have their turn, and stops between runs', async (t) => {
   const clock = manualClock();
   const { order, chore } = recordingChores();
   const begun = performance.now();
   const chores = [chore('endless', 5, 5), chore('long', 1), chore('short', 0)];
-  const stop = startMaintenance(chores, clock, (what) => t.fail(what));
+  const stop = startMaintenance({ jobs: chores, ...always, clock, onError: (what) => t.fail(what) });
   await clock.advance('10s');
   await until(() => order.length >= 21);
   t.deepEqual(order.slice(0, 7), ['endless', 'long', 'short', 'endless', 'long', 'endless', 'long']);
@@ -246,7 +268,8 @@ test('of what every mail adds to, some rows are left for the next ten seconds', 
   const clock = manualClock();
   const { order, chore } = recordingChores();
   const fed = (name: string, found: number) => ({ ...chore(name, found), isFedByMail: true });
-  const stop = startMaintenance([fed('few', 249), fed('many', 250)], clock, (what) => t.fail(what));
+  const jobs = [fed('few', 249), fed('many', 250)];
+  const stop = startMaintenance({ jobs, ...always, clock, onError: (what) => t.fail(what) });
   await clock.advance('10s');
   await until(() => order.length >= 5);
   t.deepEqual(order.slice(0, 5), ['few', 'many', 'many', 'many', 'many']);

@@ -19,8 +19,8 @@ function disk() {
   const keepLogShort = async (isShort: boolean): Promise<void> => {
     said.push(isShort ? 'short log' : 'usual log');
   };
-  const excessOfLog = async () => state.ofLog;
-  const isInPlace = async () => state.isInPlace;
+  const excessOfLog = () => state.ofLog;
+  const isInPlace = () => state.isInPlace;
   const parts = {
     isInPlace,
     dataDir: '/data',

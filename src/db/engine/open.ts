@@ -4,8 +4,7 @@
  * the command line's) instead of failing. PostgreSQL commits are synchronous too (postgres.ts). Both return bigints as
  * numbers, because all of them are times in milliseconds or counts, far below 2^53.
  */
-import { existsSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import knex, { type Knex } from 'knex';
 import { SqliteClient } from '../../vendor/knex.ts';
@@ -95,23 +94,23 @@ export async function keepLogShort(db: Db, isShort: boolean): Promise<void> {
 }
 
 /** Bytes of the WAL beyond its kept size. They may need as much space in the database before the WAL is truncated. */
-export async function excessOfLog(location: Location): Promise<number> {
+export function excessOfLog(location: Location): number {
   if (location.databaseUrl) return 0;
   // The file does not exist before the first write.
-  const log = await stat(`${fileIn(location.dataDir)}-wal`).catch(() => ({ size: 0 }));
-  return Math.max(log.size - maxKeptWal, 0);
+  const log = statSync(`${fileIn(location.dataDir)}-wal`, { throwIfNoEntry: false });
+  return Math.max((log?.size ?? 0) - maxKeptWal, 0);
 }
 
-/** Returns a function that tells whether the open SQLite file is still at its path. */
-export async function watchFile(location: Location): Promise<() => Promise<boolean>> {
-  if (location.databaseUrl) return async () => true;
+/**
+ * Returns a function that tells whether the open SQLite file is still at its path. It asks the kernel in this thread: the
+ * answer is in memory, and another thread would have to be woken for it each second.
+ */
+export function watchFile(location: Location): () => boolean {
+  if (location.databaseUrl) return () => true;
   const file = fileIn(location.dataDir);
-  const { dev, ino } = await stat(file);
-  return async () => {
-    const now = await stat(file).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return null;
-      throw error;
-    });
+  const { dev, ino } = statSync(file);
+  return () => {
+    const now = statSync(file, { throwIfNoEntry: false });
     return now?.ino === ino && now.dev === dev;
   };
 }
