@@ -20,6 +20,8 @@ import { readDialectBody } from './dialect-body.ts';
 /** Calls in flight for each admission slot: one that has the slot, and one that waits for it. */
 const callsPerSlot = 2;
 
+const ownPaths = '/api/public/';
+
 interface Served {
   dialect: Dialect;
   router: Router;
@@ -34,6 +36,8 @@ export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): 
   const withinLimit = withSlot(callsPerSlot * parts.admission.maxSlots);
   const served = dialects.map((dialect) => ({ dialect, router: routerOf(dialect, parts, withinLimit) }));
   return async (context, next) => {
+    // No dialect has a path of ours, and most requests are for one.
+    if (context.path.startsWith(ownPaths)) return next();
     // Some SDKs join the configured URL and the path with one slash too many.
     const path = context.path.replace(/\/{2,}/g, '/');
     const found = findPrefixed(served, path) ?? findAtRoot(served, path, context);

@@ -53,7 +53,9 @@ Content-Transfer-Encoding: quoted-printable
 );
 
 const number = 1;
-const options = { dictionary, params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+/** Most packed messages fit in a chunk of this size. Node's default of 16 KB would be allocated and cut for each. */
+const chunkSize = 4096;
+const options = { dictionary, chunkSize, params: { [constants.ZSTD_c_compressionLevel]: 1 } };
 
 export function packMessage(raw: Buffer): Buffer {
   if (raw.length > maxPreloadedBytes) return raw;
