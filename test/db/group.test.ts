@@ -73,3 +73,24 @@ test('company that is coming is waited for, but not longer than it is worth', as
   const impatient = groupCommit(commit, { isComing: () => coming > 0, maxWaitMs: 1 });
   t.is(await impatient(3), 3, 'they do not come');
 });
+
+test('an occasion ends the wait, and is told whether anybody waited', async (t) => {
+  const calls: number[][] = [];
+  const commit = async (items: number[]) => {
+    calls.push(items);
+    return items;
+  };
+  let end = () => false;
+  const onOccasion = (given: () => boolean) => {
+    end = given;
+  };
+  const add = groupCommit(commit, { isComing: () => true, maxWaitMs: 60_000, onOccasion });
+  t.false(end(), 'nobody waits');
+  const both = [add(1), add(2)];
+  await turn();
+  t.deepEqual(calls, []);
+  t.true(end());
+  t.deepEqual(await Promise.all(both), [1, 2]);
+  t.deepEqual(calls, [[1, 2]]);
+  t.false(end());
+});

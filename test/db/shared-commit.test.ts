@@ -1,7 +1,8 @@
 /** Works that come while a transaction is open share the next one, and each is done once or not at all. */
 import test, { type ExecutionContext } from 'ava';
+import { groupCommit } from '../../src/db/engine/group-commit.ts';
 import type { Trx } from '../../src/db/engine/open.ts';
-import { inSharedCommit } from '../../src/db/engine/shared-commit.ts';
+import { beforeSharedCommit, inSharedCommit } from '../../src/db/engine/shared-commit.ts';
 import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
 import { openQueue } from '../lab/database/queue-rows.ts';
 
@@ -94,4 +95,18 @@ test('PostgreSQL: of two transactions that wait for each other, the one that is 
   await Promise.all([update(['a', 'b'], 0), update(['b', 'a'], 1)]);
   t.true(runs >= 3);
   t.deepEqual(await db('learned').orderBy('name').pluck('expires_at'), [3, 3]);
+});
+
+test('SQLite: a group that waits for more joins the transaction of another work', async (t) => {
+  const { db, add, transactions } = await ready(t, 'sqlite');
+  const group = groupCommit(async (names: string[]) => Promise.all(names.map((name) => add(name))), {
+    isComing: () => true,
+    maxWaitMs: 60_000,
+    onOccasion: (end) => beforeSharedCommit(db, end),
+  });
+  const waiting = [group('a'), group('b')];
+  await new Promise((resolve) => setImmediate(resolve));
+  t.deepEqual(transactions, []);
+  await Promise.all([add('c'), ...waiting]);
+  t.deepEqual(transactions, [1, 1, 1]);
 });

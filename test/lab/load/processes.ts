@@ -68,13 +68,19 @@ export function peakMb(roots: number[]): number {
   return Math.round(kb.reduce((sum, one) => sum + one, 0) / 1024);
 }
 
-/** How often the running threads of these processes and their descendants have gone to sleep, and so were woken up. */
-export function wakeUps(roots: number[]): number {
+/** By thread, how often the threads of these processes and their descendants have gone to sleep, and so were woken up. */
+export function wakeUps(roots: number[]): Map<string, number> {
   const threads = familyOf(roots).flatMap(({ pid }) => statusOfThreads(pid));
-  return threads.reduce(
-    (sum, status) => sum + Number(/^voluntary_ctxt_switches:\s+(\d+)/m.exec(status)?.[1] ?? 0),
-    0,
+  const numberIn = (status: string, name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(status)?.[1] ?? 0);
+  return new Map(
+    threads.map((status) => [`${numberIn(status, 'Pid')}`, numberIn(status, 'voluntary_ctxt_switches')]),
   );
+}
+
+/** Of the threads that run at the end. */
+export function wakeUpsBetween(before: Map<string, number>, after: Map<string, number>): number {
+  return [...after].reduce((sum, [thread, count]) => sum + count - (before.get(thread) ?? 0), 0);
 }
 
 function statusOfThreads(pid: number): string[] {

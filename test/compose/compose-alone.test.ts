@@ -1,0 +1,60 @@
+/** Which orders are composed on the calling thread. */
+import test from 'ava';
+import { composeAlone } from '../../src/compose/compose-alone.ts';
+import type { ComposeOrder } from '../../src/compose/compose-order.ts';
+import type { Composed } from '../../src/compose/recipient-copies.ts';
+import { until } from '../lab/until.ts';
+
+const order = (length = 0) =>
+  ({
+    fields: { text: 'x'.repeat(length), attachments: [] },
+    tracking: { opens: false, clicks: false, deliveryIds: [] },
+    signer: {},
+  }) as unknown as ComposeOrder;
+
+function recorded() {
+  const where: string[] = [];
+  const composed = {} as Composed;
+  const compose = composeAlone(
+    async () => {
+      where.push('thread');
+      return composed;
+    },
+    () => {
+      where.push('here');
+      return composed;
+    },
+  );
+  return { where, compose };
+}
+
+/** Longer than the gap in a burst. */
+const rest = () => {
+  const begun = performance.now();
+  return until(() => performance.now() > begun + 5);
+};
+
+test('a mail that comes alone is composed here, those that follow it closely on threads', async (t) => {
+  const { where, compose } = recorded();
+  await Promise.all([compose(order()), compose(order()), compose(order())]);
+  t.deepEqual(where, ['here', 'thread', 'thread']);
+  await rest();
+  await compose(order());
+  t.is(where.at(-1), 'here');
+});
+
+test('a mail that takes long is composed on a thread, even alone', async (t) => {
+  const { where, compose } = recorded();
+  await compose(order(100_000));
+  t.deepEqual(where, ['thread']);
+});
+
+test('an error is the answer', async (t) => {
+  const compose = composeAlone(
+    async () => ({}) as Composed,
+    () => {
+      throw new Error('broken');
+    },
+  );
+  await t.throwsAsync(compose(order()), { message: 'broken' });
+});
