@@ -22,6 +22,8 @@ const longest = [
   'smtp-in',
   'db',
   'cluster',
+  'webhooks',
+  'delivery',
   'accounts',
   'operate',
   'contract',

@@ -5,8 +5,10 @@
  *
  * The turns are enough for promises and setImmediate, not for a database or a socket: what the program does after their
  * answer may come later than the end of the advance, and so does the timer that it sets then. Wait for it with passUntil().
+ * At its end, an advance also waits until `isBusy` says that no statement runs; for a moment only, because a test may hold
+ * them up.
  */
-import { setImmediate as turn } from 'node:timers/promises';
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import ms from 'ms';
 import type { Clock } from '../../src/base/clock.ts';
 import { type Truthy, type UntilOptions, until } from './until.ts';
@@ -34,7 +36,12 @@ interface Timer {
   action: () => void;
 }
 
-export function manualClock(start: number = Date.UTC(2026, 0, 1)): ManualClock {
+const patienceMs = 50;
+
+export function manualClock(
+  start: number = Date.UTC(2026, 0, 1),
+  isBusy: () => boolean = () => false,
+): ManualClock {
   let now = start;
   /** In order of scheduling, which decides between timers of one instant. */
   const timers = new Set<Timer>();
@@ -60,6 +67,12 @@ export function manualClock(start: number = Date.UTC(2026, 0, 1)): ManualClock {
         next.action();
       }
       now = target;
+      const end = performance.now() + patienceMs;
+      while (isBusy() && performance.now() < end) {
+        await sleep(1);
+        // What follows from an answer.
+        await settle();
+      }
     },
     passUntil(condition, { step = '1s', ...options } = {}) {
       const holds = async () => {

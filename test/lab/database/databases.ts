@@ -35,6 +35,10 @@ export async function createMigrated(kind: DatabaseKind, dataDir: string): Promi
 
 const inDataDir: TestDatabase = { url: null, drop: async () => {} };
 
+/** As statements.ts knows it. */
+export const nameOf = ({ url }: Pick<TestDatabase, 'url'>, dataDir: string) =>
+  url ? new URL(url).pathname.slice(1) : templateFile(dataDir);
+
 async function create(how = ''): Promise<TestDatabase> {
   const server = requiredEnv('TEST_POSTGRES_URL');
   const name = `test_${randomBytes(6).toString('hex')}`;

@@ -22,7 +22,8 @@ import type { Overrides } from '../../../src/server/context.ts';
 import { start } from '../../../src/server/start.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
 import { composeHere } from '../compose-here.ts';
-import { createMigrated, type DatabaseKind, oneKind } from '../database/databases.ts';
+import { createMigrated, type DatabaseKind, nameOf, oneKind } from '../database/databases.ts';
+import { hasStatements } from '../database/statements.ts';
 import { dkimKey } from '../dkim.ts';
 import { type Dns, startDns, type Zone } from '../dns/dns.ts';
 import { keepOnFailure, memoryLog, rowsOf, temporaryDirectory } from '../evidence.ts';
@@ -80,7 +81,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
     { dataDir, databaseUrl: database.url, dns, mtaPort: mx[0]!.port },
     options.settings,
   );
-  const clock = manualClock(Date.now());
+  const clock = manualClock(Date.now(), () => hasStatements(nameOf(database, dataDir)));
   /** Passwords cost next to nothing here. */
   const overrides = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 }, ...composeHere };
   const { log, text } = memoryLog();
