@@ -13,9 +13,9 @@ import { execFile, spawn } from 'node:child_process';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { freePort } from '../load/ports.ts';
 import { isInstalled } from '../programs/programs.ts';
 import { until } from '../until.ts';
 
@@ -55,7 +55,7 @@ export async function startUnbound(options: {
   const { zones, dnsPort } = options;
   const directory = join(options.directory, 'unbound');
   await mkdir(directory);
-  const port = await freePort();
+  const port = await freePort('127.0.0.1');
   const signed = await Promise.all(zones.map((zone) => sign(zone, directory)));
   const config = join(directory, 'unbound.conf');
   await writeFile(config, unboundConf({ directory, port, dnsPort, signed }));
@@ -155,12 +155,4 @@ stub-zone:
   name: "invalid."
   stub-addr: 127.0.0.1@${dnsPort}
 `;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((closed) => server.close(closed));
-  return port;
 }

@@ -16,6 +16,7 @@
  */
 import { once } from 'node:events';
 import net from 'node:net';
+import { freePort } from '../load/ports.ts';
 import { until } from '../until.ts';
 import { Conversation, mxPem } from './mx-conversation.ts';
 import type { MxMessage, MxSession, Script, TlsSide } from './mx-script.ts';
@@ -57,17 +58,18 @@ export interface Mx {
 const extensionsByDefault = ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'ENHANCEDSTATUSCODES', 'SIZE 26214400'];
 
 export async function startMx(options: MxOptions = {}): Promise<Mx> {
-  const { host = '127.0.0.1', port = 0, hostname = 'mx.invalid' } = options;
+  const { host = '127.0.0.1', hostname = 'mx.invalid' } = options;
   const { tls = true, extensions = extensionsByDefault, script = {}, pem = mxPem } = options;
   const sockets = new Set<net.Socket>();
   let maxConnections = 0;
 
+  const port = options.port || (await freePort(host));
   const server = net.createServer({ noDelay: true }).listen(port, host);
   await once(server, 'listening');
 
   const mx: Mx = {
     host,
-    port: (server.address() as net.AddressInfo).port,
+    port,
     script,
     messages: [],
     sessions: [],

@@ -15,6 +15,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import type { ExecutionContext } from 'ava';
 import { Webhook } from 'standardwebhooks';
+import { freePort } from '../load/ports.ts';
 import { until } from '../until.ts';
 
 export interface Received {
@@ -85,7 +86,7 @@ export async function startReceiver(
     server.closeAllConnections();
     await new Promise((closed) => server.close(closed));
   };
-  const bound = await listen(port);
+  const bound = await listen(port || (await freePort(host)));
   t.teardown(down);
 
   const receiver = {
