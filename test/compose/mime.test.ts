@@ -175,10 +175,13 @@ test('a text file in ASCII is 7bit or quoted-printable, and every octet of it ar
   }
 });
 
-/** postal-mime reads the lines of a text file with LF, and with one more at its end, unless it is base64. */
+/**
+ * postal-mime reads the lines of a text file with LF, and with one more at its end, unless it is base64: after a CR that the file
+ * ends with, that makes a line end of it.
+ */
 function contentOf(type: string, content: Buffer): string {
   const octets = content.toString('latin1');
-  return type.startsWith('text/') ? octets.replaceAll('\r\n', '\n').replace(/\n+$/, '') : octets;
+  return type.startsWith('text/') ? octets.replaceAll('\r\n', '\n').replace(/[\r\n]+$/, '') : octets;
 }
 
 const word = fc.constantFrom(

@@ -31,7 +31,7 @@ interface Entry {
 }
 
 test('ten troubles at once: each is named within a minute, with its cause and the next command', async (t) => {
-  t.timeout(2 * minute);
+  t.timeout(4 * minute);
   const began = performance.now();
   const world = await startTenTroubles(t);
   const { cli, onTerminalOf } = cliOf(t, world);
@@ -70,12 +70,17 @@ test('ten troubles at once: each is named within a minute, with its cause and th
     [80, 24],
     [120, 40],
   ] as const) {
-    const screen = (await onTerminalOf(columns, rows)('status')).stdout.toString();
+    let screen = '';
+    const showsAll = async () => {
+      screen = (await onTerminalOf(columns, rows)('status')).stdout.toString();
+      return Object.keys(expected).every((subject) => screen.includes(subject));
+    };
+    // A busy machine may have an eleventh for a moment.
+    await until(showsAll, { timeout: minute, what: () => `each of the ten in\n${screen}` });
     if (process.env.SHOW_STATUS) console.log(`${columns} by ${rows}\n${screen}`);
     const lines = stripVTControlCharacters(screen).trimEnd().split('\n');
     t.true(lines.length < rows, `${lines.length} lines at ${columns} by ${rows}`);
     for (const line of lines) t.true(line.length <= columns, line);
-    for (const subject of Object.keys(expected)) t.true(screen.includes(subject), subject);
   }
 
   await world.stop();

@@ -65,7 +65,7 @@ async function settingsOf({ directory, port }: DevOptions, dnsServer: string) {
     POSTERN_HTTP_HOST: host,
     POSTERN_HTTP_PORT: String(await portFor(port ?? null, defaultPorts.http)),
     POSTERN_SMTP_HOST: host,
-    POSTERN_SUBMISSION_PORT: String(await portFor(null, defaultPorts.smtp)),
+    POSTERN_SUBMISSION_PORT: String(await portFor(port === 0 ? 0 : null, defaultPorts.smtp)),
     POSTERN_SUBMISSION_ALLOW_CLEAR: 'true',
     POSTERN_DNS_SERVERS: dnsServer,
     POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true',
