@@ -8,7 +8,7 @@
  */
 import { orAborted } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
-import { type Attempt, type Delivery, maxPreloadedBytes } from '../glossary.ts';
+import type { Attempt, Delivery } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import type { Backlog } from './backlogs.ts';
 import { createDestinationLookup } from './destination-lookup.ts';
@@ -57,7 +57,8 @@ type Mode = 'running' | 'stopping' | 'stopped';
 
 const nextMode: Record<Mode, Mode | null> = { running: 'stopping', stopping: 'stopped', stopped: null };
 
-/** Ready deliveries keep their messages in memory, up to this many bytes in all. */
+/** Ready deliveries keep their messages in memory, up to this many bytes each, and in all. */
+const maxKeptBytes = 256 * 1024;
 const maxReadyBytes = 32 * 1024 * 1024;
 /** Why mail that is too old is not tried a last time. */
 const notOurs = 'no running node has a source address in the IP pool of this organization';
@@ -171,7 +172,7 @@ export class Dispatcher {
     readyQueue.ready.push(delivery);
     this.#readyQueues.active.add(readyQueue);
     this.#drain(readyQueue);
-    const isTooMuch = sizeOf(delivery) > maxPreloadedBytes || this.#messageBytes > maxReadyBytes;
+    const isTooMuch = sizeOf(delivery) > maxKeptBytes || this.#messageBytes > maxReadyBytes;
     if (isTooMuch && readyQueue.ready.includes(delivery)) this.#dropMessage(delivery);
   }
 
