@@ -179,7 +179,7 @@ export interface TranscriptLine {
   text: string;
 }
 
-/** A larger message is read only when its delivery starts, so that queued messages use little memory. */
+/** A larger message is read from the database only when its delivery starts, so that queued messages use little memory. */
 export const maxPreloadedBytes = 64 * 1024;
 
 /** A delivery as the runner holds it while it is being sent. */

@@ -14,7 +14,7 @@ interface Expectation {
   /** Whether enough items are coming, besides those gathered, to wait for them. */
   isComing(gathered: number): boolean;
   maxWaitMs: number;
-  /** `end` ends the wait; it returns false if there is none. */
+  /** Is given `end`, which ends the wait: the items can be committed together with other work now. False: nothing waits. */
   onOccasion?(end: () => boolean): void;
 }
 

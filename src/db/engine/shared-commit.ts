@@ -20,7 +20,7 @@ interface Queue {
   transact: ReturnType<typeof createTransact>;
   waiting: Waiting[];
   isRunning: boolean;
-  /** Called before each transaction. */
+  /** Called before each transaction; true: the callback adds work to it. */
   onBegin: (() => boolean)[];
 }
 
