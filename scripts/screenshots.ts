@@ -6,9 +6,9 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import chromium from '@sparticuz/chromium';
 import { type Browser, type BrowserContext, chromium as playwright } from 'playwright-core';
 import { password } from '../test/lab/browser/browser.ts';
+import { chromiumProgram } from '../test/lab/browser/chromium-program.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Acme, startAcme } from '../test/lab/scenes/acme.ts';
@@ -68,14 +68,12 @@ async function takeAll(stage: Stage): Promise<string[]> {
   return faults;
 }
 
-function launch(): Promise<Browser> {
-  return chromium.executablePath().then((executablePath) =>
-    playwright.launch({
-      executablePath,
-      args: ['--no-sandbox', '--disable-background-networking'],
-      headless: true,
-    }),
-  );
+async function launch(): Promise<Browser> {
+  return playwright.launch({
+    executablePath: await chromiumProgram(),
+    args: ['--no-sandbox', '--disable-background-networking'],
+    headless: true,
+  });
 }
 
 async function signIn(browser: Browser, { url, email }: Acme) {

@@ -10,6 +10,7 @@ import chromium from '@sparticuz/chromium';
 import type { ExecutionContext, TestFn } from 'ava';
 import { type Browser, type Page, chromium as playwright } from 'playwright-core';
 import type { World } from '../scenes/world.ts';
+import { chromiumProgram } from './chromium-program.ts';
 
 export const sizes = { desktop: { width: 1280, height: 800 }, phone: { width: 390, height: 844 } } as const;
 
@@ -42,7 +43,7 @@ let started: Promise<Browser> | undefined;
 
 async function launch(): Promise<Browser> {
   return playwright.launch({
-    executablePath: await chromium.executablePath(),
+    executablePath: await chromiumProgram(),
     args: [...chromium.args.filter((arg) => !unwanted.some((one) => one.test(arg))), ...quiet],
     headless: true,
   });
