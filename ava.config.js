@@ -1,7 +1,7 @@
 /**
- * scripts/test.ts runs all tests with one process for each room: `test/.rooms/` has a file for each, which imports the
- * test files of the room. Named files run in processes of their own. The time-out is for what hangs: it counts from the
- * last test that ended.
+ * scripts/test.ts runs all tests with one process for each room: `test/.rooms-<pid>/` has a file for each, which imports
+ * the test files of the room. Named files run in processes of their own. The time-out is for what hangs: it counts from
+ * the last test that ended.
  */
 import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -40,7 +40,7 @@ const startOf = (path) => longest.indexOf(basename(path, '.ts')) + 1 || Number.P
 const isFailure = /-failed$|^(timeout|unhandled-rejection|uncaught-exception|internal-error)$/;
 
 export default {
-  files: process.env.TEST_ROOMS ? ['test/.rooms/*.ts'] : ['test/**/*.test.ts'],
+  files: process.env.TEST_ROOMS ? [`test/${process.env.TEST_ROOMS}/*.ts`] : ['test/**/*.test.ts'],
   extensions: ['ts'],
   workerThreads: false,
   timeout: '3m',

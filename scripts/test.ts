@@ -13,33 +13,34 @@
 import { spawn } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { startPostgres } from '../test/lab/database/postgres.ts';
 import { makeTemplates } from '../test/lab/database/templates.ts';
 
 const root = join(import.meta.dirname, '..');
 const tests = join(root, 'test');
-const generated = join(tests, '.rooms');
+/** Of this run alone: another may go on in the same tree. */
+const generated = join(tests, `.rooms-${process.pid}`);
 
 /**
  * Folders that are not rooms; and rooms that the slow run leaves out: their tests say nothing about a database, need too long for
  * a second time, or run on PostgreSQL the first time (db, cluster).
  */
-const notRooms = ['lab', 'fixtures', 'slow', '.rooms'];
+const notRooms = ['lab', 'fixtures', 'slow'];
 const onceOnly = [
-  ...[
-    'db',
-    'cluster',
-    'house',
-    'dashboard',
-    'browser',
-    'scripts',
-    'vendor',
-    'settings',
-    'reply-rules',
-    'mail',
-  ],
-  ...['route', 'server', 'smtp-out'],
+  'db',
+  'cluster',
+  'house',
+  'dashboard',
+  'browser',
+  'scripts',
+  'vendor',
+  'settings',
+  'reply-rules',
+  'mail',
+  'route',
+  'server',
+  'smtp-out',
 ];
 
 const isSlow = process.argv[2] === '--slow';
@@ -89,19 +90,19 @@ async function runTests(): Promise<number> {
     if (named.length > 0) throw new Error('name either rooms or files: rooms run in processes of their own');
     return run(others);
   }
-  await rm(generated, { recursive: true, force: true });
   await mkdir(generated);
   const wanted = isSlow ? rooms.filter((room) => !onceOnly.includes(room)) : rooms;
   for (const room of named.length > 0 ? named : wanted) await writeRoom(room, await testFiles(room));
   if (isSlow && named.length === 0) {
     for (const file of await testFiles('slow')) await writeRoom(file.replace('.test.ts', ''), [file]);
   }
-  return run(others, { TEST_ROOMS: '1' });
+  return run(others, { TEST_ROOMS: basename(generated) });
 }
 
 async function readRooms(): Promise<string[]> {
   const entries = await readdir(tests, { withFileTypes: true });
-  return entries.filter((one) => one.isDirectory() && !notRooms.includes(one.name)).map(({ name }) => name);
+  const names = entries.filter((one) => one.isDirectory()).map(({ name }) => name);
+  return names.filter((name) => !name.startsWith('.') && !notRooms.includes(name));
 }
 
 /** Relative to test/. */
