@@ -21,16 +21,18 @@ async function isReady(world: World): Promise<boolean> {
   return (await fetch(`${world.url()}/health/ready`)).status === 200;
 }
 
+/** Not on SQLite: its connection waits for the lock, and so would the look-up of the key of a send that comes a second later. */
 test('while commits hang so many sends wait, the next is refused with 429', async (t) => {
-  const world = await startWorld(t, { settings: { POSTERN_HTTP_CONCURRENCY: '8' } });
+  const settings = { POSTERN_HTTP_CONCURRENCY: '8' };
+  const world = await startWorld(t, { database: 'postgres', settings });
   t.is((await world.send({ to: 'first@there.invalid' })).status, 200);
   const goOn = await stall(world);
   const answers: Answer[] = [];
-  const calls = Array.from({ length: 5 }, async (_, n) => {
+  // One organization has half of the places, and as many of its sends wait for one.
+  const calls = Array.from({ length: 9 }, async (_, n) => {
     answers.push(await world.send({ to: `n${n}@there.invalid` }));
   });
-  // One organization has half of the places; the fifth waits until its patience ends.
-  await world.clock.passUntil(() => answers.length === 1);
+  await until(() => answers.length === 1);
   const [refused] = answers;
   t.is(refused!.status, 429);
   t.is(refused!.body.error, 'RATE_LIMIT_EXCEEDED');
@@ -40,11 +42,11 @@ test('while commits hang so many sends wait, the next is refused with 429', asyn
   await Promise.all(calls);
   t.deepEqual(
     answers.map(({ status }) => status),
-    [429, 200, 200, 200, 200],
+    [429, ...Array(8).fill(200)],
   );
   t.is((await world.send({ to: 'late@there.invalid' })).status, 200, 'there is room again');
-  await world.mx[0]!.received(6);
-  t.is((await world.db('organizations').first()).ledger_total, -6);
+  await world.mx[0]!.received(10);
+  t.is((await world.db('organizations').first()).ledger_total, -10);
 });
 
 test('while the database hangs, calls do not pile up at their keys', async (t) => {
