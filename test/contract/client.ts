@@ -16,9 +16,9 @@ import { insertKey, revokeKey } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { addSuppression } from '../../src/db/accounts/suppressions.ts';
 import { compareKey } from '../../src/mail/address.ts';
+import { changeTable } from '../lab/database/change-table.ts';
 import { oneKind } from '../lab/database/databases.ts';
 import { type Answer, startWorld, tenantName, type World, type WorldOptions } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
 
 export const sendPath = '/api/public/email/send';
 export const emailPath = (id: string) => `/api/public/email/${id}`;
@@ -230,8 +230,7 @@ export async function breakSubject({ db }: World, subject: string): Promise<() =
       `create function ${name}() returns trigger language plpgsql as '${body.replaceAll("'", "''")}'`,
     );
   }
-  // It takes the table and its partitions, and PostgreSQL may end it for a deadlock with a delivery: then once more.
-  const done = (sql: string) => until(() => db.raw(sql).then(() => true), { what: sql });
-  await done(`create trigger ${name} before insert on emails ${abort}`);
-  return () => done(`drop trigger ${name}${oneKind === 'postgres' ? ' on emails' : ''}`);
+  await changeTable(db, 'emails', `create trigger ${name} before insert on emails ${abort}`);
+  const drop = `drop trigger ${name}${oneKind === 'postgres' ? ' on emails' : ''}`;
+  return () => changeTable(db, 'emails', drop);
 }

@@ -4,6 +4,7 @@
  */
 import sqlite3 from 'sqlite3';
 import { type Db, isPostgres } from '../../src/db/engine/open.ts';
+import { changeTable } from './database/change-table.ts';
 
 const connections = new Set<sqlite3.Database>();
 const { exec } = sqlite3.Database.prototype;
@@ -23,7 +24,9 @@ export async function fill(db: Db): Promise<void> {
   await db.raw(`create or replace function full_disk() returns trigger language plpgsql as $$
     begin raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$`);
   for (const table of tables) {
-    await db.raw(
+    await changeTable(
+      db,
+      table,
       `create trigger full_disk before insert on ${table} for each statement execute function full_disk()`,
     );
   }
@@ -31,7 +34,7 @@ export async function fill(db: Db): Promise<void> {
 
 export async function makeRoom(db: Db): Promise<void> {
   if (!isPostgres(db)) return limitPages(1_000_000);
-  for (const table of tables) await db.raw(`drop trigger full_disk on ${table}`);
+  for (const table of tables) await changeTable(db, table, `drop trigger full_disk on ${table}`);
 }
 
 /** Fewer than there are: no page more. */
