@@ -6,10 +6,11 @@ import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { type AddressInfo, connect, type Socket, createServer as tcpServer } from 'node:net';
 import { gunzipSync } from 'node:zlib';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { limitNetworks } from '../../src/api/connections-per-network.ts';
 import { listen } from '../../src/api/http-server.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
+import { contextOfFile } from '../lab/context-of-file.ts';
 import { createTenant, insertTenant, startWorld, type World } from '../lab/scenes/world.ts';
 import { threadMs } from '../lab/thread-time.ts';
 import { until } from '../lab/until.ts';
@@ -18,15 +19,10 @@ const megabyte = 1_000_000;
 const sendPath = '/api/public/email/send';
 
 let world: World;
-const teardowns: (() => unknown)[] = [];
+const context = contextOfFile();
 
 test.before(async () => {
-  const t = { teardown: (step: () => unknown) => teardowns.unshift(step) } as unknown as ExecutionContext;
-  world = await startWorld(t, { settings: { POSTERN_HTTP_CONCURRENCY: '16' } });
-});
-
-test.after.always(async () => {
-  for (const step of teardowns) await step();
+  world = await startWorld(context, { settings: { POSTERN_HTTP_CONCURRENCY: '16' } });
 });
 
 interface Posted {

@@ -1,6 +1,7 @@
 /** Two nodes on one PostgreSQL answer as one: keys, limits and credits are exact whichever of them is asked. */
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
+import { contextOfFile } from '../lab/context-of-file.ts';
 import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
 import { insertTenant, startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
@@ -8,16 +9,12 @@ import { until } from '../lab/until.ts';
 /** The nodes are started once; each test has an organization of its own. */
 let world: World;
 let urls: string[];
-const stops: (() => unknown)[] = [];
+const context = contextOfFile();
 
 test.before(async () => {
-  const t = { teardown: (stop: () => unknown) => stops.unshift(stop) } as unknown as ExecutionContext;
-  world = await startWorld(t, { database: 'postgres', settings: sharedSecret });
-  const second = await startNode(t, world);
+  world = await startWorld(context, { database: 'postgres', settings: sharedSecret });
+  const second = await startNode(context, world);
   urls = [world.url(), second.url];
-});
-test.after.always(async () => {
-  for (const stop of stops) await stop();
 });
 
 async function addTenant(quota: number | null = null) {

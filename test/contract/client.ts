@@ -8,7 +8,7 @@
 import { createHash } from 'node:crypto';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { v7 as uuid } from 'uuid';
 import { newKey } from '../../src/accounts/api-keys.ts';
 import { grant, setQuota } from '../../src/db/accept/credit-ledger.ts';
@@ -16,6 +16,7 @@ import { insertKey, revokeKey } from '../../src/db/accounts/keys.ts';
 import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
 import { addSuppression } from '../../src/db/accounts/suppressions.ts';
 import { compareKey } from '../../src/mail/address.ts';
+import { contextOfFile } from '../lab/context-of-file.ts';
 import { changeTable } from '../lab/database/change-table.ts';
 import { oneKind } from '../lab/database/databases.ts';
 import { type Answer, startWorld, tenantName, type World, type WorldOptions } from '../lab/scenes/world.ts';
@@ -30,14 +31,13 @@ const day = 86_400_000;
 export const toMidnight = ({ clock }: World) => day - (clock.now() % day);
 
 const zone = { 'xn--bcher-kva.invalid': { MX: ['10 mx1.invalid'] } };
-const steps: (() => unknown)[] = [];
 
 /** Started at the first call, whichever file of the process it comes from. */
 function once(options: WorldOptions, prepare?: (world: World) => Promise<unknown>) {
-  const t = { teardown: (step: () => unknown) => steps.unshift(step) } as unknown as ExecutionContext;
+  const context = contextOfFile();
   let started: Promise<World> | undefined;
   return () => {
-    started ??= startWorld(t, { zone, ...options }).then(async (world) => {
+    started ??= startWorld(context, { zone, ...options }).then(async (world) => {
       await prepare?.(world);
       return world;
     });
@@ -60,10 +60,6 @@ const use = (world: () => Promise<World>) => (prepare?: (made: World) => Promise
 export const sharedWorld = use(atNoon);
 /** For serial tests alone. */
 export const turningWorld = use(turning);
-
-test.after.always(async () => {
-  for (const step of steps) await step();
-});
 
 // The client.
 

@@ -7,6 +7,7 @@ import test, { type ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
 import { newKey } from '../../../src/accounts/api-keys.ts';
 import { insertKey } from '../../../src/db/accounts/keys.ts';
+import { contextOfFile } from '../context-of-file.ts';
 import type { DatabaseKind } from '../database/databases.ts';
 import { freePort } from '../load/ports.ts';
 import type { MxMessage } from '../mx/mx-script.ts';
@@ -20,11 +21,11 @@ export interface SubmissionWorld extends World {
 }
 
 export async function startSubmission(
-  t: { teardown(step: () => unknown): unknown },
+  t: ExecutionContext,
   options: WorldOptions = {},
 ): Promise<SubmissionWorld> {
   const ports = { starttls: await freePort('127.0.0.1'), implicit: await freePort('127.0.0.1') };
-  const world = await startWorld(t as unknown as ExecutionContext, {
+  const world = await startWorld(t, {
     ...options,
     settings: {
       POSTERN_SUBMISSION_PORT: String(ports.starttls),
@@ -41,15 +42,11 @@ export function submissionWorlds(
   options: WorldOptions = {},
 ): Record<DatabaseKind, SubmissionWorld> {
   const worlds = {} as Record<DatabaseKind, SubmissionWorld>;
-  const teardowns: (() => unknown)[] = [];
-  const t = { teardown: (step: () => unknown) => teardowns.unshift(step) };
+  const context = contextOfFile();
   test.before(async () => {
     for (const database of databases) {
-      worlds[database] = await startSubmission(t, { ...options, database });
+      worlds[database] = await startSubmission(context, { ...options, database });
     }
-  });
-  test.after.always(async () => {
-    for (const step of teardowns) await step();
   });
   return worlds;
 }
