@@ -2,8 +2,8 @@
 import test, { type ExecutionContext } from 'ava';
 
 /**
- * In place of a test's context, for what all tests of a file share: it is stopped after the last of them. Its directory is kept
- * if a test of the process has failed, because AVA runs hooks without `always` only if all have passed.
+ * In place of a test's context, for what all tests of a file share. What is started with it is stopped after the last test.
+ * Its directory is kept if a test of the process has failed, because AVA runs hooks without `always` only if all have passed.
  */
 export function contextOfFile(): ExecutionContext {
   const steps: (() => unknown)[] = [];

@@ -75,7 +75,7 @@ test('a lost connection for notifications is replaced; polling does the work mea
   await world.clock.passUntil(async () => isDelivered(await world.get(first.body.emailId)));
   const isNew = (pid: number) => !before.includes(pid);
   await until(async () => (await listeners(world)).filter(isNew).length === 2, { what: 'new connections' });
-  // A connection that is there may not be in use yet: of some mails, one after the other, one is told.
+  // A new connection may not listen yet, so mails are sent until the other node hears of one.
   const arrived = world.mx[0]!.messages.length;
   await until(async () => {
     t.is((await world.send({ to: 'bob@there.invalid' })).status, 200);

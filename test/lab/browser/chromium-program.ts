@@ -18,15 +18,18 @@ const unpack = `import chromium from '@sparticuz/chromium'; await chromium.execu
 export async function chromiumProgram(): Promise<string> {
   if (!existsSync(directory)) {
     const own = await mkdtemp(`${directory}-`);
-    await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', unpack], {
-      cwd: import.meta.dirname,
-      env: { ...process.env, TMPDIR: own },
-    });
-    await rename(own, directory).catch(async (error: unknown) => {
-      await rm(own, { recursive: true });
-      // Another run was first.
+    try {
+      await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', unpack], {
+        cwd: import.meta.dirname,
+        env: { ...process.env, TMPDIR: own },
+      });
+      await rename(own, directory);
+    } catch (error) {
+      // If it is there, another run was first.
       if (!existsSync(directory)) throw error;
-    });
+    } finally {
+      await rm(own, { recursive: true, force: true });
+    }
   }
   return join(directory, 'chromium');
 }
