@@ -25,22 +25,35 @@ export async function makeKey(
   return { id, key, label, scopes, strict, test };
 }
 
-/** A new key with the same label, scopes and options; the old one ends after `graceMs`. Refused if the old key already has an end. */
-export async function rotateKey(db: Db, old: KeyRecord, now: number, graceMs = 0): Promise<MadeKey> {
+export interface RotatedKey extends MadeKey {
+  /** The old key works until then; null if it was revoked at once. */
+  oldKeyUntil: number | null;
+}
+
+/** How long the old key works after a rotation, so that an application can change over without a refused request. */
+export const defaultOverlapMs = 24 * 60 * 60_000;
+
+/** A new key with the same label, scopes and options. With an overlap of 0, the old one is revoked. Refused if it already has an end. */
+export async function rotateKey(
+  db: Db,
+  old: KeyRecord,
+  now: number,
+  overlapMs = defaultOverlapMs,
+): Promise<RotatedKey> {
   const made = await db.transaction(async (trx) =>
-    (await end(trx, old, now, graceMs)) ? makeKey(trx, { ...old, test: old.isTest }, now) : null,
+    (await end(trx, old, now, overlapMs)) ? makeKey(trx, { ...old, test: old.isTest }, now) : null,
   );
-  if (made) return made;
+  if (made) return { ...made, oldKeyUntil: overlapMs > 0 ? now + overlapMs : null };
   // Another request may have ended the key after `old` was read.
   throw new Refusal('BAD_REQUEST', endOf((await findKey(db, old.id, null)) ?? old, now));
 }
 
-async function end(db: Db, { id, endsAt }: KeyRecord, now: number, graceMs: number): Promise<boolean> {
+async function end(db: Db, { id, endsAt }: KeyRecord, now: number, overlapMs: number): Promise<boolean> {
   if (endsAt !== null) return false;
-  return graceMs > 0 ? endKeyAt(db, id, now + graceMs) : revokeKey(db, id, now);
+  return overlapMs > 0 ? endKeyAt(db, id, now + overlapMs) : revokeKey(db, id, now);
 }
 
-/** Why a key cannot be rotated. A key that was replaced with a grace period works until that period ends. */
+/** Why a key cannot be rotated. */
 function endOf({ revokedAt, endsAt }: KeyRecord, now: number): string {
   if (revokedAt !== null) return 'The key has been revoked. Create a new key.';
   if (endsAt === null) return 'The key no longer exists. Create a new key.';

@@ -83,7 +83,7 @@ test('key: made, listed without the key, rotated, revoked', async (t) => {
   t.regex(made.key, /^em_[\w-]{40,}$/);
   t.deepEqual(made.scopes, ['email:send', 'email:read', 'domain_scope:example.invalid']);
 
-  const rotated = await json('key rotate', made.id);
+  const rotated = await json('key rotate', made.id, '--now');
   t.deepEqual(rotated.scopes, made.scopes);
   t.not(rotated.key, made.key);
   const listed = await json('key list --org Acme');

@@ -27,7 +27,7 @@ test('a key is made, shown once, works, is rotated and revoked', async (t) => {
   t.is(keyIn(list.html), undefined, 'a key is shown once');
 
   const { id: firstId } = await world.db('api_keys').where({ label: 'shop <b>' }).first();
-  const rotated = await browser.submit(`${firstId}/rotate`);
+  const rotated = await browser.submit(`${firstId}/rotate`, { now: 'on' });
   const second = keyIn(rotated.html)!;
   t.not(second, first);
   t.is(await status(second), 200);
@@ -44,16 +44,21 @@ test('a key is made, shown once, works, is rotated and revoked', async (t) => {
   t.regex((await browser.get(keys)).text, /shop <b> em_\S+ email:read Strict sender\.invalid 3 hours ago/);
 
   const { id } = await world.db('api_keys').where(label).whereNull('revoked_at').first();
-  await world
-    .db('api_keys')
-    .where({ id })
-    .update({ ends_at: world.clock.now() + 3_600_000 });
-  const replaced = (await browser.submit(`${id}/rotate`)).text;
+  const thirdPage = await browser.submit(`${id}/rotate`);
+  const third = keyIn(thirdPage.html)!;
+  t.regex(thirdPage.text, /The old key works until /);
+  t.deepEqual([await status(second), await status(third)], [200, 200]);
+
+  await browser.get(keys);
+  const last = world.db('api_keys').where(label).whereNull('ends_at').whereNull('revoked_at');
+  const { id: thirdId } = await last.clone().first();
+  await last.update({ ends_at: world.clock.now() + 3_600_000 });
+  const replaced = (await browser.submit(`${thirdId}/rotate`)).text;
   t.regex(replaced, /The key has been replaced and works until .* unless you revoke it\./);
   t.regex(replaced, /shop <b> Replaced works until /);
-  t.regex((await browser.submit(`${id}/revoke`)).text, /shop <b> was revoked/);
+  t.regex((await browser.submit(`${thirdId}/revoke`)).text, /shop <b> was revoked/);
   t.notRegex((await browser.get(keys)).text, /was revoked\. Requests/, 'said once');
-  await until(async () => (await status(second)) === 401, { what: 'the key to end' });
+  await until(async () => (await status(third)) === 401, { what: 'the key to end' });
 });
 
 test('a form that is not right says what is wrong, keeps what was given, and makes nothing', async (t) => {

@@ -2,10 +2,11 @@
  * /api/public/keys: an organization's API keys. A key can create others with any scopes, in its own organization, and
  * can revoke and rotate itself. A revoked key can still work for up to a second (base/lookup-cache.ts).
  */
-import { keyDocument, makeKey, rotateKey } from '../../accounts/create-key.ts';
+import { defaultOverlapMs, keyDocument, makeKey, rotateKey } from '../../accounts/create-key.ts';
+import { isoOrNull } from '../../base/clock.ts';
 import { findKey, listKeys, revokeKey } from '../../db/accounts/keys.ts';
 import { answer, byId, doneAnswer, readPage, resource } from '../management.ts';
-import { keySchemas, keysQuery, newKeyRequest } from './schema.ts';
+import { keySchemas, keysQuery, newKeyRequest, rotateQuery } from './schema.ts';
 
 const keys = resource('Keys', byId('key', findKey));
 
@@ -49,11 +50,16 @@ export const keyEndpoints = [
     operationId: 'rotateKey',
     summary: 'Rotate a key',
     description:
-      'Replaces a key with a new one that has the same label, scopes and options; the old key ends.',
-    response: answer('The new key.', keySchemas.NewKeyAnswer),
+      'Replaces a key with a new one that has the same label, scopes and options. The old key works for another 24 hours, or ' +
+      'ends at once with `now=true`.',
+    query: rotateQuery,
+    response: answer('The new key.', keySchemas.RotatedKeyAnswer),
     errors: {
       BAD_REQUEST: 'The id in the path is not a UUID, or the key was revoked or replaced before.',
     },
-    respond: ({ db, found, now }) => rotateKey(db, found, now),
+    async respond({ db, found, query, now }) {
+      const made = await rotateKey(db, found, now, query.now ? 0 : defaultOverlapMs);
+      return { ...made, oldKeyUntil: isoOrNull(made.oldKeyUntil) };
+    },
   }),
 ];

@@ -7,6 +7,14 @@ import { after, id, limit } from '../query.ts';
 
 export const keysQuery = z.object({ limit: limit(100, 1000), after: after(id) });
 
+export const rotateQuery = z.object({
+  now: z
+    .enum(['true', 'false'])
+    .default('false')
+    .transform((text) => text === 'true')
+    .meta({ description: 'Whether the old key ends at once, because it has leaked.' }),
+});
+
 const maxScopes = 100;
 const scopes = z.array(z.string()).meta({ examples: [['email:send', 'domain_scope:example.com']] });
 
@@ -51,18 +59,26 @@ const key = z
   })
   .meta({ description: 'An API key, without the secret key itself.' });
 
+const newKeyMembers = {
+  id: z.uuid(),
+  key: z.string().meta({ description: 'The key. It is shown only in this response.' }),
+  label: z.string(),
+  scopes: z.array(z.string()),
+  strict: z.boolean(),
+  test: z.boolean(),
+};
+
 export const keySchemas = {
   Key: key,
   KeysAnswer: success({
     keys: z.array(key).meta({ description: 'Oldest first, including revoked keys.' }),
     next: nextId,
   }),
-  NewKeyAnswer: success({
-    id: z.uuid(),
-    key: z.string().meta({ description: 'The key. It is shown only in this response.' }),
-    label: z.string(),
-    scopes: z.array(z.string()),
-    strict: z.boolean(),
-    test: z.boolean(),
+  NewKeyAnswer: success(newKeyMembers),
+  RotatedKeyAnswer: success({
+    ...newKeyMembers,
+    oldKeyUntil: moment
+      .nullable()
+      .meta({ description: 'The old key works until this time; null if it was revoked at once.' }),
   }),
 };

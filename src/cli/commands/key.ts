@@ -1,9 +1,9 @@
 /** `postern key`: API keys. The key itself is printed once, by the command that creates it. */
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { keyDocument, type MadeKey, makeKey, rotateKey } from '../../accounts/create-key.ts';
 import { iso } from '../../base/clock.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
-import { domainScopes, name, scopes as scopesArgument, timeSpan } from '../args/arguments.ts';
+import { domainScopes, name, scopes as scopesArgument, spanOption, timeSpan } from '../args/arguments.ts';
 import { addConsent, type Consent, isWanted } from '../args/consent.ts';
 import { requireKey, requireOwner, withOwner } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -17,6 +17,12 @@ interface CreateOptions {
   domain?: string[];
   strict?: boolean;
   test?: boolean;
+}
+
+interface RotateOptions {
+  overlap: number;
+  now?: boolean;
+  grace?: number;
 }
 
 export function keyCommands(program: Command, context: CommandContext): void {
@@ -62,16 +68,19 @@ export function keyCommands(program: Command, context: CommandContext): void {
     .command('rotate')
     .description('Replace a key with a new one that has the same label, scopes and options.')
     .argument('<ID>', 'id of the key, or its end')
-    .option(
-      '--grace <TIME>',
-      'how long the old key stays valid, such as 24h; without it, the old key is revoked at once',
-      timeSpan,
-    )
-    .action(async (id: string, { grace = 0 }: { grace?: number }) => {
+    .addOption(spanOption('--overlap <TIME>', 'how long the old key stays valid', '24h'))
+    .addOption(new Option('--now', 'revoke the old key at once, because it has leaked').conflicts('overlap'))
+    // The name of --overlap until 0.9.
+    .addOption(new Option('--grace <TIME>').argParser(timeSpan).hideHelp())
+    .action(async (id: string, { overlap, now: atOnce, grace }: RotateOptions) => {
       const found = await requireKey(await db(), id);
-      const rotatedAt = now();
-      const made = await rotateKey(await db(), found, rotatedAt, grace);
-      printKey(out, made, grace > 0 ? rotatedAt + grace : null);
+      const { oldKeyUntil, ...made } = await rotateKey(
+        await db(),
+        found,
+        now(),
+        atOnce ? 0 : (grace ?? overlap),
+      );
+      printKey(out, made, oldKeyUntil);
     });
 }
 

@@ -1,7 +1,7 @@
 /** API keys, with the same functions as the public API and the command line. A key's value is shown once. */
 import { z } from 'zod';
 import { grants, parseScopes } from '../../../accounts/api-keys.ts';
-import { makeKey, rotateKey } from '../../../accounts/create-key.ts';
+import { defaultOverlapMs, makeKey, rotateKey } from '../../../accounts/create-key.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/accounts/keys.ts';
 import { asFault, itemIn, showForm } from '../../form-page.ts';
 import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '../../forms.ts';
@@ -45,7 +45,8 @@ export const keysPage: DashboardPage = {
       return redirect(`${visit.base}/keys`, flash);
     },
     async 'POST /dashboard/o/:org/keys/:id/rotate'(visit, { db }) {
-      const made = await rotateKey(db, await keyIn(visit, db), visit.now).catch(asFault);
+      const overlapMs = visit.form.get('now') === 'on' ? 0 : defaultOverlapMs;
+      const made = await rotateKey(db, await keyIn(visit, db), visit.now, overlapMs).catch(asFault);
       if ('fault' in made) return redirect(`${visit.base}/keys`, { tone: 'bad', text: made.fault });
       return show('keys/made', 'API keys', { ...made, isNew: false });
     },
