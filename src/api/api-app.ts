@@ -18,6 +18,7 @@ import { documentOf } from './openapi/openapi-document.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { referenceRoutes } from './reference-page.ts';
 import { withSlot } from './server-busy.ts';
+import { unknownPath } from './unknown-path.ts';
 
 export interface ApiParts extends Omit<EndpointParts, 'management' | 'document'> {
   management: Omit<Management, 'authorize' | 'admission'>;
@@ -164,10 +165,12 @@ function unexpected(error: unknown): Refusal {
 /** An unknown path is 404. A known path with another method is 405, and `Allow` lists its methods (RFC 9110). */
 function refuseUnrouted(authorize: Authorize, routers: Router[]): Middleware {
   return async (context) => {
-    if (context.path.startsWith('/api/public/')) await authorize.countUnrouted(context);
+    // A dialect leaves its key in the state.
+    const isCounted = context.path.startsWith('/api/public/') || context.state.apiKey !== undefined;
+    if (isCounted) await authorize.countUnrouted(context);
     const layers = routers.flatMap((router) => router.match(context.path, context.method).path);
     const methods = layers.flatMap((layer) => layer.methods);
-    if (methods.length === 0) throw new Refusal('NOT_FOUND', 'This path does not exist.');
+    if (methods.length === 0) throw unknownPath(context);
     const allowed = [...new Set(methods)].join(', ');
     context.set('Allow', allowed);
     context.status = 405;

@@ -26,8 +26,8 @@ export interface Dialect {
   routes: readonly DialectRoute[];
   /** Without a key: what a link that we signed leads to. */
   openRoutes?: readonly OpenRoute[];
-  /** Paths of the service that Postern does not have, as patterns of the router. They are answered 404 in the dialect's words. */
-  missing: readonly string[];
+  /** Whether a request at a path that Postern does not have is one to this service, and so is answered in its form. */
+  claims(context: Context, path: string): boolean;
   /**
    * Sets the status and the body of an error. The headers of the rate limit are set already, and `Allow` if the path has
    * other methods.

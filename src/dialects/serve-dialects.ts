@@ -12,15 +12,15 @@ import { acceptCounted, type CountedParts } from '../api/send/counted-batch.ts';
 import type { FetchAttachments } from '../api/send/fetch-attachments.ts';
 import { whenHungUp } from '../api/send/routes.ts';
 import { withSlot } from '../api/server-busy.ts';
+import { unknownPath } from '../api/unknown-path.ts';
 import type { DialectName } from '../glossary.ts';
-import { Refusal } from '../mail/refusal.ts';
 import type { Dialect, DialectParts, DialectRoute } from './dialect.ts';
 import { readDialectBody } from './dialect-body.ts';
 
 /** Calls in flight for each admission slot: one that has the slot, and one that waits for it. */
 const callsPerSlot = 2;
 
-const ownPaths = '/api/public/';
+const ownPaths = /^\/api(\/|$)/;
 
 interface Served {
   dialect: Dialect;
@@ -37,20 +37,22 @@ export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): 
   const served = dialects.map((dialect) => ({ dialect, router: routerOf(dialect, parts, withinLimit) }));
   return async (context, next) => {
     // No dialect has a path of ours, and most requests are for one.
-    if (context.path.startsWith(ownPaths)) return next();
+    if (ownPaths.test(context.path)) return next();
     // Some SDKs join the configured URL and the path with one slash too many.
     const path = context.path.replace(/\/{2,}/g, '/');
     const found = findPrefixed(served, path) ?? findAtRoot(served, path, context);
-    if (found === null) return next();
-    const { dialect, router } = found.served;
-    context.path = found.path;
+    const one = found?.served ?? findClaiming(served, path, context);
+    if (!one) return next();
+    const { dialect, router } = one;
     context.state.apiKey = dialect.keyOf(context);
     context.state.writeRefusal = dialect.writeRefusal;
+    if (found === null) return next();
+    context.path = found.path;
     await router.routes()(context as never, async () => {
       await parts.authorize.countUnrouted(context);
       const methods = router.match(found.path, context.method).path.flatMap((layer) => layer.methods);
       if (methods.length > 0) context.set('Allow', [...new Set(methods)].join(', '));
-      throw new Refusal('NOT_FOUND', `Postern does not have ${context.method} ${found.path}.`);
+      throw unknownPath(context);
     });
   };
 }
@@ -73,8 +75,14 @@ function findAtRoot(served: Served[], path: string, context: Context): Found | n
   return one ? { served: one, path } : null;
 }
 
+/** Whose form an error has at a path that no dialect has: the services have many more than we know. */
+function findClaiming(served: Served[], path: string, context: Context): Served | undefined {
+  const claiming = served.filter(({ dialect }) => dialect.claims(context, path));
+  return claiming.find(({ dialect }) => dialect.keyOf(context) !== null) ?? claiming[0];
+}
+
 function routerOf(
-  { name, routes, openRoutes = [], missing }: Dialect,
+  { name, routes, openRoutes = [] }: Dialect,
   parts: ServeParts,
   withinLimit: Middleware,
 ): Router {
@@ -90,8 +98,6 @@ function routerOf(
     };
     router.register(path, ['GET'], [withinLimit, answer] as never);
   }
-  // Registered without a method, so that their paths match and no request is handled.
-  for (const path of missing) router.register(path, [], [] as never);
   return router;
 }
 

@@ -16,15 +16,7 @@ export const mailgun: Dialect = {
     { route: 'GET /v3/:domain/events{/:page}', grant: 'email:read', respond: listEvents },
     ...mailgunSuppressionRoutes,
   ],
-  missing: [
-    '/v3/domains{/*rest}',
-    '/v3/lists{/*rest}',
-    '/v3/routes{/*rest}',
-    '/v4/domains{/*rest}',
-    '/v3/:domain/stats{/*rest}',
-    '/v3/:domain/tags{/*rest}',
-    '/v3/:domain/templates{/*rest}',
-  ],
+  claims: (_context, path) => /^\/v\d\//.test(path),
   writeRefusal: writeMailgunError,
 };
 

@@ -9,10 +9,12 @@ import { postmarkSendRoutes } from './postmark-send.ts';
 import { postmarkSuppressionRoutes } from './postmark-suppressions.ts';
 import { postmarkWebhookRoutes } from './postmark-webhooks.ts';
 
+const keyOf = (context: Context) =>
+  context.get('x-postmark-server-token').trim() || context.get('x-postmark-account-token').trim() || null;
+
 export const postmark: Dialect = {
   name: 'postmark',
-  keyOf: (context: Context) =>
-    context.get('x-postmark-server-token').trim() || context.get('x-postmark-account-token').trim() || null,
+  keyOf,
   routes: [
     ...postmarkSendRoutes,
     ...postmarkMessageRoutes,
@@ -21,20 +23,6 @@ export const postmark: Dialect = {
     ...postmarkWebhookRoutes,
     ...postmarkDomainRoutes,
   ],
-  missing: [
-    'bounces',
-    'data-removals',
-    'deliverystats',
-    'domains',
-    'email',
-    'message-streams',
-    'messages',
-    'senders',
-    'servers',
-    'stats',
-    'templates',
-    'triggers',
-    'webhooks',
-  ].map((path) => `/${path}{/*rest}`),
+  claims: (context) => keyOf(context) !== null,
   writeRefusal: writePostmarkError,
 };

@@ -8,6 +8,10 @@ import { resendSetUpRoutes } from './resend-set-up.ts';
 import { resendSuppressionRoutes } from './resend-suppressions.ts';
 import { resendWebhookRoutes } from './resend-webhooks.ts';
 
+/** Its paths begin with nothing in common, and its key is where ours is. */
+const resources =
+  /^\/(api-keys|audiences|automations|broadcasts|contact-properties|contacts|domains|emails|events|inboxes|logs|oauth|segments|suppressions|templates|topics|usage|webhooks)(\/|$)/;
+
 export const resend: Dialect = {
   name: 'resend',
   keyOf: (context: Context) => /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null,
@@ -19,25 +23,6 @@ export const resend: Dialect = {
     ...resendWebhookRoutes,
   ],
   openRoutes: resendOpenRoutes,
-  missing: [
-    'api-keys',
-    'audiences',
-    'automations',
-    'broadcasts',
-    'contact-properties',
-    'contacts',
-    'domains',
-    'emails',
-    'events',
-    'inboxes',
-    'logs',
-    'oauth',
-    'segments',
-    'suppressions',
-    'templates',
-    'topics',
-    'usage',
-    'webhooks',
-  ].map((path) => `/${path}{/*rest}`),
+  claims: (context, path) => resources.test(path) || /^resend-/i.test(context.get('user-agent')),
   writeRefusal: writeResendError,
 };
