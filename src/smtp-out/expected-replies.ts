@@ -39,7 +39,8 @@ export function problemOf(
 ): string | null {
   if (!reply) return notSmtp(text);
   if (!isRefusal(reply)) {
-    if (!consent[phase].test(text)) return `${reply.code} is no answer to ${phase}: ${reply.text}`;
+    if (!consent[phase].test(String(reply.code)))
+      return `${reply.code} is no answer to ${phase}: ${reply.text}`;
     if (isWriting) return `the host answered ${reply.code} before the message was out`;
   }
   const goesOn = isRefusal(reply) ? goesOnAfterRefusal : goesOnAfterConsent;

@@ -1,6 +1,7 @@
 /**
  * Assembles replies from the bytes of a host (RFC 5321 section 4.2). Lines may end with LF alone; empty lines are
- * ignored. A host that sends too much before a reply is complete does not speak SMTP.
+ * ignored. A line without a code belongs to the reply that has begun; where none has, the host does not speak SMTP, and
+ * neither does a host that sends too much before a reply is complete.
  */
 const maxUnreadReplies = 64 * 1024;
 
@@ -13,8 +14,9 @@ export function createReplyReader() {
 
   function onLine(text: string): void {
     if (begun === '' && text.trim() === '') return;
-    begun = begun === '' ? text : `${begun}\n${text}`;
-    if (/^\d+-/.test(text)) return;
+    const isFirst = begun === '';
+    begun = isFirst ? text : `${begun}\n${text}`;
+    if (isFirst ? /^\d+-/.test(text) : !/^\d{3}(?:\s|$)/.test(text)) return;
     replies.push(begun);
     begun = '';
   }

@@ -5,26 +5,27 @@
  */
 import type { Reply } from '../glossary.ts';
 
-const line = /^(?<code>[2-5]\d\d)(?:[ -](?:(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(?:\s+|$))?(?<text>.*))?$/s;
+const line = /^(?<code>[2-5]\d\d)(?:[ \t-](?:(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(?:\s+|$))?(?<text>.*))?$/s;
 
 const longestText = 4000;
 
 /**
- * Null if the text is not an SMTP reply. The lines of a reply are joined by spaces. If their codes differ, it is not a
- * reply (RFC 5321 section 4.2.1), because it is unclear which one counts.
+ * Null if the text is not an SMTP reply. RFC 5321 section 4.2.1 wants the same code on each line and the end of the reply at
+ * the last one. Where the codes differ, the last one counts, in each phase: a filter has written its own lines before or after
+ * the server's, and the last line is the only one that ends the reply. Each such reply would be the same at the next attempt,
+ * so waiting would not tell more. All text is kept, because the reason may be on any line, also on one without a code.
  */
 export function parseReply(raw: string): Reply | null {
-  const lines = printableReply(raw)
-    .replace(/\n$/, '')
-    .split('\n')
-    .map((one) => line.exec(one)?.groups);
-  const first = lines[0];
-  if (!first || lines.some((groups) => groups?.code !== first.code)) return null;
+  const lines = printableReply(raw).replace(/\n$/, '').split('\n');
+  const parsed = lines.map((one) => line.exec(one)?.groups);
+  if (!parsed[0]) return null;
+  const { code } = parsed.findLast((groups) => groups !== undefined)!;
+  const statuses = parsed.filter((groups) => groups?.code === code && groups?.enhanced);
   return {
-    code: Number(first.code),
-    enhanced: first.enhanced ?? null,
-    text: lines
-      .map((groups) => groups?.text?.trim() ?? '')
+    code: Number(code),
+    enhanced: statuses.at(-1)?.enhanced ?? null,
+    text: parsed
+      .map((groups, index) => (groups ? (groups.text ?? '') : lines[index]!).trim())
       .filter((text) => text !== '')
       .join(' ')
       .slice(0, longestText),

@@ -38,6 +38,15 @@ const replies: [what: string, raw: string, code: number, enhanced: string | null
   ['CR CR LF', '250-one\r\r\n250 two\r', 250, null, 'one two'],
   ['control characters', '250 a\0b\x1b[31m', 250, null, 'a\ufffdb\ufffd[31m'],
   ['a bare CR', '250 a\rb', 250, null, 'a\ufffdb'],
+  ['another code of the class in the last line', '550-one\r\n554 two', 554, null, 'one two'],
+  ['a refusal in the last line', '220-mx.invalid\r\n554 5.7.1 blocked', 554, '5.7.1', 'mx.invalid blocked'],
+  ['consent in the last line', '550-5.1.1 no\r\n250 yes', 250, null, 'no yes'],
+  ['an enhanced code in the first line only', '550-5.1.1 no\r\n550 such user', 550, '5.1.1', 'no such user'],
+  ['an enhanced code in the last line only', '550-no\r\n550 5.1.1 such user', 550, '5.1.1', 'no such user'],
+  ['an enhanced code of a line with another code', '450-4.7.1 a\r\n550 b', 550, null, 'a b'],
+  ['a line without a code', '550-one\r\ntwo\r\n550 three', 550, null, 'one two three'],
+  ['no code in the last line', '554-one\r\ntwo', 554, null, 'one two'],
+  ['a tab after the code', '250\tOK', 250, null, 'OK'],
   ['UTF-8', '550 5.1.1 jörg ist unbekannt', 550, '5.1.1', 'jörg ist unbekannt'],
 ];
 
@@ -63,8 +72,6 @@ const garbage: [what: string, raw: string][] = [
   ['a space before the code', ' 250 OK'],
   ['a minus', '-50 OK'],
   ['digits of another script', '٢٥٠ OK'],
-  ['another code in the second line', '250-one\r\n550 two'],
-  ['no code in the second line', '250-one\r\ntwo'],
   ['a reply in the second line', 'hello\r\n250 OK'],
 ];
 
