@@ -16,18 +16,26 @@ interface Replacement<Input> {
 }
 
 /** How a part's octets are read as text. latin1 stands for any ASCII-compatible set, because it keeps every octet. */
-export type HtmlCharset = 'utf8' | 'latin1';
+type HtmlCharset = 'utf8' | 'latin1';
 
-/**
- * `edit` returns a function that makes the part's new HTML from a later input, or null to leave the part as it is. Returns
- * null if no part is edited.
- */
-export function editedParts<Input>(
-  raw: Buffer,
-  edit: (html: string, charset: HtmlCharset) => ((input: Input) => string) | null,
-): ((input: Input) => Buffer) | null {
+interface HtmlPart {
+  html: string;
+  charset: HtmlCharset;
+  /** Not an alternative before the last one with HTML, which readers show (RFC 2046 section 5.1.4). */
+  isShown: boolean;
+}
+
+/** Returns a function that makes the part's new HTML from a later input, or null to leave the part as it is. */
+type EditPart<Input> = (part: HtmlPart) => ((input: Input) => string) | null;
+
+/** Null if no part is edited. */
+export function editedParts<Input>(raw: Buffer, edit: EditPart<Input>): ((input: Input) => Buffer) | null {
   const tree = readTree(raw);
-  const replacements = (tree ? htmlParts(tree) : []).flatMap((part) => replacementOf(raw, part, edit) ?? []);
+  if (!tree) return null;
+  const shown = new Set(shownHtmlParts(tree));
+  const replacements = htmlParts(tree).flatMap(
+    (part) => replacementOf(raw, part, (read) => edit({ ...read, isShown: shown.has(part) })) ?? [],
+  );
   return replacements.length === 0 ? null : (input) => splice(raw, replacements, input);
 }
 
@@ -38,15 +46,21 @@ export function htmlParts(part: MimeTreePart): MimeTreePart[] {
   return part.type === 'text/html' && !part.isAttached ? [part] : [];
 }
 
+function shownHtmlParts(part: MimeTreePart): MimeTreePart[] {
+  const found = part.children.map(shownHtmlParts).filter((parts) => parts.length > 0);
+  if (found.length === 0) return htmlParts(part);
+  return part.type === 'multipart/alternative' ? found.at(-1)! : found.flat();
+}
+
 function replacementOf<Input>(
   raw: Buffer,
   part: MimeTreePart,
-  edit: (html: string, charset: HtmlCharset) => ((input: Input) => string) | null,
+  edit: (part: Omit<HtmlPart, 'isShown'>) => ((input: Input) => string) | null,
 ): Replacement<Input> | null {
   const body = decoded(raw.subarray(part.head.bodyStart, part.end), part.encoding);
   const charset = body && charsetOf(body, part.charset);
   if (!charset) return null;
-  const edited = edit(body.toString(charset), charset);
+  const edited = edit({ html: body.toString(charset), charset });
   if (!edited) return null;
   const head = raw.subarray(part.start, part.head.bodyStart);
   return {

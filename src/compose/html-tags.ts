@@ -12,8 +12,11 @@
  */
 import { Tokenizer, TokenizerMode } from 'parse5';
 
-interface Tag {
+export interface Tag {
   name: string;
+  /** The position of its `<`. */
+  start: number;
+  isSelfClosing: boolean;
   /** Undefined if the tag does not have the attribute. If it has it twice, the first counts, as in browsers. */
   value(attribute: string): string | undefined;
   /** The range from the attribute's name to the end of its value. */
@@ -43,43 +46,59 @@ const textModes: Partial<Record<string, (typeof TokenizerMode)[keyof typeof Toke
 const plainTag =
   /<\/?([a-z][a-z0-9:-]*)(?:[ \t\r\n]+[^\s"'<>/=]+(?:=(?:"[^"]*"|'[^']*'|[^\s"'<>=`]+(?=[\s>])))?){0,30}[ \t\r\n]*\/?>/iy;
 
-/** Calls the handler for the tags with these names; it may also call it for others. */
-export function eachTag(html: string, names: ReadonlySet<string>, handler: TagHandler): void {
+/**
+ * Calls the handler for the tags with these names; it may also call it for others. Returns the position up to which the HTML
+ * is complete: its length, or where a tag, a comment or raw text begins that never ends.
+ */
+export function eachTag(html: string, names: ReadonlySet<string>, handler: TagHandler): number {
   let at = html.indexOf('<');
   while (at >= 0) {
     plainTag.lastIndex = at;
     const name = plainTag.exec(html)?.[1]?.toLowerCase();
     const isPassedOver = name !== undefined && !names.has(name) && !Object.hasOwn(textModes, name);
     const end = isPassedOver ? plainTag.lastIndex : tokenize(html, at, handler);
+    if (typeof end === 'object') return end.completeTo;
     at = html.indexOf('<', end);
   }
+  return html.length;
 }
 
 /**
  * Tokenizes from `from` until the tokenizer is between two tags again, usually after one tag or comment, and returns that
- * position. If it is not, the next step is twice as long, so that the work stays linear.
+ * position. If it is not, the next step is twice as long, so that the work stays linear. At the end of the HTML, returns how
+ * far it is complete.
  */
-function tokenize(html: string, from: number, handler: TagHandler): number {
-  const tokenizer = createTokenizer(from, handler);
+function tokenize(html: string, from: number, handler: TagHandler): number | { completeTo: number } {
+  let completeTo = from;
+  const tokenizer = createTokenizer(from, handler, (end) => {
+    completeTo = end;
+  });
   let at = from;
   for (let step = 1; at < html.length; step *= 2) {
     const end = html.indexOf('>', at + step - 1);
     const next = end < 0 ? html.length : end + 1;
     tokenizer.write(html.slice(at, next), next === html.length);
     at = next;
-    if (tokenizer.state === TokenizerMode.DATA) break;
+    if (tokenizer.state === TokenizerMode.DATA) return at;
   }
-  return at;
+  return { completeTo };
 }
 
-function createTokenizer(offset: number, { onStart, onEnd }: TagHandler): Tokenizer {
+/** `onComplete` gets the end of each tag after which the HTML is not raw text. */
+function createTokenizer(
+  offset: number,
+  { onStart, onEnd }: TagHandler,
+  onComplete: (end: number) => void,
+): Tokenizer {
   const ignore = () => {};
   const tokenizer = new Tokenizer(
     { sourceCodeLocationInfo: true },
     {
-      onStartTag({ tagName, attrs, location }) {
+      onStartTag({ tagName, attrs, selfClosing, location }) {
         onStart({
           name: tagName,
+          start: offset + location!.startOffset,
+          isSelfClosing: selfClosing,
           value: (attribute) => attrs.find(({ name }) => name === attribute)?.value,
           range(attribute) {
             const { startOffset, endOffset } = location!.attrs![attribute]!;
@@ -88,8 +107,12 @@ function createTokenizer(offset: number, { onStart, onEnd }: TagHandler): Tokeni
         });
         const mode = Object.hasOwn(textModes, tagName) ? textModes[tagName] : undefined;
         if (mode !== undefined) tokenizer.state = mode;
+        else onComplete(offset + location!.endOffset);
       },
-      onEndTag: ({ tagName, location }) => onEnd(tagName, offset + location!.startOffset),
+      onEndTag({ tagName, location }) {
+        onEnd(tagName, offset + location!.startOffset);
+        onComplete(offset + location!.endOffset);
+      },
       onComment: ignore,
       onDoctype: ignore,
       onCharacter: ignore,

@@ -5,12 +5,17 @@
 
 import { packMessage } from '../mail/packed-message.ts';
 import { attachedParts } from './attachment.ts';
-import { linkLimitIfExceeded, type MessageTracking, newAllowance, prepareTracking } from './html-tracking.ts';
 import { composeMime, type Fields, headOf, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
 import { type Composed, copiesFor, type Unpacked } from './recipient-copies.ts';
 import { type Signer, signatures } from './sign.ts';
 import { textFromHtml } from './text-from-html.ts';
+import {
+  linkLimitIfExceeded,
+  type MessageTracking,
+  newAllowance,
+  prepareTracking,
+} from './tracking/html-tracking.ts';
 
 /** `content` is the fields of a send, or a message that the caller gave whole. */
 export function composeMessages(

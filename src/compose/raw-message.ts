@@ -5,11 +5,11 @@
  */
 import { field } from './field.ts';
 import { fieldValue, type Head, readHead } from './head.ts';
-import { linkLimitIfExceeded, type MessageTracking, newAllowance } from './html-tracking.ts';
-import { trackedParts } from './raw-message-tracking.ts';
 import { copiesFor, type Unpacked } from './recipient-copies.ts';
 import { toSevenBit } from './seven-bit.ts';
 import { type Signer, signatures } from './sign.ts';
+import { linkLimitIfExceeded, type MessageTracking, newAllowance } from './tracking/html-tracking.ts';
+import { trackedParts } from './tracking/raw-message-tracking.ts';
 
 export interface RawMessage {
   /** With CRLF line ends only, and well-formed fields. */

@@ -225,7 +225,7 @@ test('the copies differ in their links alone: same id, same date, same text, eac
   const without = (message: MxMessage) => linksOf(message).body.replaceAll(/\/t\/[oc]\/[\w-]+/g, '');
   t.is(without(ann), without(bob));
   t.regex(without(ann), /<a href="mailto:help@app.invalid">/);
-  t.regex(without(ann), /<a href="https:\/\/app\.invalid\/quiet" data-postern-no-track>/);
+  t.regex(without(ann), /<a href="https:\/\/app\.invalid\/quiet">/);
   t.regex(without(ann), /<img src="[^"]+"[^>]*><\/body><\/html>/);
 });
 

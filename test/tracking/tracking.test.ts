@@ -15,7 +15,7 @@ import {
   newAllowance,
   prepareTracking,
   type Tracker,
-} from '../../src/compose/html-tracking.ts';
+} from '../../src/compose/tracking/html-tracking.ts';
 import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
 import { recordVisit, type Visit, type Visited } from '../../src/tracking/visit.ts';
 import { type Visitor, visitorKind } from '../../src/tracking/visitor.ts';

@@ -176,7 +176,7 @@ export const tracking = z
       .meta({ description: 'Whether opens of the HTML body are counted, by a pixel.' }),
     clickTracking: z.boolean().optional().meta({
       description:
-        'Whether clicks on links of the HTML body are counted, by rewriting them. Links with the attribute `data-postern-no-track` are not changed.',
+        'Whether clicks on links of the HTML body are counted, by rewriting them. Links with the attribute `data-postern-no-track` are not changed; nor are those with `clicktracking="off"`, `data-pm-no-track` or `disable-tracking="true"`.',
     }),
   })
   .meta({

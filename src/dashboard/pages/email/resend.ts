@@ -55,7 +55,7 @@ function withoutSignatures(raw: Buffer, links: Pick<TrackingLinks, 'read'>): Buf
     .filter(({ name }) => !ownFields.includes(name))
     .map(({ start, end }) => raw.subarray(start, end));
   const whole = Buffer.concat([...kept, raw.subarray(head.end)]);
-  const undone = editedParts<null>(whole, (html) => {
+  const undone = editedParts<null>(whole, ({ html }) => {
     const before = untracked(html, links);
     return before === html ? null : () => before;
   });

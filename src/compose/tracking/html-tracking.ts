@@ -1,12 +1,14 @@
 /**
- * Tracking in the HTML of a mail: adds a pixel before the last `</body>` (or at the end), and replaces the http and https
- * links of <a> and <area>. Every other character stays as it was. Pure; the caller provides the links.
+ * Tracking in the HTML of a mail: adds a pixel (pixel-place.ts), and replaces the http and https links of <a> and <area>.
+ * Every other character stays as it was, except that the attributes by which links opt out (opt-out.ts) are removed.
+ * Pure; the caller provides the links.
  *
  * At most `maxLinks` links of a mail are tracked; later ones stay unchanged. Other schemes, anchors and relative links,
- * links with the attribute `data-postern-no-track`, and links in comments (Outlook's conditional ones too) are never
- * tracked.
+ * links that opt out, and links in comments (Outlook's conditional ones too) are never tracked.
  */
-import { eachTag } from './html-tags.ts';
+import { eachTag, type Tag } from '../html-tags.ts';
+import { readOptOut } from './opt-out.ts';
+import { PixelPlace } from './pixel-place.ts';
 
 /** The pixel and the links of one recipient. */
 export interface Tracker {
@@ -37,17 +39,17 @@ export const newAllowance = (): LinkAllowance => ({ linksLeft: maxLinks, isExcee
 /** The number of tracked links if the mail has more; null if all are tracked. */
 export const linkLimitIfExceeded = ({ isExceeded }: LinkAllowance) => (isExceeded ? maxLinks : null);
 
-const optOut = 'data-postern-no-track';
-
 /** With the target in base64, the tracking link still fits the first line of a request (8 KiB in nginx). */
 const maxTargetLength = 5000;
 
-interface Replacement {
+interface Edit {
   start: number;
   end: number;
-  /** Replaces the text from `start` to `end`. */
-  text(tracker: Tracker): string;
+  /** Replaces the text from `start` to `end`; without it, the text is removed. */
+  text?(tracker: Tracker): string;
 }
+
+const linkTags = ['a', 'area'];
 
 /** Reads the HTML once, for any number of recipients. Null if nothing is tracked: then the mail is the same for all. */
 export function prepareTracking(
@@ -57,31 +59,41 @@ export function prepareTracking(
   mayTrack: (target: string) => boolean = () => true,
 ): ((tracker: Tracker) => string) | null {
   if (!opens && !clicks) return null;
-  const links: Replacement[] = [];
-  const watchedTags = new Set(clicks && !allowance.isExceeded ? ['a', 'area', 'body'] : ['body']);
-  let bodyEnd = html.length;
-  eachTag(html, watchedTags, {
+  const edits: Edit[] = [];
+  const place = new PixelPlace();
+
+  function editLink(tag: Tag): void {
+    const { isOptedOut, attributes } = readOptOut(html, tag);
+    edits.push(...attributes);
+    const target = isOptedOut ? null : targetOf(tag.value('href'));
+    if (target === null || !mayTrack(target)) return;
+    if (allowance.linksLeft === 0) {
+      allowance.isExceeded = true;
+      return;
+    }
+    allowance.linksLeft -= 1;
+    const { start, end } = tag.range('href');
+    edits.push({ start, end, text: (tracker) => withValue(html.slice(start, end), tracker.link(target)) });
+  }
+
+  const names = new Set([...(clicks ? linkTags : []), ...(opens ? PixelPlace.tags : [])]);
+  const completeTo = eachTag(html, names, {
     onStart(tag) {
-      if (!watchedTags.has(tag.name) || tag.name === 'body') return;
-      const target = targetOf(tag.value('href'));
-      if (target === null || !mayTrack(target) || tag.value(optOut) !== undefined) return;
-      if (allowance.linksLeft === 0) {
-        allowance.isExceeded = true;
-        watchedTags.delete('a');
-        watchedTags.delete('area');
-        return;
-      }
-      allowance.linksLeft -= 1;
-      const { start, end } = tag.range('href');
-      links.push({ start, end, text: (tracker) => withValue(html.slice(start, end), tracker.link(target)) });
+      if (!linkTags.includes(tag.name)) place.onStart(tag);
+      else if (clicks) editLink(tag);
     },
-    onEnd(name, at) {
-      if (name === 'body') bodyEnd = at;
-    },
+    onEnd: (name, at) => place.onEnd(name, at),
   });
-  const pixel = { start: bodyEnd, end: bodyEnd, text: pixelOf };
-  const replacements = opens ? [...links, pixel].sort((a, b) => a.start - b.start) : links;
-  return replacements.length === 0 ? null : (tracker) => splice(html, replacements, tracker);
+  if (opens) {
+    const at = place.in(completeTo);
+    edits.push({ start: at, end: at, text: pixelOf });
+  }
+  return edits.length === 0
+    ? null
+    : edited(
+        html,
+        edits.sort((a, b) => a.start - b.start),
+      );
 }
 
 /** The target of an href as a browser reads it (without outer white space and line ends); null if it is not tracked. */
@@ -110,12 +122,18 @@ function escaped(value: string): string {
     .replaceAll('<', '&lt;');
 }
 
-function splice(html: string, replacements: Replacement[], tracker: Tracker): string {
-  const parts: string[] = [];
+/** What is the same for all recipients is put together once. */
+function edited(html: string, edits: Edit[]): (tracker: Tracker) => string {
+  const pieces: { before: string; text(tracker: Tracker): string }[] = [];
+  let fixed: string[] = [];
   let done = 0;
-  for (const { start, end, text } of replacements) {
-    parts.push(html.slice(done, start), text(tracker));
+  for (const { start, end, text } of edits) {
+    fixed.push(html.slice(done, start));
     done = end;
+    if (!text) continue;
+    pieces.push({ before: fixed.join(''), text });
+    fixed = [];
   }
-  return [...parts, html.slice(done)].join('');
+  const rest = [...fixed, html.slice(done)].join('');
+  return (tracker) => pieces.map(({ before, text }) => before + text(tracker)).join('') + rest;
 }

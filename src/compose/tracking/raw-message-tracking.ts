@@ -1,5 +1,5 @@
 /** Tracking in a message that the caller gave whole: in the HTML parts that can be edited safely (html-parts.ts). */
-import { editedParts } from './html-parts.ts';
+import { editedParts } from '../html-parts.ts';
 import { type LinkAllowance, type MessageTracking, prepareTracking, type Tracker } from './html-tracking.ts';
 
 /** Null if nothing is tracked: then the message is the same for all recipients. */
@@ -10,16 +10,16 @@ export function trackedParts(
 ): ((tracker: Tracker) => Buffer) | null {
   if (!tracking.opens && !tracking.clicks) return null;
   let hasPixel = false;
-  return editedParts(raw, (html, reading) => {
+  return editedParts(raw, ({ html, charset, isShown }) => {
     // One pixel is enough for the whole mail.
-    const opens = tracking.opens && !hasPixel;
+    const opens = tracking.opens && !hasPixel && isShown;
     const tracked = prepareTracking(
       html,
       { ...tracking, opens },
       allowance,
-      reading === 'latin1' ? isAscii : undefined,
+      charset === 'latin1' ? isAscii : undefined,
     );
-    hasPixel ||= tracked !== null;
+    hasPixel ||= opens;
     return tracked;
   });
 }

@@ -1,0 +1,180 @@
+/**
+ * Tracking of mail as people write it: links that opt out by the attribute of any service (SendGrid's, Postmark's and Mailgun's
+ * documentation), and HTML that ends in the middle (templates cut off by a size limit, a CMS's unclosed comment).
+ */
+import test from 'ava';
+import { parse } from 'parse5';
+import { editedParts } from '../../src/compose/html-parts.ts';
+import { prepareTracking } from '../../src/compose/tracking/html-tracking.ts';
+import { trackedParts } from '../../src/compose/tracking/raw-message-tracking.ts';
+import { setDomainTracking } from '../../src/db/accounts/domains-table.ts';
+import { partOf } from '../lab/mail.ts';
+import { messageTo, startSubmission } from '../lab/scenes/submission.ts';
+import { waysIn } from '../lab/scenes/ways-in.ts';
+
+const both = { opens: true, clicks: true };
+const tracker = { pixel: () => 'https://t.invalid/pixel', link: () => 'https://t.invalid/link' };
+const tracked = (html: string) => prepareTracking(html, both)!(tracker);
+const withoutPixel = (html: string) => html.replace(/<img src="https:[^>]*\/>/, '');
+
+const link = 'href="https://app.invalid/reset"';
+const optOuts: [string, string][] = [
+  [`<a clicktracking="off" ${link}>`, `<a ${link}>`],
+  [`<a clicktracking=off ${link}>`, `<a ${link}>`],
+  [`<A ${link} CLICKTRACKING='OFF'>`, `<A ${link}>`],
+  [`<a ${link}\n  clicktracking = " Off "\n  class="b">`, `<a ${link}\n  class="b">`],
+  [`<a ${link} data-pm-no-track>`, `<a ${link}>`],
+  [`<a data-pm-no-track="" ${link}>`, `<a ${link}>`],
+  [`<a DATA-PM-NO-TRACK=true ${link}>`, `<a ${link}>`],
+  [`<a ${link} disable-tracking="true">`, `<a ${link}>`],
+  [`<a ${link} disable-tracking=true>`, `<a ${link}>`],
+  [`<a ${link} Disable-Tracking>`, `<a ${link}>`],
+  [`<a ${link} data-postern-no-track>`, `<a ${link}>`],
+  [`<a data-pm-no-track clicktracking=off ${link} disable-tracking=true>`, `<a ${link}>`],
+  [`<area ${link} clicktracking="off" />`, `<area ${link} />`],
+  // What follows does not become part of the value before.
+  ['<a href=https://app.invalid/x data-pm-no-track/>', '<a href=https://app.invalid/x />'],
+  [`<a ${link}clicktracking="off"class=b>`, `<a ${link}class=b>`],
+  ['<a data-pm-no-track href="mailto:a@b.invalid">', '<a href="mailto:a@b.invalid">'],
+];
+
+test('a link that opts out is left alone, and loses the attribute', (t) => {
+  for (const [given, expected] of optOuts)
+    t.is(withoutPixel(tracked(`${given}x</a>`)), `${expected}x</a>`, given);
+});
+
+test('a link with an attribute that says the opposite, or another, is tracked', (t) => {
+  for (const attribute of ['clicktracking="on"', 'disable-tracking="false"', 'clicktracking'])
+    t.is(withoutPixel(tracked(`<a ${attribute} ${link}>`)), '<a href="https://t.invalid/link">', attribute);
+  const other = tracked(`<a data-pm-no-tracking title="clicktracking=off" ${link}>`);
+  t.regex(other, /^<a data-pm-no-tracking title="clicktracking=off" href="https:\/\/t\.invalid\/link">/);
+});
+
+type Node = { nodeName: string; childNodes?: Node[]; attrs?: { name: string; value: string }[] };
+
+/** Whether a reader that builds a tree gets to see the pixel: `content` of a template is not among its children. */
+function hasPixel(node: Node): boolean {
+  if (['select', 'noscript', 'svg', 'math', 'object', 'video'].includes(node.nodeName)) return false;
+  if (node.nodeName === 'img' && node.attrs?.some(({ value }) => value === 'https://t.invalid/pixel'))
+    return true;
+  return node.childNodes?.some(hasPixel) ?? false;
+}
+
+const endings = [
+  ...[
+    '',
+    '</p></body></html>',
+    '</p></body></html><p>after</p>',
+    '</p></html>',
+    '</body></body></html></html>',
+  ],
+  ...[
+    '<!-- a note',
+    '<!-- a note <b>bold</b></body></html>',
+    '<!--[if mso]><table></body></html>',
+    '<?php echo',
+    '<![endif]',
+  ],
+  ...[
+    '<style>p { color: red }',
+    '<style></body></html>',
+    '<title>Receipt</body></html>',
+    '<script>if (a < b) {',
+    '<textarea>x</body>',
+  ],
+  ...[
+    '<noscript>no</body></html>',
+    '<select><option>one</body></html>',
+    '<svg><g></body></html>',
+    '<svg><title>x</body></html>',
+  ],
+  ...[
+    '<math><mi>x</body></html>',
+    '<template><p>x</body></html>',
+    '<template></body></template></html>',
+    '<xmp></body>',
+    '<plaintext></body>',
+  ],
+  ...[
+    '<iframe src="x"></body></html>',
+    '<object data="x"></body></html>',
+    '<video><p></body></html>',
+    '<noframes></body>',
+  ],
+  ...[
+    '<a href="https://app.invalid/',
+    '<a href="https://app.invalid/>click</a></body></html>',
+    '<img src=',
+    '<',
+    '</',
+    '</bod',
+    '<p class',
+  ],
+  ...[
+    '<svg/></body></html>',
+    '<noscript>no</noscript></body></html>',
+    '<table><tr><td>x</body></html>',
+    '<b><i><u>x',
+  ],
+  ...[
+    '<select><select></body></html>',
+    '<svg><svg></svg></body></html>',
+    '</body><!--',
+    '</body></html><style>',
+    '</body><template>',
+  ],
+];
+
+test('the pixel is put where it loads, however the HTML ends', (t) => {
+  const begins = ['<!doctype html><html><head><title>T</title></head><body><p>Hello ', '<p>Hello ', 'Hello '];
+  for (const begin of begins)
+    for (const ending of endings) {
+      const html = begin + ending;
+      const result = prepareTracking(html, { opens: true, clicks: false })!(tracker);
+      t.is(withoutPixel(result), html);
+      t.true(hasPixel(parse(result, { scriptingEnabled: false }) as Node), result);
+    }
+});
+
+test('the pixel of a mail with several HTML parts is in one that is shown', (t) => {
+  const message = (...lines: string[]) => Buffer.from(`${lines.join('\r\n')}\r\n`);
+  const html = (text: string) => ['Content-Type: text/html', '', text];
+  const multipart = (type: string, boundary: string, ...parts: string[][]) => [
+    `Content-Type: multipart/${type}; boundary="${boundary}"`,
+    '',
+    ...parts.flatMap((part) => [`--${boundary}`, ...part]),
+    `--${boundary}--`,
+  ];
+  const pixels = (raw: Buffer) => {
+    const texts: string[] = [];
+    const bytes = trackedParts(raw, { ...both, trackers: [] }, { linksLeft: 9, isExceeded: false })!(tracker);
+    editedParts(bytes, ({ html: text }) => {
+      if (text.includes('/pixel')) texts.push(text.trim().slice(0, 3));
+      return null;
+    });
+    return texts;
+  };
+  t.deepEqual(pixels(message(...multipart('mixed', 'b', html('one'), html('two')))), ['one']);
+  t.deepEqual(pixels(message(...multipart('alternative', 'b', html('one'), html('two')))), ['two']);
+  const related = multipart('related', 'r', html('two'), ['Content-Type: image/png', '', 'x']);
+  const calendar = ['Content-Type: text/calendar', '', 'BEGIN:VCALENDAR'];
+  const linked = `one <a ${link}>x</a>`;
+  t.deepEqual(pixels(message(...multipart('alternative', 'b', html(linked), related, calendar))), ['two']);
+});
+
+test('every way in leaves such links alone, and puts the pixel before the comment that never ends', async (t) => {
+  const world = await startSubmission(t);
+  const [{ id }] = await world.db('domains').select('id');
+  await setDomainTracking(world.db, id, { opens: true, clicks: true });
+  const html = `<p>Hi <a href="https://app.invalid/tracked">in</a> ${optOuts.map(([given]) => `${given}x</a>`).join(' ')}</p><!-- cut`;
+  const expected = `${optOuts.map(([, left]) => `${left}x</a>`).join(' ')}</p>`;
+  for (const [way, send] of Object.entries(waysIn)) {
+    const { status, text } = await send(world, { to: `${way}@there.invalid`, html });
+    t.true(status < 300, `${way}: ${status} ${text}`);
+    const { raw } = await messageTo(world, `${way}@there.invalid`);
+    const got = partOf(raw, 'text/html').replaceAll('\r\n', '\n');
+    t.regex(got, /<a href="[^"]+\/t\/c\/[^"]+">in<\/a>/, way);
+    t.true(got.includes(expected), `${way}: ${got}`);
+    t.regex(got, /<img src="[^"]+\/t\/o\/[^"]+"[^>]*><!-- cut/, way);
+  }
+});

@@ -1,0 +1,113 @@
+/** One mail by each way in: our API, the APIs of the other services, and SMTP. */
+import { createTransport } from 'nodemailer';
+import type { SubmissionWorld } from './submission.ts';
+
+interface GivenFile {
+  name: string;
+  /** As it is put into the request: Base64. */
+  content: string;
+  type?: string;
+}
+
+interface GivenMail {
+  to: string;
+  html: string;
+  files?: GivenFile[];
+}
+
+interface Sent {
+  status: number;
+  text: string;
+}
+
+type Way = (world: SubmissionWorld, mail: GivenMail) => Promise<Sent>;
+
+const from = 'app@sender.invalid';
+const subject = 'Hello';
+
+async function post(world: SubmissionWorld, path: string, headers: object, body: object): Promise<Sent> {
+  const isForm = body instanceof FormData;
+  const response = await fetch(`${world.url()}${path}`, {
+    method: 'POST',
+    headers: { ...headers, ...(!isForm && { 'content-type': 'application/json' }) },
+    body: isForm ? body : JSON.stringify(body),
+  });
+  return { status: response.status, text: await response.text() };
+}
+
+const bearer = ({ key }: SubmissionWorld) => ({ authorization: `Bearer ${key}` });
+
+const api: Way = (world, { to, html, files = [] }) =>
+  post(world, '/api/public/email/send', bearer(world), {
+    from,
+    to,
+    subject,
+    html,
+    attachments: files.map(({ name, content, type }) => ({ filename: name, content, contentType: type })),
+  });
+
+const resend: Way = (world, { to, html, files = [] }) =>
+  post(world, '/emails', bearer(world), {
+    from,
+    to,
+    subject,
+    html,
+    attachments: files.map(({ name, content, type }) => ({ filename: name, content, content_type: type })),
+  });
+
+const postmark: Way = (world, { to, html, files = [] }) =>
+  post(
+    world,
+    '/email',
+    { 'x-postmark-server-token': world.key },
+    {
+      From: from,
+      To: to,
+      Subject: subject,
+      HtmlBody: html,
+      Attachments: files.map(({ name, content, type }) => ({
+        Name: name,
+        Content: content,
+        ContentType: type,
+      })),
+    },
+  );
+
+const sendgrid: Way = (world, { to, html, files = [] }) =>
+  post(world, '/v3/mail/send', bearer(world), {
+    personalizations: [{ to: [{ email: to }] }],
+    from: { email: from },
+    subject,
+    content: [{ type: 'text/html', value: html }],
+    ...(files.length > 0 && {
+      attachments: files.map(({ name, content, type }) => ({ filename: name, content, type })),
+    }),
+  });
+
+const mailgun: Way = (world, { to, html, files = [] }) => {
+  const form = new FormData();
+  for (const [name, value] of Object.entries({ from, to, subject, html })) form.append(name, value);
+  for (const { name, content, type = '' } of files)
+    form.append('attachment', new Blob([Buffer.from(content, 'base64')], { type }), name);
+  const authorization = `Basic ${Buffer.from(`api:${world.key}`).toString('base64')}`;
+  return post(world, '/v3/sender.invalid/messages', { authorization }, form);
+};
+
+const submission: Way = async ({ ports, key }, { to, html, files = [] }) => {
+  const transport = createTransport({
+    host: '127.0.0.1',
+    port: ports.starttls,
+    requireTLS: true,
+    auth: { user: 'anybody', pass: key },
+    tls: { rejectUnauthorized: false },
+  });
+  const attachments = files.map(({ name, content, type }) => ({
+    filename: name,
+    content: Buffer.from(content, 'base64'),
+    contentType: type,
+  }));
+  const { response } = await transport.sendMail({ from, to, subject, html, attachments });
+  return { status: Number(response.slice(0, 3)), text: response };
+};
+
+export const waysIn: Record<string, Way> = { api, resend, postmark, sendgrid, mailgun, submission };
