@@ -81,7 +81,7 @@ export interface AcceptParts {
   /** Called after the commit of mail that is sent later. */
   onScheduled(at: number): void;
   /** Called after the commit, for the mail log. */
-  onAccepted(send: Send, accepted: string[], request: RequestLog): void;
+  onAccepted(send: Send, answer: SendAnswerRecord, request: RequestLog): void;
   clock: Clock;
   /** Whether HTML without a text gets one. */
   textFromHtml: boolean;
@@ -98,6 +98,7 @@ export interface AcceptParts {
 /** The sender: an API key or, in the dashboard, the organization itself. */
 export type Sender = Pick<Caller, 'orgId' | 'scopes'> & {
   keyId: string | null;
+  keyLabel?: string;
   isTest?: boolean;
   /** The other service's API through which the request came. */
   dialect?: DialectName;
@@ -331,7 +332,7 @@ export function startCommit(
     settle(decision) {
       const isNew = decision !== null && 'answer' in decision && !decision.replayed;
       const accepted = isNew ? decision.answer.accepted : [];
-      if (accepted.length > 0) parts.onAccepted(send, accepted, request);
+      if (isNew && accepted.length > 0) parts.onAccepted(send, decision.answer, request);
       if (accepted.length > 0 && scheduledAt !== null) parts.onScheduled(scheduledAt);
       const addresses = new Set(accepted);
       for (const [index, slot] of slots.entries()) {

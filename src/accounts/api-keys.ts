@@ -18,6 +18,7 @@ const domainScope = 'domain_scope:';
 /** The organization and the rights of the key that a request was made with. */
 export interface Caller {
   keyId: string;
+  keyLabel: string;
   orgId: string;
   scopes: string[];
   limits: RequestLimits;
@@ -48,8 +49,8 @@ export async function findCaller(
   if (record.endsAt !== null && record.endsAt <= now) return null;
   // The index has found the hash; this comparison in constant time keeps our code free of timing differences.
   if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hashed))) return null;
-  const { id: keyId, orgId, scopes, limits, strict, isTest, pause } = record;
-  return { keyId, orgId, scopes, limits, strict, isTest, pause };
+  const { id: keyId, label: keyLabel, orgId, scopes, limits, strict, isTest, pause } = record;
+  return { keyId, keyLabel, orgId, scopes, limits, strict, isTest, pause };
 }
 
 function hashOf(key: string): string {

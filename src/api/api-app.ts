@@ -8,6 +8,7 @@ import Koa, { type Context, type Middleware, type Next } from 'koa';
 import type { Window } from '../accounts/limits.ts';
 import { newId } from '../base/id.ts';
 import { errorBody, Refusal, statusOf } from '../mail/refusal.ts';
+import { type RefusedSend, recipientsIn } from '../record/refused-sends.ts';
 import { type EndpointParts, endpoints } from './all-endpoints.ts';
 import { type Authorize, UncountedRefusal } from './authorize.ts';
 import { resolveClientAddress } from './client-address.ts';
@@ -34,6 +35,8 @@ export interface ApiParts extends Omit<EndpointParts, 'management' | 'document'>
   baseUrl(): string;
   /** Sees every request, around all other middleware. */
   observe: Middleware;
+  /** Called with each send that is refused, for the mail log. */
+  onRefusedSend(send: RefusedSend): void;
   onError(what: string, error: unknown): void;
 }
 
@@ -59,7 +62,7 @@ export function createApi(parts: ApiParts): Koa {
   app.use(resolveClientAddress(parts.proxies));
   app.use(parts.dashboard);
   app.use(setCommonHeaders);
-  app.use(respondToRefusals(authorize, parts.onError));
+  app.use(respondToRefusals(authorize, parts));
   app.use(parts.dialects);
   app.use(router.routes());
   app.use(docs.routes());
@@ -96,7 +99,10 @@ function requestId(header: string): string {
   return /^[\w.:+/=-]{1,128}$/.test(header) ? header : newId();
 }
 
-function respondToRefusals(authorize: Authorize, onError: ApiParts['onError']): Middleware {
+function respondToRefusals(
+  authorize: Authorize,
+  { onError, onRefusedSend }: Pick<ApiParts, 'onError' | 'onRefusedSend'>,
+): Middleware {
   return async (context, next) => {
     try {
       await next();
@@ -111,9 +117,15 @@ function respondToRefusals(authorize: Authorize, onError: ApiParts['onError']): 
           .uncount(context)
           .catch((cause) => onError('a refused request could not be uncounted', cause));
       if (refusal.code === 'RATE_LIMIT_EXCEEDED') restoreRateHeaders(context);
+      if (context.state.sender) onRefusedSend(refusedSend(context, refusal));
       respond(context, refusal);
     }
   };
+}
+
+function refusedSend({ state: { sender, sent, requestId } }: Context, refusal: Refusal): RefusedSend {
+  const recipients = refusal.recipients.length > 0 ? refusal.recipients : recipientsIn(sent);
+  return { sender, refusal, recipients, requestId };
 }
 
 /** A dialect writes errors in its own form. */

@@ -54,6 +54,8 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
   return {
     async enter(context, grant, admit) {
       const caller = await authenticate(parts, context);
+      // A refused send is logged with its sender (api/api-app.ts).
+      if (grant === 'email:send') context.state.sender = caller;
       await admit?.(caller);
       await countRequest(parts, context, caller);
       requireGrant(caller, grant);

@@ -10,16 +10,24 @@ export function closestName(given: string, names: readonly string[]): string | n
 
 const lettersOf = (name: string) => name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '');
 
-/** Null only if there are no names. `formOf`: the form of a name that `given` is compared with. */
+/** Null only if there are no names. */
 export function nearestTo(
   given: string,
   names: readonly string[],
   formOf: (name: string) => string,
 ): { name: string; edits: number } | null {
-  const [nearest] = names
+  return nearest(given, names, formOf)[0] ?? null;
+}
+
+/** All names, the nearest first. `formOf`: the form of a name that `given` is compared with. */
+export function nearest(
+  given: string,
+  names: readonly string[],
+  formOf: (name: string) => string,
+): { name: string; edits: number }[] {
+  return names
     .map((name) => ({ name, edits: editsBetween(given, formOf(name)) }))
     .sort((a, b) => a.edits - b.edits);
-  return nearest ?? null;
 }
 
 /** Levenshtein's distance: letters to insert, delete or replace. */

@@ -24,6 +24,7 @@ import { newId } from '../base/id.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { type Recipient, recipientsOf } from '../mail/recipients.ts';
 import { type Issue, Refusal } from '../mail/refusal.ts';
+import { recipientsIn } from '../record/refused-sends.ts';
 import type { DialectCall } from './dialect.ts';
 import { refuses } from './refusals.ts';
 
@@ -121,6 +122,7 @@ export async function* requestsOf<Given>(
       yield { ...requestAt(given, index), isInBatch: true };
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;
+      refusal.recipients = recipientsIn(given);
       yield refusal;
     }
   }

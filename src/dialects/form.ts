@@ -51,6 +51,10 @@ export class Form {
     return this.all(name).at(-1);
   }
 
+  recipients(): Record<'to' | 'cc' | 'bcc', string[]> {
+    return { to: this.all('to'), cc: this.all('cc'), bcc: this.all('bcc') };
+  }
+
   /** The fields whose name begins so, by the rest of their names. */
   under(prefix: string): [name: string, value: string][] {
     return [...this.#fields].flatMap(([name, values]) =>

@@ -16,6 +16,7 @@ import { unknownPath } from '../api/unknown-path.ts';
 import type { DialectName } from '../glossary.ts';
 import type { Dialect, DialectParts, DialectRoute } from './dialect.ts';
 import { readDialectBody } from './dialect-body.ts';
+import { Form } from './form.ts';
 
 /** Calls in flight for each admission slot: one that has the slot, and one that waits for it. */
 const callsPerSlot = 2;
@@ -115,6 +116,7 @@ function handlerOf(
       });
       if (grant === 'full_access') requireManager(caller);
       const body = slot && (await readDialectBody(context, slot, hasBody));
+      context.state.sent = body instanceof Form ? body.recipients() : body;
       const sender = { ...caller, dialect };
       const { orgId } = caller;
       const fetchAll = (files: GivenAttachment[]) =>

@@ -1,8 +1,9 @@
 /**
- * The mail log, for operators to grep: lines of five verbs, on standard output and in `log/mail.log` in the data directory
+ * The mail log, for operators to grep: lines of six verbs, on standard output and in `log/mail.log` in the data directory
  * (rotated by size, the newest ten kept). Every line is a JSON object with a sentence in `msg`.
  *
  *   accepted   a send was committed; one line per recipient
+ *   refused    a send, or one of its recipients, was not accepted; `category` is the error code, or why the one was skipped
  *   attempted  a host was contacted, or could not be reached
  *   delivered  a host accepted the message
  *   deferred   the attempt failed for now; `nextAttemptAt` is the time of the next one
@@ -21,23 +22,27 @@ import { type Clock, iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { sanitize, sanitizeJson } from '../base/sanitize.ts';
 
-export type Verb = 'accepted' | 'attempted' | 'delivered' | 'deferred' | 'bounced';
+export type Verb = 'accepted' | 'refused' | 'attempted' | 'delivered' | 'deferred' | 'bounced';
 
 export interface MailLogLine {
-  emailId: string;
+  /** Not in `refused`, unless other recipients were accepted. */
+  emailId?: string;
   orgId: string;
-  recipient: string;
+  /** Not in `refused` if the request could not be read. */
+  recipient?: string;
   /** In `accepted`, for a recipient that is not in `to`. */
   kind?: 'cc' | 'bcc';
   /** The recipient's domain. */
-  destination: string;
+  destination?: string | undefined;
   from?: string;
   tags?: Record<string, string>;
   deliveryId?: string;
   /** The header field Message-ID, without its angle brackets. */
   messageId?: string;
-  /** X-Request-Id of the call that was accepted. */
-  requestId?: string;
+  /** X-Request-Id of the call. */
+  requestId?: string | undefined;
+  /** In `refused`, the id of the API key. */
+  keyId?: string;
   host?: string | null;
   address?: string | null;
   reply?: string | null;

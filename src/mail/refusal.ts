@@ -52,6 +52,8 @@ export class Refusal extends Error {
   readonly reason: RefusalReason | null;
   /** The element of a batch that is the reason. */
   index: number | null = null;
+  /** Addresses of the refused send, for the mail log; empty if its request is at hand where the refusal is logged. */
+  recipients: readonly string[] = [];
 
   constructor(
     code: RefusalCode,

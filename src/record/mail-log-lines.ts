@@ -1,6 +1,7 @@
 /** Writes the mail log's lines (mail/mail-log.ts): accepted, attempted, and the outcomes. */
 import { iso, isoOrNull } from '../base/clock.ts';
 import type { Delivery, Peer, RecipientKind, TlsUsed } from '../glossary.ts';
+import { domainOf } from '../mail/address.ts';
 import type { MailLog, Verb } from '../mail/mail-log.ts';
 import type { Transition } from './transition.ts';
 
@@ -16,6 +17,9 @@ interface AcceptedSend {
   trackedLinks: number | null;
   scheduledAt: number | null;
 }
+
+/** What the response says of the recipients. */
+type SendResult = Record<'accepted' | 'suppressed' | 'insufficientCredit', string[]>;
 
 /** The request of an accepted send. */
 interface SendOrigin {
@@ -36,7 +40,7 @@ interface Session {
 export function logAccepted(
   mailLog: MailLog,
   send: AcceptedSend,
-  accepted: string[],
+  { accepted, suppressed, insufficientCredit }: SendResult,
   { requestId, ignored }: SendOrigin,
 ): void {
   const links = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
@@ -59,7 +63,25 @@ export function logAccepted(
       requestId,
     });
   }
+  const skipped = { suppressed, insufficientCredit };
+  for (const [category, list] of Object.entries(skipped))
+    for (const recipient of list)
+      mailLog.write('refused', `<${recipient}> ${skippedBecause[category as keyof typeof skipped]}`, {
+        emailId: send.emailId,
+        orgId: send.orgId,
+        recipient,
+        destination: domainOf(recipient) ?? undefined,
+        from: send.from,
+        requestId,
+        category,
+      });
 }
+
+/** Why a recipient is skipped while others are accepted. */
+const skippedBecause = {
+  suppressed: 'is suppressed; the other recipients were accepted',
+  insufficientCredit: 'was skipped for lack of credits; other recipients were accepted',
+};
 
 export function logAttempted(
   mailLog: MailLog,

@@ -41,6 +41,7 @@ import { countRefusals, countRequests } from '../operate/metrics/request-metrics
 import type { Runner } from '../queue/runner.ts';
 import { signalsAfter } from '../record/event-signal.ts';
 import { logAccepted } from '../record/mail-log-lines.ts';
+import { createRefusedSends, type RefusedSend } from '../record/refused-sends.ts';
 import { createResolver, type Resolve } from '../route/resolver.ts';
 import type { Client } from '../smtp-in/mail-handler.ts';
 import { createSubmission, type SubmissionParts } from '../smtp-in/submission/submission-handler.ts';
@@ -85,10 +86,12 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const { config, clock, db, metrics, onError } = context;
   const uses = createKeyUseLog((list) => noteKeysUsed(db, list), clock, onError);
   const callers = createCallers(context, uses);
+  const onRefusedSend = createRefusedSends(context.mailLog, clock);
   const sending = {
     admission: new Admission(config.httpConcurrency, clock),
     hasSpace: parts.hasSpace,
-    ...createAcceptance(context, parts),
+    onRefusedSend,
+    ...createAcceptance(context, { ...parts, onRefusedSend }),
   };
   const links = createTrackingLinks(context.secrets);
   const tracking = createVisits(context, links);
@@ -167,9 +170,13 @@ function createVisits({ db, clock, eventSignal, metrics, onError }: ServerContex
   });
 }
 
+interface AcceptanceParts extends IntakeParts {
+  onRefusedSend(send: RefusedSend): void;
+}
+
 function createAcceptance(
   context: ServerContext,
-  { compose, admit, onScheduled, baseUrl }: IntakeParts,
+  { compose, admit, onScheduled, baseUrl, onRefusedSend }: AcceptanceParts,
 ): { accept: Accept; dryRun: DryRun; acceptBatch: AcceptBatch } {
   const { config, clock, db, eventSignal, metrics, node } = context;
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
@@ -221,6 +228,7 @@ function createAcceptance(
     ...parts,
     // Not counted: single sends would wait for a batch that takes long to compose.
     compose,
+    onRefusedSend,
     commitAll: (sends, isAtomic) =>
       isAtomic ? commitAtomically(sends) : orOneByOne(commitTogether, parts.commit, sends),
   });

@@ -69,6 +69,7 @@ test('a sealed text that was changed does not open', (t) => {
 const limits = { perSecond: 2, perDay: 5000 };
 const scopesOf = (...scopes: string[]) => ({
   keyId: 'k',
+  keyLabel: 'app',
   orgId: 'o',
   scopes,
   limits,
@@ -97,7 +98,7 @@ test('a key is em_ and 256 bits at random; its SHA-256 is what is kept', (t) => 
 test('a key names its caller', async (t) => {
   const { key, hash } = newKey();
   const always = { revokedAt: null, endsAt: null, limits, strict: false, isTest: false, pause: null };
-  const record = { id: 'k', orgId: 'o', hash, scopes: ['email:send'], ...always };
+  const record = { id: 'k', label: 'app', orgId: 'o', hash, scopes: ['email:send'], ...always };
   t.deepEqual(await findCaller(key, keeper(record).find, 1), scopesOf('email:send'));
   t.is(await findCaller(newKey().key, keeper(record).find, 1), null, 'an unknown one does not');
   t.is(await findCaller(key, keeper({ ...record, revokedAt: 2 }).find, 1), null, 'a revoked one does not');

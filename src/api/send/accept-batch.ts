@@ -16,6 +16,7 @@ import { failpoint } from '../../base/failpoints.ts';
 import type { Decision } from '../../db/accept/acceptance.ts';
 import type { Send } from '../../db/accept/send-record.ts';
 import { asRefusal, Refusal } from '../../mail/refusal.ts';
+import type { RefusedSend } from '../../record/refused-sends.ts';
 
 export interface AcceptBatchParts extends Omit<AcceptParts, 'commit'> {
   /**
@@ -23,6 +24,8 @@ export interface AcceptBatchParts extends Omit<AcceptParts, 'commit'> {
    * whatever the other decisions say.
    */
   commitAll(sends: Send[], isAtomic: boolean): Promise<(Decision | Error)[]>;
+  /** Called with each element that is refused while others are accepted, for the mail log. */
+  onRefusedSend(send: RefusedSend): void;
 }
 
 /**
@@ -57,7 +60,11 @@ export function createAcceptBatch(parts: AcceptBatchParts): AcceptBatch {
     }
     const prepared = await Promise.all(composing);
     if (isAtomic) throwFirst(prepared);
-    return commitAll(parts, prepared, isAtomic);
+    const results = await commitAll(parts, prepared, isAtomic);
+    for (const one of results)
+      if (one instanceof Refusal)
+        parts.onRefusedSend({ sender: caller, refusal: one, recipients: one.recipients });
+    return results;
   };
 }
 
@@ -66,7 +73,7 @@ async function prepare(parts: AcceptBatchParts, request: SendRequest, caller: Se
   try {
     return await prepareSend(parts, request, caller);
   } catch (error) {
-    return asRefusal(error);
+    return refusalOf(error, request);
   }
 }
 
@@ -104,8 +111,14 @@ function resultOf(decision: Decision | Error, request: SendRequest): Accepted | 
     if (decision instanceof Error) throw decision;
     return answered(decision, request);
   } catch (error) {
-    return asRefusal(error);
+    return refusalOf(error, request);
   }
+}
+
+function refusalOf(error: unknown, { recipients }: SendRequest): Refusal {
+  const refusal = asRefusal(error);
+  refusal.recipients = recipients.map(({ address }) => address);
+  return refusal;
 }
 
 function throwFirst(list: unknown[]): void {

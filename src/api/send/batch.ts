@@ -6,6 +6,7 @@ import type { Caller } from '../../accounts/api-keys.ts';
 import type { Clock } from '../../base/clock.ts';
 import { failpoint } from '../../base/failpoints.ts';
 import { errorBody, Refusal, statusOf } from '../../mail/refusal.ts';
+import { recipientsIn } from '../../record/refused-sends.ts';
 import type { Slot } from '../admission.ts';
 import type { Endpoint } from '../endpoint.ts';
 import { anyError } from '../openapi/error-responses.ts';
@@ -144,6 +145,7 @@ async function* requestsIn(elements: Buffer[], origin: Origin): AsyncGenerator<S
       yield { ...request, isInBatch: true };
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;
+      refusal.recipients = recipientsIn(body);
       yield refusal;
     }
     index += 1;

@@ -77,6 +77,7 @@ function sendEmail(parts: SendParts): Middleware {
   return withSendSlot(parts, async (context, caller, slot) => {
     const dryRun = isDryRun(context);
     const body = await parseJson(await readBody(context.req, slot));
+    context.state.sent = body;
     const { requestId } = context.state;
     const idempotencyKey = context.req.headers['idempotency-key'] as string | undefined;
     const fetchAll = fetcherOf(parts, context, caller, slot);

@@ -122,10 +122,14 @@ export async function requireEmail(context: CommandContext, name: string): Promi
 }
 
 export async function requireEmailId(context: CommandContext, name: string): Promise<string> {
+  return (await findEmailId(context, name)) ?? noEmail(name);
+}
+
+export async function findEmailId(context: CommandContext, name: string): Promise<string | null> {
   const ids = await emailIdsOf(await context.db(), name);
   // Only the mail log has the ids of requests and the replies' words.
   const found = ids.length > 0 ? ids : await emailIdsInLog(context, name);
-  return found.length === 0 ? noEmail(name) : onlyOne(found, name, 'email');
+  return found.length === 0 ? null : onlyOne(found, name, 'email');
 }
 
 async function emailIdsInLog({ config }: CommandContext, name: string): Promise<string[]> {

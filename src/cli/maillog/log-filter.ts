@@ -8,7 +8,15 @@ import type { MailLogLine } from '../../mail/mail-log.ts';
 /** A line of the file. Other programs may have written to it, so only these three members are certain. */
 export type LogLine = Partial<MailLogLine> & { time: string; event: string; msg: string };
 
-export const states = ['accepted', 'attempted', 'delivered', 'deferred', 'bounced', 'expired'] as const;
+export const states = [
+  'accepted',
+  'refused',
+  'attempted',
+  'delivered',
+  'deferred',
+  'bounced',
+  'expired',
+] as const;
 
 export interface Filters {
   orgId?: string;
@@ -113,7 +121,7 @@ export function createIdSearch(wanted: string): IdSearch {
       return emails.size > maxSearches || [...emails].some((email) => text.includes(email));
     },
     has(line) {
-      if (typeof line.emailId !== 'string') return false;
+      if (typeof line.emailId !== 'string') return line.event === 'refused' && line.requestId === id;
       if (key !== null && line.event === 'accepted' && isSame(line.recipient, id)) newestTo = line.emailId;
       if (!emails.has(line.emailId) && emails.size < maxEmails && isNamed(line)) emails.add(line.emailId);
       return emails.has(line.emailId);

@@ -55,6 +55,7 @@ function partsOf(line: LogLine): { message: string; details: string } {
     const list = typeof line.kind === 'string' ? `(${line.kind}) ` : '';
     return { message: `${list}from ${line.from ?? '?'}`, details };
   }
+  if (line.event === 'refused') return { message: sentence(line).replace(/^ <[^>]*>/, ''), details: '' };
   const host = line.host ? `${line.host}${line.address ? ` [${line.address}]` : ''}: ` : '';
   const details = [
     line.category,

@@ -115,6 +115,19 @@ export async function findSuppression(
   return row ? suppressions.read(row) : null;
 }
 
+/** Those of one address in all organizations. No index answers this; only the command line may ask. */
+export async function suppressionsOf(
+  db: Db,
+  addressKey: string,
+): Promise<(SuppressionRecord & { organization: string })[]> {
+  const rows = await db('suppressions')
+    .join('organizations', 'organizations.id', 'suppressions.org_id')
+    .where({ address_key: addressKey })
+    .orderBy('suppressions.id')
+    .select('suppressions.*', 'organizations.name as organization');
+  return rows.map((row) => ({ ...suppressions.read(row), organization: row.organization }));
+}
+
 export async function findSuppressionById(
   db: Db,
   orgId: string,

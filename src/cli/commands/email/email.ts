@@ -13,7 +13,7 @@ import { readWhyInputs } from '../../../operate/explain/why-input.ts';
 import { isFinal } from '../../../record/states.ts';
 import { telemetry } from '../../../record/telemetry.ts';
 import { address, reason, timeWithOffset } from '../../args/arguments.ts';
-import { emailIs, requireEmail } from '../../args/lookup.ts';
+import { emailIs, findEmailId, requireEmail } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 import {
@@ -23,11 +23,12 @@ import {
   emailFields,
   recipientTable,
 } from '../../render/email-view.ts';
-import { coloured, dim, type Output } from '../../render/output.ts';
+import { type Block, coloured, dim, type Output } from '../../render/output.ts';
 import { local, relative } from '../../render/times.ts';
 import { why } from '../../render/why-view.ts';
 import { wrap } from '../../render/width.ts';
 import { listCommand } from './email-list.ts';
+import { isEmpty, reportBlock, reportDocument, reportOn } from './why-address.ts';
 
 export function emailCommands(program: Command, context: CommandContext): void {
   const email = program.command('email').description('List, show, cancel or reschedule emails.');
@@ -88,12 +89,20 @@ async function show(context: CommandContext, id: string): Promise<void> {
   );
 }
 
-async function explain(context: CommandContext, id: string): Promise<void> {
+async function explain(context: CommandContext, name: string): Promise<void> {
   const { db, out, now, isServed } = context;
-  const email = await requireEmail(context, id);
+  const id = await findEmailId(context, name);
+  const report = await reportOn(context, name, id !== null);
+  if (id === null && report) {
+    const document = { emailId: null, address: name, recipients: [], ...reportDocument(report) };
+    return out.print(document, reportBlock(context, name, report, true));
+  }
+  const email = await requireEmail(context, id ?? name);
   const attempts = await listAttempts(await db(), email.id);
   const inputs = await readWhyInputs(await db(), email, { attempts, now: now(), served: await isServed() });
-  printReasons(out, inputs, email);
+  const extra = report && !isEmpty(report) ? reportDocument(report) : {};
+  const blocks = report && !isEmpty(report) ? [reportBlock(context, name, report, false)] : [];
+  printReasons(out, inputs, email, { document: extra, blocks });
 }
 
 async function cancel(context: CommandContext, id: string, why: string): Promise<void> {
@@ -153,7 +162,12 @@ function selectMessage({ id, deliveries }: EmailRecord, to: string | undefined):
   return messageId;
 }
 
-function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord): void {
+interface Extra {
+  document: object;
+  blocks: Block[];
+}
+
+function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord, extra: Extra): void {
   const readableTime = (now: number) => (time: number) => `${local(time)} (${relative(time, now)})`;
   const explained = inputs.map((each) => ({
     ...each,
@@ -172,6 +186,7 @@ function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord): void
         ...reasonsOf(condition),
         evidence: last && attemptDocument(last),
       })),
+      ...extra.document,
     },
     ...explained.map(({ delivery, last, sentence }) => ({
       lines: [
@@ -184,5 +199,6 @@ function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord): void
         ...(last ? attemptRows(delivery, last) : []),
       ],
     })),
+    ...extra.blocks,
   );
 }

@@ -1,0 +1,133 @@
+/**
+ * What `email why ADDRESS` says besides the address's newest email: its suppressions, the last sends to it that were refused, and,
+ * if there is no email, addresses that are spelled like it. Refused sends are in the mail log alone.
+ */
+import { iso } from '../../../base/clock.ts';
+import { nearest } from '../../../base/closest-name.ts';
+import { suppressionsOf } from '../../../db/accounts/suppressions.ts';
+import { compareKey, domainOf } from '../../../mail/address.ts';
+import { mailLogFile } from '../../../mail/mail-log.ts';
+import { longDuration } from '../../../settings/durations.ts';
+import { quoted } from '../../args/lookup.ts';
+import type { CommandContext } from '../../command-context.ts';
+import { type LogFile, openLog } from '../../maillog/log-file.ts';
+import { createKeep, readLine } from '../../maillog/log-filter.ts';
+import { type Block, coloured, dim } from '../../render/output.ts';
+import { local, relative } from '../../render/times.ts';
+import { wrap } from '../../render/width.ts';
+
+const maxRefusals = 5;
+const maxNearest = 3;
+/** More edits are another address. */
+const maxEdits = 3;
+/** Bounds the work with a large log. */
+const maxCandidates = 50_000;
+
+export interface AddressReport {
+  suppressions: Awaited<ReturnType<typeof suppressionsOf>>;
+  /** The newest first. */
+  refusals: { at: number; reason: string; requestId: string | null }[];
+  nearest: string[];
+}
+
+/** Null if `text` is not an address. */
+export async function reportOn(
+  { db, config }: CommandContext,
+  text: string,
+  hasEmail: boolean,
+): Promise<AddressReport | null> {
+  const address = text.trim();
+  if (domainOf(address) === null) return null;
+  const suppressions = await suppressionsOf(await db(), compareKey(address));
+  const { refusals, others } = await readMailLog(mailLogFile(config().dataDir), address, !hasEmail);
+  const near = nearest(compareKey(address), others, compareKey).filter(({ edits }) => edits <= maxEdits);
+  return { suppressions, refusals, nearest: near.slice(0, maxNearest).map(({ name }) => name) };
+}
+
+async function readMailLog(file: string, address: string, wantsOthers: boolean) {
+  const log = await openLog(file);
+  try {
+    return {
+      refusals: await refusalsIn(log, address),
+      others: wantsOthers ? await recipientsIn(log, compareKey(address)) : [],
+    };
+  } finally {
+    await log.close();
+  }
+}
+
+async function refusalsIn(log: LogFile, address: string): Promise<AddressReport['refusals']> {
+  const isRefusal = createKeep({ to: address, states: ['refused'] });
+  const found: string[] = [];
+  for await (const lines of log.backward((text) => text.includes('"refused"') && isRefusal(text))) {
+    found.push(...lines.reverse());
+    if (found.length >= maxRefusals) break;
+  }
+  return found.slice(0, maxRefusals).map(refusalIn);
+}
+
+async function recipientsIn(log: LogFile, key: string): Promise<string[]> {
+  const found = new Set<string>();
+  for await (const lines of log.backward((text) => text.includes('"recipient"'))) {
+    for (const text of lines) found.add(/"recipient":"([^"\\]{3,320})"/.exec(text)?.[1] ?? '');
+    if (found.size > maxCandidates) break;
+  }
+  return [...found].filter((one) => one !== '' && compareKey(one) !== key);
+}
+
+function refusalIn(text: string): AddressReport['refusals'][number] {
+  const { time, msg, requestId = null } = readLine(text)!;
+  return { at: Date.parse(time), reason: msg.replace(/^refused (?:<[^>]*> )?/, ''), requestId };
+}
+
+export function isEmpty({ suppressions, refusals }: AddressReport): boolean {
+  return suppressions.length === 0 && refusals.length === 0;
+}
+
+export function reportDocument({ suppressions, refusals, nearest: near }: AddressReport) {
+  return {
+    suppressions: suppressions.map(({ organization, reason, createdAt }) => ({
+      organization,
+      reason,
+      since: iso(createdAt),
+    })),
+    refusals: refusals.map(({ at, ...rest }) => ({ at: iso(at), ...rest })),
+    nearest: near,
+  };
+}
+
+/** `isAlone`: there is no email to the address, so that the report is the whole answer. */
+export function reportBlock(
+  { config, out, now }: CommandContext,
+  address: string,
+  { suppressions, refusals, nearest: near }: AddressReport,
+  isAlone: boolean,
+): Block {
+  const when = (at: number) => `${local(at)} (${relative(at, now())})`;
+  const sentences = [
+    ...suppressions.map(
+      ({ createdAt, reason, organization }) =>
+        `${address} is suppressed in ${organization} since ${when(createdAt)}: ${reason}. ` +
+        `\`postern suppression remove ${address} --org ${quoted(organization)}\` takes it off the list.`,
+    ),
+    ...refusals.map(({ at, reason }) => `A send was refused at ${when(at)}: ${reason}`),
+    ...(isAlone && refusals.length === 0 && suppressions.length === 0
+      ? [`No send to ${address} was accepted or refused.`]
+      : []),
+    ...(isAlone && near.length > 0 ? [`There was mail for ${near.join(', ')}.`] : []),
+    ...(isAlone ? [`Emails are kept ${kept(config)}.`] : []),
+  ];
+  const state = suppressions.length > 0 ? 'suppressed' : 'no email';
+  return {
+    lines: [
+      ...(isAlone ? [`${address}  ${coloured(state)}`] : [dim('Also:')]),
+      ...sentences.flatMap((sentence) => wrap(sentence.split(' '), out.columns)),
+    ],
+    rows: sentences.map((sentence) => ['address', address, sentence]),
+  };
+}
+
+function kept(config: CommandContext['config']): string {
+  const { keepEmails } = config();
+  return keepEmails === null ? 'forever' : `for ${longDuration.print(keepEmails)}`;
+}

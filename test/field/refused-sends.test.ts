@@ -1,0 +1,109 @@
+/** A send that is refused leaves a line in the mail log, and `email why ADDRESS` always has an answer. */
+import { readFile } from 'node:fs/promises';
+import test from 'ava';
+import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
+import { mailLogFile } from '../../src/mail/mail-log.ts';
+import { cliOf } from '../lab/cli.ts';
+import { startWorld, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
+
+const mail = { from: 'app@sender.invalid', subject: 's', text: 't' };
+
+async function refused(world: World): Promise<{ msg: string; recipient?: string; category: string }[]> {
+  const text = await readFile(mailLogFile(world.config.dataDir), 'utf8');
+  return text
+    .split('\n')
+    .filter((line) => line.includes('"event":"refused"'))
+    .map((line) => JSON.parse(line));
+}
+
+const lines = (world: World, count: number) =>
+  until(async () => (await refused(world)).length >= count, { what: `${count} lines on refused sends` });
+
+test('each refused send has a line with its recipient, code and key', async (t) => {
+  const world = await startWorld(t);
+  await addSuppression(world.db, suppressionOf(world.orgId, 'gone@there.invalid', 'asked'), 1);
+  const send = (body: object, path = '/api/public/email/send') =>
+    world.call('POST', path, { body: JSON.stringify(body) });
+  t.is((await send({ ...mail, to: 'ann@there.invalid', from: 'a@elsewhere.invalid' })).status, 403);
+  t.is((await send({ ...mail, to: ['bob@there.invalid'], subject: '' })).status, 400);
+  t.is((await send({ ...mail, to: 'gone@there.invalid' })).status, 422);
+  t.is((await send({ ...mail, to: ['gone@there.invalid', 'cid@there.invalid'] })).status, 200);
+  const batch = await send(
+    [
+      { ...mail, to: 'dan@there.invalid' },
+      { ...mail, to: 'eve@there.invalid', text: 7 },
+    ],
+    '/api/public/email/batch',
+  );
+  t.is(batch.status, 200);
+  t.is(
+    (await send({ From: mail.from, To: 'Fay <fay@there.invalid>' }, '/compat/postmark/email')).status,
+    401,
+  );
+  const token = { headers: { 'x-postmark-server-token': world.key } };
+  const postmark = { From: mail.from, To: 'Fay <fay@there.invalid>', Subject: 's' };
+  t.is(
+    (await world.call('POST', '/compat/postmark/email', { body: JSON.stringify(postmark), ...token })).status,
+    422,
+  );
+
+  await lines(world, 6);
+  const logged = await refused(world);
+  t.deepEqual(
+    logged.map(({ recipient, category }) => [recipient, category]),
+    [
+      ['ann@there.invalid', 'DOMAIN_NOT_FOUND'],
+      ['bob@there.invalid', 'VALIDATION_ERROR'],
+      ['gone@there.invalid', 'ALL_RECIPIENTS_SUPPRESSED'],
+      ['gone@there.invalid', 'suppressed'],
+      ['eve@there.invalid', 'VALIDATION_ERROR'],
+      ['fay@there.invalid', 'VALIDATION_ERROR'],
+    ],
+  );
+  t.regex(
+    logged[0]!.msg,
+    /^refused <ann@there\.invalid> 403 DOMAIN_NOT_FOUND key test: .*elsewhere\.invalid/,
+  );
+  t.regex(logged[1]!.msg, /subject/);
+
+  const { cli, json } = cliOf(t, world);
+  const text = (await cli('logs --to bob@there.invalid')).stdout.toString();
+  t.regex(text, /"event":"refused"/);
+  t.is((await json('logs --status refused')).length, 6);
+
+  const gone = await json('email why gone@there.invalid');
+  t.like(gone.suppressions, [{ organization: 'Tenant', reason: 'asked' }]);
+  t.true(gone.refusals.length >= 1);
+  const ann = await json('email why ann@there.invalid');
+  t.is(ann.emailId, null);
+  t.regex(ann.refusals[0].reason, /^403 DOMAIN_NOT_FOUND key test: /);
+  const slip = await json('email why dna@there.invalid');
+  t.deepEqual(slip.refusals, []);
+  t.true(slip.nearest.includes('dan@there.invalid'));
+  const words = (await cli('email why nn@there.invalid')).stdout.toString();
+  t.regex(words, /No send to nn@there\.invalid was accepted or refused/);
+  t.regex(words, /There was mail for ann@there\.invalid/);
+  t.regex(words, /Emails are kept forever/);
+});
+
+test('a program that is refused in a loop does not fill the mail log', async (t) => {
+  const world = await startWorld(t);
+  const send = () => world.call('POST', '/api/public/email/send', { body: '{"to":"ann@there.invalid"}' });
+  for (let times = 0; times < 70; times += 1) t.is((await send()).status, 400);
+  await lines(world, 60);
+  await world.clock.advance('61s');
+  t.is((await send()).status, 400);
+  await lines(world, 62);
+  const logged = await refused(world);
+  t.is(logged.length, 62);
+  t.is(logged[60]!.msg, 'refused 10 more sends within a minute, which are not logged');
+});
+
+test('a send without credits is logged as refused', async (t) => {
+  const world = await startWorld(t, { tenant: { quota: 0 } });
+  const body = JSON.stringify({ ...mail, to: 'ann@there.invalid' });
+  t.is((await world.call('POST', '/api/public/email/send', { body })).status, 402);
+  await lines(world, 1);
+  t.like((await refused(world))[0], { recipient: 'ann@there.invalid', category: 'INSUFFICIENT_CREDITS' });
+});
