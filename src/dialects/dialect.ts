@@ -41,6 +41,8 @@ export interface DialectParts extends SendCapacity {
   store: DialectStore;
   onError(what: string, error: unknown): void;
   fileLinks: FileLinks;
+  /** The public URL of this service. */
+  baseUrl(): string;
   management: Pick<
     Management,
     'db' | 'clock' | 'seal' | 'names' | 'resolve' | 'keepKeysMs' | 'allowPrivate' | 'eventSignal'

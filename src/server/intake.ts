@@ -129,6 +129,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       management,
       store: createDialectStore(db),
       fileLinks: createFileLinks(context.secrets, parts.baseUrl),
+      baseUrl: parts.baseUrl,
       onError,
     }),
     proxies: config.httpProxies,

@@ -83,9 +83,9 @@ export function queued(messageId: string) {
   return { id: `<${messageId}>`, message: 'Queued. Thank you.' };
 }
 
-/** Pages are at URLs. The host is the one that the client reached us at. */
-export function urlOf({ context: { protocol, host } }: DialectCall, path: string): string {
-  return `${protocol}://${host}${path}`;
+/** Pages are at URLs. */
+export function urlOf({ baseUrl }: DialectCall, path: string): string {
+  return `${baseUrl()}${path}`;
 }
 
 /** The domain in the path is the sender's, or another one of the organization. */

@@ -9,7 +9,7 @@ import { postmarkBounce, postmarkBounces } from '../../webhooks/formats/postmark
 import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredEvent } from '../dialect-store.ts';
 import { unsuppress } from '../dialect-suppressions.ts';
-import { fromDate, pageOf, toDate } from './postmark-query.ts';
+import { fromDate, pageOf, toDate, tooMany } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 
 const grant = 'email:read';
@@ -50,8 +50,8 @@ async function list(call: DialectCall) {
 }
 
 const pageSize = 500;
-/** Each read looks at a bounded number of events. What is further back is found by `todate`. */
-const maxReads = 50;
+/** Each read looks at a bounded number of events. */
+const maxReads = 200;
 /** Events are stored in an order that is only roughly that of their times. */
 const skewMs = 60_000;
 
@@ -67,6 +67,7 @@ async function* newestFirst(call: DialectCall, wanted: Filters): AsyncGenerator<
     before = page.position;
     if (!page.isMore || (page.events.at(-1)?.at ?? from) < from - skewMs) return;
   }
+  throw tooMany('bounces');
 }
 
 function isWanted(bounce: Presented, { type, inactive, emailfilter, tag, messageid }: Filters): boolean {

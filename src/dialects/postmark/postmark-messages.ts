@@ -8,7 +8,7 @@ import { isFinal } from '../../record/states.ts';
 import { type EmailEvent, emailEventOf, replyText } from '../../webhooks/formats/email-event.ts';
 import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredEmail } from '../dialect-store.ts';
-import { fromDate, pageOf, queryIn, toDate } from './postmark-query.ts';
+import { fromDate, pageOf, queryIn, toDate, tooMany } from './postmark-query.ts';
 import { checkStream, stream } from './postmark-stream.ts';
 
 const grant = 'email:read';
@@ -19,7 +19,9 @@ export const postmarkMessageRoutes: DialectRoute[] = [
   { route: 'GET /messages/outbound/:id/dump', grant, respond: dump },
 ];
 
-const maxSearches = 10;
+/** Each looks at a bounded number of emails. */
+const maxSearches = 100;
+const minSearched = 250;
 
 const address = z
   .string()
@@ -70,12 +72,13 @@ async function list(call: DialectCall) {
     const page: Awaited<ReturnType<typeof call.store.searchEmails>> = await call.store.searchEmails({
       ...search,
       ...(after !== null && { after }),
-      limit: offset + count + 1 - found.length,
+      limit: Math.max(offset + count + 1 - found.length, minSearched),
     });
     for (const email of page.emails) if (!wanted || statusOf(email.recipients) === wanted) found.push(email);
     after = page.next;
     if (after === null) break;
   }
+  if (after !== null && found.length <= offset + count) throw tooMany('messages');
   const rows = found.slice(offset, offset + count);
   const isMore = found.length > offset + count;
   return {

@@ -2,6 +2,7 @@
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { time } from '../../api/query.ts';
+import { Refusal } from '../../mail/refusal.ts';
 import { check } from '../dialect.ts';
 
 const dayMs = 86_400_000;
@@ -26,6 +27,14 @@ export function pageOf<Shape extends z.ZodRawShape>(context: Context, filters: S
   const page = check(z.object(paging), given);
   check(z.object({ offset: z.number().max(maxRows - page.count) }), page);
   return { ...page, filters: check(z.object(filters), given) };
+}
+
+/** A page that was not found to the end would say that there is nothing more. */
+export function tooMany(what: string): Refusal {
+  return new Refusal(
+    'BAD_REQUEST',
+    `There are too many ${what} to search. Narrow the search with fromdate and todate.`,
+  );
 }
 
 /** Names in a body are the same in any letter case, too: PHP's SDK has ContentId. */
