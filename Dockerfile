@@ -33,7 +33,7 @@ RUN install -d -o node -g node -m 0700 /data
 USER node
 VOLUME /data
 EXPOSE 8080
-# A stop takes at most ten seconds, which is how long engines wait. No init process is needed: the program handles its
+# A stop takes at most five seconds; engines wait ten. No init process is needed: the program handles its
 # signals itself and starts no child processes.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --start-interval=2s \

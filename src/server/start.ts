@@ -51,8 +51,8 @@ interface Parts {
   diskGuard: DiskGuard;
 }
 
-/** A stop takes at most ten seconds; this is the share of the SMTP sessions in progress. */
-const graceMs = 7_000;
+/** A stop takes at most five seconds; this is the share of the SMTP sessions in progress. */
+const graceMs = 2_500;
 /** One thread signs about 2,500 mails per second; the rest of the program is the bottleneck before four threads are. */
 const maxComposers = 4;
 

@@ -9,6 +9,7 @@ import { describeStartError } from '../../src/server/start-messages.ts';
 import { createCli, createProcessCli, run } from '../lab/cli.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 import { startProcess } from '../lab/scenes/process.ts';
+import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 async function directory(t: ExecutionContext): Promise<string> {
@@ -169,4 +170,14 @@ test('a second server on one data directory is refused; a killed one leaves no l
   await first.end('SIGKILL');
   const second = await startHere(settings);
   await second.stop();
+});
+
+test('a host that hangs does not stretch a stop', async (t) => {
+  const world = await startWorld(t, { exchangers: [{ script: { connect: () => 'hang' } }] });
+  await world.send({ to: 'ann@there.invalid' });
+  await until(() => world.mx[0]!.connections > 0, { what: 'a host to hang' });
+  const began = performance.now();
+  await world.stop();
+  // It takes 2.5 s. The SMTP client itself would wait five minutes for the greeting.
+  t.true(performance.now() - began < 6000);
 });

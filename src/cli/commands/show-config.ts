@@ -1,4 +1,4 @@
-/** `postern config`: the effective settings, each with its source. */
+/** `postern config`: the effective settings, each with its source; an invalid one is an error that names it. */
 import type { Command } from 'commander';
 import { effectiveConfig } from '../../settings/effective-config.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -7,8 +7,10 @@ export function configCommands(program: Command, { out, env }: CommandContext): 
   program
     .command('config')
     .description('Show every setting with its value and source.')
-    .action(() => {
+    .option('--check', 'only check the settings; exit code 1 if one is not valid')
+    .action(({ check = false }: { check?: boolean }) => {
       const settings = effectiveConfig(env());
+      if (check) return out.print({ valid: true }, { fields: { settings: 'valid' } });
       out.print(settings, {
         head: ['SETTING', 'FROM', 'VALUE'],
         rows: settings.map(({ name, source, value }) => [name, source, value]),
