@@ -60,6 +60,7 @@ export interface SendRequest extends SendTimes {
   rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
   /** See db/accept/send-record.ts. Without it: to; for a complete message: any, because SMTP knows no kinds. */
   mustReach?: Send['mustReach'];
+  mustAffordAll?: Send['mustAffordAll'];
 }
 
 /** What the mail log says about the request. */
@@ -230,6 +231,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     tags: request.tags,
     tracking: effectiveTracking(request.tracking, domain),
     tls: mailTls(demandedTls(domain), request.tlsRequired),
+    mustAffordAll: request.mustAffordAll,
     mustReach: request.mustReach ?? (request.rawMessage ? 'any' : 'to'),
     recipients: request.recipients.map((one) => ({
       ...one,
@@ -376,6 +378,10 @@ function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>, re
       );
     case 'INSUFFICIENT_CREDITS':
       return new Refusal(decision.refused, 'Neither the quota nor the wallet has credits left.');
+    case 'CREDITS_FOR_SOME': {
+      const message = `The email needs ${decision.needed} credits, and the balance is ${decision.left}. Nothing was sent.`;
+      return new Refusal('INSUFFICIENT_CREDITS', message);
+    }
     case 'KEY_REUSED':
       return new Refusal(
         'BAD_REQUEST',

@@ -17,6 +17,8 @@ export interface ListenersParts<User> {
   submission: MailHandler<User> | null;
   /** Bounces, complaints and reports, at POSTERN_INBOUND_PORT. A port without a handler stays closed. */
   bounces: MailHandler<null> | null;
+  /** A development server: programs that use STARTTLS wherever it is offered would not trust its certificate. */
+  isForDevelopment?: boolean;
   clock: Clock;
   onError(what: string, error: unknown): void;
 }
@@ -46,7 +48,7 @@ const strangerShare = 8;
 const maxLineOctets = 998;
 
 export async function openListeners<User>(parts: ListenersParts<User>): Promise<Listeners> {
-  const { config, submission, bounces, clock, onError } = parts;
+  const { config, submission, bounces, isForDevelopment = false, clock, onError } = parts;
   const { inboundPort, submissionPort, submissionTlsPort } = config;
   const open: MailListener[] = [];
   const submits = submission && (submissionPort !== null || submissionTlsPort !== null);
@@ -73,6 +75,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     host: config.smtpHost,
     hostname: config.hostname,
     certificate,
+    hidesStartTls: isForDevelopment,
     proxies: config.smtpProxies,
     maxClients: config.smtpConnections,
     onError,
@@ -105,15 +108,14 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   }
 }
 
-function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear }: Config) {
+function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear, submissionRecipients }: Config) {
   return {
     submission: {
       connectionLimits: createConnectionLimits({ max: smtpConnections, perClient: smtpPerClient }),
       memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
       allowClearLogin: submissionAllowClear,
       bounds: { largest: maxMessageBytes, longestLine: maxLineOctets },
-      // The same as an API send (docs/api.md section 8).
-      maxRecipients: 10,
+      maxRecipients: submissionRecipients,
     },
     bounces: {
       connectionLimits: createConnectionLimits({

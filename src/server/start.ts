@@ -160,6 +160,7 @@ async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Pr
     config,
     submission: intake.submission,
     bounces: config.roles.includes('inbound') ? bounces.handler : null,
+    isForDevelopment: context.allIsTest,
     clock: context.clock,
     onError: context.onError,
   });

@@ -1,7 +1,7 @@
 /**
  * One SMTP session: smtp-server's, with stricter rules. A reply uses the enhanced code that its text begins with, or else
  * the library's. AUTH is offered only if it would be accepted. A client is disconnected if it is slow, makes many errors or
- * sends many commands without a mail. On a stop it gets 421, but only when no command of its is being decided.
+ * sends many commands that lead to no mail. On a stop it gets 421, but only when no command of its is being decided.
  *
  * Timeouts run on the real clock, because they are network timeouts.
  */
@@ -9,6 +9,7 @@ import type { Socket } from 'node:net';
 import type { SMTPServer } from 'smtp-server';
 import type { MinimumRate } from '../base/minimum-rate.ts';
 import { ClientSession, type SessionOptions } from '../vendor/smtp-server.ts';
+import { type Path, readPath, readReversePath } from './path.ts';
 import { type StreamFault, StrictStream } from './strict-stream.ts';
 
 export interface ConnectionTimeouts {
@@ -25,6 +26,7 @@ export interface ConnectionPolicy {
   /** Octets of a command line, its CRLF included. */
   longestCommand: number;
   largestMessage: number;
+  maxRecipients: number;
   /** Minimum transfer rate of a message. */
   minimumRate: MinimumRate;
   /** Whether this client may log in: over TLS, or if clear text is allowed. */
@@ -33,9 +35,14 @@ export interface ConnectionPolicy {
   leave?: () => void;
 }
 
+/** Since the last message. */
 const maxErrors = 20;
-/** Since the last message. One mail with ten recipients needs thirteen; the greeting and the login need a few more. */
-const maxCommands = 100;
+/**
+ * Commands without effect, such as NOOP, RSET and refused ones, since the last message. Accepted recipients do not count, nor
+ * does one command in each five seconds, with which a pool keeps its connection open.
+ */
+const maxIdleCommands = 100;
+const idleCommandMs = 5000;
 
 const withEnhanced = /^\d\.\d{1,3}\.\d{1,3} /;
 
@@ -55,7 +62,10 @@ export class SmtpConnection extends ClientSession {
   /** Watches the rate of the message that is being received. */
   #transfer: ReturnType<MinimumRate['watch']> | undefined;
   #errors = 0;
-  #commands = 0;
+  #idleCommands = 0;
+  #lastCommandAt = performance.now();
+  /** Transactions, by their envelope, with more recipients than the limit. */
+  readonly #overfull = new WeakSet<object>();
   #isDismissed = false;
 
   constructor(
@@ -87,10 +97,31 @@ export class SmtpConnection extends ClientSession {
 
   protected override admitCommand(): boolean {
     clearTimeout(this.#deadline);
-    this.#commands += 1;
-    const isAdmitted = this.#commands <= maxCommands;
+    const now = performance.now();
+    const free = (now - this.#lastCommandAt) / idleCommandMs;
+    this.#lastCommandAt = now;
+    this.#idleCommands = Math.max(this.#idleCommands - free, 0) + 1;
+    const isAdmitted = this.#idleCommands <= maxIdleCommands;
     if (!isAdmitted) this.send(421, '4.7.0 Too many commands without a message');
     return isAdmitted;
+  }
+
+  /**
+   * Many programs report success if any recipient was accepted, so a submission with too many reaches nobody. A server that
+   * returns mail sends the remaining recipients in another transaction (RFC 5321 section 4.5.3.1.10).
+   */
+  protected override admitMessage(): boolean {
+    if (!this.session.user || !this.#overfull.has(this.session.envelope)) return true;
+    const { maxRecipients } = this.#policy;
+    this.send(
+      552,
+      `5.5.3 Nothing was sent: a message may have ${maxRecipients} recipients. Send it in several parts.`,
+    );
+    return false;
+  }
+
+  protected override readPath(isSender: boolean, text: string): Path {
+    return isSender ? readReversePath(text) : readPath(text);
   }
 
   protected override mayLogIn(): boolean {
@@ -108,12 +139,23 @@ export class SmtpConnection extends ClientSession {
     this.#transfer = code === 354 ? this.#policy.minimumRate.watch(() => this.#timeOut()) : undefined;
     super.send(code, data, isOurs ? false : context);
     if (code === 421) return;
-    // A message was accepted: the count of commands starts again.
-    if (context === 'DATA_OK') this.#commands = 0;
-    if (code >= 500) this.#errors += 1;
+    this.#count(code, context || '', isOurs);
     if (this.#errors >= maxErrors) this.send(421, '4.7.0 Too many errors');
     else if (this.#isDismissed && !this.isBusy) this.#sendShutdown();
     else this.#setDeadline(this.#timeoutAfter(code));
+  }
+
+  /** Refusals of an application's mail are no abuse: an hour's mail may all be to suppressed recipients. */
+  #count(code: number, context: string, isRefusal: boolean): void {
+    if (context === 'DATA_OK') {
+      this.#idleCommands = 0;
+      this.#errors = 0;
+    }
+    if (context === 'RCPT_TO_OK') this.#idleCommands -= 1;
+    // The limits of requests bound an application's transactions.
+    if (this.session.user && (context === 'MAIL_FROM_OK' || code === 354)) this.#idleCommands -= 1;
+    if (context === 'TOO_MANY_RECIPIENTS') this.#overfull.add(this.session.envelope);
+    if (code >= 500 && !(isRefusal && this.session.user)) this.#errors += 1;
   }
 
   /** Disconnects now, or after the command or message in progress; `atOnce` does not wait for an incomplete message. */

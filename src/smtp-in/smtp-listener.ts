@@ -30,6 +30,8 @@ export interface ListenerParts<User> {
   /** TLS from the first octet (RFC 8314) instead of STARTTLS. */
   implicitTls: boolean;
   certificate: Certificate;
+  /** STARTTLS is then not offered, but accepted. */
+  hidesStartTls?: boolean;
   /** Proxies whose connections begin with a PROXY header. */
   proxies: string[];
   /** Allows logins without TLS, but only from loopback addresses. */
@@ -104,6 +106,7 @@ class Server<User> extends SessionServer<SmtpConnection> {
       logger: false,
       hideENHANCEDSTATUSCODES: false,
       // Only mail that we pass on can be promised TLS. It is offered over TLS only.
+      hideSTARTTLS: parts.hidesStartTls === true,
       hideREQUIRETLS: parts.handler.authenticate === null,
       size: parts.bounds.largest,
       authMethods: ['PLAIN', 'LOGIN'],
@@ -125,6 +128,7 @@ class Server<User> extends SessionServer<SmtpConnection> {
       timeouts: parts.timeouts ?? defaultTimeouts,
       longestCommand,
       largestMessage: parts.bounds.largest,
+      maxRecipients: parts.maxRecipients,
       minimumRate: parts.minimumRate ?? transferRate,
       mayLogIn: (isSecure, address) => isSecure || (parts.allowClearLogin && isLoopback(address)),
     };

@@ -1,13 +1,16 @@
 /**
  * The parser, the session and the server of smtp-server, with names for the private parts that smtp-in/ needs. The public
- * interface has callbacks for commands only: it cannot check a client's bytes before they are parsed, offer AUTH to some
- * clients only, end a session that is too slow, or count a connection before its TLS handshake.
+ * interface has callbacks for commands only: it cannot check a client's bytes before they are parsed, read the addresses that
+ * its own parser refuses, offer AUTH to some clients only, refuse DATA, end a session that is too slow, or count a connection
+ * before its TLS handshake.
  * Read in smtp-server 3.21.6.
  */
 import type { Socket } from 'node:net';
 import { SMTPServer } from 'smtp-server';
 import { SMTPConnection, type SMTPConnectionOptions } from 'smtp-server/lib/smtp-connection.js';
 import { SMTPStream } from 'smtp-server/lib/smtp-stream.js';
+
+type ParsedPath = ReturnType<SMTPConnection['_parseAddressCommand']>;
 
 export type Next = (error?: Error | null) => void;
 
@@ -65,6 +68,13 @@ export abstract class ClientSession extends SMTPConnection {
   protected abstract refuseLogin(): void;
   /** Called before each command; false: it was answered already. */
   protected abstract admitCommand(): boolean;
+  /** Called before DATA; false: it was refused, and the transaction is over. */
+  protected abstract admitMessage(): boolean;
+  /** The address in what follows the colon of MAIL FROM: or RCPT TO:, null if it is none; and the parameters behind it. */
+  protected abstract readPath(
+    isSender: boolean,
+    text: string,
+  ): { address: string | null; parameters: string };
   /** The socket is closed. A listener on it would not do, because STARTTLS removes all listeners. */
   protected abstract onClosed(): void;
 
@@ -123,6 +133,25 @@ export abstract class ClientSession extends SMTPConnection {
     }
     this.refuseLogin();
     callback();
+  }
+
+  override handler_DATA(command: Buffer, callback: () => void): void {
+    if (this.admitMessage()) {
+      super.handler_DATA(command, callback);
+      return;
+    }
+    this._resetSession();
+    callback();
+  }
+
+  /** smtp-server checks the verb and reads the parameters, for an empty path. */
+  override _parseAddressCommand(name: string, command: string | Buffer): ParsedPath {
+    const text = command.toString();
+    const colon = text.indexOf(':');
+    const verb = text.slice(0, Math.max(colon, 0)).trim().replace(/\s+/, ' ');
+    const { address, parameters } = this.readPath(name === 'mail from', text.slice(colon + 1));
+    const parsed = super._parseAddressCommand(name, `${verb}:<> ${parameters}`);
+    return parsed && address !== null && { ...parsed, address };
   }
 
   override _onClose(): void {

@@ -78,11 +78,14 @@ test('suppressed recipients are skipped and named; all of them are a refusal', a
   );
 });
 
-test('credits are spent by recipient, and missing ones are said', async (t) => {
+test('credits are spent by recipient, and where they do not last for all, nothing is sent', async (t) => {
   const tenant = await tenantOf(worlds[oneKind], { quota: 1 });
   const talk = await loggedIn(tenant);
-  const reply = await submit(talk, [...to, 'bob@there.invalid'], good);
-  t.regex(reply, /; skipped: bob@there\.invalid \(no credit\)\r\n$/);
+  t.is(
+    await submit(talk, [...to, 'bob@there.invalid'], good, '550'),
+    '550 5.7.1 INSUFFICIENT_CREDITS: The email needs 2 credits, and the balance is 1. Nothing was sent.\r\n',
+  );
+  await submit(talk, to, good);
   t.is(
     await submit(talk, ['joe@there.invalid'], good, '550'),
     '550 5.7.1 INSUFFICIENT_CREDITS: Neither the quota nor the wallet has credits left.\r\n',
@@ -281,17 +284,10 @@ test('a message that is not well-formed, or against the contract, is refused, an
 test('senders, recipients and sizes that cannot be are refused at their command', async (t) => {
   const tenant = await tenantOf(worlds.sqlite);
   const talk = await loggedIn(tenant);
-  await talk.says('MAIL FROM:<>\r\n', '553 5.1.7');
-  await talk.says('MAIL FROM:nonsense\r\n', '501 5.1.7');
   await talk.says('MAIL FROM:<a@b.invalid> SIZE=30000000\r\n', '552 5.3.4');
   await talk.says('RCPT TO:<a@b.invalid>\r\n', '503 5.5.1');
   await talk.says('MAIL FROM:<a@localhost> SIZE=300 BODY=8BITMIME\r\n', '250');
   await talk.says('RCPT TO:<ann@localhost>\r\n', '553 5.1.3');
   await talk.says('RCPT TO:<ann@[192.0.2.1]>\r\n', '553 5.1.3');
-  await talk.says('DATA\r\n', '503 5.5.1');
-  for (let n = 0; n < 10; n++) await talk.says(`RCPT TO:<a${n}@there.invalid>\r\n`, '250');
-  await talk.says('RCPT TO:<one-more@there.invalid>\r\n', '452 4.5.3');
-  await talk.says('DATA\r\n', '354');
-  const reply = await talk.says(`${good.join('\r\n')}\r\n.\r\n`, '250 2.6.0');
-  t.is((await delivered(tenant, emailIdOf(reply))).recipients.length, 10);
+  t.regex(await talk.says('DATA\r\n', '503 5.5.1'), /RCPT/);
 });

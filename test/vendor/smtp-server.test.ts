@@ -43,7 +43,7 @@ test('smtp-server/lib/smtp-stream passes bytes, commands and the end of a messag
   });
 });
 
-test('smtp-server/lib/smtp-connection asks before commands and logins, and tells of its end', async (t) => {
+test('smtp-server/lib/smtp-connection asks before commands, logins, paths and messages, and tells of its end', async (t) => {
   await checkPart(t, 'SMTPConnection of smtp-server/lib/smtp-connection', file, async () => {
     const { ClientSession, CommandParser, SessionServer } = await load();
     const events: string[] = [];
@@ -76,6 +76,16 @@ test('smtp-server/lib/smtp-connection asks before commands and logins, and tells
         return true;
       }
 
+      protected override readPath(isSender: boolean, text: string) {
+        events.push(isSender ? `from ${text}` : `to ${text}`);
+        return { address: text, parameters: '' };
+      }
+
+      protected override admitMessage(): boolean {
+        this.send(552, 'no message');
+        return false;
+      }
+
       protected override onClosed(): void {
         events.push('closed');
       }
@@ -90,21 +100,35 @@ test('smtp-server/lib/smtp-connection asks before commands and logins, and tells
         return new Session(this, socket);
       }
     }
-    const server = new Server({ logger: false, disableReverseLookup: true, allowInsecureAuth: true });
+    const server = new Server({
+      logger: false,
+      disableReverseLookup: true,
+      allowInsecureAuth: true,
+      authOptional: true,
+      hideENHANCEDSTATUSCODES: false,
+    });
     server.listen(0, '127.0.0.1');
     await once(server.server, 'listening');
     const client = connect((server.server.address() as AddressInfo).port, '127.0.0.1');
     let received = '';
+    const answers: [RegExp, string][] = [
+      [/^538 /m, 'MAIL FROM:a'],
+      [/^250 2.1.0/m, 'RCPT TO:b'],
+      [/^250 2.1.5/m, 'DATA'],
+      [/^552 /m, 'QUIT'],
+      [/^250 /m, 'AUTH PLAIN'],
+    ];
     for await (const chunk of client.setEncoding('utf8')) {
       const before = received;
       received += chunk;
-      if (before === '') client.write('EHLO client.invalid\r\n');
-      else if (/^250 /m.test(chunk)) client.write('AUTH PLAIN\r\n');
-      else if (/^538 /m.test(chunk)) client.end('QUIT\r\n');
+      const said = before === '' ? 'EHLO client.invalid' : answers.find(([reply]) => reply.test(chunk))?.[1];
+      if (said === 'QUIT') client.end('QUIT\r\n');
+      else if (said) client.write(`${said}\r\n`);
     }
     await new Promise<void>((resolve) => server.close(resolve));
     const isOffered = /^250[ -]AUTH/m.test(received);
     const isRefused = /^538 .*login refused true true false false/m.test(received);
-    return !isOffered && isRefused && String(events) === 'admitted,command,command,command,closed';
+    const expected = 'admitted,command,command,command,from a,command,to b,command,command,closed';
+    return !isOffered && isRefused && String(events) === expected;
   });
 });

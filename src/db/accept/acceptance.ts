@@ -38,6 +38,7 @@ import type { Send, SendAnswerRecord, SendRecipient } from './send-record.ts';
 export type Decision =
   | { answer: SendAnswerRecord; replayed: boolean }
   | { refused: 'ALL_RECIPIENTS_SUPPRESSED' | 'INSUFFICIENT_CREDITS' | 'KEY_REUSED' }
+  | { refused: 'CREDITS_FOR_SOME'; needed: number; left: number }
   | { refused: 'DAILY_CAPACITY'; limit: number; retryAfterMs: number };
 
 export interface AcceptPolicy {
@@ -167,7 +168,9 @@ function decide(send: Send, snapshot: Snapshot): Decision {
   if (!isReached) return record(send, snapshot, { credits: 0, fromWallet: 0 }, () => 'suppressed');
 
   const org = inPeriod(known, send, snapshot);
-  const payable = Math.min(balanceOf(org) ?? wanted.length, wanted.length);
+  const balance = balanceOf(org) ?? wanted.length;
+  const isShort = send.mustAffordAll === true && balance < wanted.length;
+  const payable = Math.min(isShort ? 0 : balance, wanted.length);
   const today = snapshot.days.get(send.orgId)!;
   // Without credits, too: a day that is used up is reported before the lack of credits.
   if (org.emailsPerDay !== null && today.before + today.emails + Math.max(payable, 1) > org.emailsPerDay) {
@@ -177,6 +180,7 @@ function decide(send: Send, snapshot: Snapshot): Decision {
     const retryAfterMs = untilMidnight(send.acceptedAt);
     return { refused: 'DAILY_CAPACITY', limit: org.emailsPerDay, retryAfterMs };
   }
+  if (isShort && balance > 0) return { refused: 'CREDITS_FOR_SOME', needed: wanted.length, left: balance };
   if (payable <= 0) return { refused: 'INSUFFICIENT_CREDITS' };
 
   const accepted = new Set(wanted.slice(0, payable));

@@ -24,6 +24,8 @@ export interface Send {
    * and if all are, it is kept with its events and costs nothing.
    */
   mustReach: 'to' | 'any' | 'none';
+  /** The send is refused if the credits do not last for every recipient. */
+  mustAffordAll?: boolean | undefined;
   recipients: SendRecipient[];
   messages: SendMessage[];
   /** The bytes that the messages are patches of (base/byte-patch.ts); null if they are not. */

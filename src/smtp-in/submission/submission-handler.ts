@@ -3,7 +3,7 @@
  * API key; the user name is ignored. MAIL looks the key up again, because it may have been revoked, and counts the request.
  * The message is then converted to a request (send-request.ts) and accepted. 250 is sent after the commit.
  *
- * The address of MAIL FROM is ignored: the From field names the sender, and bounces go to addresses of our own.
+ * The address of MAIL FROM is ignored, whatever it is: the From field names the sender, and bounces go to addresses of our own.
  */
 import type { Accept } from '../../accept.ts';
 import { type Caller, requireGrant } from '../../accounts/api-keys.ts';
@@ -44,7 +44,7 @@ interface Login {
 export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
   return {
     authenticate: (_, key, client) => withReplies(parts, () => logIn(parts, key, client)),
-    onMailFrom: (address, session) => withReplies(parts, () => begin(parts, address, session.user)),
+    onMailFrom: (_, session) => withReplies(parts, () => begin(parts, session.user)),
     async onRcpt(address) {
       if (domainOf(address) !== null) return;
       throw new SmtpRefusal(553, '5.1.3', 'VALIDATION_ERROR: to: must be a plain email address');
@@ -83,10 +83,9 @@ function unauthorized(): Refusal {
 }
 
 /** In the same order as the API (docs/design.md section 2). */
-async function begin(parts: SubmissionParts, address: string, login: Login | null): Promise<void> {
+async function begin(parts: SubmissionParts, login: Login | null): Promise<void> {
   const caller = login && (await parts.findCaller(login.key));
   if (!caller) throw unauthorized();
-  if (address === '') throw new SmtpRefusal(553, '5.1.7', 'MAIL FROM must have an address');
   // The slot for the message is taken when it has arrived; a client can be refused before it sends one.
   const slot = await admitSend(parts, caller.orgId, 0);
   slot.release();
@@ -107,7 +106,8 @@ async function send(
   const slot = await admitSend(parts, caller.orgId, raw.length);
   try {
     const request = requestOf(raw, { to, requestId: id, requireTls, received });
-    const { answer } = await parts.accept(request, caller);
+    // Many programs take no notice of what the reply says, so a mail is accepted for all recipients or for none.
+    const { answer } = await parts.accept({ ...request, mustAffordAll: true }, caller);
     return replyText(answer);
   } finally {
     slot.release();
@@ -120,11 +120,8 @@ function protocolOf(isUtf8: boolean, { tls }: Client): string {
 }
 
 /** Text of the 250; a client's log is often the only place where it is read. */
-function replyText({ emailId, id, suppressed, insufficientCredit }: SendAnswerRecord): string {
-  const skipped = [
-    ...suppressed.map((address) => `${address} (suppressed)`),
-    ...insufficientCredit.map((address) => `${address} (no credit)`),
-  ];
+function replyText({ emailId, id, suppressed }: SendAnswerRecord): string {
+  const skipped = suppressed.map((address) => `${address} (suppressed)`);
   const rest = skipped.length > 0 ? `; skipped: ${skipped.join(', ')}` : '';
   return printable(`Accepted as ${emailId} <${id}>${rest}`).slice(0, 480);
 }
