@@ -32,6 +32,8 @@ export function createPoolAssignment(parts: PoolAssignmentParts) {
   const own = new Set(pools);
   let assignments = new Map<string, string>();
   let paused = new Set<string>();
+  /** By organization, when it was last seen to be paused. */
+  const pausedUntil = new Map<string, number>();
   let otherPools: string[] = [];
   let publishedAt = Number.NEGATIVE_INFINITY;
 
@@ -42,6 +44,7 @@ export function createPoolAssignment(parts: PoolAssignmentParts) {
     /** This node has addresses in the organization's pool, and the organization is not paused. */
     isOurs: (orgId: string) => own.has(poolOf(orgId)) && !paused.has(orgId),
     isPaused: (orgId: string) => paused.has(orgId),
+    pausedUntil: (orgId: string) => pausedUntil.get(orgId) ?? Number.NEGATIVE_INFINITY,
     anyPaused: () => paused.size > 0,
     /** Pools that only other nodes have. */
     otherPools: () => otherPools,
@@ -61,6 +64,7 @@ export function createPoolAssignment(parts: PoolAssignmentParts) {
         [...nowPaused].every((orgId) => paused.has(orgId));
       assignments = newAssignments;
       paused = nowPaused;
+      for (const orgId of paused) pausedUntil.set(orgId, now);
       return !isSame;
     },
   };

@@ -34,6 +34,8 @@ export interface DispatcherParts extends ReadyQueuesParts {
   isOurs(orgId: string): boolean;
   /** The operator has paused the organization: its mail waits and does not age. Then `isOurs` is false too. */
   isPaused(orgId: string): boolean;
+  /** When the organization was last seen to be paused; minus infinity: never since this node started. */
+  pausedUntil(orgId: string): number;
   /** There is room for mail that waits in the database. */
   requestClaim(): void;
   /** Whether the last claim left mail behind because the node's limit was reached. */
@@ -62,8 +64,10 @@ const maxKeptBytes = 256 * 1024;
 const maxReadyBytes = 32 * 1024 * 1024;
 /** Why mail that is too old is not tried a last time. */
 const notOurs = 'no running node has a source address in the IP pool of this organization';
-/** Why mail with a deadline is not tried any more. */
-const pastDeadline = 'the time that the sender gave it (expiresAfter) has passed';
+/** What kept mail with a deadline from being tried before it, if nothing blocks it now. */
+const wasPaused = 'the operator had paused the organization';
+const notServed = 'no server that could send it was running';
+const noTurn = 'it waited for a free connection to the destination, or for its turn';
 /** Mail past its maximum age waits this long for another node to try it a last time. */
 const lastAttemptGraceMs = 60_000;
 /** A 421 while other connections work means that we were too fast: the delivery is put back this often. */
@@ -72,6 +76,7 @@ const maxRequeues = 3;
 export class Dispatcher {
   readonly #parts: DispatcherParts;
   readonly #clock: Clock;
+  readonly #startedAt: number;
   readonly #readyQueues: ReadyQueues;
   readonly #policy: LeasePolicy;
   readonly #lookup: ReturnType<typeof createDestinationLookup>;
@@ -89,6 +94,7 @@ export class Dispatcher {
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
     this.#clock = parts.clock;
+    this.#startedAt = parts.clock.now();
     this.#readyQueues = new ReadyQueues(parts);
     this.#policy = new LeasePolicy(this.#readyQueues, parts.clock, parts.concurrency);
     this.#lookup = createDestinationLookup(
@@ -157,7 +163,8 @@ export class Dispatcher {
     const reason = this.#parts.isOurs(orgId) ? this.#readyQueues.blockedReason(readyQueue, domain) : notOurs;
     const expiresAt = delivery.expiresAt + (readyQueue.hasNoShare() ? lastAttemptGraceMs : 0);
     if (this.#mode !== 'running') this.#release(delivery);
-    else if (this.#isPastDeadline(delivery)) this.#expire(readyQueue, delivery, pastDeadline);
+    else if (this.#isPastDeadline(delivery))
+      this.#expire(readyQueue, delivery, this.#whatHeld(delivery, reason));
     else if (this.#parts.isPaused(orgId)) this.#release(delivery);
     else if (reason === null) this.#enqueue(readyQueue, delivery);
     else if (expiresAt > this.#clock.now()) this.#release(delivery);
@@ -195,7 +202,8 @@ export class Dispatcher {
       const delivery = ready.shift()!;
       const isGood = this.#parts.leases.isGood(delivery) && this.#parts.isOurs(delivery.orgId);
       if (!isGood) this.#release(delivery);
-      else if (this.#isPastDeadline(delivery)) this.#expire(readyQueue, delivery, pastDeadline);
+      else if (this.#isPastDeadline(delivery))
+        this.#expire(readyQueue, delivery, this.#whatHeld(delivery, null));
       else this.#start(readyQueue, delivery);
     }
     if (readyQueue.blockedReason(now) !== null) this.#placeAgain(readyQueue);
@@ -255,6 +263,12 @@ export class Dispatcher {
   #expire(readyQueue: ReadyQueue, delivery: Delivery, reason: string): void {
     this.#forget(delivery);
     this.#track(this.#parts.recordOutcome(delivery, this.#parts.notAttempted(readyQueue.name, reason)));
+  }
+
+  /** What kept mail until its deadline had passed. `blocked`: why it could not start now. */
+  #whatHeld({ orgId, expiresAt }: Delivery, blocked: string | null): string {
+    if (this.#parts.pausedUntil(orgId) >= expiresAt) return wasPaused;
+    return blocked ?? (expiresAt < this.#startedAt ? notServed : noTurn);
   }
 
   /** A delivery that this node has just leased only to end it. */

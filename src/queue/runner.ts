@@ -57,6 +57,7 @@ export interface RunnerParts
     | 'onWaiting'
     | 'isOurs'
     | 'isPaused'
+    | 'pausedUntil'
     | 'notifyOthers'
   > {
   store: Store;

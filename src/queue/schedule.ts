@@ -7,15 +7,14 @@
  * second attempt on, such a hint cannot be shorter than the wait of half as many attempts; otherwise a host that always
  * says "in a minute" would be asked 2,880 times. The last attempt is made when the mail reaches its maximum age.
  *
- * Mail with a deadline of its own must get its attempts before it: no wait is longer than half of the time that is left.
- * So of any time, half is enough for one more attempt, and the attempts are closer together towards the end.
+ * Mail with a deadline of its own must get its attempts before it. A wait that ends before the deadline is kept. One that
+ * does not is cut to half of the time that is left, so the attempts are closer together towards the end.
  */
 const spread = 0.2;
 const hintSpread = 0.1;
 /** The shortest wait, whatever a host says. */
 const minWaitMs = 1000;
-/** A shorter wait before a deadline is not worth another attempt; nor is less than this share of the scheduled wait. */
-const minWaitBeforeDeadlineMs = 5000;
+/** A cut wait that is less than this share of the scheduled one is not worth another attempt; nor is one below `minWaitMs`. */
 const minShareBeforeDeadline = 0.01;
 
 export interface Schedule {
@@ -41,13 +40,12 @@ export function nextAttemptAt(schedule: Schedule, deferred: Deferred): number | 
   const { attempts, now, expiresAt, hasDeadline, hintMs = null } = deferred;
   if (now >= expiresAt) return null;
   const wait = hintMs === null ? scheduledWait(schedule, attempts) : hintedWait(schedule, attempts, hintMs);
-  if (!hasDeadline) return Math.min(Math.round(now + wait), expiresAt);
-  const maxWait = (expiresAt - now) / 2;
-  const minWait = Math.max(
-    minWaitBeforeDeadlineMs,
-    minShareBeforeDeadline * waitAfter(schedule.waits, attempts),
-  );
-  return maxWait < minWait ? null : Math.round(now + Math.min(wait, maxWait));
+  const at = Math.round(now + wait);
+  if (!hasDeadline) return Math.min(at, expiresAt);
+  if (at < expiresAt) return at;
+  const cutWait = (expiresAt - now) / 2;
+  const minWait = Math.max(minWaitMs, minShareBeforeDeadline * waitAfter(schedule.waits, attempts));
+  return cutWait < minWait ? null : Math.round(now + cutWait);
 }
 
 function scheduledWait({ waits, random }: Schedule, attempts: number): number {

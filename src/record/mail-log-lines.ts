@@ -101,7 +101,10 @@ export function logAttempted(
   });
 }
 
-export function logOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt }: Transition): void {
+export function logOutcome(
+  mailLog: MailLog,
+  { delivery, attempt, attempts, status, dueAt }: Transition,
+): void {
   const { outcome: verdict, mx, tls } = attempt;
   const expired = status === 'expired';
   const verb: Verb = expired ? 'bounced' : verdict.outcome;
@@ -111,6 +114,7 @@ export function logOutcome(mailLog: MailLog, { delivery, attempt, status, dueAt 
   const next = nextAttemptAt === null ? '' : `; next attempt at ${nextAttemptAt}`;
   mailLog.write(verb, `to <${delivery.recipient}>${where}: ${why}${next}`, {
     ...namesOf(delivery),
+    attempt: attempts,
     host: mx?.host ?? null,
     address: mx?.address ?? null,
     reply: verdict.diagnostic,

@@ -11,12 +11,14 @@ import { isTestMail, testWaits } from '../mail/test-route.ts';
 import { nextAttemptAt, type Schedule } from '../queue/schedule.ts';
 import type { ObserveGreylisting } from './greylist-observer.ts';
 import { logOutcome } from './mail-log-lines.ts';
-import { type Transition, transition } from './transition.ts';
+import { type Transition, transition, wasTried } from './transition.ts';
 
 export interface RecorderParts {
   commit(transition: Transition): Promise<boolean>;
   schedule: Schedule;
   observeGreylisting: ObserveGreylisting;
+  /** The operator's reason for the latest hold of the mail; null if it was never held. */
+  lastHold(delivery: Delivery): Promise<string | null>;
   mailLog: MailLog;
   clock: Clock;
 }
@@ -28,7 +30,8 @@ export function createRecorder(parts: RecorderParts) {
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
     const learnedMs = isTestMail(delivery) ? null : await parts.observeGreylisting(delivery, attempt);
     const hintMs = attempt.outcome.retryAfterMs ?? learnedMs;
-    const change = transition(delivery, attempt, nextAt(delivery, attempt, hintMs));
+    const known = await withHold(delivery, attempt);
+    const change = transition(delivery, known, nextAt(delivery, known, hintMs));
     failpoint('attempted');
     const isOurs = await parts.commit(change);
     failpoint('recorded');
@@ -36,6 +39,15 @@ export function createRecorder(parts: RecorderParts) {
     logOutcome(parts.mailLog, change);
     return change.dueAt;
   };
+
+  /** Mail that was held beyond its deadline falls due on its release: the hold kept it back, whatever is the case now. */
+  async function withHold(delivery: Delivery, attempt: Attempt): Promise<Attempt> {
+    if (wasTried(attempt) || !delivery.hasDeadline || delivery.dueAt < delivery.expiresAt) return attempt;
+    const reason = await parts.lastHold(delivery);
+    if (reason === null) return attempt;
+    const diagnostic = `the operator held it until after that: ${reason}`;
+    return { ...attempt, outcome: { ...attempt.outcome, diagnostic } };
+  }
 
   function nextAt(delivery: Delivery, attempt: Attempt, hintMs: number | null): number | null {
     const now = parts.clock.now();

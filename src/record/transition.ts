@@ -7,6 +7,8 @@ import type { Attempt, Delivery, DeliveryStatus, EventType, Fault } from '../glo
 export interface Transition {
   delivery: Delivery;
   attempt: Attempt;
+  /** Made so far. */
+  attempts: number;
   status: DeliveryStatus;
   /** The time of the next attempt; null if the state is final. */
   dueAt: number | null;
@@ -22,11 +24,15 @@ export interface Bounce {
   diagnostic: string;
 }
 
+/** Whether anything was tried: mail that was withheld until its end, or that a rule bounces, was not. */
+export const wasTried = ({ outcome }: Attempt) => outcome.category !== 'withheld';
+
 /** `nextAt`: the time of the next attempt, or null if the mail is too old for one. */
 export function transition(delivery: Delivery, attempt: Attempt, nextAt: number | null): Transition {
   const { outcome: verdict, reply, mx, tls } = attempt;
-  const base = { delivery, attempt, dueAt: null, deliveredAt: null, bounce: null };
-  const data = { attempt: delivery.attempts + 1, response: reply, mx, tls };
+  const attempts = delivery.attempts + Number(wasTried(attempt));
+  const base = { delivery, attempt, attempts, dueAt: null, deliveredAt: null, bounce: null };
+  const data = { attempt: attempts, response: reply, mx, tls };
   if (verdict.outcome === 'delivered') {
     const event = { type: 'email.delivered', data } as const;
     return { ...base, status: 'delivered', deliveredAt: attempt.endedAt, event };

@@ -12,6 +12,7 @@ import { groupCommit } from '../db/engine/group-commit.ts';
 import { isPostgres } from '../db/engine/open.ts';
 import { changeToken, createQuietCheck } from '../db/engine/quiet-check.ts';
 import { beforeSharedCommit } from '../db/engine/shared-commit.ts';
+import { lastHold } from '../db/events/last-hold.ts';
 import { saveRoutes, saveStates } from '../db/queue/destination-status-rows.ts';
 import { publishPools, readPoolAssignments, readPools, withdrawPools } from '../db/queue/ip-pools.ts';
 import { learnedRows } from '../db/queue/learned-rows.ts';
@@ -138,6 +139,7 @@ export function createDelivery(
     onWaiting: publisher.route,
     isOurs: assignment.isOurs,
     isPaused: assignment.isPaused,
+    pausedUntil: assignment.pausedUntil,
     notifyOthers: context.notify.backlog,
     onError: context.onError,
     clock,
@@ -216,6 +218,7 @@ function createRecord(context: ServerContext, publisher: Publisher, inFlight: ()
     },
     schedule: { waits: config.mtaRetry, random: context.random },
     observeGreylisting: createGreylistObserver(learnedCache(context, 'greylisting')),
+    lastHold: ({ emailId, recipient }) => lastHold(db, emailId, recipient),
     mailLog: context.mailLog,
     clock,
   });

@@ -34,6 +34,7 @@ function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: o
       ...delivery,
     },
     last: null,
+    withheld: null,
     action: null,
     subject: {
       destination: 'mx.invalid',
@@ -147,7 +148,7 @@ const rows: [what: string, story: WhyInput, said: string][] = [
       due,
     ),
     'It has not been tried yet. It waits because the operator has paused its organization since in -2 m ("unpaid ' +
-      'bills"); the pause does not count toward its expiry. It expires in 60 m.',
+      'bills"); the pause does not count toward its maximum age. It expires in 60 m.',
   ],
   [
     'held before there was an event of it',

@@ -96,7 +96,11 @@ const recipient = z.object({
 });
 
 const attempt = {
-  attempt: count.meta({ description: 'The number of the attempt, from 1.' }),
+  attempt: count.meta({
+    description:
+      'The number of the attempt, from 1. In the events `email.expired` and `email.bounced` with the category `withheld`, for ' +
+      'which nothing was tried: how many attempts there were before, 0 if none.',
+  }),
   response: reply.nullable(),
   mx: mx.nullable(),
   tls: tls.nullable(),

@@ -1,10 +1,11 @@
 /**
  * Records outcomes: the delivery's new state, the attempt with its transcript, the event and, after some bounces, the
- * suppression of the address; many in one transaction. A delivery whose lease this node has lost is skipped, because its new
+ * suppression of the address; many in one transaction. The end of mail that was not tried is no attempt. A delivery whose lease this node has lost is skipped, because its new
  * owner records it. So is one that was attempted since, because the node may have lost the lease and got it again: the
  * number of attempts, which every outcome increases, is the fencing token.
  *
- * A commit whose answer was lost is tried again, and recognises by its attempt rows what it had already written.
+ * A commit whose answer was lost is tried again, and recognises by its attempt rows, or by the final state of
+ * mail that was not tried, what it had already written.
  */
 
 import { failpoint } from '../../base/failpoints.ts';
@@ -12,7 +13,12 @@ import { newId } from '../../base/id.ts';
 import type { Attempt } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { isTestMail } from '../../mail/test-route.ts';
-import { softMailboxCategory, suppressionReason, type Transition } from '../../record/transition.ts';
+import {
+  softMailboxCategory,
+  suppressionReason,
+  type Transition,
+  wasTried,
+} from '../../record/transition.ts';
 import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows } from '../engine/insert-rows.ts';
@@ -50,7 +56,7 @@ export async function recordAll(
     const suppressed = real.flatMap((transition) => suppressionAfter(transition, suppressAfter));
     await writeTogether(trx, [
       (all) => bumpUpdatedAt(all, emailIds, at),
-      (all) => insertRows(all, 'attempts', kept.map(attemptRow)),
+      (all) => insertRows(all, 'attempts', kept.filter(({ attempt }) => wasTried(attempt)).map(attemptRow)),
       (all) => insertRows(all, 'events', kept.map(eventOf)),
     ]);
     const soft = suppressAfter.length === 0 ? [] : real.flatMap(softBounceOf);
@@ -67,31 +73,43 @@ export async function recordAll(
 
 /** Writes the new states in one statement. Returns the deliveries that this node still had leased. */
 async function updateDeliveries(trx: Trx, node: string, transitions: Transition[]): Promise<Set<string>> {
-  const rows = jsonItems<Transition>(trx, { id: ['uuid', ({ delivery }) => delivery.id], ...columns });
+  const fence: JsonColumns<Transition> = {
+    id: ['uuid', ({ delivery }) => delivery.id],
+    before: ['integer', ({ delivery }) => delivery.attempts],
+  };
+  const rows = jsonItems<Transition>(trx, { ...fence, ...columns });
   const { from, column } = rows;
   const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
   const updated = await query<{ id: string }>(
     trx,
     `update deliveries set ${assignments.join(', ')}, lease_owner = null
      from ${from}
-     where deliveries.id = ${column('id')} and deliveries.attempts = ${column('attempts')} - 1 and ${isOurs}
+     where deliveries.id = ${column('id')} and deliveries.attempts = ${column('before')} and ${isOurs}
      returning deliveries.id`,
     [rows.json(transitions), node],
   );
   return new Set(updated.map(({ id }) => id));
 }
 
-/** Those whose attempt rows exist already: an earlier try of this commit succeeded. */
+/** Those whose rows say so already: an earlier try of this commit succeeded. */
 async function writtenBefore(trx: Trx, transitions: Transition[]): Promise<Set<Transition>> {
   const nameOf = (...parts: (string | number)[]) => parts.join(' ');
   const ids = transitions.map(({ delivery }) => delivery.id);
-  const rows = await trx('attempts')
+  const tried = await trx('attempts')
     .whereIn('delivery_id', ids)
     .select('delivery_id', 'number', 'started_at', 'ended_at');
-  const known = new Set(rows.map((row) => nameOf(row.delivery_id, row.number, row.started_at, row.ended_at)));
+  const ended = await trx('deliveries').whereIn('id', ids).select('id', 'status', 'updated_at');
+  const known = new Set([
+    ...tried.map((row) => nameOf(row.delivery_id, row.number, row.started_at, row.ended_at)),
+    ...ended.map((row) => nameOf(row.id, row.status, row.updated_at)),
+  ]);
   return new Set(
-    transitions.filter(({ delivery, attempt }) =>
-      known.has(nameOf(delivery.id, delivery.attempts + 1, attempt.startedAt, attempt.endedAt)),
+    transitions.filter(({ delivery: { id }, attempts, attempt, status }) =>
+      known.has(
+        wasTried(attempt)
+          ? nameOf(id, attempts, attempt.startedAt, attempt.endedAt)
+          : nameOf(id, status, attempt.endedAt),
+      ),
     ),
   );
 }
@@ -105,7 +123,7 @@ const isOurs = "coalesce(deliveries.lease_owner, '') = ? and deliveries.status =
 /** The columns that an outcome changes, besides the lease. */
 const columns: JsonColumns<Transition> = {
   status: ['text', ({ status }) => status],
-  attempts: ['integer', ({ delivery }) => delivery.attempts + 1],
+  attempts: ['integer', ({ attempts }) => attempts],
   due_at: ['bigint', ({ dueAt }) => dueAt],
   updated_at: ['bigint', ({ attempt }) => attempt.endedAt],
   delivered_at: ['bigint', ({ deliveredAt }) => deliveredAt],
@@ -117,11 +135,11 @@ const columns: JsonColumns<Transition> = {
   bounce: ['text', ({ bounce }) => json(bounce)],
 };
 
-function attemptRow({ delivery, attempt }: Transition): object {
+function attemptRow({ delivery, attempts, attempt }: Transition): object {
   return {
     id: newId(),
     delivery_id: delivery.id,
-    number: delivery.attempts + 1,
+    number: attempts,
     started_at: attempt.startedAt,
     ended_at: attempt.endedAt,
     // Older versions filled columns instead, of which these two must not be null.

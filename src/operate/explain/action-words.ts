@@ -7,7 +7,7 @@ export const actionWords: Record<QueueAction, { description: string; past: strin
     past: 'made due now',
   },
   hold: {
-    description: 'Hold mail until it is released; the time on hold does not count toward its expiry.',
+    description: 'Hold mail until it is released; the time on hold does not count toward its maximum age.',
     past: 'held',
   },
   release: { description: 'Release held mail; it is due at once.', past: 'released' },

@@ -247,7 +247,7 @@ export function reasonToWait(
     case 'paused': {
       const { pause } = condition;
       const since = pause === null ? '' : ` since ${when(pause.since)} ("${pause.reason}")`;
-      return `It waits because the operator has paused its organization${since}; the pause does not count toward its expiry.`;
+      return `It waits because the operator has paused its organization${since}; the pause does not count toward its maximum age.`;
     }
     case 'no_source':
       return `It waits because its organization sends from ${poolsNamed(condition.pools)}, and no running node has an address in it.`;

@@ -43,6 +43,7 @@ export async function readWhyInputs(
     return {
       delivery,
       last: own.at(-1) ?? null,
+      withheld: withheldBy(email, delivery),
       action: actionOf(email, delivery),
       subject,
       condition: destinationStatus(subject, statuses, now),
@@ -61,6 +62,13 @@ function greylistedBy(attempts: AttemptRecord[]): StatusSubject['greylisted'] {
   const last = attempts.at(-1);
   if (!last || !isGreylisted(last)) return null;
   return { since: attempts.find(isGreylisted)!.endedAt, reply: last.outcome.diagnostic };
+}
+
+/** From the event of the end, because nothing that was not tried has an attempt. */
+function withheldBy({ events }: EmailRecord, { recipient, status }: DeliveryRecord): string | null {
+  if (status !== 'expired') return null;
+  const end = events.findLast(({ type, recipient: of }) => type === 'email.expired' && of === recipient);
+  return end?.data.category === 'withheld' ? String(end.data.diagnostic) : null;
 }
 
 /** From the event of the latest action. */

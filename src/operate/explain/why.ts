@@ -16,6 +16,8 @@ export interface WhyInput {
   delivery: DeliveryRecord;
   /** The latest attempt; null if there was none. */
   last: AttemptRecord | null;
+  /** Why nothing was tried at its end; null if something was, or if that is not kept any more. */
+  withheld: string | null;
   /** The action that led to the status (held or canceled), the operator's or the sender's; null if there was none. */
   action: { at: number; reason: string; bySender?: boolean } | null;
   /** The destination, and its status. */
@@ -86,6 +88,9 @@ const sentences: Record<DeliveryStatus, Explain> = {
   bounced(input, when, remedies) {
     const { bounce, deliveredAt } = input.delivery;
     const kind = bounce ? `a ${bounce.type} bounce (${bounce.category})` : 'a bounce';
+    if (bounce?.category === 'withheld') {
+      return `It was not sent: ${bounce.diagnostic}. That is final, ${kind}.${resultBefore(input)}`;
+    }
     if (input.last?.outcome.outcome === 'bounced' || !bounce) {
       return `${lastResult(input)} That is final, ${kind}: ${advice(input, remedies)}`;
     }
@@ -95,12 +100,20 @@ const sentences: Record<DeliveryStatus, Explain> = {
   complained: (input) =>
     `It was delivered, and the recipient complained about it as spam; do not send to this address again.${resultBefore(input)}`,
   expired(input, when) {
-    const { attempts, expiresAt, hasDeadline } = input.delivery;
+    const { attempts, expiresAt, hasDeadline, updatedAt } = input.delivery;
     const limit = hasDeadline
       ? 'at the deadline that the sender set with expiresAfter'
       : 'at its maximum age';
     const tried = attempts === 1 ? 'one attempt' : `${attempts} attempts`;
-    return `It expired after ${tried}, ${limit} (${when(expiresAt)}). ${lastResult(input)}${duplicateNote(input)} Nothing more is sent.`;
+    const after = attempts === 0 ? 'without an attempt' : `after ${tried}`;
+    const isEarly = hasDeadline && updatedAt < expiresAt;
+    const early = isEarly ? '; the time that was left was too short for another attempt' : '';
+    const ended = `It expired ${after}, ${limit} (${when(expiresAt)})${early}.`;
+    if (input.withheld === null && input.last)
+      return `${ended} ${lastResult(input)}${duplicateNote(input)} Nothing more is sent.`;
+    const cause =
+      input.withheld === null ? '' : ` It was not tried${attempts === 0 ? '' : ' then'}: ${input.withheld}.`;
+    return `${ended}${cause}${resultBefore(input)}${duplicateNote(input)} Nothing more is sent.`;
   },
   suppressed: (input, _, { unsuppress }) =>
     `It was not sent: the address is on the suppression list. ${unsuppress(input)}`,

@@ -47,6 +47,9 @@ function waiting({ delivery: { nextAttemptAt }, now }: JourneyInput): JourneySte
 function connected({ delivery, last }: JourneyInput): JourneyStep {
   if (delivery.status === 'sending')
     return { name: 'Connecting', state: 'now', detail: `attempt ${delivery.attempts + 1}` };
+  const isFinal = delivery.status === 'expired' || delivery.status === 'bounced';
+  if (isFinal && delivery.attempts === 0)
+    return { name: 'Not tried', state: 'doubt', detail: 'no attempt was made' };
   if (!last) {
     const isWaiting = delivery.status === 'queued';
     return { name: isWaiting ? 'Queued' : 'Connected', state: isWaiting ? 'now' : 'ahead', detail: '' };
