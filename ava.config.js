@@ -52,37 +52,49 @@ export default {
 };
 
 /**
- * Leaves the numbers of passed and failed tests, the names of the failed ones, and the slowest in the file TEST_COUNTS when the
- * run has ended; a run that was cut short leaves none. AVA prints only one of the two, and its TAP reporter crashes when a value
- * that failed a test contains undefined.
+ * Leaves the numbers of passed and failed tests, and their names, in the file TEST_COUNTS when the run has ended
+ * (scripts/test/rooms.ts has the type); a run that was cut short leaves none. AVA prints only one of the two numbers, and its TAP
+ * reporter crashes when a value that failed a test contains undefined.
  */
 async function observeRun({ events }) {
   if (!process.env.TEST_COUNTS) return;
   let stats;
-  const tests = [];
-  const failedTests = [];
+  const declared = [];
+  const passed = [];
+  const failures = [];
   for await (const event of events) {
     if (event.type === 'stats') ({ stats } = event);
-    if (event.type === 'test-passed') tests.push(event);
-    if (isFailure.test(event.type)) failedTests.push(nameOf(event));
-    if (event.type === 'end' && stats)
-      writeFileSync(
-        process.env.TEST_COUNTS,
-        JSON.stringify({ ...countsOf(stats), failedTests, slowest: slowestOf(tests) }),
-      );
+    if (event.type === 'declared-test') declared.push(event);
+    if (event.type === 'test-passed') passed.push(event);
+    if (isFailure.test(event.type)) failures.push(failureOf(event));
+    if (event.type === 'end' && stats) {
+      const declaredTests = declared.map(testOf);
+      const passedTests = passed.map(testOf);
+      const slowest = slowestOf(passed);
+      const counts = { ...countsOf(stats), failures, declaredTests, passedTests, slowest };
+      writeFileSync(process.env.TEST_COUNTS, JSON.stringify(counts));
+    }
   }
+}
+
+const testOf = ({ testFile, title }) => ({ room: roomOf(testFile), title });
+
+const roomOf = (testFile = '') => basename(testFile, '.ts');
+
+/** What is not a test (a hook, a process) is named by what happened. */
+function failureOf({ testFile, title, type }) {
+  const isTest = type === 'test-failed';
+  const room = roomOf(testFile);
+  return { name: `${room} › ${title ?? type}`, room, title: isTest ? title : null };
 }
 
 function slowestOf(tests) {
   return tests
     .sort((a, b) => b.duration - a.duration)
     .slice(0, 20)
-    .map((test) => `${(test.duration / 1000).toFixed(1)} s ${nameOf(test)}`);
-}
-
-/** What is not a test (a hook, a process) is named by what happened. */
-function nameOf({ testFile = '', title, type }) {
-  return `${basename(testFile, '.ts')} › ${title ?? type}`;
+    .map(
+      ({ testFile, title, duration }) => `${(duration / 1000).toFixed(1)} s ${roomOf(testFile)} › ${title}`,
+    );
 }
 
 /** What breaks outside a test (a hook, a process, a test that never ended) fails as much as a test. */

@@ -14,12 +14,18 @@ import type { Db } from '../../src/db/engine/open.ts';
 /** scripts/test.ts sets TEST_DIRECTORY, and prints at the end which directories are left. */
 const parent = process.env.TEST_DIRECTORY ?? tmpdir();
 
+/** Has the title of the test whose evidence a directory is. */
+export const titleFile = 'title-of-the-test.txt';
+
 export async function temporaryDirectory(t: ExecutionContext, name = 'postern'): Promise<string> {
   const path = await mkdtemp(join(parent, `${name}-`));
   t.teardown(async () => {
     // Undefined in the hooks of a file, which hand over a part of a context.
     if (t.passed ?? true) await rm(path, { recursive: true, force: true });
-    else process.stderr.write(`evidence of "${t.title}": ${path}\n`);
+    else {
+      await writeFile(join(path, titleFile), t.title);
+      process.stderr.write(`evidence of "${t.title}": ${path}\n`);
+    }
   });
   return path;
 }
