@@ -9,7 +9,7 @@ export interface Room {
   files: string[];
 }
 
-export interface TestName {
+interface TestName {
   /** The room, or the file if the files of a run were named. */
   room: string;
   title: string;

