@@ -41,6 +41,8 @@ export interface MailLogLine {
   messageId?: string;
   /** X-Request-Id of the call. */
   requestId?: string | undefined;
+  /** In `accepted`, the names of members that were ignored. */
+  ignored?: string;
   /** In `refused`, the id of the API key. */
   keyId?: string;
   host?: string | null;

@@ -61,6 +61,7 @@ export function logAccepted(
       deliveryId,
       messageId: send.messageId,
       requestId,
+      ...(ignored !== undefined && { ignored }),
     });
   }
   const skipped = { suppressed, insufficientCredit };

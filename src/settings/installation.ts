@@ -1,6 +1,7 @@
 /**
- * Selects the installation that a command acts on if its environment does not: the service on this machine, whose settings
- * are in /etc/postern/postern.env, else the one beside the program. Also tells how to run a command for an installation.
+ * Selects the installation that a command acts on if its environment does not: the development server of the current directory,
+ * else the service on this machine, whose settings are in /etc/postern/postern.env, else the one beside the program. Also tells
+ * how to run a command for an installation.
  */
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -20,9 +21,20 @@ const serviceCommand = '/usr/local/bin/postern';
 /** Settings that select an installation. */
 const selectors = ['POSTERN_DATA_DIR', 'POSTERN_DATABASE_URL', 'POSTERN_CONFIG', 'POSTERN_ENV_FILE'];
 
-/** Adds the service's settings file if it exists and the environment selects no installation. */
+/** The directory in which `postern dev` keeps its data by default. */
+export const devDirectory = '.postern-dev';
+
+/** `postern dev` writes its settings to this file in its data directory, without the data directory itself. */
+export function devSettingsFile(directory: string): string {
+  return join(directory, 'postern.env');
+}
+
+/** Adds the settings of the development server or of the service, unless the environment selects an installation. */
 export function commandEnvironment(env: Environment = process.env): Environment {
-  if (selectors.some((name) => env[name]?.trim()) || !existsSync(serviceFile)) return env;
+  if (selectors.some((name) => env[name]?.trim())) return env;
+  const directory = [devDirectory, '.'].map((path) => resolve(path)).find(isDevDirectory);
+  if (directory) return { ...env, POSTERN_ENV_FILE: devSettingsFile(directory), POSTERN_DATA_DIR: directory };
+  if (!existsSync(serviceFile)) return env;
   if (!canRead(serviceFile) || !isOwn(serviceDataDir)) {
     throw new Error(
       `${serviceFile} has the settings of the service on this machine, and this user is not the user of the service: ` +
@@ -30,6 +42,12 @@ export function commandEnvironment(env: Environment = process.env): Environment 
     );
   }
   return { ...env, POSTERN_ENV_FILE: serviceFile };
+}
+
+/** A file that another user has written could make this one's commands act on any database. */
+function isDevDirectory(directory: string): boolean {
+  const files = [devSettingsFile(directory), join(directory, 'dev.json')];
+  return files.every((file) => existsSync(file) && isOwn(file));
 }
 
 function canRead(path: string): boolean {

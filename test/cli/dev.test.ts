@@ -82,6 +82,35 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   await transport.sendMail({ from: `app@${server.domain}`, to: 'smtp@example.org', text: 'By SMTP' });
   await dev.printed(['email.queued', 'email.delivered'], 'smtp@example.org');
 
+  const documents = () =>
+    dev
+      .stdout()
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line));
+  const find = (type: string) => documents().find((one) => one.type === type);
+  await until(() => find('webhook'), { timeout, what: 'the post to the webhook' });
+  t.like(find('webhook'), { event: 'email.complained', status: 204, url });
+  const misspelt = {
+    from: `app@${server.domain}`,
+    to: 'ann@example.org',
+    subject: 'x',
+    text: 'x',
+    repyTo: 'y',
+  };
+  t.is(
+    (await dev.call('POST', '/api/public/email/send', { ...misspelt, from: 'app@other.invalid' })).status,
+    403,
+  );
+  await until(() => find('refused'), { timeout, what: 'the refused send' });
+  t.like(find('refused'), { recipient: 'ann@example.org' });
+
+  // A command that names no installation acts on this one in its directory.
+  const program = join(import.meta.dirname, '../../src/cli/postern.ts');
+  const script = 'cd "$0" && "$1" "$2" logs --status refused';
+  const logs = await run('sh', ['-c', script, data, process.execPath, program], { PATH: process.env.PATH });
+  t.regex(logs.stdout.toString(), /other\.invalid/);
+
   const domain = await dev.call('POST', '/api/public/domains', { name: 'other.example' });
   t.is(domain.status, 200, JSON.stringify(domain.body));
   const verified = await dev.call('POST', '/api/public/domains/other.example/verify');

@@ -2,6 +2,7 @@
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { wholeNumber } from '../../settings/grammar.ts';
+import { devDirectory } from '../../settings/installation.ts';
 import { domain, parser } from '../args/arguments.ts';
 import type { CommandContext } from '../command-context.ts';
 
@@ -22,7 +23,7 @@ export function devCommands(program: Command, context: CommandContext): void {
       parser(wholeNumber('a port', 0, 65535).read),
     )
     .option('--domain <D>', 'domain to send from; it is verified at once', domain, 'example.com')
-    .option('--directory <DIR>', 'directory of the data', '.postern-dev')
+    .option('--directory <DIR>', 'directory of the data', devDirectory)
     .option('--fresh', 'discard the data of earlier runs')
     .action(async ({ directory, ...options }: Options) => {
       const { runDev } = await import('../dev/run-dev.ts');

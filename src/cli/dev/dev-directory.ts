@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeDirectory, writeAtomic } from '../../base/atomic-file.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
+import { devSettingsFile } from '../../settings/installation.ts';
 import { Failure } from '../failure.ts';
 
 /** What the next run needs again: API keys are stored as hashes only. */
@@ -22,6 +23,14 @@ export function readState(directory: string): DevState | null {
 
 export function writeState(directory: string, state: DevState): void {
   writeAtomic(stateFile(directory), `${JSON.stringify(state)}\n`);
+}
+
+/** For commands that are given in the directory above, or in this one (settings/installation.ts). */
+export function writeSettings(directory: string, settings: Record<string, string>): void {
+  const { POSTERN_DATA_DIR: _, ...others } = settings;
+  const lines = Object.entries(others).map(([name, value]) => `${name}=${value}`);
+  const head = '# Written by `postern dev` at each start, for commands in this directory.';
+  writeAtomic(devSettingsFile(directory), `${[head, ...lines].join('\n')}\n`);
 }
 
 /** Creates the directory, or empties it first. Never touches one that `postern dev` has not made. */

@@ -2,7 +2,9 @@
 import { styleText } from 'node:util';
 import { iso } from '../../base/clock.ts';
 import type { EventRecord } from '../../db/events/read-events.ts';
+import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import { testDomain } from '../../mail/test-route.ts';
+import { readLine } from '../maillog/log-filter.ts';
 import { coloured, dim, type Output, sanitize } from '../render/output.ts';
 
 export interface DevServer {
@@ -13,6 +15,8 @@ export interface DevServer {
   smtp: { host: string; port: number; user: string };
   domain: string;
   directory: string;
+  /** How to run commands for this server. */
+  commands: string;
 }
 
 export function printStart(out: Output, server: DevServer): void {
@@ -20,7 +24,7 @@ export function printStart(out: Output, server: DevServer): void {
 }
 
 function introduction(out: Output, server: DevServer): string {
-  const { url, signIn, key, smtp, domain, directory } = server;
+  const { url, signIn, key, smtp, domain, directory, commands } = server;
   const bold = (text: string) => (out.terminal ? styleText('bold', text) : text);
   const mail = { from: `Shop <shop@${domain}>`, to: 'ann@example.org', subject: 'Hello', text: 'It works.' };
   const body = JSON.stringify(mail);
@@ -32,6 +36,7 @@ Key        ${key}
 SMTP       host ${smtp.host}, port ${smtp.port}, no encryption, user ${smtp.user}, password: the key
 Senders    any address at ${domain}; add domains in the dashboard or with --domain
 Data       ${directory}; --fresh discards it
+Commands   ${commands}
 
 ${bold('curl')}
 curl ${url}/api/public/email/send -H 'Authorization: Bearer ${key}' \\
@@ -44,6 +49,11 @@ await fetch('${url}/api/public/email/send', {
   body: JSON.stringify(${body}),
 });
 
+${bold('nodemailer')}
+const transport = nodemailer.createTransport({
+  host: '${smtp.host}', port: ${smtp.port}, auth: { user: '${smtp.user}', pass: '${key}' },
+});
+
 ${bold('Recipients')} that behave as they are named, at any domain: unknown@, full@, greylist@, deferred@, slow@, complain@.
 They do at ${testDomain} with the test keys of a real server, too. Mail to all others is delivered to the inbox.
 
@@ -51,22 +61,65 @@ ${bold('Mail')}
 `;
 }
 
-/** On a terminal in colour, with local times; in a pipe plain, with fields separated by tabs. */
 export function printEvent(out: Output, event: EventRecord, emails: string): void {
-  if (event.email !== null) out.write(`${textOf(out, event, `${emails}/${event.email.id}`)}\n`);
+  const { type, at, recipient, email, data } = event;
+  if (email === null) return;
+  const url = `${emails}/${email.id}`;
+  const verb = type.replace(/^email\./, '');
+  const reason = verb === 'delivered' ? '' : reasonIn(data);
+  const document = { type, timestamp: iso(at), recipient, subject: email.subject, url };
+  print(out, { at, verb, words: [recipient ?? '', email.subject, reason], url, document });
 }
 
-function textOf(out: Output, { type, at, recipient, email, data }: EventRecord, url: string): string {
-  const { subject } = email!;
-  if (out.json) return JSON.stringify({ type, timestamp: iso(at), recipient, subject, url });
-  const verb = type.replace(/^email\./, '');
-  const why = verb === 'delivered' ? '' : reasonIn(data);
-  const [to, about, reason] = [recipient ?? '', subject, why].map(sanitize) as [string, string, string];
-  if (!out.terminal) return [iso(at), verb, to, about, reason, url].join('\t');
+/** A line of the mail log that no event tells of: a refused send, a repeat, ignored members. */
+export function printLogLine(out: Output, text: string): void {
+  const line = readLine(text);
+  if (line === null) return;
+  const { event, time, recipient = '', msg, ignored } = line;
+  const isAlone = event === 'refused' || event === 'repeated';
+  if (!isAlone && ignored === undefined) return;
+  const verb = isAlone ? event : 'ignored';
+  const what = isAlone ? msg.replace(/^\w+ (?:<[^>]*> )?/, '') : `unknown members: ${ignored}`;
+  const document = { type: verb, timestamp: time, recipient, reason: what };
+  print(out, { at: Date.parse(time), verb, words: [recipient, what], document });
+}
+
+/** A post to a webhook, and its answer. */
+export function printPost(
+  out: Output,
+  { type, startedAt, duration, url, status, error }: PostedAttempt,
+): void {
+  const answer = status === null ? (error ?? '') : `${status} in ${duration} ms`;
+  const document = { type: 'webhook', timestamp: iso(startedAt), event: type, url, status, error };
+  print(out, { at: startedAt, verb: 'webhook', words: [type, answer, url], document });
+}
+
+type PostedAttempt = Pick<
+  WebhookAttemptRecord,
+  'type' | 'startedAt' | 'duration' | 'url' | 'status' | 'error'
+>;
+
+interface Line {
+  at: number;
+  verb: string;
+  words: string[];
+  /** The page of the mail. */
+  url?: string;
+  document: object;
+}
+
+/** On a terminal in colour, with local times; in a pipe plain, with fields separated by tabs. */
+function print(out: Output, { at, verb, words, url, document }: Line): void {
+  out.write(`${out.json ? JSON.stringify(document) : textOf(out, { at, verb, words, url })}\n`);
+}
+
+function textOf(out: Output, { at, verb, words, url }: Omit<Line, 'document'>): string {
+  const texts = words.map(sanitize);
+  if (!out.terminal) return [iso(at), verb, ...texts, ...(url === undefined ? [] : [url])].join('\t');
   const time = dim(new Date(at).toTimeString().slice(0, 'HH:MM:SS'.length));
-  const line = [time, coloured(verb, verb.padEnd(10)), to, about, reason && dim(reason)];
+  const line = [time, coloured(verb, verb.padEnd(10)), ...texts].filter((text) => text !== '').join('  ');
   const isFirst = verb === 'queued' || verb === 'scheduled';
-  return line.filter((one) => one !== '').join('  ') + (isFirst ? `\n${' '.repeat(22)}${dim(url)}` : '');
+  return isFirst ? `${line}\n${' '.repeat(22)}${dim(url!)}` : line;
 }
 
 function reasonIn({ bounce, diagnostic }: Record<string, unknown>): string {

@@ -4,20 +4,27 @@
  */
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pino from 'pino';
+import { newId } from '../../base/id.ts';
 import type { Log } from '../../base/log.ts';
 import { type Config, loadConfig } from '../../config.ts';
 import { type Db, openDatabase } from '../../db/engine/open.ts';
 import { readEvents, settledPosition } from '../../db/events/read-events.ts';
+import { listAttemptsAfter } from '../../db/webhooks/webhook-attempts.ts';
+import { mailLogFile } from '../../mail/mail-log.ts';
 import { testDomain } from '../../mail/test-route.ts';
 import { start } from '../../server/start.ts';
+import { devDirectory } from '../../settings/installation.ts';
+import { quoted } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
-import { openDirectory } from './dev-directory.ts';
+import { openLog } from '../maillog/log-file.ts';
+import { openDirectory, writeSettings } from './dev-directory.ts';
 import { startDevDns } from './dev-dns.ts';
 import { type DevTenant, prepareTenant, publishedRecords } from './dev-tenant.ts';
-import { printEvent, printStart } from './dev-view.ts';
+import { printEvent, printLogLine, printPost, printStart } from './dev-view.ts';
 
 export interface DevOptions {
   directory: string;
@@ -37,16 +44,18 @@ export async function runDev(context: CommandContext, options: DevOptions): Prom
   let open: { db: Db; config: Config } | null = null;
   const dns = await startDevDns(async () => (open ? publishedRecords(open.db, open.config) : []));
   try {
-    const config = loadConfig(await settingsOf(options, dns.address));
+    const settings = await settingsOf(options, dns.address);
+    const config = loadConfig(settings);
     const server = await start(config, { log: warningsTo(context), allIsTest: true });
     const db = await openDatabase(config);
     try {
       open = { db, config };
-      const after = await settledPosition(db);
+      writeSettings(options.directory, settings);
+      const position = await settledPosition(db);
       const tenant = await prepareTenant(db, { config, domain: options.domain, now: context.now() });
       const emails = `${server.url}/dashboard/o/${tenant.orgId}/emails`;
       printStart(context.out, describe(options, config, server.url, tenant));
-      await followMail(context, db, { after, emails, stopped });
+      await followMail(context, db, { position, emails, config, stopped });
     } finally {
       await server.stop();
       open = null;
@@ -119,22 +128,43 @@ function describe({ domain, directory }: DevOptions, config: Config, url: string
     smtp: { host, port: config.submissionPort!, user: 'postern' },
     domain,
     directory,
+    commands: commandsFor(directory),
   };
 }
 
+/** In the directory of the data, or the one above the usual one, commands find the server by themselves. */
+function commandsFor(directory: string): string {
+  const postern = join(import.meta.dirname, '../../../scripts/postern');
+  const where = basename(directory) === devDirectory ? dirname(directory) : directory;
+  return `cd ${quoted(where)}; ${quoted(postern)} logs -f, email why ADDRESS, listen, webhook add URL, …`;
+}
+
 interface Following {
-  after: number;
+  /** Of the last event that is not printed. */
+  position: number;
   /** The URL that the pages of mails are below. */
   emails: string;
+  config: Config;
   stopped: AbortSignal;
 }
 
-async function followMail({ out }: CommandContext, db: Db, { after, emails, stopped }: Following) {
-  let position = after;
-  while (!stopped.aborted) {
-    const page = await readEvents(db, { orgId: null, after: position, limit: pageSize });
-    for (const event of page.events) printEvent(out, event, emails);
-    position = page.position;
-    if (!page.isMore) await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
+/** Events, posts to webhooks, and what only the mail log has: refused sends and ignored members. */
+async function followMail({ out }: CommandContext, db: Db, { position, emails, config, stopped }: Following) {
+  const log = await openLog(mailLogFile(config.dataDir));
+  let after = position;
+  let lastPost = newId();
+  try {
+    while (!stopped.aborted) {
+      for await (const lines of log.added()) for (const line of lines) printLogLine(out, line);
+      const page = await readEvents(db, { orgId: null, after, limit: pageSize });
+      for (const event of page.events) printEvent(out, event, emails);
+      after = page.position;
+      const posts = await listAttemptsAfter(db, lastPost, pageSize);
+      for (const post of posts) printPost(out, post);
+      lastPost = posts.at(-1)?.id ?? lastPost;
+      if (!page.isMore) await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
+    }
+  } finally {
+    await log.close();
   }
 }

@@ -38,6 +38,21 @@ export async function listWebhookAttempts(
   return (await rows).map(attempts.read);
 }
 
+/** Those of all endpoints that began after that one, the oldest first; for a server with few of them. */
+export async function listAttemptsAfter(
+  db: Db,
+  after: string,
+  limit: number,
+): Promise<WebhookAttemptRecord[]> {
+  const rows = db('webhook_attempts as attempt')
+    .join('webhook_messages as message', 'message.id', 'attempt.message_id')
+    .where('attempt.id', '>', after)
+    .orderBy('attempt.id')
+    .limit(limit)
+    .select('attempt.*', 'message.event_id', 'message.type');
+  return (await rows).map(attempts.read);
+}
+
 const messages = records({
   /** That of the event: one message an event and endpoint. */
   id: inColumn('event_id', text),

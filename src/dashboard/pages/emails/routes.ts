@@ -4,6 +4,7 @@
  * continues by itself, up to `maxRounds` times. Without scripts, a link does that.
  */
 import { z } from 'zod';
+import { listDomains } from '../../../db/accounts/domains-table.ts';
 import { type EmailSummary, searchEmails } from '../../../db/events/search-emails.ts';
 import { timeOfId } from '../../../db/events/time-of-id.ts';
 import { statusWords } from '../../email-status.ts';
@@ -39,7 +40,8 @@ const lists = {
   inbox: { title: 'Test inbox', intervalMs: 1000 },
 };
 
-async function list(visit: OrgVisit, { db }: PageParts, which: keyof typeof lists): Promise<PageAnswer> {
+async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists): Promise<PageAnswer> {
+  const { db } = parts;
   const { query, org, now, base } = visit;
   const isInbox = which === 'inbox';
   const values = readFilters(query);
@@ -67,6 +69,7 @@ async function list(visit: OrgVisit, { db }: PageParts, which: keyof typeof list
     lookedTo: next === null ? null : timeOfId(next),
     isAsking: round < maxRounds,
     hasNone: had + emails.length === 0,
+    curl: isInbox && had + emails.length === 0 ? await curlFor(org.id, parts) : null,
   };
   if (query.get('part') === 'rows') return part('emails/rows', { ...data, isPart: true });
   const version = versionOf(data, now);
@@ -75,6 +78,23 @@ async function list(visit: OrgVisit, { db }: PageParts, which: keyof typeof list
   if (query.get('part') === 'list') return unlessCurrent(visit, version, 'emails/list', { ...data, live });
   const fields = { values, spans, statuses, hasMore: hasMore(values) };
   return show('emails/emails', title, { ...data, ...fields, live }, { scripts: ['live.js'] });
+}
+
+/** A command that sends a first mail. */
+async function curlFor(orgId: string, { db, baseUrl }: PageParts): Promise<string> {
+  const domain = (await listDomains(db, orgId)).find(({ status }) => status === 'verified');
+  const mail = {
+    from: `shop@${domain?.name ?? 'example.com'}`,
+    to: 'ann@example.org',
+    subject: 'Hello',
+    text: 'It works.',
+  };
+  return [
+    `curl ${baseUrl()}/api/public/email/send \\`,
+    "  -H 'Authorization: Bearer em_test_…' \\",
+    "  -H 'Content-Type: application/json' \\",
+    `  -d '${JSON.stringify(mail)}'`,
+  ].join('\n');
 }
 
 function present({ id, status, recipients, subject, tags, from, isTest, createdAt }: EmailSummary) {
