@@ -15,6 +15,7 @@ import { type AddressInfo, connect } from 'node:net';
 import Koa from 'koa';
 import { newDkimKey } from '../../src/accounts/domains.ts';
 import { parseJson, readBody } from '../../src/api/request-body.ts';
+import { sendBody } from '../../src/api/send/send-body.ts';
 import { composeMime, type Fields, toBytes } from '../../src/compose/mime.ts';
 import { signatures } from '../../src/compose/sign.ts';
 import { defaultTimeouts } from '../../src/settings/durations.ts';
@@ -87,7 +88,9 @@ function fieldsOf(work: Case): Fields {
 async function http({ work, mails }: FloorOptions): Promise<Step> {
   const app = new Koa();
   app.use(async (context) => {
-    const { to } = (await parseJson(await readBody(context.req, { add: () => true }))) as { to: string };
+    const { to } = (await parseJson(await readBody(context.req, { add: () => true }, sendBody))) as {
+      to: string;
+    };
     context.body = { success: true, id: 'one@postern.invalid', accepted: [to] };
   });
   const server = createServer(app.callback()).listen(0, '127.0.0.1');

@@ -11,6 +11,7 @@ import { errorBody, Refusal, statusOf } from '../mail/refusal.ts';
 import { type RefusedSend, recipientsIn } from '../record/refused-sends.ts';
 import { type EndpointParts, endpoints } from './all-endpoints.ts';
 import { type Authorize, UncountedRefusal } from './authorize.ts';
+import { requireDeclaration } from './body-limits.ts';
 import { resolveClientAddress } from './client-address.ts';
 import { compressText } from './compress.ts';
 import { parseRoute } from './endpoint.ts';
@@ -77,7 +78,8 @@ export function createApi(parts: ApiParts): Koa {
 function createRouter(parts: EndpointParts): Router {
   const router = new Router({ prefix: '/api/public' });
   const withinLimit = withSlot(callsPerSlot * parts.admission.maxSlots);
-  for (const { route, scopes, handler } of endpoints) {
+  for (const { route, scopes, body, handler } of endpoints) {
+    requireDeclaration(route, body && 'limits' in body ? body.limits : body);
     const { method, path } = parseRoute(route);
     const middleware = handler(parts);
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');

@@ -7,6 +7,7 @@ import type { Middleware } from 'koa';
 import type { z } from 'zod';
 import type { Grant } from '../accounts/api-keys.ts';
 import type { RefusalCode } from '../mail/refusal.ts';
+import type { CsvBody, JsonBody, NoBody } from './body-limits.ts';
 import type { MediaType, Method, Parameter } from './openapi/openapi-types.ts';
 
 /** When each error code occurs; true: as openapi/error-responses.ts says. */
@@ -29,11 +30,18 @@ export interface Endpoint<Parts> {
   parameters?: Parameter[];
   /** The schema of the query: each member is a parameter, described by its `meta`. */
   query?: z.ZodType;
-  body?: { description: string; content: Content };
+  /** The methods POST, PUT, PATCH and DELETE need it. */
+  body?: DescribedBody | NoBody;
   /** The response on success. `headers` are those that not every response has. */
   response: { description: string; headers?: string[]; content: Content };
   errors: EndpointErrors;
   handler: (parts: Parts) => Middleware;
+}
+
+interface DescribedBody {
+  description: string;
+  content: Content;
+  limits: JsonBody | CsvBody;
 }
 
 export type Route = `${Uppercase<Method>} /${string}`;

@@ -6,61 +6,41 @@
  */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { Refusal } from '../mail/refusal.ts';
-import { createMemberLimit } from './json-members.ts';
+import { type ElementsSeen, JsonCounter, type JsonLimits } from './json-counter.ts';
 import { parseJson, sizeOf } from './request-body.ts';
 
-const code = (character: string) => character.charCodeAt(0);
-const comma = code(',');
-const opening = [code('['), code('{')];
-const closing = [code(']'), code('}')];
-const space = [0x20, 0x09, 0x0a, 0x0d];
+const closingBracket = 0x5d;
 
 export class JsonElements {
-  /** To be called with each chunk; the limit of members holds for each element. */
+  /** To be called with each chunk; the limits hold for each element. */
   readonly check: (chunk: Buffer) => void;
   readonly #max: number;
-  readonly #commas: number[] = [];
-  #first: number | null = null;
-  #depth = 0;
-  /** The position of the bracket that closes the array. */
-  #end: number | null = null;
+  readonly #seen: ElementsSeen;
 
-  constructor(max: number) {
+  /** `limits`: of the whole, but for the number of members, which is that of each element. */
+  constructor(max: number, limits: JsonLimits) {
     this.#max = max;
-    this.check = createMemberLimit({ structure: (byte, at) => this.#see(byte, at) });
-  }
-
-  #see(byte: number, at: number): boolean {
-    if (space.includes(byte)) return false;
-    this.#first ??= byte;
-    if (this.#first !== opening[0]) return false;
-    if (opening.includes(byte)) this.#depth += 1;
-    if (closing.includes(byte)) {
-      this.#depth -= 1;
-      if (this.#depth === 0) this.#end ??= at;
-    }
-    if (byte !== comma || this.#depth !== 1) return false;
-    this.#commas.push(at);
-    if (this.#commas.length >= this.#max) throw wrongNumber(this.#max, `array of more than ${this.#max}`);
-    return true;
+    const commas: number[] = [];
+    const onComma = () => {
+      if (commas.length >= max) throw wrongNumber(max, `array of more than ${max}`);
+    };
+    this.#seen = { start: null, commas, end: null, isFilled: false, hasMore: false, onComma };
+    const counter = new JsonCounter(limits, { elements: this.#seen });
+    this.check = (chunk) => counter.check(chunk);
   }
 
   /** The ranges of the elements in the whole body, not parsed yet. */
   async split(bytes: Buffer): Promise<Buffer[]> {
-    const start = bytes.findIndex((byte) => !space.includes(byte));
-    if (bytes[start] !== opening[0]) {
+    const { start, end, commas, isFilled, hasMore } = this.#seen;
+    if (start === null) {
       // A body that is no JSON at all is a BAD_REQUEST; one so long is not worth the parser's time.
       const value = bytes.length <= maxOther ? await parseJson(bytes) : undefined;
       throw notArray(value === undefined ? 'another type' : typeof value);
     }
-    const end = this.#end;
-    const isWhole = end !== null && bytes[end] === closing[0];
-    if (!isWhole || bytes.subarray(end + 1).some((byte) => !space.includes(byte)))
+    if (end === null || bytes[end] !== closingBracket || hasMore)
       throw new Refusal('BAD_REQUEST', 'The body is not JSON: the array does not end with the body.');
-    const inside = bytes.subarray(start + 1, end);
-    if (this.#commas.length === 0 && inside.every((byte) => space.includes(byte)))
-      throw wrongNumber(this.#max, 'array of 0');
-    const cuts = [start, ...this.#commas, end];
+    if (!isFilled) throw wrongNumber(this.#max, 'array of 0');
+    const cuts = [start, ...commas, end];
     return cuts.slice(1).map((cut, index) => bytes.subarray(cuts[index]! + 1, cut));
   }
 }

@@ -16,6 +16,7 @@ import { isOneLine } from '../settings/grammar.ts';
 import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
 import type { Admission, Slot } from './admission.ts';
 import type { Authorize } from './authorize.ts';
+import { type NoBody, noBody, smallJson } from './body-limits.ts';
 import {
   type Content,
   type Endpoint,
@@ -102,7 +103,7 @@ interface Responding<
 > extends Omit<Declared, 'parameters' | 'query' | 'body' | 'response' | 'handler'> {
   query?: Query;
   /** JSON of at most 64 KiB. */
-  body?: Body;
+  body?: Body | NoBody;
   response: Answer<Members>;
   /** Maximum number of these calls that an organization may have in progress; for calls that take long. */
   maxInFlight?: number;
@@ -142,13 +143,13 @@ export function resource<Found>(tag: string, item?: Item<Found>) {
   return {
     collection: <B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
       declared: Responding<null, B, Q, M>,
-    ) => declare(tag, declared, declared.body ? { BAD_REQUEST: invalidBody } : {}),
+    ) => declare(tag, declared, schemaOf(declared.body) ? { BAD_REQUEST: invalidBody } : {}),
     item: <B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
       declared: Responding<Found, B, Q, M>,
     ) => {
       const { noun, invalid } = item!;
       const errors = {
-        BAD_REQUEST: declared.body ? invalid.replace(/\.$/, ', or the body is not JSON.') : invalid,
+        BAD_REQUEST: schemaOf(declared.body) ? invalid.replace(/\.$/, ', or the body is not JSON.') : invalid,
         NOT_FOUND: `The ${noun} does not exist or belongs to another organization.`,
       };
       return declare(tag, declared, errors, item);
@@ -162,13 +163,12 @@ function declare<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.Zo
   errors: EndpointErrors,
   item?: Item<Found>,
 ): Endpoint<ManagementParts> {
-  const { body, maxInFlight, respond, ...rest } = declared;
+  const { body: given, maxInFlight, respond, ...rest } = declared;
+  const body = schemaOf(given);
   return managementEndpoint(tag, {
     ...rest,
     ...(item && { parameters: [item.parameter] }),
-    ...(body && {
-      body: { description: 'At most 64 KiB.', content: { 'application/json': body } },
-    }),
+    ...(given && { body: body ? smallBody(body) : noBody }),
     errors: { ...(rest.query && { VALIDATION_ERROR: invalidQuery }), ...errors, ...rest.errors },
     handler: (parts) => handlerOf(parts, declared, item),
   });
@@ -176,9 +176,10 @@ function declare<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.Zo
 
 function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
   parts: Management,
-  { body, query, maxInFlight, respond }: Responding<Found, B, Q, M>,
+  { body: given, query, maxInFlight, respond }: Responding<Found, B, Q, M>,
   item?: Item<Found>,
 ): Middleware {
+  const body = schemaOf(given);
   const slots = maxInFlight === undefined ? undefined : createSlotsPerOrganization(maxInFlight);
   return async (context) => {
     let release: (() => void) | undefined;
@@ -225,7 +226,14 @@ export async function authorizeManager(
   return caller.orgId;
 }
 
-const maxBytes = 64 * 1024;
+function schemaOf<Body extends z.ZodType>(body: Body | NoBody | undefined): Body | undefined {
+  return body === noBody ? undefined : (body as Body | undefined);
+}
+
+/** What readJson reads. */
+export function smallBody(schema: z.ZodType) {
+  return { description: 'At most 64 KiB.', content: { 'application/json': schema }, limits: smallJson };
+}
 
 /** The slot is held only while the body is read, because the work after that can take long. */
 export async function readJson<Schema extends z.ZodType>(
@@ -235,9 +243,7 @@ export async function readJson<Schema extends z.ZodType>(
 ): Promise<z.output<Schema>> {
   const slot = await acquireSlot();
   if (!slot) throw new BodyBudgetExceeded();
-  const bytes = await readBody(context.req, slot, { type: 'application/json', largest: maxBytes }).finally(
-    () => slot.release(),
-  );
+  const bytes = await readBody(context.req, slot, smallJson).finally(() => slot.release());
   const body = await parseJson(bytes);
   const parsed = schema.safeParse(body);
   if (parsed.success) return parsed.data;

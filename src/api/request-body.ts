@@ -1,6 +1,6 @@
 /**
  * Reads the body of a request, JSON, CSV or a form. Refuses a body that is too large (without reading it) or arrives too slowly,
- * JSON with more members than any valid request, and JSON that is not UTF-8.
+ * one that exceeds the limits of its route (body-limits.ts), and JSON that is not UTF-8.
  */
 import type { IncomingMessage } from 'node:http';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
@@ -9,28 +9,24 @@ import { transferRate } from '../base/minimum-rate.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { Slot } from './admission.ts';
 import { UncountedRefusal } from './authorize.ts';
-import { createMemberLimit } from './json-members.ts';
+import { type CsvBody, type FormBody, fieldCounter, type JsonBody } from './body-limits.ts';
+import { JsonCounter } from './json-counter.ts';
 
-/** The maximum size of a send, in bytes. */
-export const largestBody = 20 * 1024 * 1024;
+export type ReadableBody = JsonBody | FormBody | CsvBody;
 
-/** The media type that a body must have, and its maximum size in bytes. */
-export interface BodyForm {
-  type: 'application/json' | 'text/csv' | 'multipart/form-data';
-  largest: number;
-  /** Called with each chunk; what it throws refuses the body. For JSON, it bounds the number of members. */
-  check?: (chunk: Buffer) => void;
-}
-
-/** `slot` counts the bytes that arrive. */
+/**
+ * `slot` counts the bytes that arrive. `check` is called with each chunk in place of the counter of the limits; what it throws
+ * refuses the body.
+ */
 export async function readBody(
   request: IncomingMessage,
   slot: Pick<Slot, 'add'>,
-  { type, largest: limit, check }: BodyForm = { type: 'application/json', largest: largestBody },
+  body: ReadableBody,
+  check = counterOf(body, request.headers['content-type'] ?? ''),
 ): Promise<Buffer> {
-  requireType(request.headers['content-type'], type);
-  const checkChunk = check ?? (type === 'application/json' ? createMemberLimit() : () => {});
-  const monitor = monitorBody(request, slot, checkChunk);
+  requireType(request.headers['content-type'], body.kind);
+  const limit = body.largest;
+  const monitor = monitorBody(request, slot, check);
   const arrived = getRawBody(request, {
     limit,
     length: request.headers['content-length'] ?? null,
@@ -42,6 +38,15 @@ export async function readBody(
     throw new Refusal('BAD_REQUEST', 'The connection ended before the whole body arrived.');
   });
   return Promise.race([arrived, monitor.refused]).finally(monitor.stop);
+}
+
+/** The parts of a multipart form are counted by its parser, which stops at the limits; a CSV by its reader, line by line. */
+function counterOf(body: ReadableBody, contentType: string): (chunk: Buffer) => void {
+  if (body.kind === 'json') {
+    const counter = new JsonCounter(body.limits);
+    return (chunk) => counter.check(chunk);
+  }
+  return body.kind === 'form' && urlencoded.test(contentType) ? fieldCounter(body) : () => {};
 }
 
 /** Checks a body chunk by chunk while it arrives. Reading stops when the body is refused. */
@@ -122,15 +127,21 @@ export async function parseJson(bytes: Buffer): Promise<unknown> {
   }
 }
 
+const urlencoded = /^application\/x-www-form-urlencoded\s*(;|$)/i;
+
 const types = {
-  'application/json': /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i,
+  json: { name: 'application/json', pattern: /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i },
   // A `header` parameter (RFC 4180 section 3) is accepted and ignored, because headings are recognised anyway.
-  'text/csv': /^text\/csv\s*(;.*)?$/i,
+  csv: { name: 'text/csv', pattern: /^text\/csv\s*(;.*)?$/i },
   // Either form of a form.
-  'multipart/form-data': /^(multipart\/form-data\s*;|application\/x-www-form-urlencoded\s*(;|$))/i,
+  form: {
+    name: 'multipart/form-data',
+    pattern: /^(multipart\/form-data\s*;|application\/x-www-form-urlencoded\s*(;|$))/i,
+  },
 };
 
-function requireType(header: string | undefined, type: BodyForm['type']): void {
-  if (header && types[type].test(header)) return;
-  throw new Refusal('BAD_REQUEST', `Content-Type must be ${type}.`);
+function requireType(header: string | undefined, kind: ReadableBody['kind']): void {
+  const { name, pattern } = types[kind];
+  if (header && pattern.test(header)) return;
+  throw new Refusal('BAD_REQUEST', `Content-Type must be ${name}.`);
 }

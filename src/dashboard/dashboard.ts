@@ -68,7 +68,7 @@ export function createDashboard(dependencies: DashboardParts): Dashboard {
     const authorized = await slots.whileAuthorizing(context, () => authorizePage.authorize(context, min));
     if (authorized === 'sign in first') return redirectToSignIn(context, cookies);
     context.state.visit = authorized;
-    const visit = await authorizePage.withForm(authorized, page.maxFormBytes);
+    const visit = await authorizePage.withForm(authorized, page.form);
     context.state.visit = visit;
     await slots.whileHandling(visit, async () => respond(visit, await handler(visit, parts)));
   });

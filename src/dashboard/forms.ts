@@ -2,21 +2,17 @@
 import type { Context } from 'koa';
 import getRawBody from 'raw-body';
 import { z } from 'zod';
+import { type FormBody, fieldCounter, smallForm } from '../api/body-limits.ts';
 import type { Clock } from '../base/clock.ts';
 import { domainOf } from '../mail/address.ts';
 import { isOneLine } from '../settings/grammar.ts';
 import { PageError } from './page-error.ts';
 
-const defaultMaxBytes = 64 * 1024;
 const timeoutMs = 10_000;
 /** A form over the default size gets more time, at this rate. */
 const bytesPerSecond = 16 * 1024;
 
-export async function readForm(
-  { req }: Context,
-  clock: Clock,
-  maxBytes = defaultMaxBytes,
-): Promise<URLSearchParams> {
+export async function readForm({ req }: Context, clock: Clock, limits = smallForm): Promise<URLSearchParams> {
   const type = req.headers['content-type'] ?? '';
   // A form without fields has no body.
   if (req.headers['content-length'] === '0' || (type === '' && req.headers['content-length'] === undefined))
@@ -24,15 +20,25 @@ export async function readForm(
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
     throw new PageError(415, 'Request failed', 'A form must be sent as application/x-www-form-urlencoded.');
   const { promise: tooSlow, reject } = Promise.withResolvers<never>();
-  const maxMs = timeoutMs + ((maxBytes - defaultMaxBytes) / bytesPerSecond) * 1000;
+  const maxMs = timeoutMs + ((limits.largest - smallForm.largest) / bytesPerSecond) * 1000;
   const cancel = clock.after(maxMs, () =>
     reject(new PageError(408, 'Request failed', 'The form took too long to arrive. Submit it again.')),
   );
   try {
-    const body = await Promise.race([readBody(req, maxBytes), tooSlow]);
+    const body = await Promise.race([readBody(req, limits.largest), tooSlow]);
+    countFields(body, limits);
     return new URLSearchParams(body.toString('utf8'));
   } finally {
     cancel();
+  }
+}
+
+/** Before the fields are decoded. */
+function countFields(body: Buffer, limits: FormBody): void {
+  try {
+    fieldCounter(limits)(body);
+  } catch (refusal) {
+    throw new PageError(413, 'Request failed', (refusal as Error).message);
   }
 }
 

@@ -7,6 +7,7 @@ import type { Context } from 'koa';
 import type { Passwords } from '../accounts/passwords.ts';
 import type { Role } from '../accounts/roles.ts';
 import type { Seal } from '../accounts/seal.ts';
+import type { FormBody } from '../api/body-limits.ts';
 import type { Management } from '../api/management.ts';
 import type { Log } from '../base/log.ts';
 import type { Config } from '../config.ts';
@@ -78,8 +79,8 @@ export interface DashboardPage {
   organization?: Record<string, Handler<OrgVisit>>;
   /** About the whole server. */
   operator?: Record<string, Handler<UserVisit>>;
-  /** Largest form in bytes, if the default is too small. */
-  maxFormBytes?: number;
+  /** The limits of its forms, if the default (`smallForm`) is too small. */
+  form?: FormBody;
 }
 
 export type PageAnswer = PageView | Redirect | PageBody;

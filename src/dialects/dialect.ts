@@ -7,6 +7,7 @@ import type { Context } from 'koa';
 import { z } from 'zod';
 import type { Accept, DryRun } from '../accept.ts';
 import type { Caller, Grant } from '../accounts/api-keys.ts';
+import type { FormBody, JsonBody, JsonOrForm, NoBody } from '../api/body-limits.ts';
 import { toIssues } from '../api/issues.ts';
 import type { Management } from '../api/management.ts';
 import type { AcceptBatch } from '../api/send/accept-batch.ts';
@@ -69,8 +70,8 @@ export interface DialectRoute {
   /** The method and the path as a pattern of the router, for instance `GET /emails/:id`. */
   route: string;
   grant: Grant;
-  /** JSON if true; any: JSON or a form. Without it the body is not read: some SDKs send JSON with a GET. */
-  hasBody?: boolean | 'form' | 'any';
+  /** The methods POST, PUT, PATCH and DELETE need it. Without it the body is not read: some SDKs send JSON with a GET. */
+  body?: JsonBody | FormBody | JsonOrForm | NoBody;
   /** Resolves to the body of the response. */
   respond(call: DialectCall): Promise<unknown>;
 }

@@ -1,22 +1,15 @@
 /**
  * Forms (RFC 7578 and application/x-www-form-urlencoded). The bytes are in memory when they are parsed: request-body.ts has
- * bounded and counted them while they arrived.
+ * bounded them while they arrived.
  */
 import { Readable } from 'node:stream';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { Busboy } from '@fastify/busboy';
+import type { FormBody } from '../api/body-limits.ts';
 import { Refusal } from '../mail/refusal.ts';
 
-/** A field for each of 1,000 recipients, in each of the lists, and the rest; 1,000 attachments. */
-const limits = {
-  fields: 4000,
-  files: 1000,
-  parts: 5000,
-  fieldNameSize: 200,
-  fieldSize: 8 * 1024 * 1024,
-  headerPairs: 20,
-  headerSize: 8 * 1024,
-};
+/** Of each part. */
+const limits = { fieldNameSize: 200, headerPairs: 20, headerSize: 8 * 1024 };
 
 export interface FormFile {
   field: string;
@@ -68,7 +61,8 @@ function nameOf(given: string | undefined): string {
   return (given ?? '').replace(/\[\d{0,4}\]$/, '');
 }
 
-export async function parseForm(bytes: Buffer, contentType: string): Promise<Form> {
+/** Stops at the limits. */
+export async function parseForm(bytes: Buffer, contentType: string, declared: FormBody): Promise<Form> {
   const fields = new Map<string, string[]>();
   const files: FormFile[] = [];
   await new Promise<void>((resolve, reject) => {
@@ -81,10 +75,11 @@ export async function parseForm(bytes: Buffer, contentType: string): Promise<For
     };
     const malformed = () => refuse('The body is not a well-formed form.');
     const tooMany = () => refuse('The form has too many fields or files.');
-    const parser = openParser(contentType);
+    const parser = openParser(contentType, declared);
     parser.on('field', (given, value, isNameCut, isValueCut) => {
-      if (isNameCut || isValueCut) return refuse(`The field ${String(given).slice(0, 50)} is too large.`);
       const name = nameOf(given);
+      if (isNameCut || isValueCut || value.length > longestOf(declared, name))
+        return refuse(`The field ${name.slice(0, 50)} is too large.`);
       const values = fields.get(name);
       if (values) values.push(value);
       else fields.set(name, [value]);
@@ -124,9 +119,18 @@ async function* slicesOf(bytes: Buffer): AsyncGenerator<Buffer> {
   }
 }
 
-function openParser(contentType: string) {
+function longestOf({ texts, text }: FormBody, name: string): number {
+  return Object.hasOwn(texts, name) ? texts[name]! : text;
+}
+
+function openParser(contentType: string, { fields, files, text, texts }: FormBody) {
+  const fieldSize = Math.max(text, ...Object.values(texts));
   try {
-    return new Busboy({ headers: { 'content-type': contentType }, limits, preservePath: false });
+    return new Busboy({
+      headers: { 'content-type': contentType },
+      limits: { ...limits, fields, files, parts: fields + files, fieldSize },
+      preservePath: false,
+    });
   } catch {
     throw new Refusal('BAD_REQUEST', 'Content-Type: the boundary of the form is missing.');
   }

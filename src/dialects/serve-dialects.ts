@@ -6,6 +6,7 @@ import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
 import { requireManager } from '../accounts/api-keys.ts';
 import type { Slot } from '../api/admission.ts';
+import { requireDeclaration } from '../api/body-limits.ts';
 import { admitSend } from '../api/send/admit-send.ts';
 import type { GivenAttachment } from '../api/send/attachments.ts';
 import { acceptCounted, type CountedParts } from '../api/send/counted-batch.ts';
@@ -89,6 +90,7 @@ function routerOf(
 ): Router {
   const router = new Router();
   for (const declared of routes) {
+    requireDeclaration(declared.route, declared.body);
     const [method, path] = declared.route.split(' ') as [string, string];
     router.register(path, [method], [withinLimit, handlerOf(name, declared, parts)] as never);
   }
@@ -104,18 +106,19 @@ function routerOf(
 
 function handlerOf(
   dialect: DialectName,
-  { grant, hasBody, respond }: DialectRoute,
+  { grant, body: given, respond }: DialectRoute,
   parts: ServeParts,
 ): Middleware {
   const { authorize, acceptBatch: _, fetchAttachments, ...rest } = parts;
+  const declared = given === undefined || given.kind === 'none' ? null : given;
   return async (context) => {
     let slot: Slot | undefined;
     try {
       const caller = await authorize.enter(context, grant, async ({ orgId }) => {
-        if (hasBody) slot = await admitSend(parts, orgId, 0);
+        if (declared) slot = await admitSend(parts, orgId, 0);
       });
       if (grant === 'full_access') requireManager(caller);
-      const body = slot && (await readDialectBody(context, slot, hasBody));
+      const body = slot && declared && (await readDialectBody(context, slot, declared));
       context.state.sent = body instanceof Form ? body.recipients() : body;
       const sender = { ...caller, dialect };
       const { orgId } = caller;

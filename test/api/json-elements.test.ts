@@ -1,11 +1,12 @@
 import test from 'ava';
 import fc from 'fast-check';
 import { JsonElements, parseElements } from '../../src/api/json-elements.ts';
+import { batchBody } from '../../src/api/send/send-body.ts';
 import { runs } from '../lab/runs.ts';
 
 /** Null: it is refused. */
 async function elementsIn(chunks: Buffer[]): Promise<unknown[] | null> {
-  const elements = new JsonElements(100);
+  const elements = new JsonElements(100, batchBody.limits);
   try {
     for (const chunk of chunks) elements.check(chunk);
     const found: unknown[] = [];
@@ -49,7 +50,7 @@ test('the elements are those that a parser finds in the whole, wherever the chun
 });
 
 test('too many elements are refused before the body has arrived', (t) => {
-  const elements = new JsonElements(100);
+  const elements = new JsonElements(100, batchBody.limits);
   elements.check(Buffer.from(`[${'1,'.repeat(99)}1`));
   t.throws(() => elements.check(Buffer.from(',')), { message: 'The request is not valid.' });
 });

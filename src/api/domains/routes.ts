@@ -11,6 +11,7 @@ import {
   setDomainTracking,
 } from '../../db/accounts/domains-table.ts';
 import { toDomain } from '../../mail/address.ts';
+import { noBody } from '../body-limits.ts';
 import { pathParameter } from '../endpoint.ts';
 import { answer, doneAnswer, requireFound, resource } from '../management.ts';
 import { domainChange, domainSchemas, newDomain } from './schema.ts';
@@ -83,6 +84,7 @@ export const domainEndpoints = [
   }),
   domains.item({
     route: 'DELETE /domains/{name}',
+    body: noBody,
     operationId: 'removeDomain',
     summary: 'Remove a domain',
     description: 'Deletes the domain and its DKIM key. You can no longer send from it.',
@@ -94,6 +96,7 @@ export const domainEndpoints = [
   }),
   domains.item({
     route: 'POST /domains/{name}/verify',
+    body: noBody,
     operationId: 'verifyDomain',
     summary: 'Verify a domain',
     description:

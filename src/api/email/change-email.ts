@@ -10,8 +10,16 @@ import { parseMailbox } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { sendTimesFault } from '../../mail/send-times.ts';
 import { expiresAtOf } from '../../record/telemetry.ts';
+import { noBody } from '../body-limits.ts';
 import { type Endpoint, exampleId, jsonResponse, pathParameter, readErrors } from '../endpoint.ts';
-import { type Management, type ManagementParts, moment, readJson, success } from '../management.ts';
+import {
+  type Management,
+  type ManagementParts,
+  moment,
+  readJson,
+  smallBody,
+  success,
+} from '../management.ts';
 import { uuidIn } from '../query.ts';
 import { scheduledAt } from '../send/schema.ts';
 
@@ -57,7 +65,7 @@ export const changeEmailEndpoints: Endpoint<ManagementParts>[] = [
     summary: 'Move a scheduled email',
     description:
       'Gives a scheduled email another time. What `expiresAfter` set moves with it. An email that has started cannot be moved.',
-    body: { description: 'At most 64 KiB.', content: { 'application/json': moveRequest } },
+    body: smallBody(moveRequest),
     response: jsonResponse('The email is moved.', movedAnswer),
     errors: {
       ...errors,
@@ -75,6 +83,7 @@ export const changeEmailEndpoints: Endpoint<ManagementParts>[] = [
     description:
       'Cancels every recipient that the email has not been sent to, deferred ones too, and refunds those that were never ' +
       'attempted. The call has no body and can be repeated.',
+    body: noBody,
     response: jsonResponse('What was canceled.', canceledAnswer),
     errors: { ...errors, BAD_REQUEST: 'The id in the path is not a UUID.' },
     handler: ({ management }) => cancel(management),

@@ -5,6 +5,7 @@
 import { defaultOverlapMs, keyDocument, makeKey, rotateKey } from '../../accounts/create-key.ts';
 import { isoOrNull } from '../../base/clock.ts';
 import { findKey, listKeys, revokeKey } from '../../db/accounts/keys.ts';
+import { noBody } from '../body-limits.ts';
 import { answer, byId, doneAnswer, readPage, resource } from '../management.ts';
 import { keySchemas, keysQuery, newKeyRequest, rotateQuery } from './schema.ts';
 
@@ -35,6 +36,7 @@ export const keyEndpoints = [
   }),
   keys.item({
     route: 'DELETE /keys/{id}',
+    body: noBody,
     operationId: 'revokeKey',
     summary: 'Revoke a key',
     description:
@@ -47,6 +49,7 @@ export const keyEndpoints = [
   }),
   keys.item({
     route: 'POST /keys/{id}/rotate',
+    body: noBody,
     operationId: 'rotateKey',
     summary: 'Rotate a key',
     description:

@@ -27,13 +27,14 @@ export function operationOf(endpoint: Declared, recorded: RecordedExamples): Ope
     description,
     security: scopes.map((scope) => ({ apiKey: [scope] })),
     parameters: parametersOf(endpoint),
-    ...(body && {
-      requestBody: {
-        required: true,
-        description: body.description,
-        content: documented(body.content, recorded, operationId, 'request'),
-      },
-    }),
+    ...(body &&
+      'content' in body && {
+        requestBody: {
+          required: true,
+          description: body.description,
+          content: documented(body.content, recorded, operationId, 'request'),
+        },
+      }),
     responses: {
       200: {
         description: response.description,

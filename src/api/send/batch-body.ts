@@ -7,10 +7,10 @@ import type { Clock } from '../../base/clock.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import type { Slot } from '../admission.ts';
 import { JsonElements, parseElements } from '../json-elements.ts';
-import { BodyBudgetExceeded, largestBody as largestSend, readBody } from '../request-body.ts';
+import { BodyBudgetExceeded, readBody } from '../request-body.ts';
+import { batchBody, maxElements, sendBody } from './send-body.ts';
 
-export const maxElements = 100;
-const largest = 50 * 1024 * 1024;
+const largestSend = sendBody.largest;
 /** A client that sends half a megabyte a second is in time. */
 const maxArrivalMs = 60_000;
 
@@ -43,12 +43,12 @@ export class LargeBatches {
       elements: async (request: IncomingMessage): Promise<Buffer[]> => {
         const announced = Number(request.headers['content-length'] ?? 0);
         if (announced > largestSend && this.#holder !== null) throw new BodyBudgetExceeded();
-        const elements = new JsonElements(maxElements);
+        const elements = new JsonElements(maxElements, batchBody.limits);
         const check = (chunk: Buffer) => {
           requireInTime();
           elements.check(chunk);
         };
-        const body = await readBody(request, { add }, { type: 'application/json', largest, check });
+        const body = await readBody(request, { add }, batchBody, check);
         return elements.split(body);
       },
       release: () => {

@@ -12,12 +12,13 @@ import type { Endpoint } from '../endpoint.ts';
 import { anyError } from '../openapi/error-responses.ts';
 import { readQuery } from '../query.ts';
 import type { AcceptBatch } from './accept-batch.ts';
-import { LargeBatches, maxElements, parseSends } from './batch-body.ts';
+import { LargeBatches, parseSends } from './batch-body.ts';
 import { checkSend, type FetchAll } from './check-send.ts';
 import { acceptCounted, type CountedParts } from './counted-batch.ts';
 import { refuseLike } from './dry-run.ts';
 import { fetcherOf, type SendParts, sendErrors, withSendSlot } from './routes.ts';
 import { sendSchema } from './schema.ts';
+import { batchBody, maxElements } from './send-body.ts';
 import { presentSend, sendAnswer } from './send-response.ts';
 import { ignoredHeader, ignoredNames, type UnknownMember } from './unknown-members.ts';
 
@@ -65,7 +66,11 @@ export const batchEndpoints: Endpoint<BatchParts>[] = [
     scopes: ['email:send', 'full_access'],
     headers: [ignoredHeader],
     query: batchQuery,
-    body: { description: 'The emails: at most 50 MiB.', content: { 'application/json': batchRequest } },
+    body: {
+      description: 'The emails: at most 50 MiB.',
+      content: { 'application/json': batchRequest },
+      limits: batchBody,
+    },
     response: {
       description: 'The batch was handled; `results` says what became of each element.',
       content: { 'application/json': batchAnswer },

@@ -14,6 +14,7 @@ import { checkSend, type FetchAll, maxKeyLength } from './check-send.ts';
 import { isDryRun, presentDryRun, sendQuery, sendResult } from './dry-run.ts';
 import type { FetchAttachments } from './fetch-attachments.ts';
 import { sendSchema } from './schema.ts';
+import { sendBody } from './send-body.ts';
 import { presentSend } from './send-response.ts';
 import { ignoredHeader, ignoredNames } from './unknown-members.ts';
 
@@ -61,7 +62,11 @@ export const sendEndpoints: Endpoint<SendParts>[] = [
       },
     ],
     query: sendQuery,
-    body: { description: 'The email: at most 20 MiB.', content: { 'application/json': sendSchema } },
+    body: {
+      description: 'The email: at most 20 MiB.',
+      content: { 'application/json': sendSchema },
+      limits: sendBody,
+    },
     response: {
       description:
         'The email is accepted for all or some of its recipients, or, with `dryRun=true`, would be.',
@@ -76,7 +81,7 @@ export const sendEndpoints: Endpoint<SendParts>[] = [
 function sendEmail(parts: SendParts): Middleware {
   return withSendSlot(parts, async (context, caller, slot) => {
     const dryRun = isDryRun(context);
-    const body = await parseJson(await readBody(context.req, slot));
+    const body = await parseJson(await readBody(context.req, slot, sendBody));
     context.state.sent = body;
     const { requestId } = context.state;
     const idempotencyKey = context.req.headers['idempotency-key'] as string | undefined;

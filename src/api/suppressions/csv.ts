@@ -8,12 +8,13 @@ import { csvStream, ListFault, maxImported, readAddresses } from '../../accounts
 import { importAddresses } from '../../accounts/suppression-list.ts';
 import { type Issue, Refusal } from '../../mail/refusal.ts';
 import type { Slot } from '../admission.ts';
+import { csvBody } from '../body-limits.ts';
 import { answer, authorizeManager, goneSignal, type Management, managementEndpoint } from '../management.ts';
 import { readBody } from '../request-body.ts';
 import { createSlotsPerOrganization, refuseWhileBusy } from '../server-busy.ts';
 import { suppressionSchemas } from './schema.ts';
 
-const form = { type: 'text/csv', largest: 10 * 1024 * 1024 } as const;
+const limits = csvBody(10 * 1024 * 1024);
 /** Maximum number of exports that an organization may have in progress; each holds a page in memory. */
 const maxExports = 4;
 const busyMs = 1000;
@@ -45,6 +46,7 @@ export const csvEndpoints = [
     body: {
       description: 'The addresses: at most 100,000 addresses and 10 MiB.',
       content: { 'text/csv': z.string() },
+      limits,
     },
     response: answer('All addresses are on the list.', suppressionSchemas.ImportAnswer),
     errors: {
@@ -89,7 +91,7 @@ function importList({ authorize, db, admission, clock, eventSignal }: Management
 }
 
 async function addressesIn(context: Context, slot: Slot): Promise<string[]> {
-  const bytes = await readBody(context.req, slot, form);
+  const bytes = await readBody(context.req, slot, limits);
   try {
     return await readAddresses(bytes, maxImported);
   } catch (error) {

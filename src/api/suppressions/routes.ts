@@ -3,6 +3,7 @@ import { searchList, suppressAddress, unsuppressAddress } from '../../accounts/s
 import { iso } from '../../base/clock.ts';
 import { findSuppression, type Suppression } from '../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
+import { noBody } from '../body-limits.ts';
 import { pathParameter } from '../endpoint.ts';
 import { answer, doneAnswer, requireFound, resource } from '../management.ts';
 import { cursorOf, newSuppression, suppressionSchemas, suppressionsQuery } from './schema.ts';
@@ -56,6 +57,7 @@ export const suppressionEndpoints = [
   }),
   suppressions.item({
     route: 'DELETE /suppressions/{address}',
+    body: noBody,
     operationId: 'removeSuppression',
     summary: 'Remove a suppression',
     description: 'Removes an address from the suppression list, so that email is sent to it again.',

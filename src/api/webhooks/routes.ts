@@ -5,6 +5,7 @@ import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '../../db
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook, rotateSecret } from '../../webhooks/endpoints.ts';
+import { noBody } from '../body-limits.ts';
 import { answer, byId, doneAnswer, type Management, requireFound, resource } from '../management.ts';
 import { presentWebhook } from './present-webhook.ts';
 import { newWebhook, webhookChange, webhookSchemas } from './schema.ts';
@@ -67,6 +68,7 @@ export const webhookEndpoints = [
   }),
   webhooks.item({
     route: 'DELETE /webhooks/{id}',
+    body: noBody,
     operationId: 'removeWebhook',
     summary: 'Remove a webhook',
     description: 'Deletes a webhook and the events that wait for it.',
@@ -78,6 +80,7 @@ export const webhookEndpoints = [
   }),
   webhooks.item({
     route: 'POST /webhooks/{id}/rotate',
+    body: noBody,
     operationId: 'rotateWebhookSecret',
     summary: "Rotate a webhook's secret",
     description:

@@ -7,6 +7,7 @@ import { listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
 import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { testWebhook } from '../../webhooks/endpoints.ts';
+import { noBody } from '../body-limits.ts';
 import { answer, goneSignal, readPage } from '../management.ts';
 import { presentAttempt, presentStoredAttempt } from './present-webhook.ts';
 import { webhooks } from './routes.ts';
@@ -20,6 +21,7 @@ const { ReplayAnswer, WebhookAttemptsAnswer, WebhookTestAnswer } = webhookSchema
 export const testAndReplayEndpoints = [
   webhooks.item({
     route: 'POST /webhooks/{id}/test',
+    body: noBody,
     operationId: 'testWebhook',
     summary: 'Test a webhook',
     description: 'Posts the event `webhook.test` once and immediately, even if the webhook is disabled.',

@@ -4,6 +4,7 @@
  */
 import type { Context } from 'koa';
 import { isAtLeast, type Role, roles } from '../../accounts/roles.ts';
+import type { FormBody } from '../../api/body-limits.ts';
 import { createSlotsPerOrganization } from '../../api/server-busy.ts';
 import type { Clock } from '../../base/clock.ts';
 import { findMembership, type Membership } from '../../db/accounts/memberships.ts';
@@ -31,7 +32,7 @@ export interface AuthorizePage {
   /** The visit, if it is allowed; throws otherwise. Does not read the form. */
   authorize(context: Context, min: RouteAccess): Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
   /** The visit with its form. This takes as long as the client needs, so the caller must hold no slot meanwhile. */
-  withForm<V extends Visit>(visit: V, largestForm: number | undefined): Promise<V>;
+  withForm<V extends Visit>(visit: V, largeForm: FormBody | undefined): Promise<V>;
 }
 
 export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePageParts): AuthorizePage {
@@ -54,14 +55,14 @@ export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePage
       const { org } = context.params as { org?: string };
       return org === undefined ? forUser(signedIn, min) : inOrganization(signedIn, min, org);
     },
-    async withForm(visit, largestForm) {
+    async withForm(visit, largeForm) {
       const { context, user, visitor } = visit;
       if (context.method !== 'POST') return visit;
-      if (largestForm !== undefined) {
+      if (largeForm !== undefined) {
         context.res.once('close', large.ofOne.take(context, user?.id ?? ''));
         context.res.once('close', large.inAll.take(context, ''));
       }
-      const form = await readForm(context, clock, largestForm);
+      const form = await readForm(context, clock, largeForm);
       csrf.checkToken(context, form, visitor);
       return { ...visit, form };
     },

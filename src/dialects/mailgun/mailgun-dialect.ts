@@ -3,16 +3,16 @@ import type { Context } from 'koa';
 import type { Dialect } from '../dialect.ts';
 import { writeMailgunError } from './mailgun-errors.ts';
 import { listEvents } from './mailgun-events.ts';
-import { send } from './mailgun-messages.ts';
-import { sendMime } from './mailgun-mime.ts';
+import { messageBody, send } from './mailgun-messages.ts';
+import { mimeBody, sendMime } from './mailgun-mime.ts';
 import { mailgunSuppressionRoutes } from './mailgun-suppressions.ts';
 
 export const mailgun: Dialect = {
   name: 'mailgun',
   keyOf,
   routes: [
-    { route: 'POST /v3/:domain/messages', grant: 'email:send', hasBody: 'form', respond: send },
-    { route: 'POST /v3/:domain/messages.mime', grant: 'email:send', hasBody: 'form', respond: sendMime },
+    { route: 'POST /v3/:domain/messages', grant: 'email:send', body: messageBody, respond: send },
+    { route: 'POST /v3/:domain/messages.mime', grant: 'email:send', body: mimeBody, respond: sendMime },
     { route: 'GET /v3/:domain/events{/:page}', grant: 'email:read', respond: listEvents },
     ...mailgunSuppressionRoutes,
   ],

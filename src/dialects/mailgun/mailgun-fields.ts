@@ -10,6 +10,9 @@ import { withOptions } from './mailgun-options.ts';
 
 export const maxRecipients = 1000;
 
+/** Of a field with content, in characters. */
+export const longestForm = 8 * 1024 * 1024;
+
 export function formOf({ body }: DialectCall): Form {
   if (body instanceof Form) return body;
   throw new Refusal('BAD_REQUEST', 'The body is empty. Send a form.');

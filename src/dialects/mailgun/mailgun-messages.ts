@@ -1,6 +1,7 @@
 /** Mailgun's POST /messages: one email, or with `recipient-variables` one for each recipient. */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { SendRequest } from '../../accept.ts';
+import { formBody, largestBody } from '../../api/body-limits.ts';
 import { compareKey } from '../../mail/address.ts';
 import type { Recipient } from '../../mail/recipients.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -22,6 +23,7 @@ import {
   completed,
   deliveryTimeIn,
   formOf,
+  longestForm,
   maxRecipients,
   queued,
   requirePathDomain,
@@ -41,6 +43,14 @@ const terms: SendTerms = {
     replyTo: 'h:Reply-To',
   },
 };
+
+/** A field for each of 1,000 recipients, in each of the lists, and the rest. */
+export const messageBody = formBody({
+  largest: largestBody,
+  fields: 4_000,
+  files: 1_000,
+  texts: { html: longestForm, text: longestForm, 'recipient-variables': longestForm },
+});
 
 export async function send(call: DialectCall) {
   const sent = formOf(call);

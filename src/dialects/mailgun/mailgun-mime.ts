@@ -4,6 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { z } from 'zod';
+import { formBody, largestBody } from '../../api/body-limits.ts';
 import { tags } from '../../api/send/schema.ts';
 import { readHead } from '../../compose/head.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -17,6 +18,7 @@ import {
   completed,
   deliveryTimeIn,
   formOf,
+  longestForm,
   maxRecipients,
   queued,
   requirePathDomain,
@@ -25,15 +27,23 @@ import {
 } from './mailgun-fields.ts';
 import { isOption } from './mailgun-options.ts';
 
+/** Some clients send the message as a field. */
+export const mimeBody = formBody({
+  largest: largestBody,
+  fields: 4_000,
+  files: 10,
+  texts: { message: longestForm },
+});
+
 const envelope = z.object({ to: z.array(mailbox).min(1).max(maxRecipients) });
 
 export async function sendMime(call: DialectCall) {
   const given = formOf(call);
   const raw = messageIn(given);
-  const form = completed(
-    given,
-    readHead(raw).fields.map(({ name, value }) => [name, value]),
-  );
+  const { fields, isTooLarge } = readHead(raw);
+  // What else is wrong with it is refused below.
+  const header: [string, string][] = isTooLarge ? [] : fields.map(({ name, value }) => [name, value]);
+  const form = completed(given, header);
   if (form.one('recipient-variables'))
     throw new Refusal('BAD_REQUEST', 'recipient-variables: send html or text to /messages instead.');
   const to = check(envelope, { to: addressesIn(form, 'to') }).to.map(({ address }) => address);

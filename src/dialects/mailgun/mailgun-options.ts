@@ -1,7 +1,10 @@
 /** Mailgun's options that are fields of a message's header, `X-Mailgun-…`: the same as the fields of a form. */
 import { decodeWords } from 'postal-mime';
+import { jsonLimits } from '../../api/body-limits.ts';
 import { objectIn } from '../dialect-body.ts';
 import type { Form } from '../form.ts';
+
+const ofVariables = jsonLimits({ members: 1_000 });
 
 type Field = [name: string, value: string];
 
@@ -37,7 +40,7 @@ function fieldsOf(name: string, value: string): Field[] {
   const field = options[name];
   if (field !== undefined) return [[field, value]];
   if (name !== 'variables') return [];
-  return Object.entries(objectIn(value, 'X-Mailgun-Variables')).map(([variable, given]) => [
+  return Object.entries(objectIn(value, 'X-Mailgun-Variables', ofVariables)).map(([variable, given]) => [
     `v:${variable}`,
     typeof given === 'string' ? given : JSON.stringify(given),
   ]);

@@ -1,5 +1,6 @@
 /** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
 import { z } from 'zod';
+import { formBody, jsonBody, jsonOrForm, noBody } from '../../api/body-limits.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredSuppression } from '../dialect-store.ts';
@@ -28,15 +29,20 @@ type Kind = keyof typeof kinds;
 
 const grant = 'full_access';
 
+const entriesBody = jsonOrForm(
+  jsonBody({ largest: 1024 * 1024, members: 10_000 }),
+  formBody({ largest: 64 * 1024, fields: 100 }),
+);
+
 export const mailgunSuppressionRoutes: DialectRoute[] = (Object.keys(kinds) as Kind[]).flatMap(
   (kind): DialectRoute[] => {
     const path = `/v3/:domain/${kind}`;
     const one = `${path}/:address`;
     return [
       { route: `GET ${path}`, grant, respond: (call) => list(call, kind) },
-      { route: `POST ${path}`, grant, hasBody: 'any', respond: (call) => add(call, kind) },
+      { route: `POST ${path}`, grant, body: entriesBody, respond: (call) => add(call, kind) },
       { route: `GET ${one}`, grant, respond: async (call) => present(await find(call, kind), kind) },
-      { route: `DELETE ${one}`, grant, respond: (call) => remove(call, kind) },
+      { route: `DELETE ${one}`, grant, body: noBody, respond: (call) => remove(call, kind) },
     ];
   },
 );

@@ -1,7 +1,11 @@
 /** Mailgun's recipient variables: with them each recipient gets an email of their own, in which `%recipient.NAME%` is replaced. */
+import { jsonLimits } from '../../api/body-limits.ts';
 import { compareKey } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { objectIn } from '../dialect-body.ts';
+
+/** A hundred variables for each of a thousand recipients. */
+const ofRecipients = jsonLimits({ members: 100_000, lists: { '': 2_000, '*': 1_000 } });
 
 type Variables = Record<string, unknown>;
 
@@ -11,7 +15,7 @@ const maxLength = 2 * 1024 * 1024;
 /** By the form in which addresses are compared; null if the field is not given. Of nobody: each has an email of their own, too. */
 export function variablesIn(text: string | undefined): Map<string, Variables> | null {
   if (text === undefined || text.trim() === '') return null;
-  const entries = Object.entries(objectIn(text, 'recipient-variables'));
+  const entries = Object.entries(objectIn(text, 'recipient-variables', ofRecipients));
   const isVariables = (value: unknown) =>
     value !== null && typeof value === 'object' && !Array.isArray(value);
   if (entries.every(([, variables]) => isVariables(variables)))

@@ -3,6 +3,7 @@
  * position, as in Postmark's webhooks and in the details of a message.
  */
 import { z } from 'zod';
+import { noBody } from '../../api/body-limits.ts';
 import { compareKey } from '../../mail/address.ts';
 import { emailEventOf } from '../../webhooks/formats/email-event.ts';
 import { postmarkBounce, postmarkBounces } from '../../webhooks/formats/postmark-format.ts';
@@ -18,7 +19,7 @@ export const postmarkBounceRoutes: DialectRoute[] = [
   { route: 'GET /bounces', grant, respond: list },
   { route: 'GET /bounces/:id', grant, respond: async (call) => (await present(call, [await find(call)]))[0] },
   { route: 'GET /bounces/:id/dump', grant, respond: dump },
-  { route: 'PUT /bounces/:id/activate', grant: 'full_access', respond: activate },
+  { route: 'PUT /bounces/:id/activate', grant: 'full_access', body: noBody, respond: activate },
   { route: 'GET /deliverystats', grant, respond: deliveryStats },
 ];
 

@@ -12,6 +12,7 @@ import {
   type RecordPurpose,
   recordsFor,
 } from '../../accounts/domains.ts';
+import { noBody, smallJson } from '../../api/body-limits.ts';
 import { toDomain } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
@@ -23,14 +24,14 @@ const grant = 'full_access';
 
 export const postmarkDomainRoutes: DialectRoute[] = [
   { route: 'GET /domains', grant, respond: list },
-  { route: 'POST /domains', grant, hasBody: true, respond: add },
+  { route: 'POST /domains', grant, body: smallJson, respond: add },
   { route: 'GET /domains/:id', grant, respond: async (call) => details(call, await find(call)) },
-  { route: 'PUT /domains/:id', grant, hasBody: true, respond: change },
-  { route: 'DELETE /domains/:id', grant, respond: remove },
-  { route: 'PUT /domains/:id/verifyDkim', grant, respond: verify },
-  { route: 'PUT /domains/:id/verifyReturnPath', grant, respond: verify },
-  { route: 'POST /domains/:id/verifySpf', grant, respond: verify },
-  { route: 'POST /domains/:id/rotateDkim', grant, respond: rotate },
+  { route: 'PUT /domains/:id', grant, body: smallJson, respond: change },
+  { route: 'DELETE /domains/:id', grant, body: noBody, respond: remove },
+  { route: 'PUT /domains/:id/verifyDkim', grant, body: noBody, respond: verify },
+  { route: 'PUT /domains/:id/verifyReturnPath', grant, body: noBody, respond: verify },
+  { route: 'POST /domains/:id/verifySpf', grant, body: noBody, respond: verify },
+  { route: 'POST /domains/:id/rotateDkim', grant, body: noBody, respond: rotate },
 ];
 
 async function list(call: DialectCall) {

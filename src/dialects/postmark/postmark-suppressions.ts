@@ -1,5 +1,6 @@
 /** Postmark's suppressions of a message stream, and its server: ours is the organization's one list. */
 import { z } from 'zod';
+import { smallJson } from '../../api/body-limits.ts';
 import { iso } from '../../base/clock.ts';
 import { domainOf } from '../../mail/address.ts';
 import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
@@ -13,8 +14,8 @@ const path = '/message-streams/:stream/suppressions';
 
 export const postmarkSuppressionRoutes: DialectRoute[] = [
   { route: `GET ${path}/dump`, grant, respond: list },
-  { route: `POST ${path}`, grant, hasBody: true, respond: (call) => change(call, 'Suppressed') },
-  { route: `POST ${path}/delete`, grant, hasBody: true, respond: (call) => change(call, 'Deleted') },
+  { route: `POST ${path}`, grant, body: smallJson, respond: (call) => change(call, 'Suppressed') },
+  { route: `POST ${path}/delete`, grant, body: smallJson, respond: (call) => change(call, 'Deleted') },
   { route: 'GET /server', grant: 'email:send', respond: async () => server },
 ];
 

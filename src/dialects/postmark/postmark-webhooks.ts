@@ -1,5 +1,6 @@
 /** Postmark's webhooks: our endpoints whose posts have Postmark's format. */
 import { z } from 'zod';
+import { noBody, smallJson } from '../../api/body-limits.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook } from '../../webhooks/endpoints.ts';
@@ -13,10 +14,10 @@ const grant = 'full_access';
 
 export const postmarkWebhookRoutes: DialectRoute[] = [
   { route: 'GET /webhooks', grant, respond: list },
-  { route: 'POST /webhooks', grant, hasBody: true, respond: add },
+  { route: 'POST /webhooks', grant, body: smallJson, respond: add },
   { route: 'GET /webhooks/:id', grant, respond: async (call) => present(await find(call)) },
-  { route: 'PUT /webhooks/:id', grant, hasBody: true, respond: change },
-  { route: 'DELETE /webhooks/:id', grant, respond: remove },
+  { route: 'PUT /webhooks/:id', grant, body: smallJson, respond: change },
+  { route: 'DELETE /webhooks/:id', grant, body: noBody, respond: remove },
 ];
 
 /** Our event types by Postmark's triggers. */

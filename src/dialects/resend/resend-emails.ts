@@ -1,6 +1,7 @@
 /** Resend's emails: send, schedule, look up and list. */
 import { z } from 'zod';
 import { requireAllowedDomain, requireSender } from '../../accounts/sender.ts';
+import { below, jsonBody, largestBody, largestContent, noBody, smallJson } from '../../api/body-limits.ts';
 import { uuidIn } from '../../api/query.ts';
 import { scheduledAt } from '../../api/send/schema.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
@@ -21,11 +22,33 @@ import type { StoredEmail } from '../dialect-store.ts';
 import { messageOf } from '../refusals.ts';
 import { pageOf } from './resend-lists.ts';
 
+/** Generous: our own rules say more exactly what is wrong. */
+const lists = {
+  to: 2_000,
+  cc: 2_000,
+  bcc: 2_000,
+  reply_to: 1_000,
+  headers: 1_000,
+  tags: 1_000,
+  attachments: 1_000,
+};
+const texts = { html: largestContent, text: largestContent, 'attachments.*.content': largestBody };
+/** SDKs send files as the octets themselves, or as the JSON of a Buffer of Node. */
+const octets = ['attachments.*.content', 'attachments.*.content.data'];
+const emailBody = jsonBody({ largest: largestBody, members: 50_000, lists, texts, octets });
+const batchBody = jsonBody({
+  largest: largestBody,
+  members: 50_000,
+  lists: { ...below('*', lists), '': 1_000 },
+  texts: below('*', texts),
+  octets: octets.map((path) => `*.${path}`),
+});
+
 export const resendEmailRoutes: DialectRoute[] = [
-  { route: 'POST /emails', grant: 'email:send', hasBody: true, respond: send },
-  { route: 'POST /emails/batch', grant: 'email:send', hasBody: true, respond: sendBatch },
-  { route: 'PATCH /emails/:id', grant: 'email:send', hasBody: true, respond: move },
-  { route: 'POST /emails/:id/cancel', grant: 'email:send', respond: cancel },
+  { route: 'POST /emails', grant: 'email:send', body: emailBody, respond: send },
+  { route: 'POST /emails/batch', grant: 'email:send', body: batchBody, respond: sendBatch },
+  { route: 'PATCH /emails/:id', grant: 'email:send', body: smallJson, respond: move },
+  { route: 'POST /emails/:id/cancel', grant: 'email:send', body: noBody, respond: cancel },
   { route: 'GET /emails', grant: 'email:read', respond: listEmails },
   {
     route: 'GET /emails/:id',

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { makeKey } from '../../accounts/create-key.ts';
 import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
 import { type CheckedRecord, type DnsRecord, recordsFor } from '../../accounts/domains.ts';
+import { noBody, smallJson } from '../../api/body-limits.ts';
 import { newDomain } from '../../api/domains/schema.ts';
 import { uuidIn } from '../../api/query.ts';
 import { iso } from '../../base/clock.ts';
@@ -13,7 +14,7 @@ import { listOf, pageOf } from './resend-lists.ts';
 const grant = 'full_access';
 
 export const resendSetUpRoutes: DialectRoute[] = [
-  { route: 'POST /domains', grant, hasBody: true, respond: addDomain },
+  { route: 'POST /domains', grant, body: smallJson, respond: addDomain },
   {
     route: 'GET /domains',
     grant,
@@ -24,17 +25,17 @@ export const resendSetUpRoutes: DialectRoute[] = [
     grant,
     respond: async (call) => presentDomain(call, await findDomain(call)),
   },
-  { route: 'PATCH /domains/:id', grant, hasBody: true, respond: changeDomain },
-  { route: 'DELETE /domains/:id', grant, respond: removeDomain },
-  { route: 'POST /domains/:id/verify', grant, respond: checkDomain },
-  { route: 'POST /api-keys', grant, hasBody: true, respond: addKey },
+  { route: 'PATCH /domains/:id', grant, body: smallJson, respond: changeDomain },
+  { route: 'DELETE /domains/:id', grant, body: noBody, respond: removeDomain },
+  { route: 'POST /domains/:id/verify', grant, body: noBody, respond: checkDomain },
+  { route: 'POST /api-keys', grant, body: smallJson, respond: addKey },
   {
     route: 'GET /api-keys',
     grant,
     // The oldest first, as `after` of our own list is.
     respond: (call) => pageOf(call, (page) => call.store.listKeys(call.orgId, page), presentKey),
   },
-  { route: 'DELETE /api-keys/:id', grant, respond: revokeKey },
+  { route: 'DELETE /api-keys/:id', grant, body: noBody, respond: revokeKey },
 ];
 
 const settings = z.object({

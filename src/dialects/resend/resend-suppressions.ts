@@ -1,5 +1,6 @@
 /** Resend's suppressions. The address is the id: with it our list goes on, and calls on one suppression take either in Resend. */
 import { z } from 'zod';
+import { noBody, smallJson } from '../../api/body-limits.ts';
 import { iso } from '../../base/clock.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredSuppression } from '../dialect-store.ts';
@@ -16,12 +17,12 @@ import { forwardQuery } from './resend-lists.ts';
 const grant = 'full_access';
 
 export const resendSuppressionRoutes: DialectRoute[] = [
-  { route: 'POST /suppressions', grant, hasBody: true, respond: add },
+  { route: 'POST /suppressions', grant, body: smallJson, respond: add },
   { route: 'GET /suppressions', grant, respond: list },
-  { route: 'POST /suppressions/batch/add', grant, hasBody: true, respond: addAll },
-  { route: 'POST /suppressions/batch/remove', grant, hasBody: true, respond: removeAll },
+  { route: 'POST /suppressions/batch/add', grant, body: smallJson, respond: addAll },
+  { route: 'POST /suppressions/batch/remove', grant, body: smallJson, respond: removeAll },
   { route: 'GET /suppressions/:address', grant, respond: async (call) => present(await find(call)) },
-  { route: 'DELETE /suppressions/:address', grant, respond: remove },
+  { route: 'DELETE /suppressions/:address', grant, body: noBody, respond: remove },
 ];
 
 async function add(call: DialectCall) {

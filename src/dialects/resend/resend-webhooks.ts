@@ -1,5 +1,6 @@
 /** Resend's webhooks: our endpoints whose posts have Resend's format. */
 import { z } from 'zod';
+import { noBody, smallJson } from '../../api/body-limits.ts';
 import { uuidIn } from '../../api/query.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -13,7 +14,7 @@ import { listOf, pageOf } from './resend-lists.ts';
 const grant = 'full_access';
 
 export const resendWebhookRoutes: DialectRoute[] = [
-  { route: 'POST /webhooks', grant, hasBody: true, respond: add },
+  { route: 'POST /webhooks', grant, body: smallJson, respond: add },
   { route: 'GET /webhooks', grant, respond: list },
   {
     route: 'GET /webhooks/:id',
@@ -21,13 +22,13 @@ export const resendWebhookRoutes: DialectRoute[] = [
     // Our secrets are shown once.
     respond: async (call) => ({ object: 'webhook', ...fields(await find(call)), signing_secret: null }),
   },
-  { route: 'PATCH /webhooks/:id', grant, hasBody: true, respond: change },
-  { route: 'DELETE /webhooks/:id', grant, respond: remove },
-  { route: 'POST /webhooks/:id/signing-secret/rotate', grant, respond: rotate },
+  { route: 'PATCH /webhooks/:id', grant, body: smallJson, respond: change },
+  { route: 'DELETE /webhooks/:id', grant, body: noBody, respond: remove },
+  { route: 'POST /webhooks/:id/signing-secret/rotate', grant, body: noBody, respond: rotate },
   { route: 'GET /webhooks/:id/events', grant, respond: listEvents },
   { route: 'GET /webhooks/:id/events/:event', grant, respond: getEvent },
   { route: 'GET /webhooks/:id/events/:event/attempts', grant, respond: listAttempts },
-  { route: 'POST /webhooks/:id/events/:event/replay', grant, respond: replay },
+  { route: 'POST /webhooks/:id/events/:event/replay', grant, body: noBody, respond: replay },
 ];
 
 const events = z.array(z.string()).max(100);

@@ -4,6 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import { below, jsonBody, largestBody, largestContent } from '../../api/body-limits.ts';
 import { iso } from '../../base/clock.ts';
 import { newId } from '../../base/id.ts';
 import { domainOf, mailboxText } from '../../mail/address.ts';
@@ -14,8 +15,33 @@ import { acceptChecked, type CheckedSend, checkSend, keyOf } from '../dialect-se
 import { type Person, type Personalization, type SendgridRequest, sendRequest } from './sendgrid-request.ts';
 import { substituteWith } from './substitutions.ts';
 
+/** Generous: our own rules say more exactly what is wrong. */
+const lists = {
+  personalizations: 2_000,
+  ...below('personalizations.*', {
+    to: 2_000,
+    cc: 2_000,
+    bcc: 2_000,
+    headers: 1_000,
+    substitutions: 1_000,
+    custom_args: 1_000,
+  }),
+  reply_to_list: 1_000,
+  content: 100,
+  attachments: 1_000,
+  headers: 1_000,
+  categories: 1_000,
+  custom_args: 1_000,
+};
+const mailBody = jsonBody({
+  largest: largestBody,
+  members: 50_000,
+  lists,
+  texts: { 'content.*.value': largestContent, 'attachments.*.content': largestBody },
+});
+
 export const sendgridSendRoutes: DialectRoute[] = [
-  { route: 'POST /v3/mail/send', grant: 'email:send', hasBody: true, respond: send },
+  { route: 'POST /v3/mail/send', grant: 'email:send', body: mailBody, respond: send },
 ];
 
 const maxRecipients = 1000;

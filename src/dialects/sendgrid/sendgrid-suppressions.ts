@@ -3,6 +3,7 @@
  * is malformed or whose server blocked a mail, so those lists are empty.
  */
 import { z } from 'zod';
+import { jsonBody, noBody } from '../../api/body-limits.ts';
 import { domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
@@ -27,24 +28,26 @@ const lists: Record<string, Origin | null> = {
 };
 
 const grant = 'full_access';
+/** A thousand addresses. */
+const addressBody = jsonBody({ largest: 1024 * 1024, members: 3_000 });
 
 export const sendgridSuppressionRoutes: DialectRoute[] = [
   ...Object.entries(lists).flatMap(([name, origin]) => listRoutes(`/v3/suppression/${name}`, origin)),
-  { route: 'POST /v3/asm/suppressions/global', grant, hasBody: true, respond: add },
+  { route: 'POST /v3/asm/suppressions/global', grant, body: addressBody, respond: add },
   { route: 'GET /v3/asm/suppressions/global/:email', grant, respond: getSuppression },
-  { route: 'DELETE /v3/asm/suppressions/global/:email', grant, respond: removeAny },
+  { route: 'DELETE /v3/asm/suppressions/global/:email', grant, body: noBody, respond: removeAny },
 ];
 
 function listRoutes(path: string, origin: Origin | null): DialectRoute[] {
   return [
     { route: `GET ${path}`, grant, respond: (call) => list(call, origin) },
-    { route: `DELETE ${path}`, grant, hasBody: true, respond: (call) => removeSeveral(call, origin) },
+    { route: `DELETE ${path}`, grant, body: addressBody, respond: (call) => removeSeveral(call, origin) },
     {
       route: `GET ${path}/:email`,
       grant,
       respond: async (call) => (await find(call, origin)).map(present),
     },
-    { route: `DELETE ${path}/:email`, grant, respond: (call) => remove(call, origin) },
+    { route: `DELETE ${path}/:email`, grant, body: noBody, respond: (call) => remove(call, origin) },
   ];
 }
 

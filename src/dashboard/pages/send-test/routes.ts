@@ -1,5 +1,6 @@
 /** A form that sends one test email through the code of the API, and then shows the email's page. */
 import { z } from 'zod';
+import { formBody } from '../../../api/body-limits.ts';
 import { sendSchema, toRequest } from '../../../api/send/schema.ts';
 import { newId } from '../../../base/id.ts';
 import { type DomainRecord, listDomains } from '../../../db/accounts/domains-table.ts';
@@ -18,7 +19,7 @@ import { idempotencyOf, send } from '../../sending.ts';
 import { testMail } from './test-mail.ts';
 
 export const sendTestPage: DashboardPage = {
-  maxFormBytes: 5 * 1024 * 1024,
+  form: formBody({ largest: 5 * 1024 * 1024, fields: 1_000 }),
   organization: {
     'GET /dashboard/o/:org/send-test': (visit, parts) => form(visit, parts),
     'POST /dashboard/o/:org/send-test': post,

@@ -1,6 +1,7 @@
 /** Export of all suppressions as CSV, streamed page by page; import from a file or text, all or nothing. */
 import { csvStream, ListFault, maxImported, readAddresses } from '../../../accounts/suppression-csv.ts';
 import { importAddresses } from '../../../accounts/suppression-list.ts';
+import { formBody } from '../../../api/body-limits.ts';
 import { goneSignal } from '../../../api/management.ts';
 import { count } from '../../number-format.ts';
 import { type DashboardPage, type PageView, redirect, sendBody, show } from '../../page.ts';
@@ -32,7 +33,7 @@ export const listPage: DashboardPage = {
     },
   },
   // The largest import is about 3 MiB of addresses; form encoding adds to that.
-  maxFormBytes: 12 * 1024 * 1024,
+  form: formBody({ largest: 12 * 1024 * 1024, fields: 1_000 }),
 };
 
 async function addressesIn(text: string): Promise<{ addresses: string[] } | { fault: string }> {

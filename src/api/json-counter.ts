@@ -1,0 +1,281 @@
+/**
+ * Counts what JSON has while its bytes arrive, and refuses a body that has more than its route declares (body-limits.ts) before
+ * it is parsed: members and elements in total and in each declared list, levels, and the length of texts. It counts each comma
+ * and each opening bracket outside strings, because those cost a parser work. It does not check whether the body is JSON; the
+ * parser does, and stops at the first fault, up to which both read the same.
+ */
+import { Refusal } from '../mail/refusal.ts';
+
+export interface JsonLimits {
+  /** Members and elements in total. */
+  members: number;
+  depth: number;
+  /** The maximum length of a text where nothing else is declared, in octets of JSON. */
+  text: number;
+  root: Place;
+  /** Names of members are the same in any letter case. */
+  anyCase: boolean;
+}
+
+/** Where a value is in the body, and what it may be. */
+export interface Place {
+  /** As in `attachments.*.content`; empty for the body itself. */
+  path: string;
+  /** Of elements or members. */
+  max: number;
+  /** The maximum length of a text. */
+  text: number;
+  /** A list here can be the octets of a file. */
+  isOctets: boolean;
+  named: Map<string, Place> | null;
+  /** Elements, and members that are not in `named`. */
+  any: Place | null;
+}
+
+/** The elements of a body that is a list: each is counted by itself. */
+export interface ElementsSeen {
+  /** Where the list begins; null if the body is something else. */
+  start: number | null;
+  /** Of the commas between them, in the body. */
+  commas: number[];
+  /** Of the bracket that ends the list. */
+  end: number | null;
+  /** There is something between the brackets. */
+  isFilled: boolean;
+  /** There is something after the list. */
+  hasMore: boolean;
+  onComma(): void;
+}
+
+const quote = 0x22;
+const comma = 0x2c;
+const colon = 0x3a;
+const openingBracket = 0x5b;
+const backslash = 0x5c;
+const closingBracket = 0x5d;
+const openingBrace = 0x7b;
+const closingBrace = 0x7d;
+const space = 0x20;
+
+/** The end of a longer string is searched by native code, because attachments are most of a large body. */
+const shortString = 64;
+/** With 50,000 members, three million octets. */
+const costOfOctet = 1 / 64;
+/** In octets of JSON. No declared name is as long. */
+const longestName = 256;
+
+export class JsonCounter {
+  readonly #limits: JsonLimits;
+  readonly #elements: ElementsSeen | null;
+  /** What is counted, for refusals. */
+  readonly #what: string;
+  #count = 0;
+  #isBegun = false;
+  /** Bytes of earlier chunks. */
+  #before = 0;
+
+  /** Of the list or object that is open, and of those around it; the place is null where nothing is declared. */
+  #place: Place | null = null;
+  #isList = false;
+  #size = 0;
+  readonly #around: { place: Place | null; isList: boolean; size: number }[] = [];
+  /** Of the value that comes next. */
+  #value: Place | null;
+  /** A text that begins now is the name of a member. */
+  #isName = false;
+
+  #isText = false;
+  /** The previous chunk ended with a backslash. */
+  #isEscaped = false;
+  /** In this chunk; before the position that is read: not searched yet. */
+  #nextQuote = -1;
+  #nextBackslash = -1;
+  #textStart = 0;
+  #textMax = 0;
+  /** What is known of the name that is being read; null: nobody needs it. */
+  #name: string | null = null;
+  #nameStart = 0;
+
+  constructor(
+    limits: JsonLimits,
+    { elements = null, what = 'The body' }: { elements?: ElementsSeen | null; what?: string } = {},
+  ) {
+    this.#limits = limits;
+    this.#elements = elements;
+    this.#what = what;
+    this.#value = limits.root;
+  }
+
+  /** To be called with each chunk of the body. Throws a Refusal. */
+  check(chunk: Buffer): void {
+    this.#nextQuote = -1;
+    this.#nextBackslash = -1;
+    for (let at = 0; at < chunk.length; )
+      at = this.#isText ? this.#insideText(chunk, at) : this.#outsideText(chunk, at);
+    this.#before += chunk.length;
+    if (!this.#isText) return;
+    this.#requireLength(this.#before);
+    if (this.#name !== null && this.#name.length < longestName)
+      this.#name += chunk.toString('latin1', this.#nameStart);
+    this.#nameStart = 0;
+  }
+
+  /** This function and the next return the position to continue at. */
+  #outsideText(chunk: Buffer, start: number): number {
+    for (let at = start; at < chunk.length; at += 1) {
+      const byte = chunk[at]!;
+      if (byte <= space) continue;
+      if (this.#around.length < 2 && this.#elements !== null) this.#seeToken(byte, at);
+      if (byte === comma) this.#next(at);
+      else if (byte === quote) {
+        this.#openText(at + 1);
+        return at + 1;
+      } else if (byte === colon) this.#isName = false;
+      else if (byte === openingBracket || byte === openingBrace) this.#open(byte === openingBracket);
+      else if (byte === closingBracket || byte === closingBrace) this.#close(at);
+    }
+    return chunk.length;
+  }
+
+  /** Anything but white space outside strings, in the list or beside it. */
+  #seeToken(byte: number, at: number): void {
+    const seen = this.#elements!;
+    if (this.#isBegun) {
+      if (seen.end !== null) seen.hasMore = true;
+      else if (byte !== closingBracket && byte !== closingBrace) seen.isFilled = true;
+      return;
+    }
+    this.#isBegun = true;
+    if (byte === openingBracket) seen.start = this.#before + at;
+  }
+
+  #insideText(chunk: Buffer, start: number): number {
+    let at = start;
+    if (this.#isEscaped) at += 1;
+    this.#isEscaped = false;
+    for (const near = Math.min(at + shortString, chunk.length); at < near; at += 1) {
+      const byte = chunk[at];
+      if (byte === quote) {
+        this.#closeText(chunk, at);
+        return at + 1;
+      }
+      if (byte !== backslash) continue;
+      at += 1;
+      this.#isEscaped = at === chunk.length;
+    }
+    if (this.#nextQuote < at) this.#nextQuote = find(chunk, quote, at);
+    if (this.#nextBackslash < at) this.#nextBackslash = find(chunk, backslash, at);
+    return Math.min(this.#nextQuote, this.#nextBackslash);
+  }
+
+  #take(cost: number): void {
+    this.#count += cost;
+    const { members } = this.#limits;
+    if (this.#count > members)
+      throw refusal(`${this.#what} has more than ${numeral(members)} members and elements in total.`);
+  }
+
+  #next(at: number): void {
+    if (this.#around.length === 1 && this.#isList && this.#elements !== null) {
+      this.#count = 0;
+      this.#elements.commas.push(this.#before + at);
+      this.#elements.onComma();
+    }
+    this.#take(this.#isList && this.#place?.isOctets ? costOfOctet : 1);
+    this.#size += 1;
+    this.#isName = !this.#isList;
+    if (this.#place !== null && this.#size > this.#place.max - 1) this.#refuseSize(this.#place);
+  }
+
+  #open(isList: boolean): void {
+    this.#take(1);
+    const place = this.#valuePlace();
+    this.#around.push({ place: this.#place, isList: this.#isList, size: this.#size });
+    const { depth } = this.#limits;
+    if (this.#around.length > depth) throw refusal(`${this.#what} is nested more than ${depth} levels deep.`);
+    this.#place = place;
+    this.#isList = isList;
+    this.#size = 0;
+    this.#isName = !isList;
+  }
+
+  #close(at: number): void {
+    const outer = this.#around.pop();
+    // More brackets end than begin: the parser refuses that.
+    if (outer === undefined) return;
+    this.#place = outer.place;
+    this.#isList = outer.isList;
+    this.#size = outer.size;
+    this.#isName = false;
+    if (this.#around.length === 0 && this.#elements !== null) this.#elements.end ??= this.#before + at;
+  }
+
+  #valuePlace(): Place | null {
+    if (this.#around.length === 0) return this.#value;
+    return this.#isList ? (this.#place?.any ?? null) : this.#value;
+  }
+
+  #openText(start: number): void {
+    this.#isText = true;
+    this.#textStart = this.#before + start;
+    if (this.#isName) {
+      this.#name = this.#place?.named || this.#place?.any ? '' : null;
+      this.#nameStart = start;
+      this.#value = null;
+      this.#textMax = this.#limits.text;
+      return;
+    }
+    this.#textMax = this.#valuePlace()?.text ?? this.#limits.text;
+    if (this.#isList && this.#place?.isOctets) this.#take(1);
+  }
+
+  #closeText(chunk: Buffer, at: number): void {
+    this.#isText = false;
+    this.#requireLength(this.#before + at);
+    if (this.#name === null) return;
+    const isLong = this.#before + at - this.#textStart > longestName;
+    this.#value = this.#placeOf(isLong ? '' : this.#name + chunk.toString('latin1', this.#nameStart, at));
+    this.#name = null;
+  }
+
+  /** A name can be written with escapes. */
+  #placeOf(written: string): Place | null {
+    const name = written.includes('\\') ? unescaped(written) : written;
+    const { named = null, any = null } = this.#place ?? {};
+    return named?.get(this.#limits.anyCase ? name.toLowerCase() : name) ?? any;
+  }
+
+  #requireLength(end: number): void {
+    if (end - this.#textStart <= this.#textMax) return;
+    const place = this.#isName ? null : this.#valuePlace();
+    const at = place === null || place.path === '' ? '' : ` at ${place.path}`;
+    throw refusal(`${this.#what} has a text of more than ${numeral(this.#textMax)} octets${at}.`);
+  }
+
+  #refuseSize({ path, max }: Place): never {
+    const at = path === '' ? '' : ` at ${path}`;
+    throw refusal(
+      `${this.#what} has more than ${numeral(max)} ${this.#isList ? 'elements' : 'members'}${at}.`,
+    );
+  }
+}
+
+function unescaped(written: string): string {
+  try {
+    return JSON.parse(`"${written}"`);
+  } catch {
+    return written;
+  }
+}
+
+/** The end of the chunk if there is none. */
+function find(chunk: Buffer, byte: number, from: number): number {
+  const found = chunk.indexOf(byte, from);
+  return found === -1 ? chunk.length : found;
+}
+
+const numeral = (count: number) => count.toLocaleString('en-US');
+
+function refusal(message: string): Refusal {
+  return new Refusal('BAD_REQUEST', message);
+}
