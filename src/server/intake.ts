@@ -6,7 +6,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Accept, createAccept, createDryRun, type DryRun } from '../accept.ts';
 import { findCaller } from '../accounts/api-keys.ts';
 import { createKeyUseLog } from '../accounts/key-last-used.ts';
-import { dayOf, type RequestCount, type RequestLimits } from '../accounts/limits.ts';
+import { dayOf, type RequestCount, type RequestLimits, type Taken } from '../accounts/limits.ts';
 import { createSeal } from '../accounts/seal.ts';
 import { Admission } from '../api/admission.ts';
 import { createApi } from '../api/api-app.ts';
@@ -44,6 +44,7 @@ import { logAccepted } from '../record/mail-log-lines.ts';
 import { createRefusedSends, type RefusedSend } from '../record/refused-sends.ts';
 import { createResolver, type Resolve } from '../route/resolver.ts';
 import type { Client } from '../smtp-in/mail-handler.ts';
+import { RequestWait } from '../smtp-in/submission/request-wait.ts';
 import { createSubmission, type SubmissionParts } from '../smtp-in/submission/submission-handler.ts';
 import { createTracking } from '../tracking/routes.ts';
 import { createTrackingLinks, type TrackingLinks } from '../tracking/tracking-links.ts';
@@ -295,12 +296,19 @@ function managementOf(
 }
 
 function createCountedSubmission(
-  { config, log, metrics, onError }: ServerContext,
-  parts: Omit<SubmissionParts, 'hostname' | 'onRefused' | 'onError'>,
+  { config, clock, log, metrics, onError }: ServerContext,
+  parts: Omit<SubmissionParts, 'hostname' | 'requestWait' | 'onRefused' | 'onError'> & {
+    take(orgId: string, limits: RequestLimits): Promise<Taken>;
+  },
 ) {
   const onRefused = ({ address }: Client) => log.warn({ client: address }, 'an SMTP login was refused');
   const { hostname } = config;
-  return countRefusals(createSubmission({ ...parts, hostname, onRefused, onError }), metrics.refused);
+  // The other half of the connections is for mail that need not wait.
+  const requestWait = new RequestWait({ take: parts.take, clock, maxWaiting: config.smtpConnections / 2 });
+  return countRefusals(
+    createSubmission({ ...parts, hostname, requestWait, onRefused, onError }),
+    metrics.refused,
+  );
 }
 
 /** A verified domain is cached; any other is read each time, so that a verification takes effect at once. */

@@ -17,6 +17,8 @@ export interface MailSession<User> {
   client: Client;
   /** Result of `authenticate`; null without AUTH. */
   user: User;
+  /** Aborted when the connection ends or the server stops. */
+  ending: AbortSignal;
 }
 
 export interface Envelope {

@@ -3,6 +3,7 @@ import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 
 import { type Client, type MailHandler, type MailSession, SmtpRefusal } from './mail-handler.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import { type Bounds, receive } from './receive-message.ts';
+import { endingOf } from './smtp-connection.ts';
 
 interface Parts<User> {
   handler: MailHandler<User>;
@@ -97,7 +98,12 @@ async function take<User>(
 }
 
 function sessionOf<User>(session: SMTPServerSession): MailSession<User> {
-  return { id: session.id, client: clientOf(session), user: session.user ? session.user.user : null };
+  return {
+    id: session.id,
+    client: clientOf(session),
+    user: session.user ? session.user.user : null,
+    ending: endingOf(session),
+  };
 }
 
 function clientOf({ remoteAddress, hostNameAppearsAs, tlsOptions }: SMTPServerSession): Client {

@@ -6,7 +6,7 @@
  * Timeouts run on the real clock, because they are network timeouts.
  */
 import type { Socket } from 'node:net';
-import type { SMTPServer } from 'smtp-server';
+import type { SMTPServer, SMTPServerSession } from 'smtp-server';
 import type { MinimumRate } from '../base/minimum-rate.ts';
 import { ClientSession, type SessionOptions } from '../vendor/smtp-server.ts';
 import { type Path, readPath, readReversePath } from './path.ts';
@@ -56,6 +56,13 @@ const replies: Record<StreamFault, [code: number, text: string]> = {
   flood: [552, '5.3.4 The message is far larger than the limit'],
 };
 
+const endings = new WeakMap<SMTPServerSession, AbortSignal>();
+
+/** Aborted when the session's connection ends, or when the server stops. */
+export function endingOf(session: SMTPServerSession): AbortSignal {
+  return endings.get(session)!;
+}
+
 export class SmtpConnection extends ClientSession {
   readonly #policy: ConnectionPolicy;
   #deadline: NodeJS.Timeout | undefined;
@@ -67,6 +74,7 @@ export class SmtpConnection extends ClientSession {
   /** Transactions, by their envelope, with more recipients than the limit. */
   readonly #overfull = new WeakSet<object>();
   #isDismissed = false;
+  readonly #ending = new AbortController();
 
   constructor(
     server: SMTPServer,
@@ -76,6 +84,7 @@ export class SmtpConnection extends ClientSession {
   ) {
     super(server, socket, options);
     this.#policy = policy;
+    endings.set(this.session, this.#ending.signal);
     this.useParser(
       () => this.#strictParser(),
       (error) => this.send(421, `4.3.0 ${error.message}`),
@@ -160,6 +169,7 @@ export class SmtpConnection extends ClientSession {
 
   /** Disconnects now, or after the command or message in progress; `atOnce` does not wait for an incomplete message. */
   dismiss(atOnce: boolean): void {
+    this.#ending.abort();
     if (this.isDeciding || (!atOnce && this.isBusy)) this.#isDismissed = true;
     else this.#sendShutdown();
   }
@@ -171,6 +181,7 @@ export class SmtpConnection extends ClientSession {
 
   protected override onClosed(): void {
     clearTimeout(this.#deadline);
+    this.#ending.abort();
     this.#transfer?.stop();
     this.#policy.leave?.();
   }

@@ -93,7 +93,7 @@ test('credits are spent by recipient, and where they do not last for all, nothin
 });
 
 // Alone, for it turns the clock of all.
-test.serial('beyond the request rate and the day’s capacity it is 451 with the seconds', async (t) => {
+test.serial('beyond the day’s capacity it is 451 with the seconds', async (t) => {
   const world = worlds[oneKind];
   const tenant = await tenantOf(world);
   await setLimits(world.db, tenant.orgId, { ...limited, requestsPerSecond: 2, emailsPerDay: 3 });
@@ -101,10 +101,6 @@ test.serial('beyond the request rate and the day’s capacity it is 451 with the
   const talk = await loggedIn(tenant);
   await submit(talk, to, good);
   await submit(talk, ['bob@there.invalid'], good);
-  t.is(
-    await talk.says('MAIL FROM:<a@b.invalid>\r\n', '451'),
-    '451 4.7.1 RATE_LIMIT_EXCEEDED: This organization may make 2 requests a second; wait for the next. Retry in 1 s.\r\n',
-  );
   await world.clock.advance('1s');
   const reply = await submit(talk, ['c@there.invalid', 'd@there.invalid'], good, '451');
   t.regex(reply, /^451 4\.7\.1 RATE_LIMIT_EXCEEDED: .* 3 recipients a day.* Retry in \d+ s\.\r\n$/);

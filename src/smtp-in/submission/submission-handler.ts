@@ -1,15 +1,15 @@
 /**
  * SMTP submission by applications: a send like one of the API, with the same rules and the same code. The password is an
- * API key; the user name is ignored. MAIL looks the key up again, because it may have been revoked, and counts the request.
+ * API key; the user name is ignored. MAIL looks the key up again, because it may have been revoked, and counts the request,
+ * for which it may wait (request-wait.ts), because nothing of the message is in memory yet.
  * The message is then converted to a request (send-request.ts) and accepted. 250 is sent after the commit.
  *
  * The address of MAIL FROM is ignored, whatever it is: the From field names the sender, and bounces go to addresses of our own.
  */
 import type { Accept } from '../../accept.ts';
 import { type Caller, requireGrant } from '../../accounts/api-keys.ts';
-import type { RequestLimits, Taken } from '../../accounts/limits.ts';
 import type { AuthThrottle } from '../../api/auth-throttle.ts';
-import { admitSend, countSend, type SendCapacity } from '../../api/send/admit-send.ts';
+import { admitSend, type SendCapacity } from '../../api/send/admit-send.ts';
 import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 import { domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -21,14 +21,14 @@ import {
   SmtpRefusal,
 } from '../mail-handler.ts';
 import { printable, replyOf } from './refusal-replies.ts';
+import type { RequestWait } from './request-wait.ts';
 import { requestOf } from './send-request.ts';
 
 export interface SubmissionParts extends SendCapacity {
   /** The name of this host, for the Received field. */
   hostname: string;
   findCaller(key: string): Promise<Caller | null>;
-  /** Counts a request of the organization. */
-  take(orgId: string, limits: RequestLimits): Promise<Taken>;
+  requestWait: RequestWait;
   authThrottle: AuthThrottle;
   accept: Accept;
   /** Logs a refused login with the client's address, for tools such as fail2ban. */
@@ -44,7 +44,7 @@ interface Login {
 export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
   return {
     authenticate: (_, key, client) => withReplies(parts, () => logIn(parts, key, client)),
-    onMailFrom: (_, session) => withReplies(parts, () => begin(parts, session.user)),
+    onMailFrom: (_, session) => withReplies(parts, () => begin(parts, session)),
     async onRcpt(address) {
       if (domainOf(address) !== null) return;
       throw new SmtpRefusal(553, '5.1.3', 'VALIDATION_ERROR: to: must be a plain email address');
@@ -83,13 +83,13 @@ function unauthorized(): Refusal {
 }
 
 /** In the same order as the API (docs/design.md section 2). */
-async function begin(parts: SubmissionParts, login: Login | null): Promise<void> {
-  const caller = login && (await parts.findCaller(login.key));
+async function begin(parts: SubmissionParts, { user, ending }: MailSession<Login | null>): Promise<void> {
+  const caller = user && (await parts.findCaller(user.key));
   if (!caller) throw unauthorized();
   // The slot for the message is taken when it has arrived; a client can be refused before it sends one.
   const slot = await admitSend(parts, caller.orgId, 0);
   slot.release();
-  await countSend(parts.take, caller.orgId, caller.limits);
+  await parts.requestWait.count(caller.orgId, caller.limits, ending);
   requireGrant(caller, 'email:send');
 }
 
