@@ -17,7 +17,8 @@ import {
 } from '../db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '../db/accounts/domains-table.ts';
 import type { Db } from '../db/engine/open.ts';
-import { checkRecords, dkimRecord, isUnknown, newDkimKey, type Resolve } from './domains.ts';
+import { checkRecords, isUnknown, type Resolve } from './check-records.ts';
+import { dkimRecord, newDkimKey } from './domains.ts';
 import type { Seal } from './seal.ts';
 
 /** The algorithms that sign the domain's mail. */

@@ -3,8 +3,9 @@ import { type DomainRecord, findDomain, insertDomain, listDomains } from '../db/
 import { insertWithin } from '../db/accounts/organizations.ts';
 import type { Db } from '../db/engine/open.ts';
 import { Refusal } from '../mail/refusal.ts';
+import { type CheckedRecord, checkRecords } from './check-records.ts';
 import { checkKey, type KeyCheck } from './dkim-rotation.ts';
-import { type CheckedRecord, checkRecords, type Names, newDkimKey, recordsFor } from './domains.ts';
+import { type Names, newDkimKey, recordsFor } from './domains.ts';
 import type { Seal } from './seal.ts';
 import { applyCheck } from './watch-domains.ts';
 

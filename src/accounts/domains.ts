@@ -1,7 +1,4 @@
-/**
- * Sender domains: DKIM keys, the DNS records to publish, the check of what is published, and the TLS that a domain's mail
- * requires. A domain is verified if its DKIM record has our public key. The other records are recommended and are checked, too.
- */
+/** Sender domains: DKIM keys, the DNS records to publish, and the TLS that a domain's mail requires. */
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { iso } from '../base/clock.ts';
@@ -19,14 +16,6 @@ export interface DnsRecord {
   note: string;
   required: boolean;
 }
-
-export interface CheckedRecord extends DnsRecord {
-  ok: boolean;
-  /** The records in DNS; the reason if the lookup failed. */
-  found: string[];
-}
-
-export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
 
 export interface DkimKey {
   selector: string;
@@ -184,78 +173,4 @@ function trackingRecord(host: string, hostname: string): DnsRecord {
     note: `Points tracking links under your own name to this server. They begin with https://${host}/, so the web server in front of Postern needs a certificate for that name.`,
     required: false,
   };
-}
-
-const noAnswer = 'look-up failed: ';
-
-export async function checkRecords(records: DnsRecord[], resolve: Resolve): Promise<CheckedRecord[]> {
-  return Promise.all(
-    records.map(async (record) => {
-      try {
-        const found = (await resolve(record.name, record.type)).map(printed);
-        return { ...record, ok: found.some((value) => satisfies(record, value)), found };
-      } catch (error) {
-        const code = (error as NodeJS.ErrnoException).code;
-        const nothing = code === 'ENODATA' || code === 'ENOTFOUND';
-        return { ...record, ok: false, found: nothing ? [] : [`${noAnswer}${code}`] };
-      }
-    }),
-  );
-}
-
-function isVerified(records: CheckedRecord[]): boolean {
-  return records.every(({ ok, required }) => ok || !required);
-}
-
-/** DNS gave no answer (SERVFAIL, a timeout), so it is unknown whether the record exists. */
-export function isUnknown({ ok, found }: CheckedRecord): boolean {
-  return !ok && found.length === 1 && found[0]!.startsWith(noAnswer);
-}
-
-/** The domain's status after a check; null if a required record could not be looked up. */
-export function statusAfter(records: CheckedRecord[]): 'verified' | 'pending' | null {
-  if (isVerified(records)) return 'verified';
-  return records.some((record) => record.required && isUnknown(record)) ? null : 'pending';
-}
-
-/** node:dns gives TXT as its character-strings, MX as an object, CNAME as a name. */
-function printed(answer: unknown): string {
-  if (typeof answer === 'string') return answer;
-  if (Array.isArray(answer)) return answer.join('');
-  const { priority, exchange } = answer as { priority: number; exchange: string };
-  return `${priority} ${exchange}`;
-}
-
-function satisfies(record: DnsRecord, found: string): boolean {
-  const squeezed = found.replace(/\s+/g, ' ').trim();
-  switch (record.purpose) {
-    case 'dkim':
-      return dkimTag(found, 'p') === dkimTag(record.value, 'p');
-    case 'spf': {
-      const mechanism = record.value.split(' ')[1]!;
-      return /^v=spf1( |$)/i.test(squeezed) && mechanismsOf(squeezed).includes(mechanism);
-    }
-    case 'return_path':
-      return squeezed.split(' ')[1]?.replace(/\.$/, '').toLowerCase() === record.value.split(' ')[1];
-    case 'tracking':
-      return squeezed.replace(/\.$/, '').toLowerCase() === record.value;
-    case 'dmarc':
-    case 'dmarc_reports':
-      return /^v=DMARC1\b/i.test(squeezed);
-  }
-}
-
-/** The terms in lower case, without `+`, which is the default qualifier (RFC 7208 section 4.6.2). */
-function mechanismsOf(spf: string): string[] {
-  return spf
-    .toLowerCase()
-    .split(' ')
-    .map((term) => term.replace(/^\+/, ''));
-}
-
-/** A tag of a DKIM record (RFC 6376 section 3.2), without white space, which may be anywhere in the value. */
-function dkimTag(record: string, tag: string): string | undefined {
-  const tags = record.split(';').map((part) => part.split('='));
-  const found = tags.find(([name]) => name!.trim() === tag);
-  return found?.slice(1).join('=').replace(/\s+/g, '');
 }

@@ -11,14 +11,8 @@ import {
 } from '../db/accounts/domain-checks.ts';
 import { findDomain } from '../db/accounts/domains-table.ts';
 import type { Db } from '../db/engine/open.ts';
-import {
-  type CheckedRecord,
-  checkRecords,
-  type Names,
-  type Resolve,
-  recordsFor,
-  statusAfter,
-} from './domains.ts';
+import { type CheckedRecord, checkRecords, type Resolve, statusAfter } from './check-records.ts';
+import { type Names, recordsFor } from './domains.ts';
 
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
 

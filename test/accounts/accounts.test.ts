@@ -2,14 +2,8 @@
 import { createHash } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { allowedDomains, findCaller, mayDo, newKey, parseScopes } from '../../src/accounts/api-keys.ts';
-import {
-  checkRecords,
-  type DnsRecord,
-  newDkimKey,
-  type RecordPurpose,
-  recordsFor,
-  statusAfter,
-} from '../../src/accounts/domains.ts';
+import { checkRecords, statusAfter } from '../../src/accounts/check-records.ts';
+import { type DnsRecord, newDkimKey, type RecordPurpose, recordsFor } from '../../src/accounts/domains.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
 import { fixedSecrets } from '../../src/base/secrets.ts';
 import type { KeyInUse } from '../../src/db/accounts/keys.ts';

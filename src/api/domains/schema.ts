@@ -101,10 +101,16 @@ export const domainSchemas = {
     records: z
       .array(
         record.extend({
-          ok: z.boolean().meta({ description: 'Whether DNS has the record.' }),
+          ok: z
+            .boolean()
+            .meta({ description: 'Whether DNS has the record, as those who look it up read it.' }),
           found: z
             .array(z.string())
             .meta({ description: 'The values that DNS has at this name, or why the lookup failed.' }),
+          problem: z.string().nullable().meta({
+            description:
+              'What is wrong with these values and what to do; a record that is ok can have one, too. Null if nothing is wrong, or nothing was found.',
+          }),
         }),
       )
       .meta({ description: 'The DNS records and the values that were found.' }),

@@ -1,12 +1,7 @@
 /** Domains and their DNS records. A record's value is never cut or wrapped, because it is copied. */
 import { styleText } from 'node:util';
-import {
-  type CheckedRecord,
-  type DnsRecord,
-  demandedTls,
-  dkimKeys,
-  isUnknown,
-} from '../../accounts/domains.ts';
+import { type CheckedRecord, isUnknown } from '../../accounts/check-records.ts';
+import { type DnsRecord, demandedTls, dkimKeys } from '../../accounts/domains.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { DomainRecord } from '../../db/accounts/domains-table.ts';
 import { type Block, type Cell, coloured, dim, type Output, sanitize } from './output.ts';
@@ -76,7 +71,7 @@ export function recordsBlock(records: (DnsRecord | CheckedRecord)[]): Block {
       record.value,
       record.purpose,
       record.required ? 'required' : 'advised',
-      ...('ok' in record ? [{ state: stateOf(record) }, record.found.join(' | ')] : []),
+      ...('ok' in record ? [{ state: stateOf(record) }, record.found.join(' | '), record.problem ?? ''] : []),
     ]),
   };
 }
@@ -92,13 +87,15 @@ function recordLines(record: DnsRecord | CheckedRecord): string {
 
 function foundLines(record: CheckedRecord): string[] {
   const state = stateOf(record);
-  if (state === 'found') return [`  ${coloured(state)}`];
+  const problem = record.problem === null ? [] : [`  ${sanitize(record.problem)}`];
+  if (state === 'found') return [`  ${coloured(state)}`, ...problem];
   const found =
     record.found.length === 0 ? 'no such record' : record.found.map(sanitize).join('\n           ');
-  return [`  ${coloured(state)}  ${found}`];
+  return [`  ${coloured(state)}  ${found}`, ...problem];
 }
 
-function stateOf(record: CheckedRecord): 'found' | 'missing' | 'unknown' {
+function stateOf(record: CheckedRecord): 'found' | 'wrong' | 'missing' | 'unknown' {
   if (isUnknown(record)) return 'unknown';
-  return record.ok ? 'found' : 'missing';
+  if (record.ok) return 'found';
+  return record.found.length === 0 ? 'missing' : 'wrong';
 }

@@ -3,15 +3,10 @@
  * server's: one MX record serves all domains, and no CNAME.
  */
 import { z } from 'zod';
+import { type CheckedRecord, checkRecords } from '../../accounts/check-records.ts';
 import { addKeys, algorithmsOf } from '../../accounts/dkim-rotation.ts';
 import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
-import {
-  type CheckedRecord,
-  checkRecords,
-  dkimRecord,
-  type RecordPurpose,
-  recordsFor,
-} from '../../accounts/domains.ts';
+import { dkimRecord, type RecordPurpose, recordsFor } from '../../accounts/domains.ts';
 import { noBody, smallJson } from '../../api/body-limits.ts';
 import { toDomain } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -117,7 +112,12 @@ async function add(call: DialectCall) {
 
 /** Nothing of a new domain is in DNS yet. */
 function unchecked({ management }: DialectCall, domain: StoredDomain): CheckedRecord[] {
-  return recordsFor(domain, management.names).map((record) => ({ ...record, ok: false, found: [] }));
+  return recordsFor(domain, management.names).map((record) => ({
+    ...record,
+    ok: false,
+    found: [],
+    problem: null,
+  }));
 }
 
 /** There is nothing else that Postmark's domains can change. */

@@ -1,8 +1,9 @@
 /** Resend's domains and API keys. A domain's id is its name or our id. */
 import { z } from 'zod';
+import type { CheckedRecord } from '../../accounts/check-records.ts';
 import { makeKey } from '../../accounts/create-key.ts';
 import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
-import { type CheckedRecord, type DnsRecord, recordsFor } from '../../accounts/domains.ts';
+import { type DnsRecord, recordsFor } from '../../accounts/domains.ts';
 import { noBody, smallJson } from '../../api/body-limits.ts';
 import { newDomain } from '../../api/domains/schema.ts';
 import { uuidIn } from '../../api/query.ts';

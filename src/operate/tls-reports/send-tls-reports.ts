@@ -4,7 +4,7 @@
  * nobody accepts the report, it is tried again every hour for a day.
  */
 import { createHash } from 'node:crypto';
-import type { Resolve } from '../../accounts/domains.ts';
+import type { Resolve } from '../../accounts/check-records.ts';
 import type { Db } from '../../db/engine/open.ts';
 import {
   type DueReport,

@@ -1,8 +1,9 @@
 /** `postern domain`: sender domains, the DNS records to publish for them, and the check of the published records. */
 
 import type { Command } from 'commander';
+import { type CheckedRecord, isUnknown } from '../../../accounts/check-records.ts';
 import { registerDomain, verifyDomain } from '../../../accounts/domain-registration.ts';
-import { type CheckedRecord, isUnknown, recordsFor } from '../../../accounts/domains.ts';
+import { recordsFor } from '../../../accounts/domains.ts';
 import { createSeal } from '../../../accounts/seal.ts';
 import {
   type DomainRecord,

@@ -3,16 +3,9 @@
  * the page is sent without it and the browser requests the records as a part of the page.
  */
 import { z } from 'zod';
+import { type CheckedRecord, checkRecords } from '../../../accounts/check-records.ts';
 import { verifyDomain } from '../../../accounts/domain-registration.ts';
-import {
-  type CheckedRecord,
-  checkRecords,
-  type DnsRecord,
-  demandedTls,
-  dkimKeys,
-  recordsFor,
-  tlsFloors,
-} from '../../../accounts/domains.ts';
+import { type DnsRecord, demandedTls, dkimKeys, recordsFor, tlsFloors } from '../../../accounts/domains.ts';
 import {
   type DomainRecord,
   deleteDomain,

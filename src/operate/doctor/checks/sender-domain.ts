@@ -2,13 +2,8 @@
  * A sender domain: whether its DKIM record has our key, its mail passes DMARC, and the other records that
  * `postern domain show` lists are published. accounts/domains.ts says what each record should be.
  */
-import {
-  checkRecords,
-  type DnsRecord,
-  isUnknown,
-  type RecordPurpose,
-  recordsFor,
-} from '../../../accounts/domains.ts';
+import { checkRecords, isUnknown } from '../../../accounts/check-records.ts';
+import { type DnsRecord, type RecordPurpose, recordsFor } from '../../../accounts/domains.ts';
 import type { Config } from '../../../config.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
 import type { DoctorContext } from '../doctor-context.ts';
@@ -53,14 +48,15 @@ async function checkRecord(
   // Throws an error that says why if DNS does not answer.
   await dns.records(record.name, record.type);
   const [seen] = await checkRecords([record], dns.resolve);
-  const { found, ok: isThere } = seen!;
-  if (isThere) return ok(`${record.name} has ${asExpected}`);
+  const { found, problem, ok: isThere } = seen!;
   if (isUnknown(seen!)) return warning(found.join(), 'try again later');
   const { type, name, value } = record;
   const records = [{ type, name, value }];
+  if (isThere && problem !== null) return warning(problem, 'publish this record instead', records);
+  if (isThere) return ok(`${name} has ${asExpected}`);
   if (found.length === 0) return otherwise(`no ${type} record at ${name}`, 'publish it', records);
   return otherwise(
-    `${name} has a different value: ${found.join(' | ')}`,
+    `${name} has a different value: ${found.join(' | ')}. ${problem}`,
     'publish this record instead',
     records,
   );

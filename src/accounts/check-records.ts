@@ -1,0 +1,121 @@
+/**
+ * Checks what DNS has for a sender domain: whether each record serves, and if not, what is wrong and what to do about it. A
+ * domain is verified if verifiers find our public key in its DKIM record; the other records are recommended.
+ */
+import { type Judgement, judgeDkim } from './dkim-record.ts';
+import type { DnsRecord } from './domains.ts';
+
+export interface CheckedRecord extends DnsRecord {
+  ok: boolean;
+  /** The records in DNS; the reason if the lookup failed. */
+  found: string[];
+  /**
+   * What is wrong with the records in DNS and what to do about it; also of a record that is `ok`, but should be changed. Null if
+   * nothing is wrong, if there is none, or if the lookup failed.
+   */
+  problem: string | null;
+}
+
+export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
+
+const noAnswer = 'look-up failed: ';
+
+export async function checkRecords(records: DnsRecord[], resolve: Resolve): Promise<CheckedRecord[]> {
+  return Promise.all(
+    records.map(async (record) => {
+      try {
+        const found = (await resolve(record.name, record.type)).map(printed);
+        if (found.length === 0) return { ...record, ok: false, found, problem: null };
+        return { ...record, found, ...(await judge(record, found)) };
+      } catch (error) {
+        const code = (error as NodeJS.ErrnoException).code;
+        const nothing = code === 'ENODATA' || code === 'ENOTFOUND';
+        const found = nothing ? [] : [`${noAnswer}${code}`];
+        return { ...record, ok: false, found, problem: null };
+      }
+    }),
+  );
+}
+
+function isVerified(records: CheckedRecord[]): boolean {
+  return records.every(({ ok, required }) => ok || !required);
+}
+
+/** DNS gave no answer (SERVFAIL, a timeout), so it is unknown whether the record exists. */
+export function isUnknown({ ok, found }: CheckedRecord): boolean {
+  return !ok && found.length === 1 && found[0]!.startsWith(noAnswer);
+}
+
+/** The domain's status after a check; null if a required record could not be looked up. */
+export function statusAfter(records: CheckedRecord[]): 'verified' | 'pending' | null {
+  if (isVerified(records)) return 'verified';
+  return records.some((record) => record.required && isUnknown(record)) ? null : 'pending';
+}
+
+/** node:dns gives TXT as its character-strings, MX as an object, CNAME as a name. */
+function printed(answer: unknown): string {
+  if (typeof answer === 'string') return answer;
+  if (Array.isArray(answer)) return answer.join('');
+  const { priority, exchange } = answer as { priority: number; exchange: string };
+  return `${priority} ${exchange}`;
+}
+
+/** `found`: the values of the name and type; at least one. */
+async function judge(record: DnsRecord, found: string[]): Promise<Judgement> {
+  if (record.purpose === 'dkim') return judgeDkim(found, record.value);
+  const problem = fault(
+    record,
+    found.map((text) => text.replace(/\s+/g, ' ').trim()),
+  );
+  return { ok: problem === null, problem };
+}
+
+function fault({ purpose, value }: DnsRecord, found: string[]): string | null {
+  switch (purpose) {
+    case 'spf':
+      return spfFault(found, value.split(' ')[1]!);
+    case 'dmarc':
+    case 'dmarc_reports':
+      return dmarcFault(found);
+    case 'return_path': {
+      const host = value.split(' ')[1]!;
+      if (found.some((text) => hostName(text.split(' ')[1] ?? '') === host)) return null;
+      return `Mail to this name goes to another server, so bounces do not come back. Point the record to ${host}.`;
+    }
+    case 'tracking':
+      if (found.some((text) => hostName(text) === value)) return null;
+      return `The name points to ${found.join(' and ')}, not to this server.`;
+    case 'dkim':
+      return null;
+  }
+}
+
+const hostName = (text: string) => text.replace(/\.$/, '').toLowerCase();
+
+/** RFC 7208 section 4.5: several SPF records are an error, as if there were none. */
+function spfFault(found: string[], mechanism: string): string | null {
+  const policies = found.filter((text) => /^v=spf1( |$)/i.test(text));
+  if (policies.length === 0)
+    return 'The name has TXT records, but none of them is an SPF record. Add this one and keep the others.';
+  if (policies.length > 1)
+    return `There are ${policies.length} SPF records, but only one is allowed. Merge them into one that contains ${mechanism}.`;
+  if (mechanismsOf(policies[0]!).includes(mechanism)) return null;
+  return `The SPF record does not include this server. Add ${mechanism} before its last term.`;
+}
+
+/** The terms in lower case, without `+`, which is the default qualifier (RFC 7208 section 4.6.2). */
+function mechanismsOf(spf: string): string[] {
+  return spf
+    .toLowerCase()
+    .split(' ')
+    .map((term) => term.replace(/^\+/, ''));
+}
+
+/** RFC 7489 section 6.6.3: other TXT records are left out, and several policies are as none. */
+function dmarcFault(found: string[]): string | null {
+  const policies = found.filter((text) => /^v ?= ?DMARC1( ?;|$)/.test(text));
+  if (policies.length === 1) return null;
+  if (policies.length > 1)
+    return `There are ${policies.length} DMARC records, but only one is allowed. Remove all but one.`;
+  return 'There is a record, but it does not begin with v=DMARC1.';
+}
