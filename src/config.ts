@@ -25,7 +25,6 @@ import {
   timeouts,
 } from './settings/durations.ts';
 import {
-  addresses,
   anyText,
   byteSize,
   dnsServers,
@@ -37,6 +36,7 @@ import {
   portToListen,
   portToReach,
   postgresUrl,
+  proxyNetworks,
   secretText,
   secretTexts,
   someOf,
@@ -92,12 +92,18 @@ const schema = z.object({
     default: '8080',
     description: 'Port of the API; 0 selects any free port.',
   }),
-  httpProxies: computed(addresses, (): string[] => [], {
+  httpProxies: computed(proxyNetworks, (): string[] => [], {
     name: 'POSTERN_HTTP_PROXIES',
     default: 'only those on this machine',
-    example: '192.0.2.20',
+    example: '192.0.2.20 10.0.0.0/8',
     description:
-      'Addresses of proxies whose X-Forwarded-For header is trusted as the address of the client, in addition to proxies on this machine.',
+      'Addresses and networks of proxies whose X-Forwarded-For header is trusted to name the client, in addition to proxies on this machine.',
+  }),
+  httpKeepAlive: setting(duration, {
+    name: 'POSTERN_HTTP_KEEP_ALIVE',
+    default: '75s',
+    description:
+      'Time that an HTTP connection without a request stays open; longer than the proxy or load balancer in front keeps idle connections, or requests get a 502 now and then.',
   }),
   dialects: setting(someOf('a dialect', dialectNames, 'none'), {
     name: 'POSTERN_DIALECTS',

@@ -12,7 +12,7 @@ import { type RefusedSend, recipientsIn } from '../record/refused-sends.ts';
 import { type EndpointParts, endpoints } from './all-endpoints.ts';
 import { type Authorize, UncountedRefusal } from './authorize.ts';
 import { requireDeclaration } from './body-limits.ts';
-import { resolveClientAddress } from './client-address.ts';
+import { resolveClientAddress, trustedProxies } from './client-address.ts';
 import { compressText } from './compress.ts';
 import { parseRoute } from './endpoint.ts';
 import type { Management } from './management.ts';
@@ -26,7 +26,7 @@ export interface ApiParts extends Omit<EndpointParts, 'management' | 'document'>
   management: Omit<Management, 'authorize' | 'admission'>;
   /** Responds to tracking links, which are not part of the public interface. */
   tracking: Router;
-  /** Proxies whose X-Forwarded-For is trusted, besides those on this machine. */
+  /** Addresses and networks of proxies whose X-Forwarded-For is trusted, besides those on this machine. */
   proxies: readonly string[];
   /** Responds to everything below /dashboard. */
   dashboard: Middleware;
@@ -55,12 +55,12 @@ export function createApi(parts: ApiParts): Koa {
     management: { ...parts.management, authorize, admission },
     document,
   });
-  const docs = referenceRoutes(parts.baseUrl);
+  const docs = referenceRoutes();
 
   const app = new Koa();
   app.use(compressText);
   app.use(parts.observe);
-  app.use(resolveClientAddress(parts.proxies));
+  app.use(resolveClientAddress(trustedProxies(parts.proxies)));
   app.use(parts.dashboard);
   app.use(setCommonHeaders);
   app.use(respondToRefusals(authorize, parts));

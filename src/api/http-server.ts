@@ -7,7 +7,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { listening } from '../base/tcp-listen.ts';
-import { isTrustedProxy } from './client-address.ts';
+import { trustedProxies } from './client-address.ts';
 import { limitNetworks } from './connections-per-network.ts';
 
 export interface HttpServer {
@@ -22,6 +22,8 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<v
 
 /** The time that requests in flight get after closing has begun. */
 const timeoutMs = 2_000;
+
+const minCloseIntervalMs = 1_000;
 
 /** A client can continue to send for this long after its last response, so that it gets to read that response. */
 const lingerMs = 1_000;
@@ -38,13 +40,17 @@ export async function listen(
 ): Promise<HttpServer> {
   const requests = new Requests(handler);
   // Node itself would refuse a missing Host and an unknown expectation without the error body.
-  const options = { headersTimeout: 60_000, requestTimeout: 300_000, requireHostHeader: false };
+  const options = {
+    headersTimeout: 60_000,
+    requestTimeout: 300_000,
+    requireHostHeader: false,
+    // Clients are told this time; Node waits a second longer, so that a request sent at its end is still answered.
+    keepAliveTimeout: address.httpKeepAlive,
+  };
   const server = createServer(options, requests.handle);
   server.maxConnections = limits.connections;
-  server.on(
-    'connection',
-    limitNetworks(limits.perNetwork, (peer) => isTrustedProxy(peer, address.httpProxies)),
-  );
+  server.on('connection', limitNetworks(limits.perNetwork, trustedProxies(address.httpProxies)));
+  makeRoomAtLimit(server);
   server.on('checkExpectation', requests.handle);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuse(error, socket));
   await listening(
@@ -99,6 +105,18 @@ class Requests {
   }
 }
 
+/** At the limit, connections that wait for a next request are closed: the client whose connection was refused tries again. */
+function makeRoomAtLimit(server: Server): void {
+  let closedAt = Number.NEGATIVE_INFINITY;
+  server.on('drop', () => {
+    const now = performance.now();
+    // Finding the idle ones looks at all of them.
+    if (now - closedAt < minCloseIntervalMs) return;
+    closedAt = now;
+    server.closeIdleConnections();
+  });
+}
+
 function closeConnections(server: Server): Promise<void> {
   return new Promise((resolve) => {
     const timeout = setTimeout(() => server.closeAllConnections(), timeoutMs);
@@ -115,6 +133,8 @@ interface Address {
   httpPort: number;
   /** Connections from these count only toward the total, not toward a network's limit. */
   httpProxies: readonly string[];
+  /** How long a connection without a request stays open, in milliseconds. */
+  httpKeepAlive: number;
 }
 
 interface ConnectionLimits {

@@ -39,13 +39,31 @@ const configuration = {
 
 const zip = promisify(gzip);
 
-export function referenceRoutes(baseUrl: () => string): Router {
+const document = '/api/public/openapi.json';
+
+const page = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Postern API reference</title>
+<link rel="icon" href="data:,">
+</head>
+<body>
+<noscript><p>This page needs JavaScript. The same content is in the <a href="${document}">OpenAPI document</a>.</p></noscript>
+<script id="api-reference" data-url="${document}" data-configuration='${JSON.stringify(configuration)}'></script>
+<script src="/docs/reference.js"></script>
+</body>
+</html>
+`;
+
+export function referenceRoutes(): Router {
   const router = new Router();
   router.get('/docs', (context) => {
     context.set('Content-Security-Policy', policy);
     context.set('Referrer-Policy', 'no-referrer');
     context.type = 'html';
-    context.body = pageBelow(new URL(baseUrl()).pathname.replace(/\/$/, ''));
+    context.body = page;
   });
   /** 3.6 MB, 1 MB compressed: compressed once, then kept. */
   let zipped: Promise<Buffer> | undefined;
@@ -61,24 +79,4 @@ export function referenceRoutes(baseUrl: () => string): Router {
     context.body = await (acceptsGzip ? zipped : readReferenceScript());
   });
   return router;
-}
-
-/** `prefix`: the path that a proxy serves Postern below, or ''. */
-function pageBelow(prefix: string): string {
-  const document = `${prefix}/api/public/openapi.json`;
-  return `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Postern API reference</title>
-<link rel="icon" href="data:,">
-</head>
-<body>
-<noscript><p>This page needs JavaScript. The same content is in the <a href="${document}">OpenAPI document</a>.</p></noscript>
-<script id="api-reference" data-url="${document}" data-configuration='${JSON.stringify(configuration)}'></script>
-<script src="${prefix}/docs/reference.js"></script>
-</body>
-</html>
-`;
 }

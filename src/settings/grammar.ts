@@ -5,6 +5,7 @@
  */
 import { isIP, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
+import { networkText } from '../base/networks.ts';
 import { bracketed } from '../base/tcp-listen.ts';
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
@@ -201,18 +202,24 @@ function dnsServer(word: string): string {
 
 export const dnsServers = listOf(dnsServer);
 
-export const addresses = listOf((word) =>
-  isIP(word) ? word : refuse(word, 'an IP address', 'addresses such as 192.0.2.20'),
-);
+/** Whoever is in one of them is believed about the address of a client, so that it cannot be everybody. */
+export const proxyNetworks = listOf((word) => {
+  const give = 'addresses or networks such as 192.0.2.20 or 10.0.0.0/8';
+  const network = networkText(word) ?? refuse(word, 'an IP address or a network', give);
+  if (/\/0$/.test(network)) refuse(word, 'a network of proxies, because it contains every client', give);
+  return network;
+});
 
 export const webAddress = textOf((text) => {
   const url = URL.parse(text);
   const isPlain = !url?.username && !url?.password && !/[?#]/.test(text);
-  if (url === null || !isPlain || !/^https?:\/\//i.test(text)) {
-    const give = 'http(s)://HOST, with a path at most, such as https://mail.example.org';
+  // The dashboard and other services' APIs are at paths of their own.
+  const hasPath = /[^/]/.test(url?.pathname ?? '');
+  if (url === null || !isPlain || hasPath || !/^https?:\/\//i.test(text)) {
+    const give = 'http(s)://HOST without a path, such as https://mail.example.org';
     return refuse(withoutPassword(text), 'a web address', give);
   }
-  return url.origin + url.pathname.replace(/\/+$/, '');
+  return url.origin;
 });
 
 /** Replaces everything up to the last @, because a password may contain an unescaped @. */

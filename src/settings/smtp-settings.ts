@@ -1,6 +1,6 @@
 /** The settings of the SMTP ports: submission by applications and returned mail. They are part of the schema in config.ts. */
 import { none } from './defaults.ts';
-import { addresses, anyText, hostToListen, portOrOff, wholeNumber, yesOrNo } from './grammar.ts';
+import { anyText, hostToListen, portOrOff, proxyNetworks, wholeNumber, yesOrNo } from './grammar.ts';
 import { computed, setting } from './setting.ts';
 
 export const smtpSettings = {
@@ -50,12 +50,12 @@ export const smtpSettings = {
     description:
       'Maximum connections from one client address (for IPv6, from one /64 network); on the inbound port, at most an eighth of POSTERN_SMTP_CONNECTIONS.',
   }),
-  smtpProxies: computed(addresses, (): string[] => [], {
+  smtpProxies: computed(proxyNetworks, (): string[] => [], {
     name: 'POSTERN_SMTP_PROXIES',
     default: 'none',
     example: '192.0.2.20',
     description:
-      'Addresses of load balancers; a connection from one to the inbound or submission ports must begin with a PROXY header (version 1).',
+      'Addresses and networks of load balancers; a connection from one to the inbound or submission ports must begin with a PROXY header (version 1).',
   }),
   tlsCert: computed(anyText, none, {
     name: 'POSTERN_TLS_CERT',

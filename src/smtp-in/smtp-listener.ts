@@ -8,6 +8,7 @@
  */
 import type { AddressInfo, Socket } from 'node:net';
 import { type MinimumRate, transferRate } from '../base/minimum-rate.ts';
+import { matcherOf } from '../base/networks.ts';
 import { listening } from '../base/tcp-listen.ts';
 import { type SessionOptions, SessionServer } from '../vendor/smtp-server.ts';
 import type { ConnectionLimits } from './connection-limits.ts';
@@ -32,7 +33,7 @@ export interface ListenerParts<User> {
   certificate: Certificate;
   /** STARTTLS is then not offered, but accepted. */
   hidesStartTls?: boolean;
-  /** Proxies whose connections begin with a PROXY header. */
+  /** Addresses and networks of proxies whose connections begin with a PROXY header. */
   proxies: string[];
   /** Allows logins without TLS, but only from loopback addresses. */
   allowClearLogin: boolean;
@@ -93,6 +94,7 @@ export async function openListener<User>(parts: ListenerParts<User>): Promise<Ma
 class Server<User> extends SessionServer<SmtpConnection> {
   readonly #parts: ListenerParts<User>;
   readonly #policy: ConnectionPolicy;
+  readonly #isProxy: (address: string) => boolean;
   /** Frees the connection's slot when it closes. */
   readonly #release = new WeakMap<Socket, () => void>();
 
@@ -116,7 +118,6 @@ class Server<User> extends SessionServer<SmtpConnection> {
       allowInsecureAuth: true,
       disabledCommands: [...disabledCommands, ...(parts.handler.authenticate ? [] : ['AUTH'])],
       disableReverseLookup: true,
-      useProxy: parts.proxies.length > 0 ? parts.proxies : false,
       maxClients: parts.maxClients,
       maxRecipients: parts.maxRecipients,
       // Limits the TLS handshake and silent connections; SmtpConnection has its own deadlines.
@@ -124,6 +125,7 @@ class Server<User> extends SessionServer<SmtpConnection> {
       closeTimeout,
     });
     this.#parts = parts;
+    this.#isProxy = matcherOf(parts.proxies);
     this.#policy = {
       timeouts: parts.timeouts ?? defaultTimeouts,
       longestCommand,
@@ -132,6 +134,10 @@ class Server<User> extends SessionServer<SmtpConnection> {
       minimumRate: parts.minimumRate ?? transferRate,
       mayLogIn: (isSecure, address) => isSecure || (parts.allowClearLogin && isLoopback(address)),
     };
+  }
+
+  protected override isProxy(address: string): boolean {
+    return this.#isProxy(address);
   }
 
   protected override createSession(socket: Socket, options?: SessionOptions | null): SmtpConnection {

@@ -165,6 +165,13 @@ export abstract class SessionServer<Session extends ClientSession> extends SMTPS
   protected abstract admit(socket: Socket, address: string): boolean;
   protected abstract createSession(socket: Socket, options?: SMTPConnectionOptions | null): Session;
 
+  /** Whether the connections from this address begin with a PROXY header. */
+  protected abstract isProxy(address: string): boolean;
+
+  override _expectsProxyHeader(socket: Socket): boolean {
+    return this.isProxy(socket.remoteAddress ?? '');
+  }
+
   protected get sessions(): Set<Session> {
     return this.connections as Set<Session>;
   }

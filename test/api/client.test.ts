@@ -1,8 +1,8 @@
 /** The client's address, and the proxies that are trusted to name it. */
 import test from 'ava';
-import { clientAddressOf } from '../../src/api/client-address.ts';
+import { clientAddressOf, trustedProxies } from '../../src/api/client-address.ts';
 
-const proxies = ['192.0.2.20', '2001:db8::20'];
+const isTrusted = trustedProxies(['192.0.2.20', '2001:db8::20']);
 
 for (const [peer, forwardedFor, client] of [
   ['198.51.100.7', '', '198.51.100.7'],
@@ -16,6 +16,6 @@ for (const [peer, forwardedFor, client] of [
   ['::ffff:198.51.100.7', '', '198.51.100.7'],
 ] as const) {
   test(`from ${peer}, X-Forwarded-For "${forwardedFor}": ${client}`, (t) => {
-    t.is(clientAddressOf(peer, forwardedFor, proxies), client);
+    t.is(clientAddressOf(peer, forwardedFor, isTrusted), client);
   });
 }

@@ -273,7 +273,7 @@ test('a connection is closed soon after a response that ends it, whatever the cl
   const server = await listen(
     async (request, response) =>
       void response.writeHead(request.url === '/bad' ? 400 : 200, { Connection: 'close' }).end('x'),
-    { httpHost: '127.0.0.1', httpPort: 0, httpProxies: [] },
+    { httpHost: '127.0.0.1', httpPort: 0, httpProxies: [], httpKeepAlive: 5_000 },
   );
   t.teardown(server.close);
   const announced = 'POST /bad HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n';
@@ -331,7 +331,7 @@ test('connections are limited in total and for each network', async (t) => {
 
   const bounded = await listen(
     async (_, response) => void response.end('x'),
-    { httpHost: '127.0.0.1', httpPort: 0, httpProxies: [] },
+    { httpHost: '127.0.0.1', httpPort: 0, httpProxies: [], httpKeepAlive: 5_000 },
     { connections: 2, perNetwork: 1 },
   );
   t.teardown(bounded.close);

@@ -58,6 +58,7 @@ test('with nothing given, every setting has its default', (t) => {
     httpHost: '127.0.0.1',
     httpPort: 8080,
     httpProxies: [],
+    httpKeepAlive: 75_000,
     httpConcurrency: 1000,
     minFreeSpace: 100 * 1024 * 1024,
     baseUrl: 'http://127.0.0.1:8080',
@@ -252,10 +253,11 @@ for (const name of [
   });
 }
 
-test('the base URL keeps its path and loses its last slash', (t) => {
+test('the base URL loses its last slash, and has no path', (t) => {
   const url = (text: string) => meaning(t, 'baseUrl', 'POSTERN_BASE_URL', text);
   t.is(url('https://mail.example.org/'), 'https://mail.example.org');
-  t.is(url('http://Example.org:8080/postern//'), 'http://example.org:8080/postern');
+  t.is(url('http://Example.org:8080//'), 'http://example.org:8080');
+  t.regex(faultsOf({ POSTERN_BASE_URL: 'https://example.org/postern' }).join(), /without a path/);
   t.is(url('https://example.org:443'), 'https://example.org');
 });
 

@@ -93,7 +93,7 @@ test('where there is no file one is made, for its owner alone, and stays the sam
 });
 
 test('a PROXY header from a balancer tells the client; nobody else may send one, and the balancer must', async (t) => {
-  const { port, taken } = await startListener(t, { proxies: ['127.0.0.5'], perClient: 1 });
+  const { port, taken } = await startListener(t, { proxies: ['127.0.0.4/31'], perClient: 1 });
   const send = async (from: string, header: string) => {
     const talk = await connectSmtp(port, { from, greeted: false });
     talk.write(header);

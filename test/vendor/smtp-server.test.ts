@@ -96,6 +96,10 @@ test('smtp-server/lib/smtp-connection asks before commands, logins, paths and me
         return true;
       }
 
+      protected override isProxy(): boolean {
+        return false;
+      }
+
       protected override createSession(socket: Socket): Session {
         return new Session(this, socket);
       }
