@@ -15,7 +15,7 @@ import {
   headersWithin,
   scheduledAt,
   subject,
-  tags,
+  tagsWithin,
   tlsRequiredIn,
   tracking,
 } from '../api/send/schema.ts';
@@ -31,6 +31,14 @@ import { refuses } from './refusals.ts';
 const maxHeaders = 50;
 /** Resend's limit; the other services have no keys. */
 const maxKeyLength = 256;
+
+/** Resend's limits; all of them together are SendGrid's. */
+const maxTagCharacters = 10_000;
+const charactersIn = (pairs: Record<string, string>) => Object.entries(pairs).flat().join('').length;
+
+export const tags = tagsWithin({ pairs: 75, name: 256, value: 2000 }).check(
+  rule((pairs) => charactersIn(pairs) <= maxTagCharacters, `at most ${maxTagCharacters} characters in all`),
+);
 
 const expectedMailbox = 'an email address, or Name <address>';
 

@@ -25,9 +25,10 @@ export interface StoredSuppression {
   createdAt: number;
 }
 
-/** Rows after this one, in the order of the list. */
-interface Page {
+/** Rows after this one, in the order of the list, or the last ones before this one. */
+export interface Page {
   after?: string | undefined;
+  before?: string | undefined;
   limit: number;
 }
 
@@ -57,8 +58,8 @@ interface StoredWebhookAttempt {
 
 export interface DialectStore {
   findEmail(orgId: string, id: string): Promise<StoredEmail | null>;
-  /** False if the email no longer exists. */
-  cancelEmail(email: StoredEmail, now: number): Promise<boolean>;
+  /** The recipients that nothing more is sent to; null if the email no longer exists. */
+  cancelEmail(email: StoredEmail, now: number): Promise<{ canceled: string[] } | null>;
   /** False if its time has come, or it is not scheduled. */
   moveEmail(email: StoredEmail, at: number, now: number): Promise<boolean>;
   /** With their positions. */

@@ -53,8 +53,9 @@ function keyOf(address: string): string {
 }
 
 interface Wanted {
-  /** The address after which the list goes on. */
+  /** The address after which the list goes on, or before which the page ends; null: with the list. */
   after?: string | undefined;
+  before?: string | null | undefined;
   limit: number;
   isWanted(found: StoredSuppression): boolean;
 }
@@ -65,14 +66,20 @@ const pageSize = 500;
 /** In the order of the addresses; `hasMore`: there may be more. */
 export async function listSuppressed(
   { management, orgId }: DialectCall,
-  { after, limit, isWanted }: Wanted,
+  { after, before, limit, isWanted }: Wanted,
 ): Promise<{ found: StoredSuppression[]; hasMore: boolean }> {
   const found: StoredSuppression[] = [];
-  let last = after === undefined ? null : keyOf(after);
+  const edge = before ?? after;
+  let last = edge == null ? null : keyOf(edge);
   do {
-    const page = await searchList(management.db, '', { orgId, after: last, limit: pageSize });
+    const from = before === undefined ? { after: last } : { after: null, before: last };
+    const page = await searchList(management.db, '', { orgId, ...from, limit: pageSize });
     found.push(...page.found.filter(isWanted));
     last = page.next;
   } while (last !== null && found.length < limit);
-  return { found: found.slice(0, limit), hasMore: last !== null || found.length > limit };
+  const nearest = found.slice(0, limit);
+  return {
+    found: before === undefined ? nearest : nearest.toReversed(),
+    hasMore: last !== null || found.length > limit,
+  };
 }

@@ -42,9 +42,23 @@ export async function downloadFile({ context, params, store, fileLinks, now }: O
   const email = orgId && (await store.findEmail(orgId, emailId));
   if (!email) throw new Refusal('NOT_FOUND', 'The link is not valid, or it has expired. Ask for a new one.');
   const { filename, type, content } = await requireFile(store, email.id, params.file!);
-  context.attachment(filename ?? 'attachment');
+  const name = shownName(filename ?? 'attachment');
+  context.attachment(name, { fallback: asciiOf(name) });
   context.type = type;
   context.set('Content-Security-Policy', "default-src 'none'; sandbox");
   context.set('Cache-Control', 'private, no-store');
   return content;
+}
+
+/** Without what no header can have. */
+function shownName(filename: string): string {
+  return filename.replace(/\p{Cc}+/gu, '_').toWellFormed();
+}
+
+/** For clients that do not read `filename*` (RFC 6266 section 4.3, appendix D): `größe.csv` is `gro_e.csv`. */
+function asciiOf(name: string): string {
+  return name
+    .normalize('NFKD')
+    .replace(/\p{M}+/gu, '')
+    .replace(/[^\x20-\x7e]/gu, '_');
 }

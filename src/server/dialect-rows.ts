@@ -26,8 +26,8 @@ const maxEvents = 1000;
 export function createDialectStore(db: Db): DialectStore {
   return {
     findEmail: (orgId, id) => findEmail(db, id, orgId),
-    cancelEmail: async (email, now) =>
-      (await cancelEmail(db, email, { reason: 'canceled through the API', bySender: true, now })) !== null,
+    cancelEmail: (email, now) =>
+      cancelEmail(db, email, { reason: 'canceled through the API', bySender: true, now }),
     moveEmail: async ({ id: emailId, orgId }, at, now) =>
       (await moveScheduled(db, { emailId, orgId, at, now })) === 'moved',
     eventsOf: async ({ id: emailId, orgId }) =>
@@ -41,7 +41,7 @@ export function createDialectStore(db: Db): DialectStore {
     removeDomain: (id) => deleteDomain(db, id),
     setDomainTls: (id, tls) => setDomainTls(db, id, tls),
     setDomainTracking: (id, tracking) => setDomainTracking(db, id, tracking),
-    listKeys: (orgId, { limit, after }) => listKeys(db, orgId, { limit, after }),
+    listKeys: (orgId, page) => listKeys(db, orgId, page),
     findKey: (orgId, id) => findKey(db, id, orgId),
     revokeKey: (id, now) => revokeKey(db, id, now),
     listWebhooks: (orgId) => listWebhooks(db, orgId),

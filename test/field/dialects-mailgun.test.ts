@@ -1,6 +1,7 @@
 /** What Mailgun's clients ask of events and suppressions (mailgun.js, Ghost, Ruby's client: mailgun-ruby, TryGhost/Ghost). */
 import test from 'ava';
 import Mailgun from 'mailgun.js';
+import { suppressAddress } from '../../src/accounts/suppression-list.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
@@ -126,4 +127,28 @@ test('Mailgun: the URLs of pages begin with the public URL of the service', asyn
     for (const url of Object.values(paging))
       t.true(url.startsWith(`https://mail.example.org${path}/v3/${domain}/${list}`), url);
   }
+});
+
+test('Mailgun: the pages of a list of suppressions lead forward and back, to the first and to the last', async (t) => {
+  const world = await startWorld(t);
+  const change = { db: world.db, orgId: world.orgId, now: world.clock.now() };
+  for (const name of ['a', 'b', 'c', 'd', 'e']) {
+    await suppressAddress(change, `${name}@there.invalid`, 'complaint');
+    await suppressAddress(change, `${name}@else.invalid`, 'unsubscribed');
+  }
+  type List = { items: { address: string }[]; paging: Page['paging'] };
+  const list = (url: string) => read(world, url) as unknown as Promise<List>;
+  const names = ({ items }: List) => items.map(({ address }) => address[0]).join('');
+  const one = await list(`${world.url()}/v3/${domain}/complaints?limit=2`);
+  const two = await list(one.paging.next);
+  const three = await list(two.paging.next);
+  const end = await list(three.paging.next);
+  t.deepEqual([one, two, three, end].map(names), ['ab', 'cd', 'e', '']);
+  t.is(names(await list(three.paging.previous)), 'cd');
+  t.is(names(await list(two.paging.previous)), 'ab');
+  t.is(names(await list(one.paging.previous)), '');
+  t.is(names(await list(two.paging.first)), 'ab');
+  t.is(names(await list(one.paging.last)), 'de');
+  const { items } = await sdk(world).suppressions.list(domain, 'complaints', { limit: 3 });
+  t.is(items.length, 3);
 });

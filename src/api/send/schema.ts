@@ -96,14 +96,22 @@ function isObject(value: unknown): value is object {
 const atMostPairs = <Schema extends z.ZodType>(schema: Schema, max = maxPairs) =>
   limitSize(max, schema, `at most ${max} pairs`);
 
-export const tags = atMostPairs(
-  z
-    .record(
-      z.string().check(characters(1, 64), oneLine, unicode).meta({ minLength: 1, maxLength: 64 }),
-      z.string().check(characters(0, 256), oneLine, unicode).meta({ maxLength: 256 }),
-    )
-    .check(rule((pairs) => Object.keys(pairs).length <= maxPairs, 'at most 10 pairs')),
-).meta({
+/** Other services allow more tags than we do. */
+export const tagsWithin = (max: { pairs: number; name: number; value: number }) =>
+  atMostPairs(
+    z
+      .record(
+        z
+          .string()
+          .check(characters(1, max.name), oneLine, unicode)
+          .meta({ minLength: 1, maxLength: max.name }),
+        z.string().check(characters(0, max.value), oneLine, unicode).meta({ maxLength: max.value }),
+      )
+      .check(rule((pairs) => Object.keys(pairs).length <= max.pairs, `at most ${max.pairs} pairs`)),
+    max.pairs,
+  );
+
+export const tags = tagsWithin({ pairs: maxPairs, name: 64, value: 256 }).meta({
   maxProperties: maxPairs,
   description:
     'Your own names and values for the email. Names have 1 to 64 characters, values at most 256. They are returned with ' +

@@ -3,6 +3,7 @@
 import type { RequestLimits } from '../../accounts/limits.ts';
 import { newId } from '../../base/id.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
+import { type Neighbors, readNeighbors } from '../engine/neighbors.ts';
 import type { Db } from '../engine/open.ts';
 import { flag, json, number, orNull, records, text } from '../engine/records.ts';
 import { type Pause, pauseOf } from './organizations.ts';
@@ -63,15 +64,10 @@ export async function findKey(db: Db, id: string, orgId: string | null): Promise
 }
 
 /** Lists keys, the oldest first; without a page, all. */
-export async function listKeys(
-  db: Db,
-  orgId: string,
-  page?: { after: string | undefined; limit: number },
-): Promise<KeyRecord[]> {
-  const rows = db('api_keys').where({ org_id: orgId }).orderBy('id');
-  if (page) rows.limit(page.limit);
-  if (page?.after !== undefined) rows.where('id', '>', page.after);
-  return (await rows).map(keys.read);
+export async function listKeys(db: Db, orgId: string, page?: Neighbors): Promise<KeyRecord[]> {
+  const rows = db('api_keys').where({ org_id: orgId });
+  const found = await (page ? readNeighbors(rows, ['id', 'asc'], page) : rows.orderBy('id'));
+  return found.map(keys.read);
 }
 
 /** Revokes a key immediately. False if it does not exist, or has already been revoked. */

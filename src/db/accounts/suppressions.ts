@@ -7,6 +7,7 @@ import { newId } from '../../base/id.ts';
 import { compareKey } from '../../mail/address.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
+import { type Neighbors, nearestFirst } from '../engine/neighbors.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
 import type { Read } from '../engine/read-together.ts';
@@ -165,14 +166,13 @@ export async function countSuppressions(db: Db, orgId: string): Promise<number> 
   return Number(row!.count);
 }
 
-/** In the order of their keys, from after the key `after`. */
+/** In the order of their keys, from after the key `after`, or backwards from `before`. */
 export async function pageOfSuppressions(
   db: Db,
-  { orgId, after, limit }: { orgId: string; after: string | null; limit: number },
+  { orgId, ...page }: Neighbors & { orgId: string },
 ): Promise<SuppressionRecord[]> {
-  const rows = db('suppressions').where({ org_id: orgId }).orderBy('address_key').limit(limit);
-  if (after !== null) rows.where('address_key', '>', after);
-  return (await rows).map(suppressions.read);
+  const rows = db('suppressions').where({ org_id: orgId });
+  return (await nearestFirst(rows, ['address_key', 'asc'], page)).map(suppressions.read);
 }
 
 export interface SuppressionSearch {
@@ -180,15 +180,18 @@ export interface SuppressionSearch {
   /** A part of the key; null: all. */
   part: string | null;
   after: string | null;
+  /** Those before this one (null: before the end), the last of them first. */
+  before?: string | null | undefined;
   limit: number;
 }
 
-export function searchSuppressions(db: Db, { orgId, part, after, limit }: SuppressionSearch) {
+export function searchSuppressions(db: Db, { orgId, part, after, before, limit }: SuppressionSearch) {
+  const from = before === undefined ? 'after' : 'before';
   return pagedSearch({
-    read: (last, pageSize) => pageOfSuppressions(db, { orgId, after: last, limit: pageSize }),
+    read: (last, pageSize) => pageOfSuppressions(db, { orgId, [from]: last, limit: pageSize }),
     keyOf: ({ addressKey }) => addressKey,
     isWanted: ({ addressKey }) => part === null || addressKey.includes(part),
-    after,
+    after: before ?? after,
     limit,
     maxScanned: 5000,
     pageSize: 500,

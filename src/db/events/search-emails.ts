@@ -7,8 +7,9 @@
 import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
 import { compareKey, parseMailbox } from '../../mail/address.ts';
 import { type EmailStatus, statusOf } from '../../record/states.ts';
+import { nearestFirst } from '../engine/neighbors.ts';
 import type { Db } from '../engine/open.ts';
-import { flag, inColumn, json, number, records, text } from '../engine/records.ts';
+import { flag, inColumn, json, number, orNull, records, text } from '../engine/records.ts';
 import { trackingColumn } from '../queue/email-columns.ts';
 import { pagedSearch } from './paged-search.ts';
 import { lastIdOf } from './time-of-id.ts';
@@ -31,6 +32,8 @@ export interface Search {
   until?: number;
   /** Emails older than this one. */
   after?: string;
+  /** Emails newer than this one; those nearest to it are found. */
+  before?: string;
   limit: number;
 }
 
@@ -38,10 +41,12 @@ const summaries = records({
   id: text,
   messageId: text,
   from: inColumn('sender', text),
+  replyTo: orNull(text),
   subject: text,
   tags: json<Record<string, string>>(),
   tracking: trackingColumn,
   isTest: flag,
+  scheduledAt: orNull(number),
   createdAt: number,
   updatedAt: number,
 });
@@ -65,26 +70,26 @@ export async function searchEmails(db: Db, search: Search): Promise<SearchPage> 
     read: (after, pageSize) => readEmails(db, search, after, pageSize),
     keyOf: ({ id }) => id,
     isWanted: (email) => isWanted(email, search),
-    after: search.after ?? null,
+    after: search.before ?? search.after ?? null,
     limit: search.limit,
     maxScanned: 2000,
     pageSize: 250,
   });
-  return { emails: found, next };
+  return { emails: search.before === undefined ? found : found.toReversed(), next };
 }
 
 async function readEmails(
   db: Db,
-  { orgId, onlyTest, since, until }: Search,
-  after: string | null,
+  { orgId, onlyTest, since, until, before }: Search,
+  edge: string | null,
   limit: number,
 ): Promise<EmailSummary[]> {
-  const query = db('emails').where({ org_id: orgId }).orderBy('id', 'desc').limit(limit);
+  const page = { [before === undefined ? 'after' : 'before']: edge, limit };
+  const query = nearestFirst(db('emails').where({ org_id: orgId }), ['id', 'desc'], page);
   if (onlyTest) query.whereRaw('is_test');
-  if (after !== null) query.where('id', '<', after);
   if (until !== undefined) query.where('id', '<=', lastIdOf(until + slackMs));
   if (since !== undefined) query.where('id', '>', lastIdOf(since - slackMs));
-  const rows = await query.select(summaries.columns);
+  const rows: { id: string }[] = await query.select(summaries.columns);
   const deliveries = await db('deliveries')
     .whereIn(
       'email_id',

@@ -2,6 +2,7 @@
 
 import { insertRows } from '../engine/insert-rows.ts';
 import { countOf, idList, query } from '../engine/json-rows.ts';
+import { type Neighbors, readNeighbors } from '../engine/neighbors.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { inColumn, number, orNull, records, text, value } from '../engine/records.ts';
 import { deleteOldest } from '../events/delete-old.ts';
@@ -25,17 +26,14 @@ export type WebhookAttemptRecord = ReturnType<typeof attempts.read>;
 export async function listWebhookAttempts(
   db: Db,
   webhookId: string,
-  { limit, eventId, after }: { limit: number; eventId?: string | undefined; after?: string | undefined },
+  { eventId, ...page }: Neighbors & { eventId?: string | undefined },
 ): Promise<WebhookAttemptRecord[]> {
   const rows = db('webhook_attempts as attempt')
     .join('webhook_messages as message', 'message.id', 'attempt.message_id')
     .where('attempt.webhook_id', webhookId)
-    .orderBy('attempt.id', 'desc')
-    .limit(limit)
     .select('attempt.*', 'message.event_id', 'message.type');
   if (eventId !== undefined) rows.where('message.event_id', eventId);
-  if (after !== undefined) rows.where('attempt.id', '<', after);
-  return (await rows).map(attempts.read);
+  return (await readNeighbors(rows, ['attempt.id', 'desc'], page)).map(attempts.read);
 }
 
 /** Those of all endpoints that began after that one, the oldest first; for a server with few of them. */
@@ -70,15 +68,11 @@ export type WebhookMessageRecord = ReturnType<typeof messages.read>;
 export async function listWebhookMessages(
   db: Db,
   webhookId: string,
-  { limit, eventId, after }: { limit: number; eventId?: string | undefined; after?: string | undefined },
+  { eventId, ...page }: Neighbors & { eventId?: string | undefined },
 ): Promise<WebhookMessageRecord[]> {
-  const rows = db('webhook_messages')
-    .where({ webhook_id: webhookId })
-    .orderBy('event_id', 'desc')
-    .limit(limit);
+  const rows = db('webhook_messages').where({ webhook_id: webhookId });
   if (eventId !== undefined) rows.where({ event_id: eventId });
-  if (after !== undefined) rows.where('event_id', '<', after);
-  return (await rows).map(messages.read);
+  return (await readNeighbors(rows, ['event_id', 'desc'], page)).map(messages.read);
 }
 
 /** `open`: messages that wait for an earlier message, their next try, or the endpoint to be enabled. */

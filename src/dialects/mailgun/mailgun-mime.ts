@@ -5,12 +5,11 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { formBody, largestBody } from '../../api/body-limits.ts';
-import { tags } from '../../api/send/schema.ts';
 import { readHead } from '../../compose/head.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { requestOf } from '../../smtp-in/submission/send-request.ts';
 import { check, type DialectCall } from '../dialect.ts';
-import { idempotencyOf, keyOf, mailbox } from '../dialect-send.ts';
+import { idempotencyOf, keyOf, mailbox, tags } from '../dialect-send.ts';
 import type { Form } from '../form.ts';
 import {
   acceptFor,

@@ -1,7 +1,6 @@
 /** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
 import { z } from 'zod';
 import { formBody, jsonBody, jsonOrForm, noBody } from '../../api/body-limits.ts';
-import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredSuppression } from '../dialect-store.ts';
 import {
@@ -49,27 +48,36 @@ export const mailgunSuppressionRoutes: DialectRoute[] = (Object.keys(kinds) as K
 
 const maxLimit = 1000;
 
-/** The order is that of the addresses; `address` is the last one of the page before. */
+const pageQuery = z.object({
+  limit: z.string().optional(),
+  page: z.enum(['first', 'next', 'previous', 'last']).default('next'),
+  /** After, or before, which the page is. */
+  address: z.string().optional(),
+});
+
+/** The order is that of the addresses. */
 async function list(call: DialectCall, kind: Kind) {
   await requirePathDomain(call);
-  const { limit: wanted, address, page = 'next' } = call.context.query;
-  if (page !== 'next')
-    throw new Refusal('BAD_REQUEST', 'page: only the next page can be read; begin with the first one.');
+  const { limit: wanted, page, address: edge } = check(pageQuery, { ...call.context.query });
   const limit = Math.min(Math.max(Math.trunc(Number(wanted)) || 100, 1), maxLimit);
-  const after = typeof address === 'string' && address !== '' ? address : undefined;
-  const { found } = await listSuppressed(call, { after, limit, isWanted: (one) => isIn(one, kind) });
+  const { found } = await listSuppressed(call, {
+    ...(page === 'next' && edge && { after: edge }),
+    ...(page === 'previous' && { before: edge ?? '' }),
+    ...(page === 'last' && { before: null }),
+    limit,
+    isWanted: (one) => isIn(one, kind),
+  });
   const base = urlOf(call, call.context.originalUrl.replace(/\?.*$/s, ''));
   // Clients read pages until one is empty.
-  const last = encodeURIComponent(found.at(-1)?.address ?? after ?? '');
-  const url = (to: string) => `${base}?page=${to}&limit=${limit}&address=${last}`;
+  const url = (to: string, address = edge ?? '') =>
+    `${base}?${new URLSearchParams({ page: to, limit: String(limit), address })}`;
   return {
     items: found.map((item) => present(item, kind)),
-    // Ruby's client needs each of them.
     paging: {
       first: `${base}?limit=${limit}`,
-      next: url('next'),
-      previous: url('previous'),
-      last: url('last'),
+      next: url('next', found.at(-1)?.address),
+      previous: url('previous', found[0]?.address),
+      last: url('last', ''),
     },
   };
 }

@@ -101,14 +101,16 @@ async function sendBatch(call: DialectCall) {
 const missing = (what: string, instead: string) =>
   z.union([z.null(), z.literal('')], { error: `Postern has no ${what}: ${instead}` }).optional();
 
+const maxTags = 75;
+/** Symfony's are `{"X-Tag": "welcome"}`, one or several. */
+const tag = z.union([z.object({ name: z.string(), value: z.string() }), z.record(z.string(), z.string())]);
+
 /** What our own rules do not check: they say what is wrong in the other members. */
 const email = z.looseObject({
   template: missing('templates', 'send html or text'),
   // Whoever left the topic would get the email.
   topic_id: missing('topics', 'leave topic_id out, and send to those who want the email'),
-  tags: z
-    .union([z.array(z.object({ name: z.string(), value: z.string() })), z.record(z.string(), z.string())])
-    .nullish(),
+  tags: z.union([z.array(tag).max(maxTags), z.record(z.string(), z.string())]).nullish(),
   attachments: z.array(z.record(z.string(), z.unknown())).nullish(),
   headers: z.record(z.string(), z.unknown()).nullish(),
 });
@@ -125,9 +127,7 @@ function fieldsOf({ now }: DialectCall, body: z.output<typeof email>): DialectSe
     html: body.html ?? undefined,
     text: body.text ?? undefined,
     headers: headersOf(body.headers ?? {}),
-    tags: Array.isArray(tags)
-      ? Object.fromEntries(tags.map(({ name, value }) => [name, value]))
-      : (tags ?? undefined),
+    tags: Array.isArray(tags) ? tagsIn(tags) : (tags ?? undefined),
     attachments: attachments?.map(attachmentOf),
     tracking: undefined,
     scheduledAt:
@@ -135,6 +135,15 @@ function fieldsOf({ now }: DialectCall, body: z.output<typeof email>): DialectSe
         ? timeOf(body.scheduled_at, now)
         : (body.scheduled_at ?? undefined),
   };
+}
+
+/** The values of a name that is given several times are one, with commas, as categories of other services are. */
+function tagsIn(list: Record<string, string>[]): Record<string, string> {
+  const pairs = list.flatMap((one) =>
+    'name' in one && 'value' in one ? [[one.name!, one.value!] as const] : Object.entries(one),
+  );
+  const byName = Map.groupBy(pairs, ([name]) => name);
+  return Object.fromEntries([...byName].map(([name, all]) => [name, all.map(([, value]) => value).join()]));
 }
 
 /** Null is left out: some SDKs write it for what was not given. */
@@ -197,15 +206,20 @@ async function move(call: DialectCall) {
   if (fault) throw fault;
   if (await call.store.moveEmail(email, at, call.now)) return { object: 'email', id: email.id };
   throw new Refusal(
-    'BAD_REQUEST',
-    'The email is not scheduled, or its time has come: it cannot be moved any more.',
+    'VALIDATION_ERROR',
+    'Email is not scheduled, or its time has come: it cannot be moved any more.',
   );
 }
 
+/** Of a repeat, the answer is that of the first call. */
 async function cancel(call: DialectCall) {
   const email = await ownEmail(call);
-  if (!(await call.store.cancelEmail(email, call.now)))
-    throw new Refusal('NOT_FOUND', 'There is no such email.');
+  const { canceled } = requireItem(await call.store.cancelEmail(email, call.now), 'email');
+  if (canceled.length === 0)
+    throw new Refusal(
+      'VALIDATION_ERROR',
+      'Email is not scheduled, or it has been sent: nothing of it waits.',
+    );
   call.management.eventSignal.notify();
   return { object: 'email', id: email.id };
 }
@@ -226,24 +240,31 @@ async function listEmails(call: DialectCall) {
   const { store, orgId } = call;
   return pageOf(
     call,
-    async (page) => (await store.searchEmails({ orgId, tags: {}, ...page })).emails,
+    async ({ limit, after, before }) => {
+      const edge = { ...(after !== undefined && { after }), ...(before !== undefined && { before }) };
+      return (await store.searchEmails({ orgId, tags: {}, limit, ...edge })).emails;
+    },
     presentSummary,
   );
 }
 
 type Summary = Awaited<ReturnType<DialectCall['store']['searchEmails']>>['emails'][number];
 
-function presentSummary({ id, messageId, recipients, from, subject, createdAt, status }: Summary) {
+function presentSummary(email: Summary) {
+  return { ...fieldsIn(email), ...listsOf(email.recipients), last_event: lastEventOf(email.status) };
+}
+
+/** What a list shows, too. */
+function fieldsIn(email: Omit<Summary, 'recipients' | 'status'>) {
   return {
-    id,
-    message_id: `<${messageId}>`,
-    ...listsOf(recipients),
-    from,
-    created_at: iso(createdAt),
-    subject,
-    reply_to: null,
-    last_event: lastEventOf(status),
-    scheduled_at: null,
+    id: email.id,
+    message_id: `<${email.messageId}>`,
+    from: email.from,
+    created_at: iso(email.createdAt),
+    subject: email.subject,
+    reply_to: email.replyTo === null ? null : email.replyTo.split(', '),
+    scheduled_at: isoOrNull(email.scheduledAt),
+    topic_id: null,
   };
 }
 
@@ -252,18 +273,11 @@ function present(email: StoredEmail) {
   const { tags } = email;
   return {
     object: 'email',
-    id: email.id,
-    message_id: `<${email.messageId}>`,
+    ...fieldsIn(email),
     ...listsOf(email.deliveries.map(({ kind, recipient: address }) => ({ kind, address }))),
-    from: email.from,
-    created_at: iso(email.createdAt),
-    subject: email.subject,
-    reply_to: email.replyTo === null ? null : email.replyTo.split(', '),
     last_event: lastEvent(email),
     html: null,
     text: null,
-    scheduled_at: isoOrNull(email.scheduledAt),
-    topic_id: null,
     tags: Object.entries(tags).map(([name, value]) => ({ name, value })),
   };
 }

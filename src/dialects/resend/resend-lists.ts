@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { uuidIn } from '../../api/query.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall } from '../dialect.ts';
+import type { Page } from '../dialect-store.ts';
 
 const maxLimit = 100;
 
@@ -12,30 +13,26 @@ const query = z.object({
   before: z.string().optional(),
 });
 
-function listQuery({ context }: DialectCall) {
-  return check(query, { ...context.query });
+export function listQuery({ context }: DialectCall): Page {
+  const wanted = check(query, { ...context.query });
+  if (wanted.after === undefined || wanted.before === undefined) return wanted;
+  throw new Refusal('VALIDATION_ERROR', 'after and before: give one of them.');
 }
 
-/** The query of a list that is read in one direction only. */
-export function forwardQuery(call: DialectCall): { limit: number; after?: string } {
-  const { limit, after, before } = listQuery(call);
-  if (before === undefined) return { limit, ...(after !== undefined && { after }) };
-  throw new Refusal('BAD_REQUEST', 'before: this list has no way back. Go on with after.');
-}
-
-/** A page of such a list, whose ids are ours. */
+/** A page of a list whose ids are ours. */
 export async function pageOf<Row>(
   call: DialectCall,
-  read: (page: { limit: number; after?: string }) => Promise<Row[]>,
+  read: (page: Page) => Promise<Row[]>,
   present: (row: Row) => object,
 ) {
-  const { limit, after } = forwardQuery(call);
-  const last = after === undefined ? undefined : uuidIn(after);
-  if (last === null)
-    throw new Refusal('BAD_REQUEST', 'after: must be the id of the last one of the page before.');
+  const { limit, after, before } = listQuery(call);
+  const edge = before ?? after;
+  if (edge !== undefined && uuidIn(edge) === null)
+    throw new Refusal('BAD_REQUEST', 'after, before: must be the id of one in the list.');
   // One more, to see whether there are more.
-  const rows = await read({ limit: limit + 1, ...(last !== undefined && { after: last }) });
-  return { object: 'list', has_more: rows.length > limit, data: rows.slice(0, limit).map(present) };
+  const rows = await read({ limit: limit + 1, after, before });
+  const page = before === undefined ? rows.slice(0, limit) : rows.slice(-limit);
+  return { object: 'list', has_more: rows.length > limit, data: page.map(present) };
 }
 
 /** A page of a list that is read whole, because it is short. */

@@ -12,7 +12,7 @@ import {
   suppressedAddress,
   unsuppress,
 } from '../dialect-suppressions.ts';
-import { forwardQuery } from './resend-lists.ts';
+import { listQuery } from './resend-lists.ts';
 
 const grant = 'full_access';
 
@@ -37,7 +37,7 @@ const origins = z.object({ origin: z.enum(['bounce', 'complaint', 'manual']).opt
 async function list(call: DialectCall) {
   const { origin } = check(origins, { ...call.context.query });
   const isWanted = (one: StoredSuppression) => origin === undefined || originOf(one) === origin;
-  const { found, hasMore } = await listSuppressed(call, { ...forwardQuery(call), isWanted });
+  const { found, hasMore } = await listSuppressed(call, { ...listQuery(call), isWanted });
   return { object: 'list', has_more: hasMore, data: found.map(present) };
 }
 
