@@ -244,7 +244,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     base: null,
     packed: null,
     trackedLinks: null,
-    idempotency: idempotencyOf(request, caller, isTest),
+    idempotency: idempotencyOf(request, caller, isTest, emailId),
     acceptedAt: now,
     isInBatch: request.isInBatch,
     scheduledAt,
@@ -346,8 +346,15 @@ export function startCommit(
 }
 
 /** A test must never answer for a real send that has the same key: test mail has keys of its own, which no caller can give. */
-function idempotencyOf(request: SendRequest, caller: Sender, isTest: boolean): Send['idempotency'] {
-  const { idempotency } = request;
+function idempotencyOf(
+  request: SendRequest,
+  caller: Sender,
+  isTest: boolean,
+  emailId: string,
+): Send['idempotency'] {
+  const { idempotency, rawMessage } = request;
+  // Nothing says that a whole message is a repeat of another one, even if it is equal.
+  if (!idempotency && rawMessage) return { kind: 'window', key: emailId, requestHash: emailId };
   if (!idempotency) return { kind: 'window', ...duplicateWindow(request, caller) };
   return { ...idempotency, kind: 'key', key: isTest ? `test\n${idempotency.key}` : idempotency.key };
 }

@@ -220,13 +220,13 @@ test('the same Message-ID to the same recipients is sent once', async (t) => {
   t.is(emailIdOf(again), emailIdOf(first));
   const others = await submit(talk, ['joe@there.invalid'], mail);
   t.not(emailIdOf(others), emailIdOf(first), 'a client may bring its recipients in several transactions');
-  const other = await submit(talk, ['joe@there.invalid'], [...mail, 'and more'], '554 5.6.0 BAD_REQUEST: ');
-  t.regex(other, /idempotency key/);
+  const other = await submit(talk, ['joe@there.invalid'], [...mail, 'and more']);
+  t.not(emailIdOf(other), emailIdOf(others), 'another content is another mail');
   const { quota_used: used } = await world
     .db('organizations')
     .where({ id: tenant.orgId })
     .first('quota_used');
-  t.is(used, 3);
+  t.is(used, 4);
 });
 
 test('tracking where the domain has it on, in the HTML alone', async (t) => {

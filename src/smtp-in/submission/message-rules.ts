@@ -1,12 +1,12 @@
 /**
  * Checks a submitted message and reads its sender, subject and Message-ID. It must be well-formed, with one From, and
  * without duplicates of fields that may occur once (RFC 5322 section 3.6): mail programs interpret other messages in
- * different ways, and many hosts refuse them. The limits of an API send apply here too.
+ * different ways, and many hosts refuse them. Its size is bounded by what EHLO announces, and by nothing else.
  */
 import { decodeWords } from 'postal-mime';
-import { isExecutable, largestTotal } from '../../api/send/attachments.ts';
+import { isExecutable } from '../../api/send/attachments.ts';
 import { fieldValue, type Head, maxFields, maxHeadLength, readHead } from '../../compose/head.ts';
-import { type MimeTreePart, partsOf, readTree } from '../../compose/mime-tree.ts';
+import { partsOf, readTree } from '../../compose/mime-tree.ts';
 import type { NamedAddress } from '../../mail/recipients.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { addressesIn } from './address-fields.ts';
@@ -31,7 +31,7 @@ const longestSubject = 998;
 export function readContent(raw: Buffer): SubmittedContent {
   const head = readHead(raw);
   requireWellFormed(raw, head);
-  requireFit(raw);
+  requireHarmless(raw);
   const from = senderOf(fieldValue(head, 'from') ?? '');
   if (from === null) {
     bad('from: the message must have one From field with one address');
@@ -66,26 +66,14 @@ function requireWellFormed(raw: Buffer, { fields, stray, isTooLarge }: Head): vo
   if (count('received') > maxHops) bad('mail loop: the message has too many Received fields');
 }
 
-function requireFit(raw: Buffer): void {
+function requireHarmless(raw: Buffer): void {
   const tree = readTree(raw);
   if (!tree)
     bad('the message has too many parts, too deeply nested parts, or a part with too large a header');
-  let attached = 0;
   for (const part of partsOf(tree)) {
     const name = part.filename ?? '';
     if (isExecutable(name, part.type)) invalid(`attachments: ${name || part.type} is an executable file`);
-    if (part.isAttached || part.filename !== null) attached += sizeOf(raw, part);
   }
-  if (attached > largestTotal) invalid('attachments: at most 10 MiB in all, decoded');
-}
-
-/** Decoded size; for base64 an estimate from the line ends, which may be off by the padding. */
-function sizeOf(raw: Buffer, { head, end, encoding }: MimeTreePart): number {
-  const body = raw.subarray(head.bodyStart, end);
-  if (encoding !== 'base64') return body.length;
-  let lines = 0;
-  for (let at = body.indexOf(0x0a); at >= 0; at = body.indexOf(0x0a, at + 1)) lines += 1;
-  return Math.floor(((body.length - 2 * lines) * 3) / 4);
 }
 
 function subjectOf(head: Head): string {

@@ -42,7 +42,7 @@ export function requestOf(
     tags: tagsOf(head.fields),
     ...sendTimesOf(head.fields),
     tracking: {},
-    idempotency: messageId === null ? null : idempotencyOf(messageId, recipients, raw),
+    idempotency: messageId === null ? null : idempotencyOf(messageId, recipients, raw, head),
     requestId,
     tlsRequired: requireTls || tlsRequiredOf(head),
     rawMessage: { raw: without(raw, head, isRemoved), messageId, received },
@@ -53,23 +53,34 @@ function tlsRequiredOf(head: Head): false | undefined {
   return isTlsNotRequired(fieldValue(head, tlsRequiredField) ?? '') ? false : undefined;
 }
 
+/** A server on the way, and a client that tries again, may give the same message another time and another way. */
+const ofTransport = ['date', 'received'];
+
 /**
- * The recipients are part of the key: a client with more recipients than one transaction accepts sends the rest in another
- * one, with the same Message-ID.
+ * A repeat is the same message to the same recipients. A client with more recipients than one transaction accepts sends the
+ * rest in another one, and some programs give all their messages one Message-ID.
  */
-function idempotencyOf(messageId: string, recipients: Recipient[], raw: Buffer): SendRequest['idempotency'] {
+function idempotencyOf(
+  messageId: string,
+  recipients: Recipient[],
+  raw: Buffer,
+  head: Head,
+): SendRequest['idempotency'] {
   const hash = createHash('sha256');
   hash.update(JSON.stringify([messageId, recipients.map(({ key }) => key).sort()]));
-  return {
-    key: `Message-ID ${hash.digest('hex')}`,
-    requestHash: createHash('sha256').update(raw).digest('hex'),
-  };
+  for (const piece of kept(raw, head, ({ name }) => ofTransport.includes(name))) hash.update(piece);
+  const digest = hash.digest('hex');
+  return { key: `Message-ID ${digest}`, requestHash: digest };
 }
 
-function without(raw: Buffer, { fields, end }: Head, isRemoved = (_: Field) => false): Buffer {
+function without(raw: Buffer, head: Head, isRemoved = (_: Field) => false): Buffer {
   const isUnsent = (field: Field) =>
     unsent.includes(field.name) || isTag(field) || isSendTime(field) || isRemoved(field);
-  if (!fields.some(isUnsent)) return raw;
-  const kept = fields.filter((field) => !isUnsent(field)).map(({ start, end }) => raw.subarray(start, end));
-  return Buffer.concat([...kept, raw.subarray(end)]);
+  return head.fields.some(isUnsent) ? Buffer.concat(kept(raw, head, isUnsent)) : raw;
+}
+
+/** The message without some of its fields. */
+function kept(raw: Buffer, { fields, end }: Head, isLeftOut: (field: Field) => boolean): Buffer[] {
+  const rest = fields.filter((field) => !isLeftOut(field));
+  return [...rest.map(({ start, end }) => raw.subarray(start, end)), raw.subarray(end)];
 }
