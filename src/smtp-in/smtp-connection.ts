@@ -27,6 +27,8 @@ export interface ConnectionPolicy {
   longestCommand: number;
   largestMessage: number;
   maxRecipients: number;
+  /** See strict-stream.ts. */
+  takesBareLf: boolean;
   /** Minimum transfer rate of a message. */
   minimumRate: MinimumRate;
   /** Whether this client may log in: over TLS, or if clear text is allowed. */
@@ -93,9 +95,10 @@ export class SmtpConnection extends ClientSession {
   }
 
   #strictParser(): StrictStream {
-    const { longestCommand: longestLine, largestMessage } = this.#policy;
+    const { longestCommand: longestLine, largestMessage, takesBareLf } = this.#policy;
     return new StrictStream({
       longestLine,
+      takesBareLf,
       // A client over the announced limit is read to the end of its message, to get a 552; at twice the limit it is cut off.
       largestMessage: 2 * largestMessage,
       endsGroup: (line) => this.isInLogin || endingGroup.test(line),

@@ -131,6 +131,8 @@ class Server<User> extends SessionServer<SmtpConnection> {
       longestCommand,
       largestMessage: parts.bounds.largest,
       maxRecipients: parts.maxRecipients,
+      // A bounce or complaint is worth more than its line ends. An application's mail goes on to servers that refuse them.
+      takesBareLf: parts.handler.authenticate === null,
       minimumRate: parts.minimumRate ?? transferRate,
       mayLogIn: (isSecure, address) => isSecure || (parts.allowClearLogin && isLoopback(address)),
     };

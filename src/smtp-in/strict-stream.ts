@@ -2,7 +2,8 @@
  * The parser of client input. It refuses invalid input before the input can have an effect:
  *
  * - a bare CR or LF, in commands and messages (RFC 5321 section 2.3.8): if one server reads it as the end of a message and
- *   another as part of it, an attacker can inject mail that the sender never wrote ("SMTP smuggling");
+ *   another as part of it, an attacker can inject mail that the sender never wrote ("SMTP smuggling"). Where other servers
+ *   return mail, a bare LF is a line end instead, but never part of the end of a message (bare-line-ends.ts);
  * - input after a command that ends a group (RFC 2920 section 3.1; RFC 3207; RFC 4954): a client that does not wait for
  *   those replies may be forwarding somebody else's bytes;
  * - endless command lines, and messages far beyond the announced size.
@@ -11,6 +12,7 @@
  * it never holds unchecked input.
  */
 import { CommandParser, type Next } from '../vendor/smtp-server.ts';
+import { BareLineEnds } from './bare-line-ends.ts';
 
 export type StreamFault = 'line-end' | 'pipelining' | 'line-length' | 'flood';
 
@@ -19,6 +21,8 @@ export interface StrictParts {
   longestLine: number;
   /** Octets of a message after which reading stops. */
   largestMessage: number;
+  /** Takes a bare LF for a line end. */
+  takesBareLf?: boolean;
   /** Whether the client must wait for the reply to this line. */
   endsGroup(line: string): boolean;
   onFault(fault: StreamFault): void;
@@ -34,6 +38,8 @@ const maxInARow = 100;
 
 export class StrictStream extends CommandParser {
   readonly #parts: StrictParts;
+  /** Null: bare line ends are refused. */
+  readonly #lineEnds: BareLineEnds | null;
   /** The last octet was a CR, so an LF must follow. */
   #afterCr = false;
   /** Octets of the incomplete line. */
@@ -44,14 +50,15 @@ export class StrictStream extends CommandParser {
   constructor(parts: StrictParts) {
     super({ maxCommandLength: parts.longestLine });
     this.#parts = parts;
+    this.#lineEnds = parts.takesBareLf ? new BareLineEnds() : null;
   }
 
   protected override receive(chunk: Buffer, done: Next): void {
     // Called again with the bytes that followed a message in its chunk.
     const isRest = this.#chunk > 0;
     if (!isRest) this.#chunk = chunk.length;
-    const fault = bareLineEnd(chunk, this.#afterCr);
-    this.#afterCr = chunk.at(-1) === cr;
+    const fault = this.#lineEnds ? -1 : bareLineEnd(chunk, this.#afterCr);
+    if (!this.#lineEnds) this.#afterCr = chunk.at(-1) === cr;
     this.#serve(fault < 0 ? chunk : chunk.subarray(0, fault), (error) => {
       if (fault >= 0) this.#refuse('line-end');
       if (!isRest) this.#chunk = 0;
@@ -101,12 +108,20 @@ export class StrictStream extends CommandParser {
     const length = this.#begun + piece.length;
     const isWhole = piece.at(-1) === lf;
     this.#begun = isWhole ? 0 : length;
+    if (this.#lineEnds && this.#hasBareCr(piece)) this.#refuse('line-end');
     if (length > this.#parts.longestLine) this.#refuse('line-length');
     if (!isWhole) return false;
     const line = this.unfinishedLine + piece.toString('latin1');
     const endsGroup = this.#parts.endsGroup(line.trimEnd());
     if (endsGroup && rest.length > 0) this.#refuse('pipelining');
     return endsGroup;
+  }
+
+  #hasBareCr(piece: Buffer): boolean {
+    const text = piece.toString('latin1');
+    const hasOne = (this.#afterCr && piece[0] !== lf) || /\r[^\n]/.test(text);
+    this.#afterCr = text.endsWith('\r');
+    return hasOne;
   }
 
   /** After a command that was answered later: input that arrived meanwhile did not wait for its reply. */
@@ -119,8 +134,14 @@ export class StrictStream extends CommandParser {
     this.#parts.onMessageBytes(bytes.length);
     const isFlood = this.dataBytes > this.#parts.largestMessage;
     if (isFlood) this.#refuse('flood');
-    if (isFlood) done();
-    else this.parse(bytes, bytes.length < largePiece ? done : (error) => void setImmediate(done, error));
+    if (isFlood) {
+      done();
+      return;
+    }
+    const { octets, used } = this.#lineEnds?.take(bytes) ?? { octets: bytes, used: bytes.length };
+    const next: Next =
+      used < bytes.length ? (error) => (error ? done(error) : this.#serve(bytes.subarray(used), done)) : done;
+    this.parse(octets, bytes.length < largePiece ? next : (error) => void setImmediate(next, error));
   }
 }
 

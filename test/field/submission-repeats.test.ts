@@ -5,7 +5,14 @@
  */
 import test from 'ava';
 import { oneKind } from '../lab/database/databases.ts';
-import { emailIdOf, loggedIn, messageTo, submissionWorlds, submit, tenantOf } from '../lab/scenes/submission.ts';
+import {
+  emailIdOf,
+  loggedIn,
+  messageTo,
+  submissionWorlds,
+  submit,
+  tenantOf,
+} from '../lab/scenes/submission.ts';
 
 const worlds = submissionWorlds([oneKind]);
 
@@ -66,7 +73,15 @@ test('without a Message-ID nothing says that a mail is a repeat', async (t) => {
 function largeOf(size: number, encoding: 'base64' | '7bit'): Buffer {
   const head = [
     ...['From: app@sender.invalid', 'Subject: Large', 'MIME-Version: 1.0'],
-    ...['Content-Type: multipart/mixed; boundary=b', '', '--b', '', 'Hi', '--b', 'Content-Type: application/pdf'],
+    ...[
+      'Content-Type: multipart/mixed; boundary=b',
+      '',
+      '--b',
+      '',
+      'Hi',
+      '--b',
+      'Content-Type: application/pdf',
+    ],
     ...[`Content-Transfer-Encoding: ${encoding}`, 'Content-Disposition: attachment; filename=a.pdf', '', ''],
   ].join('\r\n');
   const end = '\r\n--b--\r\n';

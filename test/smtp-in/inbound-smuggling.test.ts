@@ -1,12 +1,12 @@
 /**
  * What one server takes for the end of a message and another for its middle: the published sequences of SMTP smuggling
- * (CVE-2023-51764, -51765, -51766, and the earlier ones with a bare CR). None may end a message here, and none may be
- * in a message that is taken, for what is taken is sent on. And whoever does not wait for a reply that has to be
- * waited for is refused before what he sent ahead means anything.
+ * (CVE-2023-51764, -51765, -51766, and the earlier ones with a bare CR). None may end a message here. None may be in a message
+ * of an application, for it is sent on; in returned mail they are line ends. And whoever does not wait for a reply that has to
+ * be waited for is refused before what he sent ahead means anything.
  */
 import test from 'ava';
 import { startListener } from '../lab/mx/listener.ts';
-import { connectSmtp } from '../lab/mx/smtp-client.ts';
+import { connectSmtp, plain, type SmtpClient } from '../lab/mx/smtp-client.ts';
 
 const header = 'From: a@there.invalid\r\nSubject: one\r\n\r\nfirst';
 const smuggled =
@@ -33,23 +33,71 @@ const ends: Record<string, string> = {
   'CR CR': '\r\r',
 };
 
+async function sendInPieces(talk: SmtpClient, all: string, size: number): Promise<void> {
+  await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
+  await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+  await talk.says('DATA\r\n', '354');
+  for (let at = 0; at < all.length; at += size) talk.write(all.slice(at, at + size));
+}
+
+const sizes = [Number.POSITIVE_INFINITY, 1];
+const ofApplications = { handler: { authenticate: async () => 'somebody' }, allowClearLogin: true };
+
 for (const [name, end] of Object.entries(ends)) {
-  test(`smuggling by ${name} is refused, in one piece and octet by octet`, async (t) => {
-    for (const size of [Number.POSITIVE_INFINITY, 1]) {
-      const listener = await startListener(t);
+  const all = `${header}${end}${smuggled}\r\n.\r\nQUIT\r\n`;
+  test(`smuggling by ${name} is refused on submission, in one piece and octet by octet`, async (t) => {
+    for (const size of sizes) {
+      const listener = await startListener(t, ofApplications);
       const talk = await connectSmtp(listener.port);
       await talk.says('EHLO x\r\n', '250');
-      await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
-      await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
-      await talk.says('DATA\r\n', '354');
-      const all = `${header}${end}${smuggled}\r\n.\r\nQUIT\r\n`;
-      for (let at = 0; at < all.length; at += size) talk.write(all.slice(at, at + size));
+      await talk.says(`AUTH PLAIN ${plain('x')}\r\n`, '235');
+      await sendInPieces(talk, all, size);
       t.is(await talk.over(), '521 5.5.2 Bare CR or LF; a line must end with CRLF');
       t.deepEqual(listener.taken, []);
       await listener.close();
     }
   });
 }
+
+/** These have the octets CR LF . CR LF in them, which end a message on every server. */
+const isEnd = (end: string) => end.includes('\r\n.\r\n');
+
+for (const [name, end] of Object.entries(ends).filter(([, end]) => !isEnd(end))) {
+  const all = `${header}${end}${smuggled}\r\n.\r\nQUIT\r\n`;
+  test(`${name} in returned mail ends no message: it is all one`, async (t) => {
+    for (const size of sizes) {
+      const listener = await startListener(t);
+      const talk = await connectSmtp(listener.port);
+      await talk.says('EHLO x\r\n', '250');
+      await sendInPieces(talk, all, size);
+      await talk.reply('250 2.6.0 Taken');
+      await talk.reply('221');
+      t.is(listener.taken.length, 1);
+      const text = listener.taken[0]!.raw.toString();
+      t.notRegex(text, /\r(?!\n)|(?<!\r)\n/, 'line ends are CRLF');
+      t.is(text, `${header}${asLines(end)}${smuggled}\r\n`);
+      await listener.close();
+    }
+  });
+}
+
+/** Each bare CR or LF is a line end, CRs before another are nothing, and a dot is text. */
+function asLines(text: string): string {
+  return text.replace(/\r*\n|\r+(?!\n)/g, '\r\n');
+}
+
+test('an LF ends a line of returned mail: commands, fields, the body and its dots', async (t) => {
+  const listener = await startListener(t);
+  const talk = await connectSmtp(listener.port);
+  await talk.says('EHLO x\n', '250');
+  await talk.says('MAIL FROM:<>\n', '250');
+  await talk.says('RCPT TO:<ann@ours.invalid>\n', '250');
+  await talk.says('DATA\n', '354');
+  talk.write('Subject: x\n\n..one\n.two\n.\n..\n.\r\nlast\n\r\n.\r\n');
+  await talk.reply('250 2.6.0');
+  t.is(listener.taken[0]!.raw.toString(), 'Subject: x\r\n\r\n.one\r\n.two\r\n.\r\n.\r\n.\r\nlast\r\n\r\n');
+  await talk.says('NOOP\n', '250');
+});
 
 test('the same behind a message that ends as it should: the first is taken, the commands behind it are refused', async (t) => {
   const listener = await startListener(t);
@@ -58,7 +106,7 @@ test('the same behind a message that ends as it should: the first is taken, the 
   await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
   await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
   await talk.says('DATA\r\n', '354');
-  talk.write(`${header}\r\n.\r\nNOOP\nNOOP\r\n`);
+  talk.write(`${header}\r\n.\r\nNOOP\rNOOP\r\n`);
   await talk.reply('250 2.6.0 Taken');
   t.regex(await talk.over(), /^521 5\.5\.2 /);
   t.deepEqual(
