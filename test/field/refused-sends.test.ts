@@ -4,8 +4,12 @@ import test from 'ava';
 import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
 import { mailLogFile } from '../../src/mail/mail-log.ts';
 import { cliOf } from '../lab/cli.ts';
+import { oneKind } from '../lab/database/databases.ts';
+import { submissionWorlds, tenantOf, transportOf } from '../lab/scenes/submission.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
+
+const submission = submissionWorlds([oneKind]);
 
 const mail = { from: 'app@sender.invalid', subject: 's', text: 't' };
 
@@ -106,4 +110,17 @@ test('a send without credits is logged as refused', async (t) => {
   t.is((await world.call('POST', '/api/public/email/send', { body })).status, 402);
   await lines(world, 1);
   t.like((await refused(world))[0], { recipient: 'ann@there.invalid', category: 'INSUFFICIENT_CREDITS' });
+});
+
+test('a mail that is refused over SMTP is logged with its recipients', async (t) => {
+  const world = submission[oneKind];
+  const tenant = await tenantOf(world);
+  const transport = transportOf(tenant);
+  t.teardown(() => transport.close());
+  const message = { from: 'a@elsewhere.invalid', to: ['smtp@there.invalid', 'two@there.invalid'], text: 't' };
+  await t.throwsAsync(transport.sendMail(message), { message: /550 5\.7\.1 DOMAIN_NOT_FOUND/ });
+  const ours = async () =>
+    (await refused(world)).filter(({ recipient }) => recipient === 'two@there.invalid');
+  await until(async () => (await ours()).length > 0, { what: 'the line on the refused mail' });
+  t.is((await ours())[0]!.category, 'DOMAIN_NOT_FOUND');
 });

@@ -33,7 +33,16 @@ export interface SubmissionParts extends SendCapacity {
   accept: Accept;
   /** Logs a refused login with the client's address, for tools such as fail2ban. */
   onRefused(client: Client): void;
+  /** Called with each mail that is refused, for the mail log. `recipients` is empty if MAIL is refused. */
+  onRefusedSend(send: RefusedMail): void;
   onError(what: string, error: unknown): void;
+}
+
+interface RefusedMail {
+  sender: Caller;
+  refusal: Refusal;
+  recipients: string[];
+  requestId: string;
 }
 
 /** The key, because it is looked up again at each step. */
@@ -83,14 +92,29 @@ function unauthorized(): Refusal {
 }
 
 /** In the same order as the API (docs/design.md section 2). */
-async function begin(parts: SubmissionParts, { user, ending }: MailSession<Login | null>): Promise<void> {
-  const caller = user && (await parts.findCaller(user.key));
-  if (!caller) throw unauthorized();
-  // The slot for the message is taken when it has arrived; a client can be refused before it sends one.
-  const slot = await admitSend(parts, caller.orgId, 0);
-  slot.release();
-  await parts.requestWait.count(caller.orgId, caller.limits, ending);
-  requireGrant(caller, 'email:send');
+async function begin(parts: SubmissionParts, { id, user, ending }: MailSession<Login | null>): Promise<void> {
+  const sender = user && (await parts.findCaller(user.key));
+  if (!sender) throw unauthorized();
+  await orLogged(parts, { sender, recipients: [], requestId: id }, async () => {
+    // The slot for the message is taken when it has arrived; a client can be refused before it sends one.
+    const slot = await admitSend(parts, sender.orgId, 0);
+    slot.release();
+    await parts.requestWait.count(sender.orgId, sender.limits, ending);
+    requireGrant(sender, 'email:send');
+  });
+}
+
+async function orLogged<Result>(
+  { onRefusedSend }: SubmissionParts,
+  mail: Omit<RefusedMail, 'refusal'>,
+  step: () => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await step();
+  } catch (refusal) {
+    if (refusal instanceof Refusal) onRefusedSend({ ...mail, refusal });
+    throw refusal;
+  }
 }
 
 async function send(
@@ -99,19 +123,21 @@ async function send(
   { to, requireTls, isUtf8 }: Envelope,
   { id, user, client }: MailSession<Login>,
 ): Promise<string> {
-  const caller = await parts.findCaller(user.key);
-  if (!caller) throw unauthorized();
-  requireGrant(caller, 'email:send');
-  const received = `by ${parts.hostname} with ${protocolOf(isUtf8, client)}`;
-  const slot = await admitSend(parts, caller.orgId, raw.length);
-  try {
-    const request = requestOf(raw, { to, requestId: id, requireTls, received });
-    // Many programs take no notice of what the reply says, so a mail is accepted for all recipients or for none.
-    const { answer } = await parts.accept({ ...request, mustAffordAll: true }, caller);
-    return replyText(answer);
-  } finally {
-    slot.release();
-  }
+  const sender = await parts.findCaller(user.key);
+  if (!sender) throw unauthorized();
+  return orLogged(parts, { sender, recipients: to, requestId: id }, async () => {
+    requireGrant(sender, 'email:send');
+    const received = `by ${parts.hostname} with ${protocolOf(isUtf8, client)}`;
+    const slot = await admitSend(parts, sender.orgId, raw.length);
+    try {
+      const request = requestOf(raw, { to, requestId: id, requireTls, received });
+      // Many programs take no notice of what the reply says, so a mail is accepted for all recipients or for none.
+      const { answer } = await parts.accept({ ...request, mustAffordAll: true }, sender);
+      return replyText(answer);
+    } finally {
+      slot.release();
+    }
+  });
 }
 
 /** RFC 3848; RFC 6531 section 4.3. */
