@@ -145,7 +145,7 @@ function argumentUsage(argument: Argument): string {
 const repeatable: unknown[] = [scopes, domainScopes, eventTypes, logStates];
 
 function optionUsage(option: Option): string {
-  const value = /<(.+)>/.exec(option.flags)?.[1];
+  const value = /<([^<>]+)>/.exec(option.flags)?.[1];
   const usage = [option.short ?? option.long, value].filter(Boolean).join(' ');
   const repeats = repeatable.includes(option.parseArg);
   if (!option.mandatory) return repeats ? `[${usage}]…` : `[${usage}]`;

@@ -66,7 +66,7 @@ export function structureOf(name: string): Structure | undefined {
 function idsOf(value: string): string | null {
   const words = value.replaceAll('><', '> <').split(/[ \t]+/);
   const isId = (word: string) =>
-    word.length <= maxWord && /^(?:<[!-;=?-~]+>|[!-;=?-~]+@[!-;=?-~]+)$/.test(word);
+    word.length <= maxWord && /^(?:<[!-;=?-~]+>|[!-;=?-~][!-;=?A-~]*@[!-;=?-~]+)$/.test(word);
   return words.every(isId)
     ? words.map((word) => (word.startsWith('<') ? word : `<${word}>`)).join(' ')
     : null;

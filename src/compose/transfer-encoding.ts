@@ -162,9 +162,16 @@ function fromQuotedPrintable(body: Buffer): Buffer {
   const text = body
     .toString('latin1')
     .split('\r\n')
-    .map((line) => line.replace(/[ \t]+$/, ''))
+    .map(withoutTrailingSpace)
     .join('\r\n')
     .replaceAll('=\r\n', '')
     .replace(/=([0-9a-f]{2})/gi, (_, code) => String.fromCharCode(Number.parseInt(code, 16)));
   return Buffer.from(text, 'latin1');
+}
+
+/** A loop, because a search for `[ \t]+$` begins again at each of the characters. */
+function withoutTrailingSpace(line: string): string {
+  let end = line.length;
+  while (end > 0 && isWhite(line.charCodeAt(end - 1))) end--;
+  return line.slice(0, end);
 }

@@ -5,7 +5,7 @@
  */
 import type { Reply } from '../glossary.ts';
 
-const line = /^(?<code>[2-5]\d\d)(?:[ \t-](?:(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(?:\s+|$))?(?<text>.*))?$/s;
+const line = /^(?<code>[2-5]\d\d)(?:[ \t-](?:(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(?:\s|$))?(?<text>.*))?$/s;
 
 const longestText = 4000;
 

@@ -48,7 +48,7 @@ const rules: Rule[] = [
 
   // Apple's Mail Privacy Protection loads every image soon after arrival, whether the mail is ever opened or not.
   // Its User-Agent is just "Mozilla/5.0". An empty User-Agent is a script.
-  { kind: 'scanner', matches: named(/^\s*(Mozilla\/5\.0)?\s*$/) },
+  { kind: 'scanner', matches: named(/^\s*(?:Mozilla\/5\.0\s*)?$/) },
 
   // Gmail in an open session loads images when a mail arrives, with a User-Agent that no browser has.
   { kind: 'scanner', matches: named(/Edge\/12\.246 Mozilla\/5\.0$/) },

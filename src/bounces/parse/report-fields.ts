@@ -17,7 +17,7 @@ export function readBlocks(text: string): Block[] {
     .filter(({ size }) => size > 0);
 }
 
-const field = /^([!-9;-~]{1,60})[ \t]*:[ \t]*(.*)$/s;
+const field = /^([!-9;-~]{1,60})[ \t]*:(.*)$/s;
 
 function readBlock(text: string): Block {
   const block: Block = new Map();

@@ -137,7 +137,7 @@ function choicesOf(one: Option | Argument): readonly string[] {
   if (one.argChoices) return one.argChoices;
   const { choices } = (one.parseArg ?? {}) as { choices?: readonly string[] };
   if (choices) return choices;
-  const name = 'flags' in one ? (/<(.+)>/.exec(one.flags)?.[1] ?? '') : one.name();
+  const name = 'flags' in one ? (/<([^<>]+)>/.exec(one.flags)?.[1] ?? '') : one.name();
   return name.includes('|') ? name.split('|').filter((part) => /^[a-z\d]+$/.test(part)) : [];
 }
 

@@ -190,8 +190,8 @@ function typesOf(event: string | undefined): string[] {
 /** Mailgun's `a OR b`, `a AND b`. */
 function condition(expression: string | undefined): (words: string[]) => boolean {
   if (expression === undefined || expression.trim() === '') return () => true;
-  const clean = expression.replace(/["()]/g, '').trim();
-  const choices = clean.split(/\s+OR\s+/i).map((choice) => choice.split(/\s+AND\s+/i));
+  const clean = expression.replace(/["()]/g, '').replace(/\s+/g, ' ').trim();
+  const choices = clean.split(/ OR /i).map((choice) => choice.split(/ AND /i));
   return (words) => choices.some((all) => all.every((word) => words.includes(word)));
 }
 

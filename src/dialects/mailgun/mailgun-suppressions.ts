@@ -67,7 +67,7 @@ async function list(call: DialectCall, kind: Kind) {
     limit,
     isWanted: (one) => isIn(one, kind),
   });
-  const base = urlOf(call, call.context.originalUrl.replace(/\?.*$/s, ''));
+  const base = urlOf(call, call.context.originalUrl.split('?', 1)[0]!);
   // Clients read pages until one is empty.
   const url = (to: string, address = edge ?? '') =>
     `${base}?${new URLSearchParams({ page: to, limit: String(limit), address })}`;

@@ -35,7 +35,7 @@ function addressIn(text: string, host: string | null): string | null {
   return addresses.find((one) => (isIPv4(one) || isIPv6(one)) && one !== host) ?? null;
 }
 
-const hostName = /\b(?:[a-z\d-]+\.)+[a-z]{2,}\b/gi;
+const hostName = /(?<![a-z\d-]|[a-z\d-]\.)(?:[a-z\d-]+\.)+[a-z]{2,}\b/gi;
 const listName = /(?:blocked using|listed (?:at|in|on|by)|DNSBL:|RBL:?) *(?:the )?([\w.-]{2,60}\w)/i;
 
 /** The list's zone if the reply contains it, else its name. `help`: null if the list is unknown and the reply has no link. */

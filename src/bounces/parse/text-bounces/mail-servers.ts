@@ -19,7 +19,7 @@ export const servers: readonly TextBounceRule[] = [
     // Before 4.87, and providers that kept its words (GMX, 1&1, MXLogic, Zoho).
     name: 'exim',
     opening:
-      /^This message was created automatically by (?:the )?mail delivery (?:software|system)[^\n]*\n\s{0,8}A message that you (?:have )?sent could not be delivered(?:[^\n:]*\n){0,3}[^\n:]*:?[ \t]*\n/m,
+      /^This message was created automatically by (?:the )?mail delivery (?:software|system)[^\n]*\n\s{0,8}A message that you (?:have )?sent could not be delivered(?:[^\n:]*\n){0,3}[^\n:]*(?::[ \t]*)?\n/m,
     end: /^-{2,6} ?(?:This is a copy of|The (?:body|header)s? of the (?:original )?message)/m,
   },
   {

@@ -12,7 +12,7 @@ const bare = (text: string) =>
   text
     .trim()
     .replace(/^https?:\/\//i, '')
-    .replace(/\/.*$/, '')
+    .split('/', 1)[0]!
     .replace(/^.*@/, '')
     .replace(/\.$/, '');
 
