@@ -39,15 +39,18 @@ export function costOf({ fields, tracking, signer }: ComposeOrder): number {
       ? fields.raw.length
       : fields.attachments.reduce(
           (sum, { content }) => sum + content.length,
-          (fields.html?.length ?? 0) + (fields.text?.length ?? 0),
+          (fields.html?.length ?? 0) +
+            (fields.text?.length ?? 0) +
+            (fields.to.length + (fields.cc?.length ?? 0)) * addressCost,
         );
   const isTracked = tracking.opens || tracking.clicks;
   const signatures = signer.second ? 2 : 1;
   return (length + signatureCost * signatures) * (isTracked ? tracking.deliveryIds.length : 1);
 }
 
-/** A signature takes as long as this many octets. */
+/** A signature takes as long as this many octets, an address in a field as these. */
 const signatureCost = 16 * 1024;
+const addressCost = 64;
 
 export const isLarge = (order: ComposeOrder) => costOf(order) > largeCost;
 

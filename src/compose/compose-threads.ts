@@ -6,10 +6,10 @@
  * Organizations take turns (fair-turns.ts). Large orders have threads of their own, one for every four others, which take
  * one order at a time, so that a small mail never waits for a large one.
  *
- * Every order is answered once: composed or rejected. If a thread dies, its orders are rejected, and the next order starts
- * another: a mail that kills threads only fails itself, and a thread that cannot start is not retried forever. Beyond
- * `maxWaiting` orders, an organization that has its share of them is refused at once. The bytes of an order's attachments
- * are transferred to the thread: the caller cannot use them any more.
+ * Every order is answered once: composed or rejected. A mail that takes longer than `timeoutMs` ends its thread, as one does
+ * that kills it: only that mail is rejected, and the thread's other orders are composed again on another one. A thread that
+ * cannot start is not retried forever. Beyond `maxWaiting` orders, an organization that has its share of them is refused at
+ * once. The attachments of a large order are transferred to the thread: the caller cannot use them any more.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
 import { Refusal } from '../mail/refusal.ts';
@@ -25,6 +25,7 @@ import {
 } from './compose-order.ts';
 import { FairTurns } from './fair-turns.ts';
 import type { Composed } from './recipient-copies.ts';
+import { type Progress, startProgress, watchProgress } from './thread-progress.ts';
 
 export interface Composers {
   compose: Compose;
@@ -39,6 +40,8 @@ export interface ComposersParts {
   count: number;
   /** Called when a thread dies. */
   onError(what: string, error: unknown): void;
+  /** How long one mail may take. */
+  timeoutMs?: number | undefined;
 }
 
 interface PendingOrder {
@@ -62,6 +65,8 @@ const maxBatchCost = 256 * 1024;
 const maxBatches = 2;
 /** Under half a second of work for two threads. */
 const maxWaiting = 1000;
+/** The largest mail takes one second. */
+const defaultTimeoutMs = 10_000;
 
 export function createComposers(parts: ComposersParts): Composers {
   const threads = new ComposeThreads(parts);
@@ -131,7 +136,8 @@ class ComposeThreads {
       const thread = slot.thread ?? this.#start(slot);
       thread.postMessage(
         transfers.map(({ value }) => value),
-        transfers.flatMap(({ transferList }) => transferList),
+        // Small orders are cloned, because they are composed again if the thread dies of another.
+        slot.isForLarge ? transfers.flatMap(({ transferList }) => transferList) : [],
       );
       slot.batches.push(batch);
     } catch (error) {
@@ -141,8 +147,15 @@ class ComposeThreads {
 
   #start(slot: Slot): Worker {
     const thread = this.#parts.spawn(slot.isForLarge);
+    const progress = startProgress();
     let cause: unknown;
+    thread.postMessage(progress.begun);
+    const stopWatching = watchProgress(progress, this.#timeoutMs, () => {
+      cause = tooSlow(this.#timeoutMs);
+      void thread.terminate();
+    });
     thread.on('message', (answers: Answer[]) => {
+      progress.answered += answers.length;
       settle(slot.batches.shift()!, answers);
       this.#dispatch();
     });
@@ -150,14 +163,41 @@ class ComposeThreads {
       cause = error;
     });
     thread.once('exit', () => {
-      const lost = new Error('the composing thread died', { cause });
-      if (!this.#isClosed) this.#parts.onError('a composing thread died; its mails were rejected', cause);
+      stopWatching();
       slot.thread = null;
-      for (const { reject } of slot.batches.splice(0).flat()) reject(lost);
+      if (!this.#isClosed)
+        this.#parts.onError('a composing thread ended; the mail in work was rejected', cause);
+      this.#settleLost(slot, progress, cause);
       this.#dispatch();
     });
     slot.thread = thread;
     return thread;
+  }
+
+  /**
+   * The order that the thread had in work is at fault. If the thread did not begin any, it does not start: all fail. Each
+   * thread has answered or failed an order before the others go to the next, so this ends.
+   */
+  #settleLost(slot: Slot, { begun, answered }: Progress, cause: unknown): void {
+    const lost = slot.batches.splice(0).flat();
+    const count = Atomics.load(begun, 0);
+    const error = cause instanceof Refusal ? cause : new Error('the composing thread died', { cause });
+    for (const [index, pending] of lost.entries()) {
+      const isAtFault = index === count - answered - 1;
+      const mayRetry = count > 0 && !slot.isForLarge && !this.#isClosed;
+      if (isAtFault || !mayRetry) pending.reject(error);
+      else
+        this.#waiting.add({
+          orgId: pending.order.orgId,
+          cost: costOf(pending.order),
+          isLarge: false,
+          item: pending,
+        });
+    }
+  }
+
+  get #timeoutMs(): number {
+    return this.#parts.timeoutMs ?? defaultTimeoutMs;
   }
 
   /** Once `maxWaiting` orders wait, each organization may have an equal share of that number. */
@@ -188,17 +228,30 @@ function settle(batch: PendingOrder[], answers: Answer[]): void {
   }
 }
 
+function tooSlow(timeoutMs: number): Refusal {
+  const message =
+    `The email takes longer than ${timeoutMs / 1000} s to compose, so it was not accepted. Nothing was charged. ` +
+    'Send it with fewer recipients, or without tracking, or make its content simpler.';
+  return new Refusal('BAD_REQUEST', message);
+}
+
 function overloaded(): Refusal {
   const message = 'The server receives mail faster than it can sign it. Retry in a second.';
   return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: 1000 });
 }
 
-/** The thread's side: answers batches one after the other. */
+/** The thread's side: the first message is the count of begun orders, the others are batches, answered one after the other. */
 export function serveOrders(port: MessagePort, compose: (order: ComposeOrder) => Composed): void {
-  port.on('message', (orders: ComposeOrder[]) => {
+  let begun: Int32Array;
+  port.on('message', (message: Int32Array | ComposeOrder[]) => {
+    if (message instanceof Int32Array) {
+      begun = message;
+      return;
+    }
     const answers: Answer[] = [];
     const transferList: ArrayBuffer[] = [];
-    for (const order of orders) {
+    for (const order of message) {
+      Atomics.add(begun, 0, 1);
       try {
         const composed = packComposed(compose(unpackOrder(order)));
         answers.push({ composed: composed.value });

@@ -43,7 +43,10 @@ const long = { text: 'é'.repeat(900_000) };
 
 const program = new URL('../../src/server/compose-thread.ts', import.meta.url);
 
-function startComposers(t: ExecutionContext, { count = 1, url = program } = {}) {
+function startComposers(
+  t: ExecutionContext,
+  { count = 1, url = program, timeoutMs }: { count?: number; url?: URL; timeoutMs?: number } = {},
+) {
   const threads: Worker[] = [];
   const errors: unknown[] = [];
   const composers = createComposers({
@@ -53,6 +56,7 @@ function startComposers(t: ExecutionContext, { count = 1, url = program } = {}) 
       return thread;
     },
     count,
+    timeoutMs,
     onError: (_what, error) => errors.push(error),
   });
   t.teardown(() => composers.close());
@@ -199,6 +203,47 @@ test('if a thread dies, its orders fail and the next order starts another', asyn
   t.is(await dkimResult((await compose(createOrder(long))).messages[0]!), 'pass');
   t.is(threads.length, 2);
   t.is(errors.length, 1);
+});
+
+/** Composes as the real one does, but for mails with these subjects. */
+const trap = `
+  import { parentPort } from 'node:worker_threads';
+  import { serveOrders } from ${JSON.stringify(new URL('../../src/compose/compose-threads.ts', import.meta.url).href)};
+  serveOrders(parentPort, ({ fields: { subject } }) => {
+    if (subject === 'hang') for (;;);
+    if (subject === 'die') process.exit(1);
+    return { messages: [Buffer.from(subject)], base: null, packed: Buffer.from(subject), messageId: 'id', trackedLinks: null };
+  });`;
+
+test('a mail that hangs or kills its thread is refused, and the others on that thread are composed again', async (t) => {
+  const url = new URL(`data:text/javascript,${encodeURIComponent(trap)}`);
+  const { compose, threads, errors } = startComposers(t, { url, timeoutMs: 500 });
+  await compose(createOrder({ subject: 'first' }));
+  const subjects = ['a', 'b', 'hang', 'c', 'd', 'e', 'f', 'g', 'h', 'die', 'i', 'j'];
+  const made = await Promise.allSettled(
+    subjects.map((subject, index) => compose(createOrder({ subject }, { orgId: `org ${index}` }))),
+  );
+  t.deepEqual(
+    made.map((one) => (one.status === 'fulfilled' ? String(one.value.messages[0]) : 'refused')),
+    subjects.map((subject) => (subject.length === 1 ? subject : 'refused')),
+  );
+  const [, , hung, , , , , , , killed] = made as PromiseRejectedResult[];
+  t.is(hung!.reason.code, 'BAD_REQUEST');
+  t.regex(hung!.reason.message, /^The email takes longer than 0\.5 s to compose/);
+  t.regex(killed!.reason.message, /thread died/);
+  t.is(threads.length, 3);
+  t.is(errors.length, 2);
+});
+
+test('a large mail that hangs is refused, and the next one is composed', async (t) => {
+  const url = new URL(`data:text/javascript,${encodeURIComponent(trap)}`);
+  const { compose } = startComposers(t, { url, timeoutMs: 500 });
+  const hung = compose(createOrder({ ...long, subject: 'hang' }));
+  const small = compose(createOrder({ subject: 'small' }));
+  const next = compose(createOrder({ ...long, subject: 'next' }));
+  t.is(String((await small).messages[0]), 'small');
+  await t.throwsAsync(hung, { message: /takes longer than 0\.5 s/ });
+  t.is(String((await next).messages[0]), 'next');
 });
 
 test('a thread that cannot start is tried again at the next order, not in a loop', async (t) => {
