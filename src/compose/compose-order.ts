@@ -43,9 +43,13 @@ export function costOf({ fields, tracking, signer }: ComposeOrder): number {
             (fields.text?.length ?? 0) +
             (fields.to.length + (fields.cc?.length ?? 0)) * addressCost,
         );
-  const isTracked = tracking.opens || tracking.clicks;
   const signatures = signer.second ? 2 : 1;
-  return (length + signatureCost * signatures) * (isTracked ? tracking.deliveryIds.length : 1);
+  return (length + signatureCost * signatures) * (copiesOf({ tracking }) || 1);
+}
+
+/** The number of copies, one for each recipient; 0 if all get the same message. */
+export function copiesOf({ tracking }: Pick<ComposeOrder, 'tracking'>): number {
+  return tracking.opens || tracking.clicks ? tracking.deliveryIds.length : 0;
 }
 
 /** A signature takes as long as this many octets, an address in a field as these. */

@@ -16,6 +16,7 @@ import { Refusal } from '../mail/refusal.ts';
 import {
   type Compose,
   type ComposeOrder,
+  copiesOf,
   costOf,
   isLarge,
   packComposed,
@@ -25,7 +26,7 @@ import {
 } from './compose-order.ts';
 import { FairTurns } from './fair-turns.ts';
 import type { Composed } from './recipient-copies.ts';
-import { type Progress, startProgress, watchProgress } from './thread-progress.ts';
+import { orderInWork, type Progress, startProgress, watchProgress } from './thread-progress.ts';
 
 export interface Composers {
   compose: Compose;
@@ -65,8 +66,9 @@ const maxBatchCost = 256 * 1024;
 const maxBatches = 2;
 /** Under half a second of work for two threads. */
 const maxWaiting = 1000;
-/** The largest mail takes one second. */
+/** The largest mail takes one second; each copy of a tracked mail, some milliseconds more. */
 const defaultTimeoutMs = 10_000;
+const msOfCopy = 20;
 
 export function createComposers(parts: ComposersParts): Composers {
   const threads = new ComposeThreads(parts);
@@ -150,8 +152,10 @@ class ComposeThreads {
     const progress = startProgress();
     let cause: unknown;
     thread.postMessage(progress.begun);
-    const stopWatching = watchProgress(progress, this.#timeoutMs, () => {
-      cause = tooSlow(this.#timeoutMs);
+    const stopWatching = watchProgress(progress, this.#timeoutMs / 10, (index, ms) => {
+      const allowed = this.#timeoutMs + copiesOf(slot.batches.flat()[index]!.order) * msOfCopy;
+      if (ms < allowed) return;
+      cause = tooSlow(allowed);
       void thread.terminate();
     });
     thread.on('message', (answers: Answer[]) => {
@@ -178,13 +182,13 @@ class ComposeThreads {
    * The order that the thread had in work is at fault. If the thread did not begin any, it does not start: all fail. Each
    * thread has answered or failed an order before the others go to the next, so this ends.
    */
-  #settleLost(slot: Slot, { begun, answered }: Progress, cause: unknown): void {
+  #settleLost(slot: Slot, progress: Progress, cause: unknown): void {
     const lost = slot.batches.splice(0).flat();
-    const count = Atomics.load(begun, 0);
+    const hasBegun = Atomics.load(progress.begun, 0) > 0;
     const error = cause instanceof Refusal ? cause : new Error('the composing thread died', { cause });
     for (const [index, pending] of lost.entries()) {
-      const isAtFault = index === count - answered - 1;
-      const mayRetry = count > 0 && !slot.isForLarge && !this.#isClosed;
+      const isAtFault = index === orderInWork(progress);
+      const mayRetry = hasBegun && !slot.isForLarge && !this.#isClosed;
       if (isAtFault || !mayRetry) pending.reject(error);
       else
         this.#waiting.add({
@@ -230,7 +234,7 @@ function settle(batch: PendingOrder[], answers: Answer[]): void {
 
 function tooSlow(timeoutMs: number): Refusal {
   const message =
-    `The email takes longer than ${timeoutMs / 1000} s to compose, so it was not accepted. Nothing was charged. ` +
+    `The email takes longer than ${Math.round(timeoutMs / 100) / 10} s to compose, so it was not accepted. Nothing was charged. ` +
     'Send it with fewer recipients, or without tracking, or make its content simpler.';
   return new Refusal('BAD_REQUEST', message);
 }

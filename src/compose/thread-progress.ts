@@ -11,24 +11,34 @@ export function startProgress(): Progress {
   return { begun: new Int32Array(new SharedArrayBuffer(4)), answered: 0 };
 }
 
-/** Looks are counted, not time, because the whole process may have been stopped. */
-const looksOfTimeout = 10;
+/** The position of the order in work among the unanswered ones; -1 if there is none. */
+export function orderInWork({ begun, answered }: Progress): number {
+  return Atomics.load(begun, 0) - answered - 1;
+}
 
-/** Calls `onTimeout` when one order has been in work for `timeoutMs`. Returns a function that ends the watch. */
-export function watchProgress(progress: Progress, timeoutMs: number, onTimeout: () => void): () => void {
+/**
+ * Looks every `intervalMs`, and calls `onLook` with the position of the order in work and how long it has been that. Looks are
+ * counted, not time, because the whole process may have been stopped. Returns a function that ends the watch.
+ */
+export function watchProgress(
+  progress: Progress,
+  intervalMs: number,
+  onLook: (order: number, ms: number) => void,
+): () => void {
   let seen = 0;
   let looks = 0;
   let afterMessages: NodeJS.Immediate | undefined;
   const timer = setInterval(() => {
     const begun = Atomics.load(progress.begun, 0);
-    looks = begun === seen && begun > progress.answered ? looks + 1 : 0;
+    looks = begun === seen ? looks + 1 : 0;
     seen = begun;
-    if (looks < looksOfTimeout) return;
     // If this thread was busy, an answer that arrived in time has not been handed over.
     afterMessages = setImmediate(() => {
-      if (begun > progress.answered) onTimeout();
+      const order = orderInWork(progress);
+      if (order >= 0) onLook(order, looks * intervalMs);
+      else looks = 0;
     });
-  }, timeoutMs / looksOfTimeout).unref();
+  }, intervalMs).unref();
   return () => {
     clearInterval(timer);
     clearImmediate(afterMessages);

@@ -14,9 +14,9 @@ import type { Config } from '../config.ts';
 import type { Membership } from '../db/accounts/memberships.ts';
 import type { Session } from '../db/accounts/sessions-table.ts';
 import type { User } from '../db/accounts/users.ts';
-import type { TrackingLinks } from '../tracking/tracking-links.ts';
 import type { LongWorkSlots } from './long-work-slots.ts';
 import type { OperatorJobs } from './operator-jobs.ts';
+import type { ShownEmail } from './pages/email/shown-email.ts';
 import type { Cookies } from './security/cookies.ts';
 import type { KnownBrowsers } from './security/known-browsers.ts';
 import type { LoginThrottle } from './security/login-throttle.ts';
@@ -33,14 +33,23 @@ export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
   knownBrowsers: KnownBrowsers;
   cookies: Cookies;
   sending: Sending;
-  /** Recognizes our own tracking links. */
-  links: Pick<TrackingLinks, 'read'>;
+  reading: MessageReading;
   longWorkSlots: LongWorkSlots;
   operatorJobs: OperatorJobs;
   /** Records what operators did. */
   log: Pick<Log, 'info'>;
   baseUrl(): string;
   onError(what: string, error: unknown): void;
+}
+
+/** Reads stored messages on a thread of its own (server/message-reading.ts). Null: the message cannot be read. */
+export interface MessageReading {
+  /** What the page shows of it in this view. */
+  shown(orgId: string, raw: Buffer, view: string | null): Promise<ShownEmail | null>;
+  /** Its HTML without our tracking; null also if it has none. */
+  html(orgId: string, raw: Buffer): Promise<string | null>;
+  /** The message as it was before it was signed and tracked. */
+  unsent(orgId: string, raw: Buffer): Promise<Buffer | null>;
 }
 
 export interface Visit {

@@ -18,6 +18,17 @@ export type StoredEmail = Parameters<typeof telemetry>[0];
 export type StoredKey = Parameters<typeof keyDocument>[0];
 export type StoredWebhook = AddedWebhook['webhook'];
 
+export interface SentFile {
+  /** Its position in the message. */
+  id: string;
+  filename: string | null;
+  type: string;
+  isInline: boolean;
+  contentId: string | null;
+  size: number;
+  content: Buffer | null;
+}
+
 export interface StoredSuppression {
   id: string;
   address: string;
@@ -64,6 +75,13 @@ export interface DialectStore {
   moveEmail(email: StoredEmail, at: number, now: number): Promise<boolean>;
   /** With their positions. */
   eventsOf(email: StoredEmail): Promise<StoredEvent[]>;
+  /**
+   * The attached files of an email; only the one with the id `wanted` has its content. Null if its message is no longer kept.
+   */
+  readFiles(
+    email: { id: string; orgId: string },
+    wanted: string | null,
+  ): Promise<SentFile[] | 'unreadable' | null>;
   /** Its messages as they are sent; none if they are no longer kept. */
   readSources(emailId: string): Promise<Buffer[]>;
   searchEmails: SearchEmailsParts['searchEmails'];

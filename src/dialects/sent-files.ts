@@ -4,34 +4,44 @@ import { readTree } from '../compose/mime-tree.ts';
 import { bodyOf, contentIdOf, isInline, shownParts } from '../compose/shown-parts.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { type OpenCall, requireItem } from './dialect.ts';
-import type { DialectStore } from './dialect-store.ts';
+import type { DialectStore, SentFile } from './dialect-store.ts';
 
-export interface SentFile {
-  /** Its position in the message. */
-  id: string;
-  filename: string | null;
-  type: string;
-  isInline: boolean;
-  contentId: string | null;
-  content: Buffer;
+/** Called on a thread of its own. Null if the message cannot be read. */
+export function filesOf(raw: Buffer, wanted: string | null): SentFile[] | null {
+  const tree = readTree(raw);
+  if (!tree) return null;
+  return shownParts(tree).attached.map((part, index) => {
+    const content = bodyOf(raw, part);
+    return {
+      id: String(index),
+      filename: part.filename,
+      type: part.type,
+      isInline: isInline(part),
+      contentId: contentIdOf(part),
+      size: content.length,
+      content: String(index) === wanted ? content : null,
+    };
+  });
 }
 
-export async function sentFiles(store: DialectStore, emailId: string): Promise<SentFile[]> {
-  const [raw] = await store.readSources(emailId);
-  const tree = raw && readTree(raw);
-  if (!tree) throw new Refusal('NOT_FOUND', 'The message of this email is no longer kept.');
-  return shownParts(tree).attached.map((part, index) => ({
-    id: String(index),
-    filename: part.filename,
-    type: part.type,
-    isInline: isInline(part),
-    contentId: contentIdOf(part),
-    content: bodyOf(raw, part),
-  }));
+export async function sentFiles(
+  store: DialectStore,
+  email: { id: string; orgId: string },
+  wanted: string | null = null,
+): Promise<SentFile[]> {
+  const files = await store.readFiles(email, wanted);
+  if (files === null) throw new Refusal('NOT_FOUND', 'The message of this email is no longer kept.');
+  if (files === 'unreadable')
+    throw new Refusal('NOT_FOUND', 'The message of this email has a structure that cannot be read.');
+  return files;
 }
 
-export async function requireFile(store: DialectStore, emailId: string, id: string): Promise<SentFile> {
-  const files = await sentFiles(store, emailId);
+export async function requireFile(
+  store: DialectStore,
+  email: { id: string; orgId: string },
+  id: string,
+): Promise<SentFile> {
+  const files = await sentFiles(store, email, id);
   return requireItem(files.find((file) => file.id === id) ?? null, 'attachment');
 }
 
@@ -41,13 +51,13 @@ export async function downloadFile({ context, params, store, fileLinks, now }: O
   const orgId = emailId && fileLinks.read({ emailId, id: params.file! }, context.query, now);
   const email = orgId && (await store.findEmail(orgId, emailId));
   if (!email) throw new Refusal('NOT_FOUND', 'The link is not valid, or it has expired. Ask for a new one.');
-  const { filename, type, content } = await requireFile(store, email.id, params.file!);
+  const { filename, type, content } = await requireFile(store, { id: email.id, orgId }, params.file!);
   const name = shownName(filename ?? 'attachment');
   context.attachment(name, { fallback: asciiOf(name) });
   context.type = type;
   context.set('Content-Security-Policy', "default-src 'none'; sandbox");
   context.set('Cache-Control', 'private, no-store');
-  return content;
+  return content!;
 }
 
 /** Without what no header can have. */

@@ -19,11 +19,12 @@ import { listWebhookAttempts, listWebhookMessages } from '../db/webhooks/webhook
 import { replay } from '../db/webhooks/webhook-replay-rows.ts';
 import { deleteWebhook, findWebhook, listWebhooks } from '../db/webhooks/webhooks.ts';
 import type { DialectStore } from '../dialects/dialect-store.ts';
+import type { MessageReader } from './message-reading.ts';
 
 /** Of one email, the oldest first. */
 const maxEvents = 1000;
 
-export function createDialectStore(db: Db): DialectStore {
+export function createDialectStore(db: Db, reader: Pick<MessageReader, 'files'>): DialectStore {
   return {
     findEmail: (orgId, id) => findEmail(db, id, orgId),
     cancelEmail: (email, now) =>
@@ -32,6 +33,10 @@ export function createDialectStore(db: Db): DialectStore {
       (await moveScheduled(db, { emailId, orgId, at, now })) === 'moved',
     eventsOf: async ({ id: emailId, orgId }) =>
       (await readEvents(db, { orgId, emailId, after: 0, limit: maxEvents })).events,
+    async readFiles({ id, orgId }, wanted) {
+      const [raw] = await readSources(db, id);
+      return raw ? ((await reader.files(orgId, raw, wanted)) ?? 'unreadable') : null;
+    },
     readSources: (emailId) => readSources(db, emailId),
     searchEmails: (search) => searchEmails(db, search),
     readEvents: (query) => readEvents(db, query),

@@ -53,6 +53,7 @@ import { createDownload } from '../webhooks/guarded-get.ts';
 import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 import { createDialectStore } from './dialect-rows.ts';
+import { createMessageReader } from './message-reading.ts';
 
 /** How long a commit of sends waits for more sends that are being composed. */
 const commitMaxWaitMs = 5;
@@ -94,8 +95,9 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     onRefusedSend,
     ...createAcceptance(context, { ...parts, onRefusedSend }),
   };
-  const links = createTrackingLinks(context.secrets);
-  const tracking = createVisits(context, links);
+  const tracking = createVisits(context, createTrackingLinks(context.secrets));
+  const { dataDir, secret, secretOthers } = config;
+  const reader = createMessageReader({ dataDir, secret, secretOthers }, onError);
   const feed = createEventFeed(context);
   const management = managementOf(context, parts.attemptWebhook);
   const dashboard = createDashboard({
@@ -105,7 +107,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     passwordCost: context.passwordCost,
     surroundings: context.surroundings,
     sending: { ...sending, countRequest: callers.take },
-    links,
+    reading: reader,
     log: context.log,
     baseUrl: parts.baseUrl,
     onError,
@@ -128,7 +130,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       authorize,
       fetchAttachments,
       management,
-      store: createDialectStore(db),
+      store: createDialectStore(db, reader),
       fileLinks: createFileLinks(context.secrets, parts.baseUrl),
       baseUrl: parts.baseUrl,
       onError,
@@ -140,7 +142,8 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   });
   return {
     answer: app.callback(),
-    settled: async () => void (await Promise.all([tracking.settled(), uses.flush(), dashboard.stop()])),
+    settled: async () =>
+      void (await Promise.all([tracking.settled(), uses.flush(), dashboard.stop(), reader.close()])),
     accept: sending.accept,
     submission: createCountedSubmission(context, { ...callers, ...sending }),
     async endLongRequests() {

@@ -7,7 +7,7 @@ import { until } from '../lab/until.ts';
 
 const order = (length = 0) =>
   ({
-    fields: { text: 'x'.repeat(length), attachments: [] },
+    fields: { to: [], text: 'x'.repeat(length), attachments: [] },
     tracking: { opens: false, clicks: false, deliveryIds: [] },
     signer: {},
   }) as unknown as ComposeOrder;

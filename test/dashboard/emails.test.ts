@@ -222,6 +222,9 @@ test('the preview is a sandbox of its own, and loads nothing unless asked', asyn
     "default-src 'none'; style-src 'unsafe-inline'; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; sandbox; img-src ";
   t.is(await policyOf(''), `${policy}data:`);
   t.is(await policyOf('?images=1'), `${policy}data: https: http:`);
+  // A browser would look up the names in links, which tells the sender that the mail is being read.
+  const { headers } = await browser.ask('GET', `${base}/emails/${id}/preview`);
+  t.is(headers.get('x-dns-prefetch-control'), 'off');
   const page = await browser.get(`${base}/emails/${id}`);
   t.regex(page.html, /<iframe class="preview" sandbox="" /);
   t.regex(page.headers.get('content-security-policy')!, /frame-src 'self'/);

@@ -69,6 +69,7 @@ test('importing a file has no effect: only the entries run, and only as the main
     'cli/postern.ts',
     'main.ts',
     'server/compose-thread.ts',
+    'server/message-thread.ts',
   ]);
 });
 

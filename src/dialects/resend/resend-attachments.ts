@@ -1,7 +1,8 @@
 /** The attachments of a sent email. */
 import { iso } from '../../base/clock.ts';
 import type { DialectCall, DialectRoute, OpenRoute } from '../dialect.ts';
-import { downloadFile, requireFile, type SentFile, sentFiles } from '../sent-files.ts';
+import type { SentFile } from '../dialect-store.ts';
+import { downloadFile, requireFile, sentFiles } from '../sent-files.ts';
 import { findEmail } from './resend-emails.ts';
 import { listOf } from './resend-lists.ts';
 
@@ -17,25 +18,25 @@ export const resendOpenRoutes: OpenRoute[] = [
 ];
 
 async function list(call: DialectCall) {
-  const { id } = await findEmail(call);
-  const files = await sentFiles(call.store, id);
-  return listOf(call, files.toReversed(), (file) => present(call, id, file));
+  const email = await findEmail(call);
+  const files = await sentFiles(call.store, email);
+  return listOf(call, files.toReversed(), (file) => present(call, email.id, file));
 }
 
 async function getOne(call: DialectCall) {
-  const { id } = await findEmail(call);
-  const file = await requireFile(call.store, id, call.params.file!);
-  return { object: 'attachment', ...present(call, id, file) };
+  const email = await findEmail(call);
+  const file = await requireFile(call.store, email, call.params.file!);
+  return { object: 'attachment', ...present(call, email.id, file) };
 }
 
 function present({ fileLinks, orgId, now }: DialectCall, emailId: string, file: SentFile) {
-  const { id, filename, type, isInline, contentId, content } = file;
+  const { id, filename, type, isInline, contentId, size } = file;
   const path = `/compat/resend/emails/${emailId}/attachments/${id}/content`;
   const { url, expiresAt } = fileLinks.sign({ orgId, emailId, id }, path, now);
   return {
     id,
     ...(filename !== null && { filename }),
-    size: content.length,
+    size,
     content_type: type,
     content_disposition: isInline ? 'inline' : 'attachment',
     ...(contentId !== null && { content_id: contentId }),

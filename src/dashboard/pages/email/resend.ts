@@ -18,14 +18,14 @@ const ownFields = ['dkim-signature', 'message-id', 'date'];
 
 interface Resend {
   email: EmailRecord;
+  /** Without signatures and tracking. */
   raw: Buffer;
   /** The form's id. */
   once: string;
   requestId: string;
-  links: Pick<TrackingLinks, 'read'>;
 }
 
-export function resendRequest({ email, raw, once, requestId, links }: Resend): SendRequest {
+export function resendRequest({ email, raw, once, requestId }: Resend): SendRequest {
   return {
     recipients: recipientsOf({
       to: addressesOf(email, 'to').map(withoutName),
@@ -44,12 +44,12 @@ export function resendRequest({ email, raw, once, requestId, links }: Resend): S
     tlsRequired: ({ requiretls: true, 'not-required': false } as Partial<Record<MailTls, boolean>>)[
       email.tls
     ],
-    rawMessage: { raw: withoutSignatures(raw, links), messageId: null },
+    rawMessage: { raw, messageId: null },
   };
 }
 
-/** The message as it was before it was signed and tracked. */
-function withoutSignatures(raw: Buffer, links: Pick<TrackingLinks, 'read'>): Buffer {
+/** The message as it was before it was signed and tracked. Called on a thread of its own. */
+export function withoutSignatures(raw: Buffer, links: Pick<TrackingLinks, 'read'>): Buffer {
   const head = readHead(raw);
   const kept = head.fields
     .filter(({ name }) => !ownFields.includes(name))

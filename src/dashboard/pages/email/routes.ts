@@ -7,7 +7,6 @@ import { recipientKinds } from '../../../glossary.ts';
 import { Refusal } from '../../../mail/refusal.ts';
 import { sendTimesFault } from '../../../mail/send-times.ts';
 import { expiresAtOf } from '../../../record/telemetry.ts';
-import { untracked } from '../../../tracking/untracked.ts';
 import { itemIn } from '../../form-page.ts';
 import { legible } from '../../legible.ts';
 import { unlessCurrent, versionOf } from '../../live-fragment.ts';
@@ -22,9 +21,8 @@ import {
 } from '../../page.ts';
 import { send } from '../../sending.ts';
 import { readProgress } from './delivery-progress.ts';
-import { type EmailContent, readContent, readHtml, sourceOf } from './email-content.ts';
-import { linksIn } from './links.ts';
 import { resendRequest } from './resend.ts';
+import { shownSource } from './shown-email.ts';
 import { preview, source, withMessage } from './stored-message.ts';
 
 type OnEmail = (visit: OrgVisit, parts: PageParts, email: EmailRecord) => PageAnswer | Promise<PageAnswer>;
@@ -55,8 +53,8 @@ async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Prom
   };
   if (query.get('part') === 'deliveries')
     return unlessCurrent(visit, version, 'email/deliveries', { ...shown, isPart: true });
-  const content = await withMessage(visit, parts, email, (raw) =>
-    raw ? contentOf(raw, query, parts.links) : null,
+  const content = await withMessage(visit, parts, email, async (raw) =>
+    raw ? ((await parts.reading.shown(visit.org.id, raw, query.get('show'))) ?? shownSource(raw)) : null,
   );
   const data = {
     ...shown,
@@ -71,31 +69,6 @@ async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Prom
     isNarrow: query.get('width') === 'phone',
   };
   return show('email/email', legible(email.subject), data, { scripts: ['live.js'] });
-}
-
-const views = ['html', 'text', 'source', 'header', 'links'] as const;
-
-function contentOf(raw: Buffer, query: URLSearchParams, links: PageParts['links']) {
-  const content = readContent(raw);
-  const shown = views.filter((view) => isAvailable(view, content));
-  const view = shown.find((each) => each === query.get('show')) ?? shown[0]!;
-  const bytes = view === 'source' ? sourceOf(raw) : null;
-  // As the sender wrote them: following one from here counts as no click.
-  const html = view === 'links' ? readHtml(raw, (text) => untracked(text, links)) : null;
-  return {
-    ...(content ?? { text: null, fields: [], attachments: [] }),
-    views: shown,
-    view,
-    source: bytes,
-    ...(html !== null && linksIn(html)),
-    size: raw.length,
-  };
-}
-
-function isAvailable(view: (typeof views)[number], content: EmailContent | null): boolean {
-  if (view === 'html' || view === 'links') return content?.hasHtml ?? false;
-  if (view === 'text') return (content?.text ?? null) !== null;
-  return view === 'source' || content !== null;
 }
 
 function presentEmail(email: EmailRecord) {
@@ -169,16 +142,22 @@ async function resend(visit: OrgVisit, parts: PageParts, email: EmailRecord): Pr
     tone: 'bad',
     text: 'The content of this email has been deleted, so it cannot be sent again.',
   } as const;
+  const unreadable = {
+    tone: 'bad',
+    text: 'The content of this email cannot be read in ten seconds, so it cannot be sent again.',
+  } as const;
   return withMessage(visit, parts, email, async (raw) => {
     if (!raw) return redirect(here, gone);
+    const unsent = await parts.reading.unsent(visit.org.id, raw);
+    if (!unsent) return redirect(here, unreadable);
     const { requestId } = visit.context.state;
     const once = visit.form.get('once') || newId();
     try {
       const { emailId } = await send(
         { orgId: visit.org.id, isTest: email.isTest },
         parts,
-        resendRequest({ email, raw, once, requestId, links: parts.links }),
-        raw.length,
+        resendRequest({ email, raw: unsent, once, requestId }),
+        unsent.length,
       );
       return redirect(`${visit.base}/emails/${emailId}`, 'The email was sent again. This is the new email.');
     } catch (error) {

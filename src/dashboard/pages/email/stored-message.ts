@@ -2,11 +2,9 @@
 import { createSlotsPerOrganization } from '../../../api/server-busy.ts';
 import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
 import { findMessage } from '../../../db/queue/lease-statements.ts';
-import { untracked } from '../../../tracking/untracked.ts';
 import { inSlot } from '../../form-page.ts';
 import { type OrgVisit, type PageParts, sendBody } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
-import { readHtml } from './email-content.ts';
 
 /** Messages in memory at once for an organization's pages; each may be many MiB. */
 const slots = createSlotsPerOrganization(6);
@@ -35,8 +33,8 @@ function copyOf({ deliveries }: EmailRecord, id: string | null): DeliveryRecord 
  * sites unless the reader asks for remote images.
  */
 export function preview(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
-  return withMessage(visit, parts, email, (raw) => {
-    const html = raw && readHtml(raw, (text) => untracked(text, parts.links));
+  return withMessage(visit, parts, email, async (raw) => {
+    const html = raw && (await parts.reading.html(visit.org.id, raw));
     if (html === null) throw notFound('preview');
     const pictures = visit.query.get('images') === '1' ? 'data: https: http:' : 'data:';
     // The sandbox opens no windows, so links that target one do nothing.
@@ -47,6 +45,8 @@ export function preview(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
         'Content-Security-Policy': `${policy}; img-src ${pictures}`,
         'X-Frame-Options': 'SAMEORIGIN',
         'Referrer-Policy': 'no-referrer',
+        // A name in a link would be looked up, which tells the sender that the mail is being read.
+        'X-DNS-Prefetch-Control': 'off',
       },
     );
   });
