@@ -52,7 +52,7 @@ export function clientAddressOf(socketAddress: string, forwardedFor: string, isT
 function hopAddress(hop: string): string | null {
   const text = /^"(.*)"$/.exec(hop)?.[1] ?? hop;
   const withPort = /^\[([^\]]*)\](?::[\w.-]+)?$|^([\d.]+):[\w.-]+$/.exec(text);
-  const address = (withPort?.[1] ?? withPort?.[2] ?? text).replace(/%.*$/, '');
+  const address = (withPort?.[1] ?? withPort?.[2] ?? text).split('%', 1)[0]!;
   // ipaddr.js also accepts notations of other kinds, such as an address in octal.
   return isIP(address) === 0 ? null : ipaddr.process(address).toString();
 }
