@@ -96,8 +96,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     ...createAcceptance(context, { ...parts, onRefusedSend }),
   };
   const tracking = createVisits(context, createTrackingLinks(context.secrets));
-  const { dataDir, secret, secretOthers } = config;
-  const reader = createMessageReader({ dataDir, secret, secretOthers }, onError);
+  const reader = createMessageReader(config, onError);
   const feed = createEventFeed(context);
   const management = managementOf(context, parts.attemptWebhook);
   const dashboard = createDashboard({
@@ -142,8 +141,9 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   });
   return {
     answer: app.callback(),
-    settled: async () =>
-      void (await Promise.all([tracking.settled(), uses.flush(), dashboard.stop(), reader.close()])),
+    async settled() {
+      await Promise.all([tracking.settled(), uses.flush(), dashboard.stop(), reader.close()]);
+    },
     accept: sending.accept,
     submission: createCountedSubmission(context, { ...callers, ...sending }),
     async endLongRequests() {

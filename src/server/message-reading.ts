@@ -48,13 +48,13 @@ export function readingOf(readings: Readings): (task: Task) => unknown {
 }
 
 export function createMessageReader(
-  source: SecretSource,
+  { dataDir, secret, secretOthers }: SecretSource,
   onError: (what: string, error: unknown) => void,
   guard: Partial<GuardedThreadParts> = {},
 ): MessageReader {
+  const workerData = { dataDir, secret, secretOthers };
   const thread = new GuardedThread<Task, unknown>('reading a stored message', {
-    spawn: () =>
-      new Worker(new URL('./message-thread.ts', import.meta.url), { workerData: source, resourceLimits }),
+    spawn: () => new Worker(new URL('./message-thread.ts', import.meta.url), { workerData, resourceLimits }),
     onError,
     ...guard,
   });
