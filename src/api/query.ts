@@ -4,6 +4,7 @@
  */
 import type { Context } from 'koa';
 import { z } from 'zod';
+import { readTime } from '../base/read-time.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { toIssues } from './issues.ts';
 import { rule } from './send/schema-rule.ts';
@@ -65,10 +66,8 @@ export const time = z
   .check(rule((text) => timeOf(text) !== null, expectedTime))
   .transform((text) => timeOf(text)!);
 
-const isoTime = z.union([z.iso.datetime({ offset: true }), z.iso.date()]);
-
 /** A date is its midnight in UTC. */
 function timeOf(text: string): number | null {
-  const time = isoTime.safeParse(text).success ? Date.parse(text) : Number.NaN;
-  return Number.isFinite(time) && time >= 0 ? time : null;
+  const time = readTime(/^[\d-]+$/.test(text) ? `${text}T00:00Z` : text);
+  return time !== null && time >= 0 ? time : null;
 }

@@ -46,7 +46,7 @@ export function attachedParts(attachments: Attachment[], hasHtml: boolean): Atta
 
 function attachmentPart(attachment: Attachment): MimePart {
   const { filename, content, contentType, contentId } = attachment;
-  const given = typeOf(contentType || detectMimeType(filename));
+  const given = typeOf(contentType || typeByName(filename));
   const { type, params, encoded } = carried(given, content);
   const contentTypeHeader = buildHeaderValue({ value: type, params });
   // Only images are shown by their Content-ID. Readers hide other files that are inline, so these have to ask for it.
@@ -58,6 +58,12 @@ function attachmentPart(attachment: Attachment): MimePart {
     ...(contentId ? [field('Content-ID', `<${contentId}>`)] : []),
     field('Content-Disposition', buildHeaderValue({ value: disposition, params: { filename } })),
   );
+}
+
+/** By its extension; nodemailer also takes the whole name `text` or `pdf` for one. */
+function typeByName(filename: string): string {
+  const extension = /[^/]\.([^./]+)$/.exec(filename)?.[1];
+  return extension === undefined ? 'application/octet-stream' : detectMimeType(`x.${extension}`);
 }
 
 /** A file is never a multipart, whatever type the caller gives. Its name is `filename`, not a parameter of the type. */
@@ -102,7 +108,10 @@ function carried({ type, params }: FileType, content: Buffer): FileType & { enco
  * a host would change them.
  */
 function encodedTextFile(content: Buffer): Encoded {
-  if (!isAscii(content) || content.includes(0)) return { encoding: 'base64', bytes: base64(content) };
+  // Some readers see a line end in text of no octets.
+  const isEmpty = content.length === 0;
+  if (isEmpty || !isAscii(content) || content.includes(0))
+    return { encoding: 'base64', bytes: base64(content) };
   const text = content.toString('latin1');
   const hasOtherEnds = /\r(?!\n)|(?<!\r)\n/.test(text);
   const result: Encoded = hasOtherEnds

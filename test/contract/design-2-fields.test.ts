@@ -65,12 +65,16 @@ const rows: Record<string, Row> = {
     ],
     refuses: at('html', { html: '', text: '' }, { html: '', text: undefined }, { html: undefined, text: '' }),
   },
-  'attachments: content is standard base64 with its padding, line breaks allowed, not empty': {
-    takes: ['YQ==', 'YWI=', 'YWJj', 'aGVs\r\nbG8=', 'aGVs\nbG8=\n'].map((content) => file({ content })),
-    refuses: ['', '\r\n', 'YQ', 'YWI', 'YQ=', 'YQ===', 'Y', '-_-_', 'YW Jj', 'YQ==YQ==', 'é'].map(
-      (content) => ['attachments.0.content', file({ content })],
-    ),
-  },
+  'attachments: content is base64, standard or URL-safe, with or without padding, line breaks allowed, also empty':
+    {
+      takes: ['YQ==', 'YWI=', 'YWJj', 'aGVs\r\nbG8=', 'aGVs\nbG8=\n', '', 'YQ', 'YWI', '-_-_'].map(
+        (content) => file({ content }),
+      ),
+      refuses: ['YQ===', 'Y', '-_+/', 'YW Jj', 'YQ==YQ==', 'é'].map((content) => [
+        'attachments.0.content',
+        file({ content }),
+      ]),
+    },
   'attachments: executables .exe, .bat, .sh in any letter case, with trailing dots or spaces': {
     takes: ['a.ex', 'a.b at'].map((filename) => file({ filename })),
     refuses: executables.map((filename) => ['attachments.0.filename', file({ filename })]),
@@ -281,7 +285,7 @@ test('design 2 issues[]: every violation at once; path elements are strings, arr
     subject: '',
     text: '',
     replyTo: 'x',
-    attachments: [{ filename: 'a.exe', content: '' }, 5],
+    attachments: [{ filename: 'a.exe', content: '!' }, 5],
     headers: { From: 'x', 'X-A': 5 },
     tags: { '': 'v', 'a.b': 5 },
     tracking: { openTracking: 'x' },

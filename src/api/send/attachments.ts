@@ -1,7 +1,8 @@
-/** The attachments of a send (docs/api.md section 2.2): decodes base64, and refuses executables by name and by type. */
+/** The attachments of a send (docs/api.md section 2.2); refuses executables by name and by type. */
 import { z } from 'zod';
 import { parseFileUrl } from '../../webhooks/guarded-get.ts';
 import { limitSize } from '../at-most.ts';
+import { base64Content } from './base64-content.ts';
 import { characters, rule } from './schema-rule.ts';
 
 export const largestTotal = 10 * 1024 * 1024;
@@ -46,31 +47,11 @@ const filename = z
     examples: ['receipt.pdf'],
   });
 
-/** Standard base64 with padding; line breaks are allowed. */
-const content = z
-  .string()
-  .transform(withoutBreaks)
-  .check(rule((text) => text.length % 4 === 0 && /^[A-Za-z0-9+/]+={0,2}$/.test(text), 'base64, not empty'))
-  .transform((text) => Buffer.from(text, 'base64'))
-  .meta({
-    contentEncoding: 'base64',
-    description: 'The file in standard base64 with padding; line breaks are allowed.',
-  });
-
-/** A regular expression would take half a second for 20 MB that are mostly line breaks. */
-function withoutBreaks(text: string): string {
-  if (!/[\r\n]/.test(text)) return text;
-  const bytes = Buffer.from(text);
-  let length = 0;
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at]!;
-    if (byte === 0x0d || byte === 0x0a) continue;
-    bytes[length] = byte;
-    length += 1;
-  }
-  // Bytes that are not ASCII remain invalid base64.
-  return bytes.toString('latin1', 0, length);
-}
+const content = base64Content.meta({
+  contentEncoding: 'base64',
+  description:
+    'The file in base64, standard or URL-safe, with or without padding; line breaks and `data:…;base64,` before it are allowed. A file can be empty.',
+});
 
 const contentType = z
   .string()

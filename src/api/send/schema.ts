@@ -7,6 +7,7 @@
  */
 import { z } from 'zod';
 import type { SendRequest } from '../../accept.ts';
+import { readTime, timeForm } from '../../base/read-time.ts';
 import type { Attachment } from '../../compose/attachment.ts';
 import { headerFault } from '../../compose/custom-headers.ts';
 import { type RecipientKind, recipientKinds } from '../../glossary.ts';
@@ -156,10 +157,12 @@ const headers = headersWithin(maxPairs).meta({
   examples: [{ 'X-Campaign': 'receipts' }],
 });
 
-export const scheduledAt = z.iso
-  .datetime({ offset: true })
-  .transform(Date.parse)
+export const scheduledAt = z
+  .string({ error: ({ input }) => (input === undefined ? undefined : `must be ${timeForm}`) })
+  .check(rule((text) => readTime(text) !== null, timeForm))
+  .transform((text) => readTime(text)!)
   .meta({
+    format: 'date-time',
     description:
       'When to send the email: ISO 8601 with an offset (`Z` or `+02:00`), in the future, at most 30 days ahead. Until then ' +
       'its recipients are `scheduled`. It is charged now.',

@@ -3,9 +3,9 @@
  * InvalidArgumentError that says what to give instead. They look nothing up.
  */
 import { InvalidArgumentError, Option } from 'commander';
-import { z } from 'zod';
 import { parseScopes } from '../../accounts/api-keys.ts';
 import { tlsFloors } from '../../accounts/domains.ts';
+import { readTime, timeForm } from '../../base/read-time.ts';
 import { eventTypes as allEventTypes } from '../../glossary.ts';
 import { domainOf, toDomain } from '../../mail/address.ts';
 import { duration } from '../../settings/durations.ts';
@@ -93,8 +93,7 @@ function oneLine(what: string, maxLength: number): (text: string) => string {
 export const name = oneLine('a name', 200);
 /** A time with an offset. */
 export const timeWithOffset = parser((text) => {
-  const parsed = z.iso.datetime({ offset: true }).safeParse(text);
-  return parsed.success ? Date.parse(text) : refuse(text, 'a time', 'ISO 8601 with an offset');
+  return readTime(text) ?? refuse(text, 'a time', timeForm);
 });
 
 /** Required by administrative actions; `email why` and the events show it. */

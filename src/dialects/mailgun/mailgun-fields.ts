@@ -1,6 +1,7 @@
 /** The fields of Mailgun's forms that its two ways of sending have in common, as the members of our own send. */
 import type { SendRequest } from '../../accept.ts';
 import { iso } from '../../base/clock.ts';
+import { readTime, timeForm } from '../../base/read-time.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { addressTexts } from '../address-texts.ts';
@@ -65,15 +66,23 @@ function switchIn(form: Form, name: string): boolean | undefined {
   throw new Refusal('BAD_REQUEST', `${name}: must be yes or no.`);
 }
 
-/** RFC 2822. Mailgun sends what was to be sent in the past at once. */
+/** RFC 2822, or ISO 8601. Mailgun sends what was to be sent in the past at once. */
 export function deliveryTimeIn(form: Form, now: number): string | undefined {
   const text = form.one('o:deliverytime');
   if (text === undefined || text.trim() === '') return undefined;
-  const at = Date.parse(text);
-  if (at > now) return iso(at);
-  if (!Number.isNaN(at)) return undefined;
+  const at = readMailDate(text) ?? readTime(text);
+  if (at !== null) return at > now ? iso(at) : undefined;
   const example = 'Fri, 14 Oct 2026 23:10:10 -0000';
-  throw new Refusal('BAD_REQUEST', `o:deliverytime: must be a date such as ${example}.`);
+  throw new Refusal('BAD_REQUEST', `o:deliverytime: must be a date such as ${example}, or ${timeForm}.`);
+}
+
+/** RFC 5322 section 3.3; Date.parse would read a date without a zone in that of this machine. */
+function readMailDate(text: string): number | null {
+  const date = text.replace(/\([^()]*\)\s*$/, '').trim();
+  const hasZone =
+    /^(?:[a-z]{3},)?\s*\d{1,2}\s+[a-z]{3}\s+\d{4}\s.*(?:[+-]\d{4}|GMT|UTC?|Z|[ECMP][SD]T)$/i.test(date);
+  const at = hasZone ? Date.parse(date) : Number.NaN;
+  return Number.isNaN(at) ? null : at;
 }
 
 /** Accepts emails and resolves to their Message-IDs. With `o:testmode` everything is checked, and nothing is sent. */

@@ -61,7 +61,11 @@ const optionalText = z.string().nullish();
 
 const attachment = inAnyCase({
   Name: z.unknown().optional(),
-  Content: z.unknown().optional(),
+  // Postmark refuses empty files.
+  Content: z
+    .unknown()
+    .refine((content) => content !== '', 'must not be empty')
+    .optional(),
   ContentType: z.unknown().optional(),
   ContentID: z.unknown().optional(),
 });

@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { requireAllowedDomain, requireSender } from '../../accounts/sender.ts';
 import { below, jsonBody, largestBody, largestContent, noBody, smallJson } from '../../api/body-limits.ts';
 import { uuidIn } from '../../api/query.ts';
-import { scheduledAt } from '../../api/send/schema.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
+import { readTime, timeForm } from '../../base/read-time.ts';
 import type { RecipientKind } from '../../glossary.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { sendTimesFault } from '../../mail/send-times.ts';
@@ -162,7 +162,7 @@ function attachmentOf(given: Record<string, unknown>) {
   const id = given.content_id || given.inline_content_id;
   return {
     filename: filename || 'attachment',
-    ...(content != null && content !== '' && { content: bytesIn(content) }),
+    ...(content != null && (content !== '' || !url) && { content: bytesIn(content) }),
     ...(url ? { url } : {}),
     ...(type ? { contentType: type } : {}),
     ...(id ? { contentId: id } : {}),
@@ -191,11 +191,10 @@ const units: Record<string, number> = {
 function timeOf(text: string, now: number): string {
   const [, count, unit] = /^in (an?|\d{1,7}) (sec|min|hour|day|week)(?:ond|ute)?s?$/i.exec(text.trim()) ?? [];
   if (unit) return iso(now + (/\d/.test(count!) ? Number(count) : 1) * units[unit.toLowerCase()]!);
-  if (scheduledAt.safeParse(text).success) return text;
-  throw new Refusal(
-    'VALIDATION_ERROR',
-    'scheduled_at: must be ISO 8601 with Z or an offset, or a span such as "in 5 min", "in 2 hours" or "in 1 day".',
-  );
+  const at = readTime(text);
+  if (at !== null) return iso(at);
+  const span = 'a span such as "in 5 min", "in 2 hours" or "in 1 day"';
+  throw new Refusal('VALIDATION_ERROR', `scheduled_at: must be ${timeForm}, or ${span}.`);
 }
 
 async function move(call: DialectCall) {

@@ -2,7 +2,7 @@
 import { createTransport } from 'nodemailer';
 import type { SubmissionWorld } from './submission.ts';
 
-interface GivenFile {
+export interface GivenFile {
   name: string;
   /** As it is put into the request: Base64. */
   content: string;
