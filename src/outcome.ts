@@ -155,14 +155,18 @@ function refused(phase: Phase, reply: Reply): Classification {
 }
 
 /**
- * A refusal that was returned by mail, after a host had accepted the message: it is never retried, whatever its code,
- * but only a permanent reply says that the recipient will never work.
+ * A refusal that was returned by mail, after a host had accepted the message: it is never retried, whatever its code.
+ * Only a permanent reply says that the recipient will never work, or words that say so and were the same until the end
+ * ("450 user unknown"). `isFromWords`: the text decided, not a code alone.
  */
 export function classifyBounce(phase: Phase, reply: Reply) {
   const rule = ruleFor(phase, reply);
   const { category, fault } = rule;
-  const type = bounces(phase, reply, rule) ? (rule.bounce ?? hardness(category, fault)) : ('soft' as const);
-  return { type, category, fault, rule: rule.name };
+  const isFromWords = rule.text !== undefined;
+  const saysSo = isFromWords && category === 'unknown_user' && !rule.passes;
+  const isFinal = saysSo || bounces(phase, reply, rule);
+  const type = isFinal ? (rule.bounce ?? hardness(category, fault)) : ('soft' as const);
+  return { type, category, fault, rule: rule.name, isFromWords };
 }
 
 /** Whether a refusal is final: a 5xx in the mail transaction, unless a rule knows it to be temporary. */

@@ -18,7 +18,7 @@ export function hostIn(name: string): string {
 }
 
 export function failure({ format, recipient, reportedBy, diagnostic }: Found): Failure {
-  const { rule, ...classified } = classifyBounce(diagnostic.phase, diagnostic.reply);
+  const { rule, isFromWords: _, ...classified } = classifyBounce(diagnostic.phase, diagnostic.reply);
   return {
     is: 'failed',
     format,
@@ -27,4 +27,28 @@ export function failure({ format, recipient, reportedBy, diagnostic }: Found): F
     bounce: { ...classified, diagnostic: diagnostic.words || 'The report gives no reason.' },
     rule,
   };
+}
+
+/** Rules that a report's fields reach if they say nothing about the cause. */
+const unspecific = new Set([
+  'code-failed',
+  'code-command',
+  'code-mailbox',
+  'status-protocol',
+  'status-system',
+]);
+
+/** The same failure with the cause that the text for people gives, if the fields give none. */
+export function withCauseIn(text: string, found: Failure): Failure {
+  if (!unspecific.has(found.rule)) return found;
+  const lines = text.split('\n').map((line) => line.trim());
+  const causeOf = (words: string) => classifyBounce('dot', { code: 550, enhanced: null, text: words });
+  const line = lines.find((words) => causeOf(words).isFromWords);
+  // The words of a cause may be on two lines.
+  const words = line ?? lines.join(' ').slice(0, 2000);
+  const { rule, isFromWords, ...bounce } = causeOf(words);
+  if (!isFromWords) return found;
+  const diagnostic =
+    line === undefined ? found.bounce.diagnostic : `${found.bounce.diagnostic}: ${line.slice(0, 500)}`;
+  return { ...found, bounce: { ...bounce, diagnostic }, rule };
 }

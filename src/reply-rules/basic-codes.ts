@@ -22,7 +22,7 @@ export const codes: readonly RuleEntry[] = [
     code: /^55[013]$/,
     category: 'unknown_user',
     bounce: 'soft',
-    quotes: ['550 <neko-nyaan@ne.auone-net.jp>: Recipient address rejected.', '550 #5.1.0 Address rejected.'],
+    quotes: ['550 Blocked', '550 permanent failure for one or more recipients'],
   },
   {
     // RFC 5321 section 4.5.3.1.10: 552 to RCPT is to be read as 452.

@@ -37,7 +37,7 @@ const addresses = /[^\s<>@:;,()[\]]{1,64}@[^\s<>@:;,()]{1,255}/g;
 export function ruleFor(phase: Phase, reply: Reply): Rule {
   const code = String(reply.code);
   const status = statusOf(reply);
-  const text = reply.text.replace(addresses, '@');
+  const text = reply.text.replace(addresses, '@').replace(/[\u2018\u2019\u02bc\u00b4]/g, "'");
   return rules.find(
     (rule) =>
       (rule.phases === undefined || rule.phases.includes(phase)) &&

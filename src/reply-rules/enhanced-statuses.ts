@@ -66,10 +66,7 @@ export const statuses: readonly RuleEntry[] = [
     phases: recipientPhases,
     status: /^\d\.1\.[136]$/,
     category: 'unknown_user',
-    quotes: [
-      '550 5.1.1 <user@example.com> recipient rejected',
-      '553 5.1.3 The recipient address <address> is not a valid RFC 5321 address.',
-    ],
+    quotes: ['553 5.1.3 The recipient address <address> is not a valid RFC 5321 address.'],
   },
   {
     name: 'status-recipient-domain',

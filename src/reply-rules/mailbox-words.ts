@@ -1,30 +1,30 @@
 /** Words about the recipient and the mailbox. Rules about the sender come first, because a sender can be "unknown" too. */
 import type { RuleEntry } from './reply-rule.ts';
+import { unknownUserWords } from './unknown-user-words.ts';
 
 /** The phases in which "unknown user" means the recipient; in reply to MAIL it means the sender. */
 const recipientPhases = ['rcpt', 'data', 'dot'] as const;
 
-/** "The user does not exist", in the words of many servers. `mailbox` may be followed by the address or the name in question. */
-const mailbox =
-  '(?:user|mailbox|mail-box|recipient|account|address|alias|rcpt|addressee|destinataire|person|username)';
-const named = String.raw`(?: ?:? ?["'<[(]?(?!\d{1,3}\.)[^\s"'<>()[\]]{1,64}["'>\])]?)?`;
-const unknownUser = [
-  String.raw`\b(?<!(?:IP|client|sender|your|from|return|reply) )${mailbox}${named}:? (?:is )?(?:not found|not known|unknown|(?:does|do)(?: not|n't) exist|no longer (?:exists|in use|available|active))`,
-  'unknown (?:user|recipient|mailbox|account|addressee|local[- ]part|or illegal alias)',
-  String.raw`\bno such (?:e-?mail )?(?:user|mailbox|recipient|person|account|address|alias|local user|id)\b`,
-  String.raw`\bno (?:mail ?box|account)(?: (?:found|available|here|by that name))`,
-  String.raw`invalid[- ](?:user(?:name)?|recipient|mailbox|final delivery userid)\b`,
-  'not an? (?:known|valid|active|existing) (?:user|recipient|mailbox|address|account)|not a registered',
-  'unavailable mail user|not our (?:user|customer)|user not exist|mailbox (?:here )?by that name',
-  String.raw`account that you tried to reach does not exist|doesn't have an? \S{1,60} account`,
-  'marked as invalid|not in recipient list|unrouteable address|no longer on server',
-  String.raw`\bbad[-_ ]?(?:recipient|rcpt ?to|destination mailbox address)|undeliverable address|address is not active`,
-  // French, Italian, German, Polish, Spanish, Portuguese, Russian, Chinese and Japanese.
-  String.raw`utilisateur (?:inconnu|inexistant)|(?:adresse|boite|boîte) (?:\S{1,30} ){0,3}n'existe pas|(?:utente|casella|indirizzo|destinatario) (?:sconosciut|inesistente|non (?:esiste|trovat))`,
-  '(?:empf(?:ä|ae)nger|benutzer) (?:unbekannt|nicht (?:gefunden|bekannt))|(?:konto|skrzynka|odbiorca|u(?:ż|z)ytkownik) nie istnieje|nie ma takie(?:go|j) (?:u(?:ż|z)ytkownika|skrzynki|konta|adresu)',
-  '(?:usuario|destinatario|buz[oó]n|cuenta) (?:desconocid|no existe|inexistente)|(?:usu[aá]rio|conta) (?:desconhecid|n[aã]o existe|inexistente)',
-  '(?:пользователь|ящик|адрес) не (?:найден|существует)|(?:用户|用戶|邮箱|收件人|帐号|账号)(?:名)?不存在|宛先(?:の)?(?:メール)?アドレスが(?:見つかりません|存在しません)|ユーザー?.{0,80}(?:見つかりません|存在しません)',
-];
+/** Only that it is refused, whoever or whatever `what` is, beside an identifier of the host; no reason. */
+const bareRefusal = (what: string, reason: string) =>
+  new RegExp(
+    `^[\\s<>@:;.,"'()#-]{0,20}(?:(?:sorry|error|smtp)[,:;]? )?(?:\\d\\.\\d\\.\\d{1,3} )?(?:${what})[\\s<>@:;.,"'()-]{1,20}(?:is |was )?(?:rejected|refused|denied|not accepted)(?:${reason || '(?!)'})?[\\s.!]{0,5}(?:(?:\\[[^\\]]{0,100}\\]|\\([^)]{0,120}\\)|(?=[\\w.-]{0,39}\\d)[\\w.-]{1,40})[\\s.!]{0,5}){0,2}$`,
+    'i',
+  );
+
+/** In the words of many servers, and in the languages of Exchange. */
+const mailboxFull = new RegExp(
+  [
+    `over (?:(?:its|his|her|their|the) )?(?:(?:disk|mailbox|storage) )?quota|over-?quota|(?<!queue )quota (?:limit )?exceeded|quota violation|QuotaExceeded`,
+    `mail ?(?:box|folder)(?: ["'<(]?@["'>)]?)? (?:is )?(?:almost )?full|mail ?box space (?:is )?not enough|out of storage space`,
+    String.raw`\b(?:mailbox|inbox|storage|disk) (?:size |storage )?(?:limit|quota|space)(?: has been| is)? (?:exceeded|reached|full)`,
+    String.raw`exceed(?:ed|s|ing)? (?:(?:the|their|his|her|its) )?(?:(?:allocated|maximum|mailbox|disk) ){0,2}(?:storage(?! allocation)|quota)\b`,
+    String.raw`postfach(?: \S{1,30}){0,3} (?:voll|überfüllt)|bo[iî]te(?: \S{1,30}){0,5} pleine|buz[oó]n(?: \S{1,30}){0,4} lleno|casella(?: \S{1,30}){0,5} piena|caixa(?: \S{1,30}){0,5} cheia`,
+    String.raw`(?:postvak|mailbox)(?: \S{1,30}){0,4} vol\b|skrzynka(?: \S{1,30}){0,3} (?:pełna|przepełniona|zapełniona)|ящик(?: \S{1,30}){0,3} (?:переполнен|заполнен)`,
+    '(?:邮箱|郵箱|信箱).{0,10}(?:已满|已滿)|メールボックス.{0,20}(?:いっぱい|一杯|容量)|사서함.{0,20}(?:가득|꽉)',
+  ].join('|'),
+  'i',
+);
 
 export const mailboxes: readonly RuleEntry[] = [
   {
@@ -40,7 +40,7 @@ export const mailboxes: readonly RuleEntry[] = [
   {
     name: 'mailbox-disabled',
     phases: recipientPhases,
-    text: /account (?:is|has been) (?:blocked|disabled|suspended)|mailbox is (?:disabled|frozen)|inactive email address|^Disabled recipient|user is locked|is no longer valid|is a deactivated mailbox|^Mailbox disabled/i,
+    text: /account (?:is|has been) (?:blocked|disabled|suspended)|(?:account|mailbox|user|recipient|address)(?: ["'<(]?@["'>)]?)? (?:is|has been) (?:permanently )?(?:disabled|inactive|deactivated|frozen)|inactive email address|^Disabled recipient|user is locked|is no longer valid|is a deactivated mailbox|^Mailbox disabled/i,
     category: 'mailbox_disabled',
     quotes: [
       '554 delivery error: dd Sorry your message to kijitora@example.co.jp cannot be delivered. This account has been disabled or discontinued [#102].',
@@ -51,7 +51,7 @@ export const mailboxes: readonly RuleEntry[] = [
   },
   {
     name: 'mailbox-full',
-    text: /over ?-?quota|(?<!queue )quota (?:limit )?exceeded|quota violation|QuotaExceeded|out of storage space|mailbox (?:is )?full|exceeding (?:their|his|her|its) quota|mail ?box space (?:is )?not enough/i,
+    text: mailboxFull,
     category: 'mailbox_full',
     quotes: [
       '552 5.1.1 Boite du destinataire pleine. Recipient overquota. OFR_417 [417]',
@@ -62,10 +62,40 @@ export const mailboxes: readonly RuleEntry[] = [
     ],
   },
   {
+    // A look-up that gave no answer, in the words of relays that returned our mail: it says nothing about the domain.
+    name: 'dns-trouble',
+    phases: recipientPhases,
+    text: /\b(?:host|domain)(?: \S{1,255})? (?:not found|unknown|not resolved)[,;:. ] ?(?:please )?try (?:again|later)|malformed or unexpected name server|host lookup did not complete|temporary (?:failure in name resolution|(?:dns|mx|name|resolver|lookup|resolution) (?:\w{1,20} )?(?:failure|error|problem))|\bSERVFAIL\b|\bdns (?:\w{1,20} ){0,3}?(?:timed? ?-?out|temporar)|name ?server (?:timed? ?out|timeout|failure|is (?:down|unreachable))/i,
+    category: 'dns',
+    fault: 'infrastructure',
+    passes: true,
+    quotes: [
+      '550 5.4.3 Host or domain name not found. Name service error for name=example.org type=MX: Host not found, try again',
+    ],
+  },
+  {
+    // RFC 7505 and RFC 7504: nobody at this domain takes mail.
+    name: 'domain-takes-no-mail',
+    phases: recipientPhases,
+    text: /(?<!sender address rejected: )domain (?:\S{1,255} )?(?:does(?: not|n't)|will not|do not) (?:accept|receive|take) (?:any )?(?:e-?)?mail\b(?! from)/i,
+    category: 'dns',
+    quotes: [
+      '550 5.1.10 <ann@example.org>: Recipient address rejected: Domain example.org does not accept mail (nullMX)',
+    ],
+  },
+  {
+    name: 'host-takes-no-mail',
+    phases: recipientPhases,
+    code: /^(?:521|556)$/,
+    status: /^\d\.3\.2$/,
+    category: 'dns',
+    quotes: ['521 5.3.2 Host does not accept mail'],
+  },
+  {
     // The result of a DNS look-up by a relay that had accepted our mail, so it appears in bounces rather than in replies.
     name: 'unknown-domain',
     phases: recipientPhases,
-    text: /host or domain name not found|(?<!(?:sender|from|your|[he]{2}lo|client)(?:'s)? )(?:unknown (?:host|domain|mail server)\b|(?:host|domain) unknown|(?:domain|host) does(?: not|n't) exist)|no such (?:domain|host)\b|domain is not reachable|nonexistent domain|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}: (?!malformed)|illegal host\/domain|(?:not|n't) find (?:a|any) (?:mail exchanger|host named)|no (?:mx|valid hosts?|mail exchanger)s? (?:records? )?found for|lookup failure: host \S{1,255} not found|record indicated no SMTP service/i,
+    text: /host or domain name not found|(?<!(?:sender|from|your|[he]{2}lo|client)(?:'s)? )(?:unknown (?:host|domain|mail server)\b|(?:host|domain) unknown|(?:domain|host) does(?: not|n't) exist)|no such (?:domain|host)\b|domain is not reachable|nonexistent domain|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}:|illegal host\/domain|(?:not|n't) find (?:a|any) (?:mail exchanger|host named)|no (?:mx|valid hosts?|mail exchanger)s? (?:records? )?found for|lookup failure: host \S{1,255} not found|record indicated no SMTP service|^(?:[\w-]{1,63}\.){1,8}[a-z]{2,20} (?:does(?: not|n't) exist|is unknown)/i,
     category: 'dns',
     quotes: ['550 Host unknown', '550 No such domain at this location'],
   },
@@ -74,7 +104,7 @@ export const mailboxes: readonly RuleEntry[] = [
     name: 'mailbox-unavailable',
     phases: recipientPhases,
     code: /^550$/,
-    text: /requested (?:mail )?action not taken[:;,.]? ?mailbox unavailable(?!.{0,100}(?:later|polic|denied|temporar))/i,
+    text: /(?:requested (?:mail )?action (?:was )?not taken[:;,.]? ?mailbox|^[\s<>@:;.,"'()#-]{0,20}(?:user's |recipient's |the )?(?:mail ?box|account)(?: ["'<(]?@["'>)]?)?(?: is)?)(?: not available| unavail?able)(?!.{0,100}(?:later|polic|denied|temporar|blocked|reputation|spam))/i,
     category: 'unknown_user',
     quotes: [
       '550 <example@example.com>: Requested action not taken: mailbox unavailable',
@@ -82,9 +112,35 @@ export const mailboxes: readonly RuleEntry[] = [
     ],
   },
   {
+    // Nothing else is said: hosts that hide which addresses exist refuse those that do not with these words.
+    name: 'recipient-refused',
+    phases: recipientPhases,
+    code: /^550$/,
+    text: bareRefusal(
+      '(?:recipient|rcpt|user|mailbox|destination|e-?mail)(?: address)?|address',
+      ': ?access denied',
+    ),
+    category: 'unknown_user',
+    quotes: [
+      '550 <neko-nyaan@ne.auone-net.jp>: Recipient address rejected.',
+      '550 #5.1.0 Address rejected.',
+      '550 5.1.1 <user@example.com> recipient rejected',
+    ],
+  },
+  {
+    // X.7.1 is a policy, and so may be words in another phase.
+    name: 'access-denied-to-recipient',
+    phases: ['rcpt'],
+    code: /^550$/,
+    status: /^5\.[0-6]\.\d+$/,
+    text: bareRefusal('access', ''),
+    category: 'unknown_user',
+    quotes: ['550 5.1.0 Access denied'],
+  },
+  {
     name: 'unknown-user',
     phases: recipientPhases,
-    text: new RegExp(unknownUser.join('|'), 'i'),
+    text: unknownUserWords,
     category: 'unknown_user',
     quotes: [
       '550 5.1.1 <neko@example.co.jp>: Recipient address rejected: User unknown in virtual mailbox table',

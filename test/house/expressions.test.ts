@@ -37,6 +37,7 @@ const constructed: Record<string, string> = {
   'dialects/sendgrid/substitutions.ts': 'the tags of a call, escaped',
   'reply-rules/mailbox-words.ts': 'constants joined; test/reply-rules measures them',
   'reply-rules/retry-after.ts': 'constants joined; test/reply-rules measures them',
+  'reply-rules/unknown-user-words.ts': 'constants joined, each part bounded; test/reply-rules measures them',
   'smtp-out/dot-stuffing.ts': 'a constant',
 };
 

@@ -2,12 +2,12 @@
  * Parses delivery status notifications (RFC 3464; RFC 6533 for internationalized addresses). Missing or misspelled fields
  * are tolerated if their meaning is clear.
  */
-import { failure, hostIn } from '../classify-bounce.ts';
+import { failure, hostIn, withCauseIn } from '../classify-bounce.ts';
 import { readDiagnostic } from './diagnostic.ts';
 import type { ParseResult } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import { type Block, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
-import { wordsIn } from './text-bounce.ts';
+import { beforeCopy, wordsIn } from './text-bounce.ts';
 
 const partTypes = /^message\/(?:global-)?delivery-status$/;
 
@@ -21,8 +21,12 @@ export function readStatusReport(mail: ParsedMail): ParseResult | null {
 
 /** Some servers write the fields into the text for people, or give the part the type text/plain. */
 function blocksInText(text: string): Block[] {
-  const start = text.search(/^(?:Reporting-MTA|Original-Recipient|Final-Recipient|Action) ?: ?\S/im);
-  return start < 0 ? [] : readBlocks(text.slice(start));
+  // A forwarded report is quoted.
+  const found =
+    /^(?<quote>[> ]{0,6})(?:Reporting-MTA|Original-Recipient|Final-Recipient|Action) ?: ?\S/im.exec(text);
+  if (!found) return [];
+  const fields = text.slice(found.index);
+  return readBlocks(found.groups!.quote ? fields.replace(/^[> ]{1,6}/gm, '') : fields);
 }
 
 function readStatusBlocks(blocks: Block[], mail: ParsedMail, format: string): ParseResult | null {
@@ -89,7 +93,8 @@ function readingOf(action: Action, block: Block, { blocks, mail, format }: Aroun
   if (action === 'delayed')
     return { is: 'delayed', format, words: diagnostic.words, reportedBy: reportedBy && hostIn(reportedBy) };
   const recipient = typedFieldOf(block, 'original-recipient') ?? typedFieldOf(block, 'final-recipient');
-  return failure({ format, recipient, reportedBy, diagnostic });
+  const found = failure({ format, recipient, reportedBy, diagnostic });
+  return diagnostic.reply.code >= 500 ? withCauseIn(beforeCopy(context), found) : found;
 }
 
 /** If the field is missing, the text for people often quotes the reply. */

@@ -26,7 +26,7 @@ const code = String.raw`(?<code>[245][0-5]\d)`;
  * line or after words that usually precede a reply.
  */
 const quotedReplies = [
-  new RegExp(String.raw`(?:^|[\s:;,>("'-])${code}[ -]{1,2}#?${enhanced}(?:${rest})?`),
+  new RegExp(String.raw`(?:^|[\s:;,>("'#-])${code}[ -]{1,2}#?${enhanced}(?:${rest})?`),
   new RegExp(String.raw`(?:^[ \t-]*|[:;>("'-]\s{0,2}|\b${said})${code}${rest}`, 'im'),
 ];
 const anyStatus = /(?:^|[\s(#:;[<-])#?(?<status>[245]\.\d{1,3}\.\d{1,3})(?![.\d])/;

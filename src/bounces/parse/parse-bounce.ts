@@ -8,7 +8,7 @@ import { readAutomatic } from './auto-reply.ts';
 import { readComplaint } from './complaint.ts';
 import { readStatusReport } from './delivery-status.ts';
 import type { ParseResult } from './parse-result.ts';
-import { parseMail } from './parsed-mail.ts';
+import { bodyAsText, type ParsedMail, parseMail } from './parsed-mail.ts';
 import { readTextBounce } from './text-bounce.ts';
 
 export async function readMail(
@@ -21,7 +21,23 @@ export async function readMail(
   return (
     readComplaint(mail) ??
     readStatusReport(mail) ??
+    (await readWrapped(mail)) ??
     readTextBounce(mail) ??
+    readTextBounce({ ...mail, text: bodyAsText(bytes) }) ??
     readAutomatic(mail) ?? { is: 'letter' }
   );
+}
+
+/** Gateways attach the whole mail with the report to one of their own. Only a complete report counts. */
+const maxWrapped = 3;
+
+async function readWrapped(mail: ParsedMail): Promise<ParseResult | null> {
+  const wrapped = mail.parts.filter(({ type }) => type === 'message/rfc822').slice(0, maxWrapped);
+  for (const { bytes } of wrapped) {
+    const inner = await parseMail(bytes, true);
+    const hasReport = inner.parts.some(({ type }) => /^message\/(?:global-)?delivery-status$/.test(type));
+    const reading = hasReport ? readStatusReport(inner) : null;
+    if (reading) return reading;
+  }
+  return null;
 }

@@ -43,7 +43,7 @@ export async function parseMail(whole: Uint8Array, fromNullSender: boolean): Pro
     const email = await PostalMime.parse(bytes, { ...limits, forceRfc822Attachments: true });
     const mail = { ...mailFrom(email), fromNullSender };
     // A multipart whose boundary does not occur: use the whole body.
-    return mail.text === '' && mail.parts.length === 0 ? { ...mail, text: bodyOf(bytes) } : mail;
+    return mail.text === '' && mail.parts.length === 0 ? { ...mail, text: bodyAsText(bytes) } : mail;
   } catch {
     // Its nesting or its header exceeds the limits.
     return { header: () => '', fromNullSender, text: '', parts: [] };
@@ -66,15 +66,19 @@ function mailFrom(email: Email): Omit<ParsedMail, 'fromNullSender'> {
       if (name === 'subject') return email.subject ?? '';
       return email.headers.find(({ key }) => key === name)?.value ?? '';
     },
-    text: lines(email.text?.slice(0, longestText) ?? textOf(email.html ?? '')),
+    text: words(email.text?.trim() ? email.text.slice(0, longestText) : textOf(email.html ?? '')),
     parts: email.attachments.slice(0, maxParts).map(partFrom),
   };
 }
 
-function bodyOf(bytes: Uint8Array): string {
+/** The body as it stands before the first mail in it, for servers whose parts are not what their boundaries say. */
+export function bodyAsText(bytes: Uint8Array): string {
   const text = lines(Buffer.from(bytes.subarray(0, 2 * longestText)).toString('utf8'));
   const start = text.indexOf('\n\n');
-  return start < 0 ? '' : text.slice(start + 2, start + longestText);
+  if (start < 0) return '';
+  const body = text.slice(start + 2, start + longestText);
+  const end = body.search(/^Content-Type: ?(?:message\/rfc822|text\/rfc822-headers)/im);
+  return end < 0 ? body : body.slice(0, end);
 }
 
 function partFrom({ mimeType, filename, content }: Attachment): ParsedPart {
@@ -107,6 +111,13 @@ function lines(text: string): string {
   return text.replace(/\r\n?/g, '\n').toWellFormed();
 }
 
+/** As people read it: with plain spaces and apostrophes, in which the rules are written. */
+function words(text: string): string {
+  return lines(text)
+    .replace(/[\u00a0\u202f]/g, ' ')
+    .replace(/[\u2018\u2019\u02bc\u00b4]/g, "'");
+}
+
 /** The text of a mail that has only HTML; good enough to search it for words. */
 function textOf(html: string): string {
   return html
@@ -114,11 +125,42 @@ function textOf(html: string): string {
     .replace(/<(?:style|script|head)\b[^<>]*>[^<]*/gi, ' ')
     .replace(/<(?:br|p|div|tr|li|pre|h\d)\b[^<>]*>/gi, '\n')
     .replace(/<[^<>]*>/g, '')
-    .replaceAll('&nbsp;', ' ')
-    .replaceAll('&lt;', '<')
-    .replaceAll('&gt;', '>')
-    .replaceAll('&quot;', '"')
-    .replaceAll('&#39;', "'")
-    .replaceAll('&amp;', '&')
+    .replace(/&(?:#(\d{1,6})|#x([\da-f]{1,5})|(\w{2,8}));/gi, characterOf)
     .slice(0, longestText);
+}
+
+/** Those that bounces have; letters with accents are written so in old French, German and Spanish ones. */
+const entities: Record<string, string> = {
+  nbsp: ' ',
+  lt: '<',
+  gt: '>',
+  quot: '"',
+  apos: "'",
+  amp: '&',
+  rsquo: "'",
+  lsquo: "'",
+  eacute: 'é',
+  egrave: 'è',
+  ecirc: 'ê',
+  agrave: 'à',
+  aacute: 'á',
+  atilde: 'ã',
+  auml: 'ä',
+  ouml: 'ö',
+  uuml: 'ü',
+  szlig: 'ß',
+  iacute: 'í',
+  icirc: 'î',
+  oacute: 'ó',
+  ocirc: 'ô',
+  otilde: 'õ',
+  uacute: 'ú',
+  ccedil: 'ç',
+  ntilde: 'ñ',
+};
+
+function characterOf(all: string, decimal?: string, hex?: string, name?: string): string {
+  if (name) return entities[name.toLowerCase()] ?? all;
+  const code = decimal ? Number(decimal) : Number.parseInt(hex!, 16);
+  return code > 0 && code <= 0x10ffff ? String.fromCodePoint(code) : all;
 }

@@ -35,7 +35,8 @@ export function readTextBounce(mail: ParsedMail): ParseResult | null {
     return { is: 'delayed', format: name, words: mail.header('subject').slice(0, 300), reportedBy: null };
   }
   const description = descriptionOf(format, text);
-  const diagnostic = diagnosticOf(format, description);
+  // Some say it in the subject alone.
+  const diagnostic = diagnosticOf(format, description.trim() === '' ? mail.header('subject') : description);
   const recipient = mail.header('x-failed-recipients').split(',', 1)[0]!.trim() || null;
   return failure({ format: name, recipient, reportedBy: null, diagnostic });
 }
@@ -60,6 +61,12 @@ function matches(
   if (opening && !opening.test(text)) return false;
   return !(fromNullSender || noAnswer) || !isAnswer(mail);
 }
+
+/** Text for people without the copy of our mail. */
+export const beforeCopy = (text: string): string => {
+  const at = copies.exec(text)?.index ?? -1;
+  return at > 0 ? text.slice(0, at) : text;
+};
 
 /** The text after the opening and before the copy of our mail. */
 function descriptionOf({ opening, end }: TextBounceRule, text: string): string {
@@ -87,10 +94,10 @@ function pick({ words }: TextBounceRule, description: string): string {
 /** The lines of the first quoted SMTP reply. Exim folds a long one, and indents the rest as much as its beginning. */
 function replyLines(description: string): string | null {
   const lines = description.split('\n');
-  const isReply = (line: string) => /(?:^|[\s:;>("'])[45]\d\d[ -]\S/.test(line);
+  const isReply = (line: string) => /(?:^|[\s:;>("'#])[45]\d\d[ -]\S/.test(line);
   const start = lines.findIndex(isReply);
   if (start < 0) return null;
-  const code = /(?:^|[\s:;>("'])([45]\d\d)[ -]\S/.exec(lines[start]!)![1]!;
+  const code = /(?:^|[\s:;>("'#])([45]\d\d)[ -]\S/.exec(lines[start]!)![1]!;
   const indent = /^[ \t]*/.exec(lines[start]!)![0];
   const isFolded = (line: string) =>
     indent !== '' && line.startsWith(indent) && line.trim() !== '' && !isReply(line);

@@ -11,6 +11,11 @@ const failureWords = new RegExp(
     "non (?:è|e'|e) stat[oa] possibile|impossibile (?:recapitare|consegnare)|mancat[ao] (?:recapito|consegna)|non (?:è|e'|e) stat[oa] (?:recapitat|consegnat)",
     'nicht zugestellt|unzustellbar|nicht zustellbar|no se (?:pudo|ha podido) entregar|no (?:pudo|ha podido) ser entregad|não (?:pôde|foi possível)',
     'не (?:может быть|было|удалось) доставл|не доставлено|无法投递|未能送达|退信',
+    // Exchange's headings in its other languages.
+    'fehler bei der nachrichtenzustellung|konnte nicht (?:zugestellt|übermittelt)|[eé]chec de la remise|error (?:de|en la) entrega|no se puede entregar|recapito non riuscito|falha na entrega|não (?:foi entregue|pode ser entregue)',
+    'bezorging (?:aan|is) [^\\n]{0,120}mislukt|niet (?:worden )?(?:bezorgd|afgeleverd)|dostarczenie [^\\n]{0,120}nie powiod|nie (?:można|udało się) dostarczyć|leverans(?:en)? [^\\n]{0,80}misslyck|kunde inte levereras|levering(?:en)? [^\\n]{0,80}(?:mislyk|mislykk)|kunne ikke leveres',
+    'toimitus [^\\n]{0,80}epäonnistui|toimittaminen epäonnistui|doručen[ií] [^\\n]{0,120}(?:nezdařilo|selhalo)|nelze doručit|kézbesítés [^\\n]{0,120}sikertelen|nem kézbesíthető|teslim edilemedi|не удалось доставить',
+    '(?:配信|配布)(?:に|は)?(?:失敗|不能)|(?:未能|无法|無法)[^\\n]{0,40}(?:传递|傳遞|送达|送達|递送)|배달하지 못|전달되지 못|배달되지 않',
     '(?:配信|配送|配達|送信|送達|お届け)(?:が)?(?:でき|され)(?:ま|な)|届きません|宛先.{0,30}(?:見つかりません|存在しません)',
   ].join('|')}))`,
   'i',
@@ -36,7 +41,7 @@ export const general: readonly TextBounceRule[] = [
     name: 'mailer-daemon',
     header: [
       'from',
-      /\b(?:mailer-daemon|mail deliver(?:y)? (?:sub)?system|mail administrator|system administrator|mdaemon|postmaster)\b|mail_service\b/i,
+      /\b(?:mailer-daemon|mail deliver(?:y)? (?:sub)?system|mail administrator|system administrator|mdaemon|postmaster)\b|mail_service\b|microsoftexchange[\da-f]{32}@/i,
     ],
     opening: failureWords,
     warning: postponed,

@@ -6,7 +6,7 @@ export const servers: readonly TextBounceRule[] = [
     // QSBMF: qmail-send, netqmail, notqmail, s/qmail, and servers that use the same words.
     name: 'qmail',
     opening:
-      /^Hi\. This is (?:the|deliver\w* program) [^\n]{1,200}\n[^\n]*(?:wasn't able|unable|not able) to deliver[^\n]*\n(?:(?!<)[^\n]+\n)*/m,
+      /^[ \t]{0,8}Hi\. This is (?:the|deliver\w* program)\b[^\n]{1,200}\n[^\n]*(?:wasn't able|unable|not able) to deliver[^\n]*\n(?:(?!<)[^\n]+\n)*/m,
     end: /^--- (?:Below this line|Undelivered message follows|Enclosed)/m,
   },
   {
