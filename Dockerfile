@@ -1,13 +1,13 @@
-# The image that runs Postern. scripts/image-steps.ts runs these steps without a container engine, and starts the result as
-# an engine would with a read-only root.
+# The image that runs Postern. Debian 12's own Docker (20.10) and buildah (1.28) can build it: no step needs BuildKit, or an
+# option that a newer builder brought.
 
 # The production dependencies, installed as an unprivileged user. This larger image has Node's headers and the compiler that
 # SQLite's driver needs if no prebuilt one can be downloaded.
 FROM node:24-bookworm AS install
-ENV npm_config_nodedir=/usr/local
 USER node
 WORKDIR /home/node
 COPY --chown=node:node package.json package-lock.json .npmrc ./
+COPY --chown=node:node scripts/sqlite-driver scripts/
 # The sources and object files of the driver are not needed at run time.
 RUN npm ci --omit=dev && rm -rf node_modules/sqlite3/deps node_modules/sqlite3/build/Release/obj*
 
@@ -36,6 +36,6 @@ EXPOSE 8080
 # A stop takes at most five seconds; engines wait ten. No init process is needed: the program handles its
 # signals itself and starts no child processes.
 STOPSIGNAL SIGTERM
-HEALTHCHECK --interval=30s --timeout=5s --start-period=60s --start-interval=2s \
+HEALTHCHECK --interval=30s --timeout=5s --start-period=60s \
     CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.POSTERN_HTTP_PORT + '/health/ready').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 CMD ["/postern/scripts/start"]

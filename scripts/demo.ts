@@ -165,8 +165,8 @@ async function main(): Promise<void> {
   const faults = await runScript('demo', async (stage) => demonstrate(await setUp(stage), json));
   if (faults.length === 0) {
     heading('All three went as announced; everything is stopped and its directory removed.');
-    console.log('  Next: the quick start in README.md, with a domain of your own.');
-    console.log('  To see the whole answers of GET: npm run demo -- --json\n');
+    console.log('  To see the whole answers of GET: npm run demo -- --json');
+    console.log('  Next: npm run dev, which shows each mail of your application, still without a domain.\n');
   } else {
     console.error(`\n${paint('red', 'The demo failed:')}\n  ${faults.join('\n  ')}`);
   }

@@ -12,7 +12,7 @@ export const firstSteps = (postern: string) => [
   `  ${postern} domain add example.com --org Acme     (then publish the records it prints)`,
   `  ${postern} domain verify example.com --org Acme`,
   `  ${postern} key create --org Acme --label app --scope email:send --scope email:read`,
-  'README.md goes on from there; npm run demo shows it all without a domain.',
+  'README.md goes on from there. Without a domain: npm run dev (or postern dev) shows each mail of your application.',
 ];
 
 /** The message alone if the operator can act on it; otherwise the stack, because it is a fault of the program. */

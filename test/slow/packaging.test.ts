@@ -123,6 +123,20 @@ test('the image runs as an unprivileged user and has a health check', async (t) 
   t.deepEqual([dataDir, httpHost], [given('VOLUME')[0]!.rest, '0.0.0.0']);
 });
 
+test('the image can be built with Docker 20.10 and buildah 1.28, which Debian 12 has', async (t) => {
+  const dockerfile = await read('Dockerfile');
+  t.notRegex(dockerfile, /^#\s*syntax\s*=/m);
+  t.notRegex(dockerfile, /<<-?["']?\w/, 'here-documents need BuildKit');
+  const known: Record<string, string[]> = {
+    COPY: ['chown', 'from'],
+    HEALTHCHECK: ['interval', 'retries', 'start-period', 'timeout'],
+  };
+  for (const { instruction, flags } of readStages(dockerfile).flatMap(({ steps }) => steps)) {
+    const unknown = Object.keys(flags).filter((flag) => !known[instruction]?.includes(flag));
+    t.deepEqual(unknown, [], instruction);
+  }
+});
+
 test('the build context has every file that the image copies, and neither secrets nor data', async (t) => {
   const goes = inContext(await read('.dockerignore'));
   for (const { steps } of readStages(await read('Dockerfile'))) {
