@@ -1,12 +1,20 @@
 /**
  * Bounds the page requests in flight, so that pages never crowd out sends: visitors who are not signed in take no slots from
- * signed-in people, and one person leaves slots for the others. A request holds no slot while its form arrives.
+ * signed-in people, and one person or network leaves slots for the others. A request holds no slot while its form arrives.
  */
 import type { Context } from 'koa';
+import { clientAddress } from '../api/authorize.ts';
 import { createSlotsPerOrganization, type SlotsPerOrganization } from '../api/server-busy.ts';
+import { clientNetwork } from '../base/client-network.ts';
 import type { Visit } from './page.ts';
 
-const max = { authorizing: 100, signedOut: 25, signedIn: 75, perUser: 25 };
+const max = {
+  authorizing: 100,
+  signedOut: 25,
+  signedOutPerNetwork: 8,
+  signedIn: 75,
+  perUser: 25,
+};
 
 export interface RequestSlots {
   whileAuthorizing<Result>(context: Context, work: () => Promise<Result>): Promise<Result>;
@@ -16,16 +24,22 @@ export interface RequestSlots {
 export function createRequestSlots(): RequestSlots {
   const authorizing = createSlotsPerOrganization(max.authorizing);
   const signedOut = createSlotsPerOrganization(max.signedOut);
+  const signedOutPerNetwork = createSlotsPerOrganization(max.signedOutPerNetwork);
   const signedIn = createSlotsPerOrganization(max.signedIn);
   const perUser = createSlotsPerOrganization(max.perUser);
   return {
     whileAuthorizing: (context, work) => withSlot(authorizing, context, '', work),
     whileHandling({ context, user }, work) {
-      if (user === null) return withSlot(signedOut, context, '', work);
-      return withSlot(perUser, context, user.id, () => withSlot(signedIn, context, '', work));
+      if (user !== null)
+        return withSlot(perUser, context, user.id, () => withSlot(signedIn, context, '', work));
+      return withSlot(signedOutPerNetwork, context, networkOf(context), () =>
+        withSlot(signedOut, context, '', work),
+      );
     },
   };
 }
+
+const networkOf = (context: Context) => clientNetwork(clientAddress(context));
 
 async function withSlot<Result>(
   slots: SlotsPerOrganization,

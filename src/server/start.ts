@@ -6,6 +6,7 @@ import { availableParallelism } from 'node:os';
 import { makeSetUpLink } from '../accounts/people.ts';
 import { createSeal } from '../accounts/seal.ts';
 import { listen } from '../api/http-server.ts';
+import { onlyForLoopbackHosts } from '../api/loopback-hosts.ts';
 import { bracketed } from '../base/tcp-listen.ts';
 import { composeAlone } from '../compose/compose-alone.ts';
 import { type Composers, createComposers } from '../compose/compose-threads.ts';
@@ -154,7 +155,8 @@ async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Pr
   // HTTP and SMTP close at the same time, because a stop has few seconds.
   const open: { close(): Promise<void> }[] = [];
   stops.push(async () => void (await Promise.all(open.map((one) => one.close()))));
-  const server = await listen(endpoints.around(intake.answer), config);
+  const answer = endpoints.around(intake.answer);
+  const server = await listen(context.allIsTest ? onlyForLoopbackHosts(answer) : answer, config);
   open.push(server);
   listeners = await openListeners({
     config,

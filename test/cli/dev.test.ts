@@ -1,17 +1,24 @@
 /** `postern dev` as a developer has it: started, used over HTTP, SMTP and in the browser, stopped, started again. */
 import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
+import http from 'node:http';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
 import { createCli, directory, run } from '../lab/cli.ts';
+import { listens } from '../lab/load/ports.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
 import { until } from '../lab/until.ts';
 
 const timeout = 30_000;
 
 async function startDev(t: ExecutionContext, ...args: string[]) {
-  const started = createCli(t, {}).start('dev', '--port', '0', '--json', ...args);
+  return startDevWith(t, {}, ...args);
+}
+
+async function startDevWith(t: ExecutionContext, env: Record<string, string>, ...args: string[]) {
+  const started = createCli(t, env).start('dev', '--port', '0', '--json', ...args);
   const documents = () =>
     started
       .stdout()
@@ -143,6 +150,68 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   t.regex(answer.stdout.toString(), /^{"success":true,/);
   const line = /^\S+Z\tdelivered\tann@example.org\tHello\t\thttp:\/\/127\.0\.0\.1:\d+\/dashboard\/\S+$/m;
   await until(() => line.test(plain.stdout()), { timeout, what: plain.stdout });
+});
+
+test('it is reached on loopback only, under a name of this machine, whatever the environment says', async (t) => {
+  const env = {
+    POSTERN_HTTP_HOST: '0.0.0.0',
+    POSTERN_SMTP_HOST: '0.0.0.0',
+    POSTERN_HTTP_PROXIES: '192.0.2.0/24',
+  };
+  const dev = await startDevWith(t, env, '--directory', join(await directory(t), 'dev'));
+  const { url, smtp } = dev.server;
+  const port = Number(new URL(url).port);
+  const others = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+  for (const { address, internal, family } of others.filter((one) => !one.internal && one.family === 'IPv4'))
+    for (const one of [port, smtp.port]) t.false(await listens(address, one), `${family} ${internal}`);
+  t.false(await listens('127.0.0.2', port), 'bound to one address');
+
+  const ask = (host: string, path = '/dashboard/sign-in') =>
+    new Promise<number | undefined>((resolve, reject) => {
+      const request = http.get({ port, host: '127.0.0.1', path, headers: { host }, agent: false });
+      request.on('error', reject).on('response', (response) => resolve(response.resume().statusCode));
+    });
+  const local = [
+    'localhost',
+    'LOCALHOST.',
+    `localhost:${port}`,
+    `127.0.0.1:${port}`,
+    '127.9.9.9',
+    '[::1]:80',
+    'app.localhost',
+  ];
+  for (const host of local) t.is(await ask(host), 200, host);
+  const foreign = [
+    'evil.example',
+    `evil.example:${port}`,
+    'localhost.evil.example',
+    'notlocalhost',
+    '127.0.0.1.evil.example',
+    '127.0.0.1@evil.example',
+    'evil.example@127.0.0.1',
+    '192.0.2.1',
+    '0.0.0.0',
+    '[::]',
+    '[::ffff:192.0.2.1]',
+    '[2001:db8::1]',
+    'localhost/evil.example',
+    'mail.postern.test',
+    '%',
+  ];
+  const paths = [
+    '/',
+    '/dashboard/sign-in',
+    new URL(dev.server.signIn).pathname,
+    '/api/public/openapi.json',
+    '/docs',
+    '/health/ready',
+    '/metrics',
+    '/messages',
+    '/nothing',
+  ];
+  for (const host of foreign) t.is(await ask(host), 421, JSON.stringify(host));
+  for (const path of paths) t.is(await ask('evil.example', path), 421, path);
+  await dev.exit();
 });
 
 test('a directory of something else is neither used nor emptied', async (t) => {
