@@ -18,7 +18,7 @@ export function onlyForLoopbackHosts(handler: Handler): Handler {
 }
 
 /** Names below localhost are this machine, too (RFC 6761 section 6.3). */
-export function isLoopbackHost(host: string): boolean {
+function isLoopbackHost(host: string): boolean {
   if (!/^[\w.:[\]-]+$/.test(host) || !URL.canParse(`http://${host}`)) return false;
   const { hostname } = new URL(`http://${host}`);
   return /^(127(\.\d+){3}|\[::1\]|([\w-]+\.)*localhost)\.?$/.test(hostname);
