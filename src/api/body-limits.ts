@@ -50,7 +50,8 @@ export function jsonBody({ largest, ...declared }: JsonDeclaration): JsonBody {
 export function jsonLimits(declared: Omit<JsonDeclaration, 'largest'>): JsonLimits {
   const { members, lists = {}, text = longestText, texts = {}, octets = [], anyCase = false } = declared;
   const root = newPlace('', text);
-  const at = (path: string) => placeAt(root, anyCase ? path.toLowerCase() : path, text);
+  const keyOf = (name: string) => (anyCase ? name.toLowerCase() : name);
+  const at = (path: string) => placeAt(root, path, keyOf, text);
   for (const [path, max] of Object.entries(lists)) at(path).max = max;
   for (const [path, max] of Object.entries(texts)) at(path).text = max;
   for (const path of octets) at(path).isOctets = true;
@@ -66,16 +67,19 @@ function newPlace(path: string, text: number): Place {
   return { path, max: Number.POSITIVE_INFINITY, text, isOctets: false, named: null, any: null };
 }
 
-function placeAt(root: Place, path: string, text: number): Place {
+function placeAt(root: Place, path: string, keyOf: (name: string) => string, text: number): Place {
   let place = root;
   for (const name of path === '' ? [] : path.split('.')) {
     const next = () => newPlace(place.path === '' ? name : `${place.path}.${name}`, text);
-    if (name === '*') place.any ??= next();
-    else {
-      place.named ??= new Map();
-      if (!place.named.has(name)) place.named.set(name, next());
+    if (name === '*') {
+      place.any ??= next();
+      place = place.any;
+      continue;
     }
-    place = name === '*' ? place.any! : place.named!.get(name)!;
+    place.named ??= new Map();
+    const key = keyOf(name);
+    if (!place.named.has(key)) place.named.set(key, next());
+    place = place.named.get(key)!;
   }
   return place;
 }

@@ -85,7 +85,7 @@ class Requests {
     response.prependOnceListener('finish', () => {
       if (!request.complete) lingerAfter(request);
     });
-    if (request.httpVersion === '1.1' && request.headers.host === undefined) {
+    if (!isHostClear(request)) {
       response.writeHead(400, refusal.headers).end(refusal.body);
       return;
     }
@@ -115,6 +115,15 @@ function makeRoomAtLimit(server: Server): void {
     closedAt = now;
     server.closeIdleConnections();
   });
+}
+
+/** RFC 9112 section 3.2: HTTP/1.1 needs one Host field, and two are refused, because a proxy may have read the other one. */
+function isHostClear({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
+  if (headers.host === undefined) return httpVersion !== '1.1';
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2)
+    if (rawHeaders[at]!.length === 4 && rawHeaders[at]!.toLowerCase() === 'host') count += 1;
+  return count === 1;
 }
 
 function closeConnections(server: Server): Promise<void> {

@@ -3,6 +3,9 @@
  * of the length, and a batch has thousands of lists.
  */
 
+/** In all of a list: longer than a thousand addresses with their names. */
+export const longestAddresses = 512 * 1024;
+
 /** Commas in quotes separate nothing, nor do those of a name without quotes: `Acme, Inc. <a@b>`. */
 export function addressTexts(text: string): string[] {
   const found: string[] = [];

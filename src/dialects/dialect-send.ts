@@ -25,6 +25,7 @@ import { parseMailbox } from '../mail/address.ts';
 import { type Recipient, recipientsOf } from '../mail/recipients.ts';
 import { type Issue, Refusal } from '../mail/refusal.ts';
 import { recipientsIn } from '../record/refused-sends.ts';
+import { longestAddresses } from './address-texts.ts';
 import type { DialectCall } from './dialect.ts';
 import { refuses } from './refusals.ts';
 
@@ -42,21 +43,39 @@ export const tags = tagsWithin({ pairs: 75, name: 256, value: 2000 }).check(
 
 const expectedMailbox = 'an email address, or Name <address>';
 
+/** In characters: an address with a name of 400 characters of any script, as encoded words. */
+const longestMailbox = 2_500;
+
+function mailboxIn(text: string) {
+  return text.length > longestMailbox ? null : parseMailbox(decodeWords(text));
+}
+
 /** Names come unquoted, with commas and as encoded words (RFC 2047). */
 export const mailbox = z.string().transform((text, context) => {
-  const parsed = parseMailbox(decodeWords(text));
+  const parsed = mailboxIn(text);
   if (parsed) return parsed;
   const params = { expected: expectedMailbox };
   context.addIssue({ code: 'custom', message: `must be ${expectedMailbox}`, params });
   return z.NEVER;
 });
 
+/** Many addresses are one issue if they are too long together: each is decoded. */
+const mailboxes = (minimum: number) =>
+  z.preprocess((list, context) => {
+    if (!Array.isArray(list)) return list;
+    const length = list.reduce((sum, one) => sum + (typeof one === 'string' ? one.length : 0), 0);
+    if (length <= longestAddresses) return list;
+    const expected = `addresses of at most ${longestAddresses / 1024} KiB together`;
+    context.addIssue({ code: 'custom', message: `must be ${expected}`, params: { expected }, input: list });
+    return z.NEVER;
+  }, z.array(mailbox).min(minimum));
+
 const sendFields = z.object({
-  from: z.string().check(rule((text) => parseMailbox(decodeWords(text)) !== null, expectedMailbox)),
-  to: z.array(mailbox).min(1),
-  cc: z.array(mailbox).optional(),
-  bcc: z.array(mailbox).optional(),
-  replyTo: z.array(mailbox).optional(),
+  from: z.string().check(rule((text) => mailboxIn(text) !== null, expectedMailbox)),
+  to: mailboxes(1),
+  cc: mailboxes(0).optional(),
+  bcc: mailboxes(0).optional(),
+  replyTo: mailboxes(0).optional(),
   subject,
   html: body,
   text: body,
@@ -229,5 +248,6 @@ export function idempotencyOf(
   position?: number,
 ): NonNullable<SendRequest['idempotency']> {
   const own = position === undefined ? key : `${key}:${position}`;
-  return { key: key === '' ? newId() : own, requestHash: hash('sha256', JSON.stringify(send ?? null)) };
+  if (key === '') return { key: newId(), requestHash: '' };
+  return { key: own, requestHash: hash('sha256', JSON.stringify(send ?? null)) };
 }

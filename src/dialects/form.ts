@@ -30,8 +30,13 @@ export class Form {
   /** This form with other fields before its own. */
   after(others: [name: string, value: string][]): Form {
     const fields = new Map<string, string[]>();
-    for (const [name, value] of others) fields.set(name, [...(fields.get(name) ?? []), value]);
-    for (const [name, values] of this.#fields) fields.set(name, [...(fields.get(name) ?? []), ...values]);
+    const add = (name: string, value: string) => {
+      const values = fields.get(name);
+      if (values) values.push(value);
+      else fields.set(name, [value]);
+    };
+    for (const [name, value] of others) add(name, value);
+    for (const [name, values] of this.#fields) for (const value of values) add(name, value);
     return new Form(fields, [...this.files]);
   }
 

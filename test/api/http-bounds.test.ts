@@ -11,8 +11,8 @@ import { limitNetworks } from '../../src/api/connections-per-network.ts';
 import { listen } from '../../src/api/http-server.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { contextOfFile } from '../lab/context-of-file.ts';
+import { longestStall } from '../lab/longest-stall.ts';
 import { createTenant, insertTenant, startWorld, type World } from '../lab/scenes/world.ts';
-import { threadMs } from '../lab/thread-time.ts';
 import { until } from '../lab/until.ts';
 
 const megabyte = 1_000_000;
@@ -95,21 +95,6 @@ function bodyOf({ good }: Endpoint, member: string, value: string): Buffer {
 /** In `npm test`, 20 MB go to one member alone: a body with that many members is refused before its members have names. */
 const isLarge = ({ path, members }: Endpoint, member: string) =>
   process.env.TEST_SLOW ? path === sendPath || member === members[0] : path === sendPath && member === 'tags';
-
-/** The longest time that the event loop was blocked, in processor time. */
-async function longestStall(action: () => Promise<void>): Promise<number> {
-  let [longest, last] = [0, threadMs()];
-  const timer = setInterval(() => {
-    longest = Math.max(longest, threadMs() - last);
-    last = threadMs();
-  }, 5);
-  try {
-    await action();
-  } finally {
-    clearInterval(timer);
-  }
-  return longest;
-}
 
 for (const [what, flood] of Object.entries(floods)) {
   test.serial(

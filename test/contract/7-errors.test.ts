@@ -223,6 +223,8 @@ const broken: [what: string, bytes: string, error?: string][] = [
   ['a request line that is none', 'HELO there\r\n\r\n'],
   ['a header line that is none', 'GET / HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n'],
   ['no Host', 'GET / HTTP/1.1\r\n\r\n'],
+  ['two Hosts', 'GET /health/live HTTP/1.1\r\nHost: x\r\nhOST: y\r\n\r\n'],
+  ['the same Host twice', 'GET /health/live HTTP/1.0\r\nHost: x\r\nHost: x\r\n\r\n'],
   ['headers without end', `GET / HTTP/1.1\r\nHost: x\r\nX-A: ${'a'.repeat(100_000)}\r\n\r\n`],
   ['two lengths', `POST ${sendPath} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n`],
   [

@@ -4,7 +4,7 @@ import { iso } from '../../base/clock.ts';
 import { readTime, timeForm } from '../../base/read-time.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { addressTexts } from '../address-texts.ts';
+import { addressTexts, longestAddresses } from '../address-texts.ts';
 import type { DialectCall } from '../dialect.ts';
 import { Form } from '../form.ts';
 import { withOptions } from './mailgun-options.ts';
@@ -31,11 +31,12 @@ export function completed(given: Form, header: [name: string, value: string][]):
 
 /** Lists are given as several fields, or with commas. */
 export function addressesIn(form: Form, name: string): string[] {
-  const found = form.all(name).flatMap(addressTexts);
+  const given = form.all(name);
+  const length = given.reduce((sum, text) => sum + text.length, 0);
+  const found = length > longestAddresses ? null : given.flatMap(addressTexts);
   // Each is parsed before the email's recipients are counted.
-  if (found.length > 2 * maxRecipients)
-    throw new Refusal('BAD_REQUEST', `${name}: an email can have at most ${maxRecipients} recipients.`);
-  return found;
+  if (found !== null && found.length <= 2 * maxRecipients) return found;
+  throw new Refusal('BAD_REQUEST', `${name}: an email can have at most ${maxRecipients} recipients.`);
 }
 
 /** Mailgun's tags are ours with the name `tag`, separated by commas, as webhooks and events show them. */

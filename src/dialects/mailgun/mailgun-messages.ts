@@ -6,6 +6,7 @@ import { compareKey } from '../../mail/address.ts';
 import type { Recipient } from '../../mail/recipients.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { addressTexts } from '../address-texts.ts';
+import { CallBudget, weightOf } from '../call-budget.ts';
 import type { DialectCall } from '../dialect.ts';
 import {
   checkContent,
@@ -64,8 +65,17 @@ export async function send(call: DialectCall) {
   await requirePathDomain(call, whole.from);
   const accept = acceptFor(call, form);
   if (variables === null) return queued(await accept(whole));
-  const requests = personal(whole, given, variables);
-  for (const _ of requests()) await yieldToOthers();
+  const { subject, html, text, headers, tags, attachments } = given;
+  const content = { subject, html, text, headers, tags } satisfies DialectContent;
+  const budget = new CallBudget();
+  const weight = weightOf(content);
+  budget.take((weight + weightOf(attachments)) * whole.recipients.length);
+  const requests = personal(whole, content, variables);
+  for (const one of requests()) {
+    // What the variables add.
+    budget.take(weightOf(contentOf(one)) - weight);
+    await yieldToOthers();
+  }
   return queued(await acceptAll(accept, requests(), workersFor(whole)));
 }
 
@@ -127,21 +137,24 @@ function isVague(contentType: string, filename: string): boolean {
  */
 function personal(
   whole: SendRequest,
-  given: DialectSend,
+  content: DialectContent,
   variables: NonNullable<ReturnType<typeof variablesIn>>,
 ): () => Generator<SendRequest> {
   if (whole.recipients.some(({ kind }) => kind !== 'to'))
     throw new Refusal('BAD_REQUEST', 'recipient-variables: such an email cannot have cc or bcc.');
-  const { subject, html, text, headers, tags } = given;
-  const fill = fillable({ subject, html, text, headers, tags } satisfies DialectContent);
+  const fill = fillable(content);
   return function* () {
     for (const recipient of whole.recipients) {
       const { address, key } = recipient;
       const filled = fill(address, variables.get(compareKey(address)) ?? {}) as DialectContent;
-      const content = checkContent(filled, terms.names);
-      yield { ...whole, ...content, recipients: [recipient], idempotency: ofOne(whole.idempotency!, key) };
+      const checked = checkContent(filled, terms.names);
+      yield { ...whole, ...checked, recipients: [recipient], idempotency: ofOne(whole.idempotency!, key) };
     }
   };
+}
+
+function contentOf({ subject, html, text, headers, tags }: SendRequest): DialectContent {
+  return { subject, html, text, headers, tags };
 }
 
 /** A repeat with the caller's key sends to those recipients that the first call did not reach. */

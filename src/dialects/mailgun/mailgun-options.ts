@@ -1,9 +1,12 @@
 /** Mailgun's options that are fields of a message's header, `X-Mailgun-…`: the same as the fields of a form. */
 import { decodeWords } from 'postal-mime';
 import { jsonLimits } from '../../api/body-limits.ts';
+import { Refusal } from '../../mail/refusal.ts';
 import { objectIn } from '../dialect-body.ts';
 import type { Form } from '../form.ts';
 
+/** Together, in characters. */
+const longestOptions = 256 * 1024;
 const ofVariables = jsonLimits({ members: 1_000 });
 
 type Field = [name: string, value: string];
@@ -28,10 +31,11 @@ export function isOption(name: string): boolean {
 
 /** The form with these options. Its own fields win; of tags, all count. */
 export function withOptions(form: Form, header: Field[]): Form {
+  const given = header.filter(([name]) => isOption(name));
+  if (given.reduce((sum, [, value]) => sum + value.length, 0) > longestOptions)
+    throw new Refusal('BAD_REQUEST', 'The X-Mailgun-… fields of the header have more than 256 KiB together.');
   return form.after(
-    header
-      .filter(([name]) => isOption(name))
-      .flatMap(([name, value]) => fieldsOf(name.slice(prefix.length).toLowerCase(), decodeWords(value))),
+    given.flatMap(([name, value]) => fieldsOf(name.slice(prefix.length).toLowerCase(), decodeWords(value))),
   );
 }
 

@@ -38,6 +38,8 @@ export function fillable(value: unknown): Fill {
 }
 
 function fillableText(text: string): Fill {
+  // Too long already: the rules of sending refuse it.
+  if (text.length > maxLength) return () => text;
   const parts = text.split(/%recipient(?:\.([^%\r\n]{1,100}))?%/);
   if (parts.length === 1) return () => text;
   return (address, variables) => {

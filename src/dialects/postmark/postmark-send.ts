@@ -1,4 +1,5 @@
 /** Postmark's `POST /email` and `POST /email/batch`. */
+import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { z } from 'zod';
 import { below, jsonBody, largestBody, largestContent, noBody } from '../../api/body-limits.ts';
 import { iso } from '../../base/clock.ts';
@@ -129,7 +130,10 @@ async function sendBatch(call: DialectCall) {
   const limited = limitConcurrency(atOnce);
   return Promise.all(
     list.map((one, position) =>
-      limited(() => send(call, one, position)).catch((error) => {
+      limited(async () => {
+        await yieldToOthers();
+        return send(call, one, position);
+      }).catch((error) => {
         if (!(error instanceof Refusal)) throw error;
         if (error.code === 'SEND_FAILED') call.onError('an email of a batch failed', error.cause);
         return postmarkError(error);
@@ -159,7 +163,7 @@ function fieldsOf(email: PostmarkEmail): DialectSend {
     headers: Headers ? headersIn(Headers) : undefined,
     // The webhooks and messages of this dialect read Tag there.
     tags: { ...Metadata, ...(Tag && { tag: Tag }) },
-    attachments: email.Attachments?.map((one) => attachmentOf(one, String(email.HtmlBody))),
+    attachments: email.Attachments && attachmentsOf(email.Attachments, email.HtmlBody),
     tracking: {
       ...(typeof TrackOpens === 'boolean' && { openTracking: TrackOpens }),
       ...(TrackLinks && { clickTracking: TrackLinks.startsWith('Html') }),
@@ -174,10 +178,28 @@ function headersIn(list: { Name: string; Value?: unknown }[]) {
   return Object.fromEntries(wanted.map(({ Name, Value }) => [Name, Value]));
 }
 
+function attachmentsOf(list: z.output<typeof attachment>[], html: unknown) {
+  const shown = new Set(typeof html === 'string' && list.some(hasId) ? idsIn(html) : []);
+  return list.map((one) => attachmentOf(one, shown));
+}
+
+function hasId({ ContentID }: z.output<typeof attachment>): boolean {
+  return Boolean(ContentID);
+}
+
+/** What the HTML shows by `cid:` URLs. A valid id has none of the characters that end one in HTML or CSS. */
+function* idsIn(html: string): Generator<string> {
+  for (const [, id] of html.matchAll(/cid:([^\s"'<>()]{1,255})/g)) yield id!;
+}
+
 /** PHP's SDK gives each file its name for an id: that of a file that the HTML does not show means nothing. */
-function attachmentOf({ Name, Content, ContentType, ContentID }: z.output<typeof attachment>, html: string) {
-  const [, prefix, id] = /^(cid:)?(.*)$/is.exec(String(ContentID ?? ''))!;
-  const isShown = id !== '' && (prefix !== undefined || html.includes(`cid:${id}`));
+function attachmentOf(
+  { Name, Content, ContentType, ContentID }: z.output<typeof attachment>,
+  shown: ReadonlySet<string>,
+) {
+  const given = typeof ContentID === 'object' ? '' : String(ContentID ?? '');
+  const [, prefix, id] = /^(cid:)?(.*)$/is.exec(given)!;
+  const isShown = id !== '' && (prefix !== undefined || shown.has(id!));
   return {
     filename: Name || 'attachment',
     content: Content,

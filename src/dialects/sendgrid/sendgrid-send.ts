@@ -10,6 +10,7 @@ import { newId } from '../../base/id.ts';
 import { domainOf, mailboxText } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { sendTimesFault } from '../../mail/send-times.ts';
+import { CallBudget, weightOf } from '../call-budget.ts';
 import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
 import { acceptChecked, type CheckedSend, checkSend, keyOf } from '../dialect-send.ts';
 import { type Person, type Personalization, type SendgridRequest, sendRequest } from './sendgrid-request.ts';
@@ -47,8 +48,6 @@ export const sendgridSendRoutes: DialectRoute[] = [
 const maxRecipients = 1000;
 /** Composed and committed at the same time. */
 const atOnce = 8;
-/** A small call can ask for a thousand copies of a large attachment. */
-const maxTotalBytes = 200 * 1024 * 1024;
 
 async function send(call: DialectCall) {
   const request = check(sendRequest, call.body);
@@ -67,16 +66,17 @@ interface Emails {
 }
 
 async function checkAll(call: DialectCall, request: SendgridRequest): Promise<Emails> {
+  const { personalizations, ...common } = request;
+  const budget = new CallBudget();
+  budget.take(weightOf(common) * personalizations.length + weightOf(personalizations));
+  const contents = request.content.reduce((sum, { value }) => sum + value.length, 0);
   const first = emailOf(call, request, 0, undefined);
   const { attachments = [] } = first;
-  const attached = attachments.reduce((total, { content }) => total + (content?.length ?? 0), 0);
-  const count = request.personalizations.length;
-  let total = 0;
+  const count = personalizations.length;
   for (let index = 0; index < count; index += 1) {
     const { html = '', text = '' } = index === 0 ? first : emailOf(call, request, index, attachments);
-    total += attached + html.length + text.length;
-    if (total > maxTotalBytes)
-      throw new Refusal('BAD_REQUEST', 'The emails of this call have more than 200 MiB. Make several calls.');
+    // What the substitutions add.
+    budget.take(html.length + text.length - contents);
     await yieldToOthers();
   }
   return { count, at: (index) => emailOf(call, request, index, attachments) };
