@@ -38,6 +38,8 @@ export type SessionResult =
   | { kind: 'null-mx'; detail: string }
   | { kind: 'no-mail-host'; detail: string }
   | { kind: 'dns-failed'; detail: string }
+  /** Our own DNS resolver does not answer, whatever the name. */
+  | { kind: 'resolver-failed'; detail: string }
   | { kind: 'private-address'; detail: string }
   /** No attempt was made: the destination is suspended, or its circuit is open. */
   | { kind: 'withheld'; detail: string }
@@ -91,6 +93,7 @@ const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row>
   // SERVFAIL, REFUSED, a timeout, a host name without an address: not known, so retry. RFC 7672 section 2.1.2: a host
   // whose TLSA records are not known is skipped; the next host may be used.
   'dns-failed': defer('dns', 'infrastructure', true),
+  'resolver-failed': defer('resolver', 'infrastructure', true, 'local'),
   // RFC 8461 section 5, RFC 7672 section 2.2: delay, never fall back. Another host may meet the policy.
   'tls-required': defer('tls', 'infrastructure', true),
   withheld: defer('withheld', 'infrastructure', false, 'local'),
@@ -222,6 +225,7 @@ function signalOf(result: Exclude<SessionResult, { kind: 'accepted' | 'refused' 
   switch (result.kind) {
     case 'unreachable':
     case 'dns-failed':
+    case 'resolver-failed':
       return 'dead';
     case 'lost':
     case 'timeout':

@@ -1,10 +1,11 @@
 /** The status of the server (operate/status/) as the dashboard shows it to operators, at the head of their start pages. */
-import { causes } from '../operate/status/need.ts';
+import { causes } from '../operate/condition/causes.ts';
 import { isWell, type Status, verdictText } from '../operate/status/read-status.ts';
 
 export function presentStatus(status: Status) {
   return {
     verdict: verdictText(status),
+    next: status.setUp,
     tone: isWell(status) ? 'good' : 'bad',
     items: status.needs.map(({ cause, severity, path, ...need }) => ({
       ...need,
@@ -15,6 +16,6 @@ export function presentStatus(status: Status) {
   };
 }
 
-function capital(text: string): string {
+export function capital(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }

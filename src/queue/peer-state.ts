@@ -18,6 +18,19 @@ export interface PeerState
   answeredAt: number;
 }
 
+/** Of a destination that this node has nothing to do with now: it changes nothing. */
+export const restingState: PeerState = {
+  open: 0,
+  limit: 1,
+  ceiling: null,
+  restUntil: 0,
+  restMs: 0,
+  busySince: null,
+  busyAt: 0,
+  circuit: null,
+  answeredAt: 0,
+};
+
 export function toPeerState(state: ConcurrencyState, open: number): PeerState {
   const { limit, ceiling, restUntil, restMs, busySince, busyAt, answeredAt } = state;
   if (!state.circuit) {

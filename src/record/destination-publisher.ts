@@ -5,9 +5,11 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../base/lru-options.ts';
-import type { PublishedState } from '../db/queue/destination-status-rows.ts';
+import type { DestinationProblem, PublishedState } from '../db/queue/destination-status-rows.ts';
+import type { Attempt } from '../glossary.ts';
+import { restingState } from '../queue/peer-state.ts';
 import type { ReadyQueue } from '../queue/ready-queue.ts';
-import { createDestinationHealth, type DestinationHealth, throttledMs } from './destination-health.ts';
+import { DestinationHealth, throttledMs } from './destination-health.ts';
 
 export interface DestinationPublisherParts {
   saveStates(states: Map<string, PublishedState | null>, now: number): Promise<void>;
@@ -20,38 +22,42 @@ export interface DestinationPublisherParts {
 
 const heartbeatMs = 20_000;
 const maxRoutes = 50_000;
-/** Destinations at rest that keep a row because something is wrong there. */
-const maxProblemsAtRest = 1_000;
+/** Destinations that keep a row at rest because something is wrong there. */
+const maxTroubled = 1_000;
 
 export function createDestinationPublisher(parts: DestinationPublisherParts) {
   /** The state that was saved last, by destination. */
   const written = new Map<string, { text: string; at: number }>();
   const known = new LRUCache<string, string>(lruOptions(maxRoutes));
-  const health = createDestinationHealth();
+  const health = new DestinationHealth();
   let unsavedRoutes = new Map<string, string>();
 
   function changes(readyQueues: ReadyQueue[], now: number): Map<string, PublishedState | null> {
     const states = new Map<string, PublishedState | null>();
     const atRest = new Set(written.keys());
-    const troubled = troubledAtRest(readyQueues, health, now);
+    const troubled = new Set(health.troubled(now).slice(0, maxTroubled));
+    const note = (name: string, state: PublishedState) => {
+      atRest.delete(name);
+      const text = JSON.stringify(state);
+      const last = written.get(name);
+      if (last?.text === text && now < last.at + heartbeatMs) return;
+      written.set(name, { text, at: now });
+      states.set(name, state);
+    };
     for (const readyQueue of readyQueues) {
-      const isAtRest = isIdle(readyQueue) && !troubled.has(readyQueue);
-      const sockets = parts.sockets(readyQueue.name);
+      const { name } = readyQueue;
+      if (readyQueue.isCircuitOpen()) health.extend(name, now);
+      const isTroubled = troubled.delete(name) || hasThrottled(readyQueue, now);
+      const isAtRest = isIdle(readyQueue) && !isTroubled;
+      const sockets = parts.sockets(name);
       // Idle connections count toward the destination's limit, so other nodes must know of them.
       const hasSocketsToPublish = parts.keepMs > 0 && sockets > 0;
       if (isAtRest && !hasSocketsToPublish && now >= readyQueue.lastActivityAt + parts.keepMs) continue;
-      atRest.delete(readyQueue.name);
-      const state = {
-        ...stateOf(readyQueue, health, now),
-        rests: isAtRest,
-        told: readyQueue.ownState(sockets),
-      };
-      const text = JSON.stringify(state);
-      const last = written.get(readyQueue.name);
-      if (last?.text === text && now < last.at + heartbeatMs) continue;
-      written.set(readyQueue.name, { text, at: now });
-      states.set(readyQueue.name, state);
+      const state = stateOf(readyQueue, health, now);
+      note(name, { ...state, rests: isAtRest, told: readyQueue.ownState(sockets) });
     }
+    for (const name of troubled)
+      note(name, { ...noTraffic, problem: health.problem(name, now), rests: true, told: restingState });
     for (const name of atRest) {
       written.delete(name);
       states.set(name, null);
@@ -61,7 +67,8 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
 
   return {
     /** An attempt has been recorded; `nextAt`: when the mail is tried again, or null. */
-    attempted: health.note,
+    attempted: (attempt: Attempt, nextAt: number | null) => health.note(attempt, nextAt),
+    restore: (problems: Map<string, DestinationProblem>, now: number) => health.restore(problems, now),
     /** Mail for this domain waits for this destination. */
     route(domain: string, destination: string): void {
       if (known.get(domain) === destination) return;
@@ -82,20 +89,21 @@ function isIdle(readyQueue: ReadyQueue): boolean {
   return readyQueue.isIdle() && !readyQueue.isCircuitOpen();
 }
 
-function troubledAtRest(readyQueues: ReadyQueue[], health: DestinationHealth, now: number): Set<ReadyQueue> {
-  const troubled = new Set<ReadyQueue>();
-  for (const readyQueue of readyQueues) {
-    if (troubled.size >= maxProblemsAtRest) break;
-    if (isIdle(readyQueue) && isTroubled(readyQueue, health, now)) troubled.add(readyQueue);
-  }
-  return troubled;
+/** It has asked us to slow down, and mail may wait for its next attempt there. */
+function hasThrottled({ concurrency }: ReadyQueue, now: number): boolean {
+  return concurrency.busySince !== null && now < concurrency.busyAt + throttledMs;
 }
 
-/** It has failed, or asked us to slow down, and mail may wait for its next attempt there. */
-function isTroubled({ name, concurrency }: ReadyQueue, health: DestinationHealth, now: number): boolean {
-  const isThrottled = concurrency.busySince !== null && now < concurrency.busyAt + throttledMs;
-  return isThrottled || health.problem(name, now) !== null;
-}
+/** Of a destination in trouble whose mail waits for its next attempt, and that this node has not tried since its start. */
+const noTraffic = {
+  connections: 0,
+  limit: 1,
+  waiting: 0,
+  circuit: null,
+  busySince: null,
+  lastReply: null,
+  lastReplyAt: null,
+};
 
 function stateOf(
   readyQueue: ReadyQueue,

@@ -16,8 +16,10 @@ export type ProblemCause =
   | 'hanging'
   /** No connection, or none that lasts. */
   | 'unreachable'
-  /** Its names cannot be looked up. */
+  /** Its name servers fail. */
   | 'dns_failing'
+  /** Our own DNS resolver does not answer. */
+  | 'resolver_failing'
   /** It does not offer the TLS that a policy or the sender demands, such as a valid certificate. */
   | 'tls_failing';
 
@@ -37,10 +39,21 @@ const byCategory: Record<string, ProblemCause> = {
 
 export function problemCause({ outcome, signal }: Attempt): ProblemCause | null {
   const { category, fault, origin, rule } = outcome;
-  if (origin === 'local' || category === null || fault === 'recipient') return null;
+  if (category === null || fault === 'recipient') return null;
+  if (origin === 'local') return category === 'resolver' ? 'resolver_failing' : null;
   const cause = byCategory[category] ?? null;
   if (rule === 'timeout' || (rule === 'unreachable' && /timed? ?out/i.test(outcome.diagnostic)))
     return 'hanging';
   // A 421 and other 4.7.x ask us to slow down, whatever their words are about.
   return signal === 'throttled' && cause !== 'blocklisted' ? 'throttled' : cause;
+}
+
+/** Nothing there has answered, so that it may be our own network that is at fault. */
+export function isSilence(cause: ProblemCause): boolean {
+  return cause === 'unreachable' || cause === 'dns_failing' || cause === 'resolver_failing';
+}
+
+/** Any reply there shows that it is over. */
+export function isWithoutReply(cause: ProblemCause): boolean {
+  return isSilence(cause) || cause === 'hanging';
 }

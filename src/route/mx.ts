@@ -55,7 +55,7 @@ export async function findMx(domain: string, options: MxOptions): Promise<Mx> {
     if (!options.allowPrivate) leaveOutForbidden(delivery);
     return found(delivery, options.random);
   } catch (error) {
-    return { result: resultOf(error as MxError, delivery) };
+    return { result: await resultOf(error as MxError, delivery, options.resolve) };
   }
 }
 
@@ -97,16 +97,48 @@ function found(delivery: MxDelivery, random: () => number): Mx {
   };
 }
 
-type MxError = Error & { code?: string; temporary?: boolean };
+type MxError = Error & { code?: string; temporary?: boolean; exchange?: string };
 
-function resultOf(error: MxError, delivery: MxDelivery): SessionResult {
+async function resultOf(error: MxError, delivery: MxDelivery, resolve: Resolve): Promise<SessionResult> {
+  const { domain } = delivery;
   const detail = error.message;
   if (error.code === 'ENULLMX') return { kind: 'null-mx', detail };
   if (delivery.blockedAddresses.length > 0) return { kind: 'private-address', detail };
+  if (error.temporary) {
+    const name = error.exchange ?? domain;
+    if (await isResolverSilent(error, resolve)) {
+      const text = `our DNS resolver does not answer: ${failureOf(error)} for ${name}`;
+      return { kind: 'resolver-failed', detail: text };
+    }
+    return { kind: 'dns-failed', detail: `${failureOf(error)} from the name servers of ${name}` };
+  }
   // MX records whose hosts do not resolve are as often a passing mistake as a dead domain: unknown.
-  if (error.temporary || delivery.mx.length > 0) return { kind: 'dns-failed', detail };
+  if (delivery.mx.length > 0)
+    return { kind: 'dns-failed', detail: `no mail host of ${domain} has an address in DNS` };
   return {
     kind: 'no-mail-host',
-    detail: `${delivery.domain} takes no mail: it does not exist, or has neither MX nor address records`,
+    detail: `${domain} takes no mail: it does not exist, or has neither MX nor address records`,
   };
+}
+
+/** A dead resolver, or a resolver that works and gets no answer from the name servers of one domain. */
+const noReply = new Set(['ECONNREFUSED', 'ETIMEOUT', 'EREFUSED']);
+
+/** Asked for the root's name servers, which a resolver always knows. */
+async function isResolverSilent({ code = '' }: MxError, resolve: Resolve): Promise<boolean> {
+  if (!noReply.has(code)) return false;
+  return resolve('.', 'NS').then(
+    () => false,
+    (error: MxError) => noReply.has(error.code ?? ''),
+  );
+}
+
+const failures: Record<string, string> = {
+  ECONNREFUSED: 'connection refused',
+  ETIMEOUT: 'no answer in time',
+};
+
+/** The name of the response code (RFC 1035 section 4.1.1), such as SERVFAIL. */
+function failureOf({ code = 'DNS failure' }: MxError): string {
+  return failures[code] ?? code.replace(/^E(?=[A-Z]+$)/, '');
 }

@@ -84,6 +84,8 @@ const leaveTimeoutMs = 1_000;
 
 export interface DeliveryEngine {
   runner: Runner;
+  /** Takes over what this node knew about destinations when it stopped. */
+  restore: Publisher['restore'];
   /** Connections to other servers, and deliveries in progress. */
   load(): { connections: { busy: number; idle: number }; inFlight: number };
   /** Closes idle connections; called after the runner has stopped. */
@@ -148,6 +150,7 @@ export function createDelivery(
   });
   return {
     runner,
+    restore: publisher.restore,
     load: () => ({ connections: connections.totals(), inFlight: delivering.inFlight() }),
     async close() {
       await rules.close();

@@ -22,6 +22,7 @@ export function disabledDelivery(onDue: (backlog: Backlog) => void): DeliveryEng
       }),
       stop: idle,
     },
+    restore() {},
     load: () => ({ connections: { busy: 0, idle: 0 }, inFlight: 0 }),
     close: idle,
   };

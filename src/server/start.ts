@@ -14,7 +14,7 @@ import type { Config } from '../config.ts';
 import { hasOrganizations } from '../db/accounts/organizations.ts';
 import { excessOfLog, keepLogShort, watchFile } from '../db/engine/open.ts';
 import { changeToken } from '../db/engine/quiet-check.ts';
-import { clearStates } from '../db/queue/destination-status-rows.ts';
+import { takeProblems } from '../db/queue/destination-status-rows.ts';
 import { createResolver } from '../route/resolver.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
@@ -122,12 +122,12 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
 
 async function startDelivering(
   context: ServerContext,
-  { runner, close }: DeliveryEngine,
+  { runner, restore, close }: DeliveryEngine,
   stops: Stops,
 ): Promise<void> {
-  const { config, db, node, notify, eventSignal } = context;
+  const { config, db, node, notify, eventSignal, clock } = context;
   stops.push(close);
-  await clearStates(db, node);
+  restore(await takeProblems(db, node), clock.now());
   await runner.start();
   stops.push(() => runner.stop(graceMs));
   if (config.roles.includes('mta')) stops.push(await makeAllDue(context));

@@ -105,9 +105,25 @@ function authorityMismatch(socket: TLSSocket, host: string): string | null {
   if (socket.authorized) return null;
   // Typed as an Error; it is a code.
   const reason = String(socket.authorizationError);
-  if (reason !== 'ERR_TLS_CERT_ALTNAME_INVALID') return `its certificate was not accepted (${reason})`;
+  if (reason !== 'ERR_TLS_CERT_ALTNAME_INVALID') return certificateFaults[reason] ?? unknownFault(reason);
   const { subjectaltname, subject } = socket.getPeerCertificate();
   return `its certificate is for ${subjectaltname ?? `CN:${subject?.CN}`}, not for ${host}`;
+}
+
+/** OpenSSL's verification errors (X509_V_ERR_…), as Node names them. */
+const certificateFaults: Record<string, string> = {
+  CERT_HAS_EXPIRED: 'its certificate has expired',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet',
+  CERT_REVOKED: 'its certificate has been revoked',
+  DEPTH_ZERO_SELF_SIGNED_CERT: 'its certificate is self-signed',
+  SELF_SIGNED_CERT_IN_CHAIN: 'its certificate is from an unknown authority',
+  UNABLE_TO_GET_ISSUER_CERT: 'its certificate is from an unknown authority',
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: 'its certificate is from an unknown authority',
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate comes without that of its authority',
+};
+
+function unknownFault(reason: string): string {
+  return `its certificate was not accepted: ${reason.toLowerCase().replaceAll('_', ' ')}`;
 }
 
 /** As the host sent it, leaf first. */

@@ -88,7 +88,7 @@ test('the summary says how each destination stands', async (t) => {
   ]);
   t.deepEqual(conditions, [
     ['mx.busy.invalid', 'busy, 3 connections'],
-    ['mx.dead.invalid', 'circuit open, next probe TIME'],
+    ['mx.dead.invalid', 'unreachable since TIME: no answer'],
     ['shut.invalid', 'suspended until TIME: their wish'],
     ['mx.throttled.invalid', 'throttled since TIME, 1 of 2 connections: 421 4.7.0 slow down'],
     ['grey.invalid', 'greylisting since TIME: 450 4.2.0 Greylisted, come back later'],
@@ -117,13 +117,13 @@ test('the summary says how each destination stands', async (t) => {
 test('the status names what is wrong, on a terminal and in a pipe', async (t) => {
   const scene = await backlog(t);
   const times: [RegExp, string][] = [
-    [/since \d+ [smh] ago:/g, 'since AGO:'],
+    [/for \d+ [smh]:/g, 'for AGO:'],
     [/in \d+ [smh]\b/g, 'in TIME'],
   ];
   await golden(t, scene, 'status', ['status', 'status --full'], times);
   const top = (await scene.cli('top --once')).stdout.toString().split('\n');
-  t.is(top[0], 'status\tverdict\twell\tNothing needs a person, 2 to watch.');
-  t.regex(top[1]!, /^status\twatch\tcircuit_open\tmx\.dead\.invalid\t/);
+  t.is(top[0], 'status\tverdict\twell\tNo problem needs action, 2 to watch.');
+  t.regex(top[1]!, /^status\twatch\tunreachable\tmx\.dead\.invalid\t/);
   const status = JSON.parse((await scene.cli('status --json')).stdout.toString());
   t.deepEqual(Object.keys(status.needs[0]), [
     ...['cause', 'severity', 'subject', 'since', 'figure', 'command', 'advice', 'reply', 'waiting'],
@@ -144,7 +144,7 @@ test('why says what mail waits for', async (t) => {
   };
   t.regex(
     await why('dead'),
-    /^It has not been tried yet\. It waits because mx\.dead\.invalid failed 5 times in a row \(last: no answer\), and its circuit has been open since 2[^;]*; the next probe is due 2/,
+    /^It has not been tried yet\. mx\.dead\.invalid cannot be reached, since 2\S+ \("no answer"\)\. It failed 5 times in a row\. Postern keeps trying, next 2\S+, and sends the waiting mail once a host accepts it\./,
   );
   t.regex(
     await why('busy'),

@@ -4,6 +4,7 @@ import { why } from '../../src/cli/render/why-view.ts';
 import type { AttemptRecord } from '../../src/db/events/emails.ts';
 import type { DeliveryStatus, Outcome } from '../../src/glossary.ts';
 import type { WhyInput } from '../../src/operate/explain/why.ts';
+import { conditionOf } from '../lab/conditions.ts';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 const minute = 60_000;
@@ -36,16 +37,7 @@ function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: o
     last: null,
     withheld: null,
     action: null,
-    subject: {
-      destination: 'mx.invalid',
-      domains: ['there.invalid'],
-      dueAt: null,
-      waiting: null,
-      noSource: null,
-      paused: null,
-      greylisted: null,
-    },
-    condition: { is: 'ok', state: null },
+    condition: conditionOf(now),
     now,
     emailId: 'E',
     orgId: 'O',
@@ -98,7 +90,11 @@ const rows: [what: string, story: WhyInput, said: string][] = [
   ],
   [
     'put off by them, before its time, and suspended since',
-    story('deferred', { last: attempt({}), condition: { is: 'suspended', suspension, isWhole: true } }, soon),
+    story(
+      'deferred',
+      { last: attempt({}), condition: conditionOf(now, { statuses: { suspensions: [suspension] } }) },
+      soon,
+    ),
     'Attempt 1 failed: no answer. That is not final: the failure is on the remote side. The next attempt is due in 5 m; it ' +
       'expires in 60 m. It waits because the operator suspended mx.invalid at in -10 m ("their wish"), until in 50 m.',
   ],
@@ -106,7 +102,9 @@ const rows: [what: string, story: WhyInput, said: string][] = [
     'due, and no node has the addresses',
     story(
       'queued',
-      { condition: { is: 'no_source', pools: ['bulk'], count: 1, isWhole: true } },
+      {
+        condition: conditionOf(now, { subject: { noSource: { pools: ['bulk'], count: 1, isWhole: true } } }),
+      },
       { attempts: 0, ...due },
     ),
     'It has not been tried yet. It waits because its organization sends from the IP pool bulk, and no running ' +
@@ -115,7 +113,11 @@ const rows: [what: string, story: WhyInput, said: string][] = [
   ],
   [
     'due, and nobody there',
-    story('queued', { condition: { is: 'unattended', since: now - minute } }, due),
+    story(
+      'queued',
+      { condition: conditionOf(now, { subject: { dueAt: now - minute }, statuses: { isServed: false } }) },
+      due,
+    ),
     'It has not been tried yet. It has been due since in -1 m, and no server is running; start one. ' +
       'It expires in 60 m.',
   ],
@@ -125,7 +127,9 @@ const rows: [what: string, story: WhyInput, said: string][] = [
       'deferred',
       {
         last: attempt({ category: 'greylisting', diagnostic: '450 4.2.0 Greylisted' }),
-        condition: { is: 'greylisting', since: now - 3 * minute, reply: '450 4.2.0 Greylisted' },
+        condition: conditionOf(now, {
+          subject: { greylisted: { since: now - 3 * minute, reply: '450 4.2.0 Greylisted' } },
+        }),
       },
       soon,
     ),
@@ -138,12 +142,15 @@ const rows: [what: string, story: WhyInput, said: string][] = [
     story(
       'queued',
       {
-        condition: {
-          is: 'paused',
-          count: 1,
-          isWhole: true,
-          pause: { since: now - 2 * minute, reason: 'unpaid bills' },
-        },
+        condition: conditionOf(now, {
+          subject: {
+            paused: {
+              count: 1,
+              isWhole: true,
+              pause: { since: now - 2 * minute, reason: 'unpaid bills' },
+            },
+          },
+        }),
       },
       due,
     ),

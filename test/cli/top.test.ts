@@ -8,6 +8,7 @@ import { render, type Snapshot, sorts } from '../../src/cli/render/top-view.ts';
 import { cut, fit } from '../../src/cli/render/width.ts';
 import type { QueueRow } from '../../src/operate/explain/queue-rows-by-destination.ts';
 import type { Need } from '../../src/operate/status/need.ts';
+import { conditionOf } from '../lab/conditions.ts';
 
 /** On the operator's own clock. */
 const now = new Date(2026, 10, 20, 12, 30, 15).getTime();
@@ -75,7 +76,7 @@ function queueLine(destination: string, fields: Partial<QueueRow> = {}): QueueRo
     lastReplyAt: null,
     state: null,
     nextAttemptAt: null,
-    condition: { is: 'ok', state: null },
+    condition: conditionOf(now),
     ...fields,
   };
 }
@@ -96,7 +97,7 @@ function snapshot(fields: Partial<Snapshot> = {}): Snapshot {
     queue: {
       at: now,
       lines: [
-        queueLine('mx.slow.example', { condition: { is: 'circuit_open', circuit } }),
+        queueLine('mx.slow.example', { condition: conditionOf(now, { state: { circuit } }) }),
         queueLine('a-very-long-name-of-a-host.example', { parked: 12_345, oldestAt: now - 2000 }),
       ],
     },
@@ -121,7 +122,7 @@ test('the picture at 80 by 24', (t) => {
     '',
     'DESTINATION            WAIT  DUE SEND   OLDEST  STATE',
     'a-very-long-name-of-a…    7  12K    1      2 s  ok',
-    'mx.slow.example           7    2    1 2 h 10 m  circuit open, next probe 12:35',
+    'mx.slow.example           7    2    1 2 h 10 m  unreachable since 12:30: connec…',
     '',
     'SLOWEST, 5 MINUTES                                      MEAN     WORST  ATTEMPTS',
     'd.example                                             623 ms     1.2 s         2',
@@ -150,19 +151,19 @@ test('the verdict and the most urgent needs come first, as many as the terminal 
       figure: '40 waiting, 12 a minute, 3 m to drain',
     }),
   );
-  const status = { at: now, isServed: true, needs, more: 0 };
+  const status = { at: now, isServed: true, setUp: null, needs, folded: [], more: 0, orders: [] };
   const head = (rows: number) =>
     plain(render(snapshot({ status }), { columns: 80, rows }, manner)).slice(1, Math.floor(rows / 8) + 3);
   t.deepEqual(head(24), [
-    '6 things need a person.  all: postern status',
-    '✗ blocklisted   mx.blocklisted.example  since 5 m ago: 40 waiting, 12 a minute,…',
-    '✗ throttled     mx.throttled.example  since 5 m ago: 40 waiting, 12 a minute, 3…',
-    '✗ backup        mx.backup.example  since 5 m ago: 40 waiting, 12 a minute, 3 m …',
+    '6 problems need action.  all: postern status',
+    '✗ blocklisted  mx.blocklisted.example  for 5 m: 40 waiting, 12 a minute, 3 m to…',
+    '✗ throttled    mx.throttled.example  for 5 m: 40 waiting, 12 a minute, 3 m to d…',
+    '✗ backup       mx.backup.example  for 5 m: 40 waiting, 12 a minute, 3 m to drain',
     '',
   ]);
   t.is(head(40).length, 7);
   const noneWrong = snapshot({ status: { ...status, needs: [] } });
-  t.is(plain(render(noneWrong, { columns: 80, rows: 24 }, manner))[1], 'Nothing needs a person.');
+  t.is(plain(render(noneWrong, { columns: 80, rows: 24 }, manner))[1], 'All good.');
 });
 
 test('has as many lines as the terminal, none too wide, whatever its size and whatever is in it', (t) => {

@@ -81,10 +81,11 @@ export function createCli(t: ExecutionContext, settings: Record<string, string>,
   return {
     ...cliWith(t, settings, (args, env) => startHere(args, env, {}, clock).ended),
     /** The same on a terminal of 80 columns. */
-    onTerminal: cliWith(t, settings, (args, env) => startHere(args, env, terminal).ended).cli,
+    onTerminal: cliWith(t, settings, (args, env) => startHere(args, env, terminal, clock).ended).cli,
     /** The same on a terminal of another size. */
     onTerminalOf: (columns: number, rows: number) =>
-      cliWith(t, settings, (args, env) => startHere(args, env, { isTTY: true, columns, rows }).ended).cli,
+      cliWith(t, settings, (args, env) => startHere(args, env, { isTTY: true, columns, rows }, clock).ended)
+        .cli,
     /** Starts a command that has no end, or lasts; it ends with the test. */
     start(...args: string[]) {
       const started = startHere(args, environment(settings));

@@ -23,9 +23,9 @@ async function open(t: ExecutionContext, kind: (typeof kinds)[number], settings:
   const config = loadConfig({ ...queue.settings, POSTERN_HOSTNAME: 'postern.invalid', ...settings });
   return {
     ...queue,
-    async publish(name: string, state: Partial<DestinationState>): Promise<void> {
+    async publish(name: string, state: Partial<DestinationState>, node = 'a'): Promise<void> {
       const all = { ...atRest, lastReply: null, lastReplyAt: null, ...state };
-      await queue.db('destinations').insert({ name, node: 'a', state: JSON.stringify(all), at: now });
+      await queue.db('destinations').insert({ name, node, state: JSON.stringify(all), at: now });
     },
     async read(served = true) {
       const status = await readStatus({ db: queue.db, config, now, served });
@@ -43,7 +43,7 @@ for (const kind of kinds) {
     const status = await read();
     t.deepEqual(status.needs, []);
     t.true(isWell(status));
-    t.is(verdictText(status), 'Nothing needs a person.');
+    t.is(verdictText(status), 'All good.');
   });
 
   test(`${kind}: trouble of a destination counts while mail waits for it, or has just bounced`, async (t) => {
@@ -71,7 +71,7 @@ for (const kind of kinds) {
       'greylisting grey.invalid watch',
     ]);
     t.is(status.needs[1]!.figure, '101 waiting, 3 failed');
-    t.is(verdictText(status), '3 things need a person; 1 more to watch.');
+    t.is(verdictText(status), '3 problems need action, 1 to watch.');
   });
 
   test(`${kind}: throttled, with its rate and the time to drain, also between two retries`, async (t) => {
@@ -99,7 +99,107 @@ for (const kind of kinds) {
     const status = await read();
     t.is(status.needs.length, 20);
     t.is(status.more, 5);
-    t.is(verdictText(status), 'Nothing needs a person, 25 to watch.');
+    t.is(verdictText(status), 'No problem needs action, 25 to watch.');
+  });
+
+  test(`${kind}: of two nodes, one has no way out and the other has`, async (t) => {
+    const { add, publish, read } = await open(t, kind);
+    for (const name of ['one', 'two', 'down']) await add({ recipient: `ann@${name}.invalid` });
+    const silent = { silentSince: 'since', since: now - 3 * minute };
+    await publish('one.invalid', failing('unreachable', silent));
+    await publish('two.invalid', failing('unreachable', { ...silent, silentSince: 'at' }));
+    await publish('two.invalid', { connections: 2 }, 'b');
+    await publish('down.invalid', failing('unreachable'), 'b');
+    const status = await read();
+    const node = kind === 'postgres' ? 'node a' : 'this server';
+    t.deepEqual(status.named, [`no_way_out ${node} act`, 'unreachable down.invalid watch']);
+    t.is(status.needs[0]!.figure, 'port 25 to 2 of 2 hosts is refused or silent, 2 waiting');
+    t.is(status.needs[0]!.since, now - 3 * minute);
+    t.deepEqual(status.folded.map(({ subject }) => subject).sort(), ['one.invalid', 'two.invalid']);
+  });
+
+  test(`${kind}: what fails is no way out only if it begins with the silence, and is not alone`, async (t) => {
+    const { add, publish, read } = await open(t, kind);
+    for (const name of ['one', 'two', 'three']) await add({ recipient: `ann@${name}.invalid` });
+    for (const name of ['one', 'two'])
+      await publish(`${name}.invalid`, failing('unreachable', { silentSince: 'at' }));
+    await publish('three.invalid', failing('refusing'));
+    t.true((await read()).needs.every(({ cause }) => cause !== 'no_way_out'));
+  });
+
+  test(`${kind}: a domain that has a destination is not counted again under its own name`, async (t) => {
+    const { add, publish, read, db } = await open(t, kind);
+    await add({ recipient: 'ann@one.invalid' });
+    await publish('one.invalid', failing('dns_failing'));
+    await publish('mx.one.invalid', failing('unreachable'));
+    t.deepEqual((await read()).named, ['dns_failing one.invalid watch']);
+    await db('routes').insert({ domain: 'one.invalid', destination: 'mx.one.invalid' });
+    t.deepEqual((await read()).named, ['unreachable mx.one.invalid watch']);
+  });
+
+  test(`${kind}: before the first verified domain it names the next command`, async (t) => {
+    const { add, db, newOrg, read } = await open(t, kind);
+    await db('organizations').delete();
+    const said = async () => {
+      const status = await read();
+      t.is(isWell(status), status.setUp === null);
+      return status.setUp;
+    };
+    t.is(await said(), 'postern org create --name NAME');
+    t.is(verdictText(await read()), 'Not set up: no domain is verified.');
+    const orgId = await newOrg('Acme');
+    t.is(await said(), 'postern domain add DOMAIN --org Acme');
+    const domain = { org_id: orgId, dkim_selector: 's', dkim_public_key: 'p', dkim_private_key: 'k' };
+    await db('domains').insert({
+      id: uuid(),
+      created_at: now,
+      name: 'acme.invalid',
+      status: 'pending',
+      ...domain,
+    });
+    t.is(await said(), 'postern domain verify acme.invalid --org Acme');
+    await db('domains').update({ status: 'verified' });
+    t.is(await said(), null);
+    await db('domains').delete();
+    await add({ org_id: orgId });
+    t.is(await said(), null, 'mail has been accepted');
+  });
+
+  test(`${kind}: what the operator has ordered, each mail once, with the command that ends it`, async (t) => {
+    const { add, db, newOrg, read } = await open(t, kind);
+    const paused = await newOrg('Late & Sons');
+    await add({ recipient: 'ann@held.invalid', status: 'held', due_at: null, updated_at: now - 5 * minute });
+    await add({ recipient: 'ann@ruled.invalid', status: 'held', due_at: null });
+    await add({ recipient: 'ben@ruled.invalid' });
+    for (const name of ['shut', 'slow']) await add({ recipient: `ann@${name}.invalid` });
+    await add({ recipient: 'ann@other.invalid', org_id: paused });
+    const order = { created_at: now - minute, reason: 'x' };
+    await db('suspensions').insert({ destination: 'shut.invalid', until: now + minute, ...order });
+    await db('destination_rules').insert([
+      { destination: 'ruled.invalid', kind: 'hold', per_minute: null, until: null, ...order },
+      { destination: 'slow.invalid', kind: 'slow', per_minute: 6, until: now + minute, ...order },
+    ]);
+    await db('organizations')
+      .where({ id: paused })
+      .update({ paused_at: now - minute, paused_reason: 'x' });
+    const status = await read();
+    t.deepEqual(
+      status.orders.map(({ kind: what, subject, count, since, command }) => [
+        what,
+        subject,
+        count,
+        (now - since!) / minute,
+        command,
+      ]),
+      [
+        ['held', null, 1, 5, 'postern queue release --status held --reason R'],
+        ['hold', 'ruled.invalid', 2, 1, 'postern queue rule ruled.invalid none'],
+        ['slow', 'slow.invalid', 1, 1, 'postern queue resume slow.invalid --reason R'],
+        ['suspend', 'shut.invalid', 1, 1, 'postern queue resume shut.invalid --reason R'],
+        ['pause', 'Late & Sons', 1, 1, "postern org resume 'Late & Sons' --reason R"],
+      ],
+    );
+    t.true(isWell(status), 'an order is no trouble');
   });
 
   test(`${kind}: no server, and since when mail is due`, async (t) => {

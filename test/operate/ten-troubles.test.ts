@@ -1,7 +1,9 @@
 /** `postern status` with ten destinations at once, nine of them in trouble, and then without a server. */
 import { stripVTControlCharacters } from 'node:util';
 import test from 'ava';
+import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
+import { manualClock } from '../lab/clock.ts';
 import { startTenTroubles } from '../lab/scenes/ten-troubles.ts';
 import { until } from '../lab/until.ts';
 
@@ -9,14 +11,14 @@ const minute = 60_000;
 
 /** By destination: the cause that `status` must name, what the entry says, and the beginning of the next command. */
 const expected: Record<string, [cause: string, says: RegExp, command: string]> = {
-  'mx1.invalid': ['tls_failing', /CERT_HAS_EXPIRED/, 'postern queue trace mx1.invalid'],
+  'mx1.invalid': ['tls_failing', /certificate has expired/, 'postern queue trace mx1.invalid'],
   'mx3.invalid': ['slow', /waiting/, 'postern queue trace mx3.invalid'],
   'mx4.invalid': ['greylisting', /Greylisted/, 'postern queue list --destination mx4.invalid'],
   'mx5.invalid': ['throttled', /unusual rate/, 'postern queue '],
   'mx6.invalid': ['blocklisted', /zen\.spamhaus\.org/, 'postern doctor'],
   'mx7.invalid': ['refusing', /accepts no mail from your network/, 'postern queue trace mx7.invalid'],
   'mx8.invalid': ['hanging', /greeting/, 'postern queue trace mx8.invalid'],
-  'mx.gone.invalid': ['circuit_open', /ECONNREFUSED|refused/, 'postern queue trace mx.gone.invalid'],
+  'mx.gone.invalid': ['unreachable', /ECONNREFUSED|refused/, 'postern queue trace mx.gone.invalid'],
   'servfail.invalid': ['dns_failing', /SERVFAIL|server failure/i, 'dig servfail.invalid MX'],
 };
 
@@ -87,4 +89,81 @@ test('ten troubles at once: each is named within a minute, with its cause and th
   const stopped = await status();
   t.is(stopped.needs[0]!.cause, 'no_server');
   t.is(stopped.needs[0]!.command, 'systemctl start postern');
+});
+
+interface Row {
+  destination: string;
+  condition: string;
+  failing: Entry | null;
+}
+
+/** Those where nothing answers: the circuit opens, and mail is tried less and less often. */
+const circuits = ['refusing', 'hanging', 'unreachable', 'dns_failing'];
+const heartbeatMs = 25_000;
+
+test('after ten minutes each trouble has the cause that it began with, in every view', async (t) => {
+  t.timeout(6 * minute);
+  const clock = manualClock(Date.now());
+  const world = await startTenTroubles(t, clock);
+  const { cli, json } = cliOf(t, world, clock);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const needs = async () => JSON.parse((await cli('status --json')).stdout.toString()).needs as Entry[];
+  const lasting = Object.entries(expected).filter(([, [cause]]) => circuits.includes(cause));
+
+  async function pass(ms: number): Promise<void> {
+    for (const end = clock.now() + ms; clock.now() < end; ) {
+      await clock.advance(2_000);
+      const row = () => world.db('destinations').where({ name: 'mx8.invalid' }).first('at');
+      await until(async () => (await row())?.at >= clock.now() - heartbeatMs, { what: 'a published state' });
+    }
+  }
+
+  let began: Entry[] = [];
+  await clock.passUntil(
+    async () => {
+      began = await needs();
+      const rows = await world.db('destinations').select('state');
+      const open = rows.filter(({ state }) => JSON.parse(state).circuit !== null);
+      return open.length >= lasting.length;
+    },
+    { timeout: minute, what: () => `the circuits to be open, by now ${JSON.stringify(began, null, 1)}` },
+  );
+  began = await needs();
+  await pass(10 * minute);
+
+  const now = await needs();
+  const [summary, top] = [await json('queue summary'), await json('top --once')];
+  const page = (await browser.get('/dashboard/queue')).text;
+  const metrics = await (await fetch(`${world.url()}/metrics`)).text();
+  for (const [subject, [cause, says, command]] of lasting) {
+    const need = now.find((one) => one.subject === subject);
+    t.is(need?.cause, cause, subject);
+    t.is(need?.since, began.find((one) => one.subject === subject)?.since, `${subject}: since it began`);
+    t.regex(need!.reply!, says);
+    t.true(need!.command.startsWith(command));
+    const [row, line] = [summary, top.queue.destinations].map((rows: Row[]) =>
+      rows.find(({ destination }) => destination === subject),
+    );
+    t.is(row?.failing?.cause, cause, `${subject} in the summary`);
+    t.is(line?.failing?.cause, cause, `${subject} in top`);
+    t.is(row!.failing!.since, need!.since);
+    t.is(row!.condition, line!.condition);
+    const label = row!.condition.split(' since ')[0]!;
+    t.regex(
+      page,
+      new RegExp(`${subject.replaceAll('.', '\\.')} ${label}`, 'i'),
+      `${subject} on the page of the queue`,
+    );
+    const route = await world.db('routes').where({ destination: subject }).first('domain');
+    const waiting = world.db('deliveries').whereIn('status', ['queued', 'deferred']);
+    const { email_id } = await waiting.where({ domain: route.domain }).first();
+    const [{ condition, why }] = (await json(`email why ${email_id}`)).recipients;
+    t.is(condition, cause, `${subject}: why`);
+    t.regex(why, /Postern keeps trying/);
+    t.regex(metrics, new RegExp(`destination="${subject}",cause="${cause}"`), `${subject} in the metrics`);
+  }
+  if (process.env.SHOW_STATUS)
+    console.log((await cliOf(t, world, clock).onTerminalOf(80, 24)('status')).stdout.toString());
+  await world.stop();
 });

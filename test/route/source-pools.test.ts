@@ -13,7 +13,7 @@ import {
   withdrawPools,
 } from '../../src/db/queue/ip-pools.ts';
 import { claimExpired } from '../../src/db/queue/lease-statements.ts';
-import { conditionText } from '../../src/operate/explain/destination-status.ts';
+import { conditionText } from '../../src/operate/condition/condition-words.ts';
 import { readSummary } from '../../src/operate/explain/queue-ages.ts';
 import { oneKind } from '../lab/database/databases.ts';
 import { minute, now, openQueue } from '../lab/database/queue-rows.ts';

@@ -54,8 +54,8 @@ const category = z.string().meta({
   description:
     'The kind of failure: `unknown_user`, `mailbox_disabled`, `mailbox_full`, `greylisting`, `rate_limit`, `spam` ' +
     '(the content was classified as spam), `blocked` (our address or name is on a blocklist), `policy`, `auth` (SPF, DKIM, ' +
-    'DMARC, reverse DNS), `content`, `size`, `dns`, `network`, `tls`, `protocol`, `loop`, `unavailable`, `withheld`, ' +
-    '`interrupted`, `internal`, `other`. Later releases can add categories.',
+    'DMARC, reverse DNS), `content`, `size`, `dns`, `resolver` (our DNS resolver did not answer), `network`, `tls`, ' +
+    '`protocol`, `loop`, `unavailable`, `withheld`, `interrupted`, `internal`, `other`. Later releases can add categories.',
 });
 const fault = z
   .enum(['recipient', 'sender', 'infrastructure', 'content'])

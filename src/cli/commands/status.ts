@@ -1,4 +1,4 @@
-/** `postern status`: one verdict, and what needs a person. Exit code 1 if something does, so that a monitor can run it. */
+/** `postern status`: one verdict, and what is wrong. Exit code 1 if something needs action, so that a monitor can run it. */
 import type { Command } from 'commander';
 import { isWell, readStatus, statusDocument } from '../../operate/status/read-status.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -8,7 +8,7 @@ export function statusCommand(program: Command, context: CommandContext): void {
   program
     .command('status')
     .description(
-      'Print one verdict, then what needs a person, the most urgent first, each with the next command. Exit code 1 if something does.',
+      'Print one verdict, then what is wrong, the most urgent first, each with the next command. Exit code 1 if something needs action.',
     )
     .option('--full', 'print replies and advice even if they do not fit the screen')
     .action(async ({ full = false }: { full?: true | false }) => {

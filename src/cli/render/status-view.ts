@@ -5,10 +5,13 @@
 import { styleText } from 'node:util';
 import stringWidth from 'string-width';
 import { sanitize } from '../../base/sanitize.ts';
-import { causes, type Need } from '../../operate/status/need.ts';
-import { isWell, type Status, verdictText } from '../../operate/status/read-status.ts';
+import { causes } from '../../operate/condition/causes.ts';
+import { type Need, thisServer } from '../../operate/status/need.ts';
+import type { Order } from '../../operate/status/operator-orders.ts';
+import { isWell, type Status, statusDocument, verdictText } from '../../operate/status/read-status.ts';
+import type { Cell } from './cells.ts';
 import { type Block, dim } from './output.ts';
-import { relative } from './times.ts';
+import { span } from './times.ts';
 import { cut, fit, wrap } from './width.ts';
 
 interface Size {
@@ -20,10 +23,11 @@ export function statusBlock(status: Status, size: Size): Block {
   return { lines: statusLines(status, size), rows: statusRows(status) };
 }
 
-/** For a pipe: the verdict, then the needs. */
-export function statusRows(status: Status) {
+/** For a pipe: the verdict, then the needs, then the orders. */
+export function statusRows(status: Status): Cell[][] {
+  const { verdict, summary } = statusDocument(status);
   return [
-    ['verdict', isWell(status) ? 'well' : 'needs_attention', verdictText(status)],
+    ['verdict', verdict, summary, ...(status.setUp === null ? [] : [status.setUp])],
     ...status.needs.map(({ severity, cause, subject, since, figure, command, reply, advice }) => [
       severity,
       cause,
@@ -34,28 +38,43 @@ export function statusRows(status: Status) {
       reply,
       advice,
     ]),
+    ...status.orders.map(({ kind, subject, since, count, command, reason }) => [
+      'order',
+      kind,
+      subject,
+      { time: since },
+      `${count} mails`,
+      command,
+      reason,
+    ]),
   ];
 }
 
 type LinesOf = (need: Need, width: number) => string[];
 
 function statusLines(status: Status, { columns, rows }: Size): string[] {
-  const head = [...verdictLines(status, columns), ''];
+  const setUp = status.setUp === null ? [] : indented([commandLine(status.setUp)]);
+  const head = [...verdictLines(status, columns), ...setUp, ''];
   const summary = (need: Need) => needLine(need, status.at, columns);
-  const withCommand: LinesOf = (need) => [...indented([styleText('bold', `→ ${sanitize(need.command)}`)])];
+  const withCommand: LinesOf = (need) => indented([commandLine(need.command)]);
   const withReply: LinesOf = (need, width) => [...replyLines(need, width), ...withCommand(need, width)];
   const withAdvice: LinesOf = (need, width) => [
     ...replyLines(need, width),
     ...indented(wrap(sanitize(need.advice).split(' '), width)),
     ...withCommand(need, width),
   ];
-  const all = [withAdvice, withReply, withCommand].map((linesOf) => [
+  const all = [withAdvice, withReply, withCommand, () => []].map((linesOf) => [
     ...head,
     ...status.needs.flatMap((need) => [summary(need), ...linesOf(need, columns - indent.length)]),
-    ...moreLines(status),
+    ...moreLines(status, columns),
+    ...orderLines(status, columns),
   ]);
-  // One row for the prompt.
-  return all.find((lines) => lines.length < rows) ?? all.at(-1)!;
+  // One row for the prompt. Without the commands nothing is left of what a short screen is for.
+  return all.find((lines) => lines.length < rows) ?? all[2]!;
+}
+
+function commandLine(command: string): string {
+  return styleText('bold', `→ ${sanitize(command)}`);
 }
 
 function verdictLines(status: Status, columns: number): string[] {
@@ -80,19 +99,58 @@ export function statusHead(status: Status, columns: number, max = Number.POSITIV
   return [verdict + hint, ...shown.map((need) => needLine(need, status.at, columns))];
 }
 
-/** `! throttled     mx.example.org  since 5 m ago: 12 waiting, 4 a minute, 3 m to drain` */
+/** `! throttled    mx.example.org  for 5 m: 12 waiting, 4 a minute, 3 m to drain` */
 function needLine({ cause, severity, subject, since, figure }: Need, now: number, columns: number) {
   const [sign, colour] = severity === 'act' ? (['✗', 'red'] as const) : (['!', 'yellow'] as const);
   const left = `${sign} ${fit(causes[cause].label, labelWidth)}`;
-  const began = since === null ? '' : `since ${relative(since, now)}: `;
-  const right = `  ${sanitize(subject)}  ${began}${sanitize(figure)}`;
-  return styleText(colour, cut(left, columns)) + cut(right, columns - left.length);
+  const lasts = since === null ? '' : `for ${span(Math.max(now - since, 0))}: `;
+  const named = subject === thisServer ? '' : `${sanitize(subject)}  `;
+  return (
+    styleText(colour, cut(left, columns)) +
+    cut(`  ${named}${lasts}${sanitize(figure)}`, columns - left.length)
+  );
 }
 
 function replyLines({ reply }: Need, width: number): string[] {
   return reply === null ? [] : indented([dim(cut(`"${sanitize(reply)}"`, width))]);
 }
 
-function moreLines({ more }: Status): string[] {
-  return more === 0 ? [] : [dim(`and ${more} more destinations: postern queue summary`)];
+function moreLines({ more, folded }: Status, columns: number): string[] {
+  const names = folded.map(({ subject }) => sanitize(subject)).join(', ');
+  return [
+    ...(folded.length === 0 ? [] : [dim(cut(`  below it: ${names}`, columns))]),
+    ...(more === 0 ? [] : [dim(`and ${more} more destinations: postern queue summary`)]),
+  ];
+}
+
+const orderWords: Record<Order['kind'], string> = {
+  held: 'held mail',
+  hold: 'hold rule',
+  bounce: 'bounce rule',
+  slow: 'slowed',
+  suspend: 'suspended',
+  pause: 'paused',
+};
+
+function orderLines({ orders, at }: Status, columns: number): string[] {
+  if (orders.length === 0) return [];
+  return [
+    '',
+    styleText('bold', 'By your order:'),
+    ...orders.map(({ kind, subject, since, count, command }) => {
+      const lasts = since === null ? '' : `for ${span(Math.max(at - since, 0))}`;
+      const what = [
+        orderWords[kind],
+        subject === null ? '' : sanitize(subject),
+        `${lasts}:`,
+        `${count} ${count === 1 ? 'mail' : 'mails'}`,
+      ];
+      const left = `  ${what.filter((word) => word !== '').join(' ')}`;
+      const ends = commandLine(command);
+      // The command is copied, so it is never cut.
+      return stringWidth(left) + stringWidth(ends) + 2 <= columns
+        ? `${left}  ${ends}`
+        : `${cut(left, columns)}\n${indent}${ends}`;
+    }),
+  ].flatMap((line) => line.split('\n'));
 }

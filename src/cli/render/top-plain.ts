@@ -1,6 +1,6 @@
 /** One snapshot of `postern top`, for --json, --once and a pipe, in which the first field tells the tables apart. */
 import { iso, isoOrNull } from '../../base/clock.ts';
-import { conditionText, reasonsOf } from '../../operate/explain/destination-status.ts';
+import { conditionText, reasonsOf } from '../../operate/condition/condition-words.ts';
 import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
 import { statusDocument } from '../../operate/status/read-status.ts';
 import { countedEvents } from '../maillog/traffic.ts';

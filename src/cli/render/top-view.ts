@@ -5,7 +5,7 @@
 import { styleText } from 'node:util';
 import stringWidth from 'string-width';
 import { sanitize } from '../../base/sanitize.ts';
-import { conditionText } from '../../operate/explain/destination-status.ts';
+import { conditionText } from '../../operate/condition/condition-words.ts';
 import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
 import type { Status } from '../../operate/status/read-status.ts';
 import {
@@ -170,13 +170,11 @@ function queueLine(row: QueueRow, now: number, columns: number): string {
   const width = columns - stringWidth(left);
   if (width < 1) return cut(left, columns);
   const state = sanitize(conditionText(condition, (time) => timeOfDay(time, now)));
-  return left + stateColour(condition.is, cut(state, width));
+  return left + conditionColour(condition, cut(state, width));
 }
 
-function stateColour(is: QueueRow['condition']['is'], text: string): string {
-  if (is === 'ok') return dim(text);
-  const isWaiting = is === 'busy' || is === 'throttled' || is === 'greylisting';
-  return styleText(isWaiting ? 'yellow' : 'red', text);
+function conditionColour({ severity }: QueueRow['condition'], text: string): string {
+  return severity === 'ok' ? dim(text) : styleText(severity === 'act' ? 'red' : 'yellow', text);
 }
 
 function slowHead(columns: number): string {

@@ -1,5 +1,5 @@
 /** `email why`: the sentences of operate/explain/why.ts, with the commands that help. */
-import type { When } from '../../operate/explain/destination-status.ts';
+import type { When } from '../../operate/condition/condition-words.ts';
 import { why as explain, type Remedies, type WhyInput } from '../../operate/explain/why.ts';
 import { sanitize } from './output.ts';
 

@@ -48,6 +48,10 @@ export interface DestinationProblem {
   host: string | null;
   /** When mail last bounced for it; null if it was only deferred. */
   bouncedAt: number | null;
+  /** Since which of these times no host at all has answered this node; null or absent: one has, or it is of another kind. */
+  silentSince?: 'since' | 'at' | null;
+  /** It is over then, unless another attempt fails. */
+  until?: number;
 }
 
 /** Mail accepted since a time, and how long its attempts took in all. */
@@ -82,9 +86,12 @@ export async function saveStates(
   if (gone.length > 0) await db('destinations').where({ node }).whereIn('name', gone).delete();
 }
 
-/** Called when a node starts, because its old states are not valid. */
-export async function clearStates(db: Db, node: string): Promise<void> {
+/** Called when a node starts: its old states are not valid, but what was wrong at a destination still is. */
+export async function takeProblems(db: Db, node: string): Promise<Map<string, DestinationProblem>> {
+  const rows = await db('destinations').where({ node }).select('name', 'state');
   await db('destinations').where({ node }).delete();
+  const states = rows.map(({ name, state }) => [name, JSON.parse(state) as PublishedState] as const);
+  return new Map(states.flatMap(([name, { problem }]) => (problem ? [[name, problem]] : [])));
 }
 
 /** `routes`: recipient domain to destination. */
@@ -94,11 +101,19 @@ export async function saveRoutes(db: Db, routes: Map<string, string>): Promise<v
     await db('routes').insert(part).onConflict('domain').merge();
 }
 
+/** What is wrong at a destination by one node, to which no host has answered since. */
+export interface SilentDestination {
+  node: string;
+  destination: string;
+  problem: DestinationProblem;
+}
+
 export interface DestinationStatuses {
   suspensions: Suspension[];
   rules: DestinationRule[];
   /** Statuses by name, without idle destinations. */
   states: Map<string, DestinationState>;
+  silent: SilentDestination[];
   /** IP pools that no running node has, so that mail may wait for them. */
   missingPools: string[];
   /** Whether a server is running that sends mail. */
@@ -116,14 +131,16 @@ export async function readDestinationStatuses(
   const suspensions = await listSuspensions(db, now);
   const rules = await listRules(db, now);
   const states = new Map<string, DestinationState>();
-  for (const { name, state } of await db('destinations').where('at', '>=', now - freshMs)) {
+  const silent: SilentDestination[] = [];
+  for (const { name, node, state } of await db('destinations').where('at', '>=', now - freshMs)) {
     const own: DestinationState & { rests?: boolean } = JSON.parse(state);
     if (own.rests && !own.problem) continue;
+    if (own.problem?.silentSince) silent.push({ node, destination: name, problem: own.problem });
     const others = states.get(name);
     states.set(name, others ? sumOf(others, own) : own);
   }
   const isServed = served ?? (!isPostgres(db) || (await isServedOnPostgres(db)));
-  return { suspensions, rules, states, missingPools: await readMissing(db, now), isServed };
+  return { suspensions, rules, states, silent, missingPools: await readMissing(db, now), isServed };
 }
 
 function sumOf(a: DestinationState, b: DestinationState): DestinationState {

@@ -4,7 +4,7 @@
  */
 import type { Db } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
-import { inPool } from './unfinished-deliveries.ts';
+import { inPool, type Pool } from './unfinished-deliveries.ts';
 
 export const maxCounted = 100_000;
 
@@ -12,24 +12,42 @@ const domainsPerStatement = 500;
 
 /** By destination; `maxCounted` means that many or more. */
 export async function countWaiting(db: Db, destinations: string[]): Promise<Map<string, number>> {
-  const routes: { domain: string; destination: string }[] =
-    destinations.length === 0
-      ? []
-      : await db('routes').whereIn('destination', destinations).select('domain', 'destination');
-  const domains = Map.groupBy(routes, ({ destination }) => destination);
+  const domains = await domainsServed(db, destinations);
   const counts = new Map<string, number>();
-  for (const destination of destinations) {
-    const served = (domains.get(destination) ?? []).map(({ domain }) => domain);
-    counts.set(destination, await countOf(db, [...new Set([destination, ...served])]));
-  }
+  for (const destination of destinations)
+    counts.set(destination, await countIn(db, 'waiting', domains.get(destination) ?? []));
   return counts;
 }
 
-async function countOf(db: Db, domains: string[]): Promise<number> {
+/** Of all of them together. */
+export async function countAllWaiting(db: Db, destinations: string[]): Promise<number> {
+  return countIn(db, 'waiting', [...(await domainsServed(db, destinations)).values()].flat());
+}
+
+/**
+ * The domains whose last destination is one of these. A name may be that of a domain whose mail has never had hosts, but not
+ * of one that has another destination now: its mail would be counted under two names.
+ */
+async function domainsServed(db: Db, destinations: string[]): Promise<Map<string, string[]>> {
+  const last = new Map(destinations.map((name) => [name, name]));
+  for (const names of partsOf(destinations, domainsPerStatement)) {
+    const rows = await db('routes').whereIn('destination', names).orWhereIn('domain', names);
+    for (const { domain, destination } of rows) last.set(domain, destination);
+  }
+  const served = [...last].map(([domain, destination]) => ({ domain, destination }));
+  return new Map(
+    [...Map.groupBy(served, ({ destination }) => destination)].map(([destination, all]) => [
+      destination,
+      all.map(({ domain }) => domain),
+    ]),
+  );
+}
+
+export async function countIn(db: Db, pool: Pool, domains: string[]): Promise<number> {
   let count = 0;
   for (const part of partsOf(domains, domainsPerStatement)) {
     const some = db('deliveries')
-      .where(inPool('waiting'))
+      .where(inPool(pool))
       .whereIn('domain', part)
       .limit(maxCounted - count)
       .select(db.raw('1'));

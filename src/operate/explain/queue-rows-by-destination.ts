@@ -5,7 +5,7 @@
 import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import type { DomainQueue, WaitingFigures } from '../../db/queue/queue-view.ts';
 import { replyText } from '../../outcome.ts';
-import { type DestinationStatus, destinationStatus, type StatusSubject } from './destination-status.ts';
+import { type Condition, type ConditionOf, conditionsAt, type Subject } from '../condition/condition.ts';
 
 /** A destination and the mail that waits for it. */
 export interface QueueRow {
@@ -19,7 +19,7 @@ export interface QueueRow {
   lastReply: string | null;
   lastReplyAt: number | null;
   state: DestinationState | null;
-  condition: DestinationStatus;
+  condition: Condition;
   nextAttemptAt: number | null;
 }
 
@@ -31,20 +31,16 @@ export function queueRows(
   now: number,
 ): QueueRow[] {
   const groups = Map.groupBy(queues, ({ domain, destination }) => (isByDomain ? domain : destination));
-  const rows = [...groups.values()].map((group) => rowOf(group[0]!.destination, group, statuses, now));
+  const conditionOf = conditionsAt(statuses, now);
+  const rows = [...groups.values()].map((group) => rowOf(group[0]!.destination, group, conditionOf));
   const named = new Set(rows.flatMap(({ destination, domains }) => [destination, ...domains]));
   // A destination with a rule of the operator has a row even if no mail waits for it, so that the rule is not overlooked.
   const ruled = [...statuses.suspensions, ...statuses.rules].map(({ destination }) => destination);
   const idle = [...new Set(ruled)].filter((destination) => !named.has(destination));
-  return [...rows, ...idle.map((destination) => idleRow(destination, statuses, now))];
+  return [...rows, ...idle.map((destination) => rowOf(destination, [], conditionOf))];
 }
 
-function rowOf(
-  destination: string,
-  group: DomainQueue[],
-  statuses: DestinationStatuses,
-  now: number,
-): QueueRow {
+function rowOf(destination: string, group: DomainQueue[], conditionOf: ConditionOf): QueueRow {
   const domains = group.map(({ domain }) => domain);
   const sum = (countOf: (queue: DomainQueue) => number) =>
     group.reduce((all, each) => all + countOf(each), 0);
@@ -55,9 +51,8 @@ function rowOf(
     held: sum(({ counts }) => counts.held),
   };
   const dueAt = earliest(group.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []));
-  const state = statuses.states.get(destination) ?? null;
   const waiting = counts.queued + counts.deferred;
-  const subject: StatusSubject = {
+  const subject: Subject = {
     destination,
     domains,
     dueAt,
@@ -66,7 +61,8 @@ function rowOf(
     paused: pausedIn(group, waiting),
     greylisted: greylistedIn(group),
   };
-  const condition = destinationStatus(subject, statuses, now);
+  const condition = conditionOf(subject);
+  const { state } = condition;
   return {
     destination,
     domains,
@@ -84,27 +80,27 @@ function rowOf(
 
 /** The row of a destination for which no mail waits. */
 export function idleRow(destination: string, statuses: DestinationStatuses, now: number): QueueRow {
-  return rowOf(destination, [], statuses, now);
+  return rowOf(destination, [], conditionsAt(statuses, now));
 }
 
 function earliest(times: number[]): number | null {
   return times.length === 0 ? null : Math.min(...times);
 }
 
-function noSourceIn(group: DomainQueue[], waiting: number): StatusSubject['noSource'] {
+function noSourceIn(group: DomainQueue[], waiting: number): Subject['noSource'] {
   const withoutSource = group.flatMap((queue) => queue.withoutSource);
   if (withoutSource.length === 0) return null;
   const count = withoutSource.reduce((sum, each) => sum + each.count, 0);
   return { pools: [...new Set(withoutSource.map(({ pool }) => pool))], count, isWhole: count >= waiting };
 }
 
-function pausedIn(group: DomainQueue[], waiting: number): StatusSubject['paused'] {
+function pausedIn(group: DomainQueue[], waiting: number): Subject['paused'] {
   const count = group.reduce((sum, { paused }) => sum + paused, 0);
   return count === 0 ? null : { count, isWhole: count >= waiting, pause: null };
 }
 
 /** The latest of all replies, and when the first of these domains was greylisted; null if that reply is another one. */
-function greylistedIn(group: DomainQueue[]): StatusSubject['greylisted'] {
+function greylistedIn(group: DomainQueue[]): Subject['greylisted'] {
   const latest = group.toSorted((a, b) => (b.lastReplyAt ?? 0) - (a.lastReplyAt ?? 0))[0];
   const since = group.flatMap(({ greylistedSince }) => greylistedSince ?? []);
   if (!latest?.lastReply || latest.greylistedSince === null) return null;
@@ -128,10 +124,9 @@ function latestReply(
 }
 
 /** Mail that is due waits until its destination may be tried. */
-function nextAttemptAt(dueAt: number | null, condition: DestinationStatus): number | null {
+function nextAttemptAt(dueAt: number | null, condition: Condition): number | null {
   if (dueAt === null) return null;
-  if (condition.is === 'suspended' && condition.isWhole) return Math.max(dueAt, condition.suspension.until);
-  return condition.is === 'circuit_open' ? Math.max(dueAt, condition.circuit.nextProbeAt) : dueAt;
+  return Math.max(dueAt, condition.blockedUntil ?? 0);
 }
 
 export function totalOf({ counts }: QueueRow): number {

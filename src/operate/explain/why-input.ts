@@ -6,7 +6,7 @@ import { readDestinationStatuses, routesOf } from '../../db/queue/destination-st
 import { poolOf } from '../../db/queue/ip-pools.ts';
 import { countWaiting } from '../../db/queue/waiting-counts.ts';
 import { parseMailbox } from '../../mail/address.ts';
-import { destinationStatus, isThrottled, type StatusSubject } from './destination-status.ts';
+import { conditionsAt, isThrottled, type Subject } from '../condition/condition.ts';
 import type { WhyInput } from './why.ts';
 
 /** One for each recipient. `served`: whether a server runs; read from the database if left out. */
@@ -16,6 +16,7 @@ export async function readWhyInputs(
   { attempts, now, served }: { attempts: AttemptRecord[]; now: number; served?: boolean },
 ): Promise<WhyInput[]> {
   const statuses = await readDestinationStatuses(db, now, served);
+  const conditionOf = conditionsAt(statuses, now);
   const pool = await poolOf(db, email.orgId);
   const pause = await readPause(db, email.orgId);
   const domains = email.deliveries.map(({ domain }) => domain);
@@ -31,7 +32,7 @@ export async function readWhyInputs(
   return email.deliveries.map((delivery) => {
     const { id, domain } = delivery;
     const own = attempts.filter(({ deliveryId }) => deliveryId === id);
-    const subject: StatusSubject = {
+    const subject: Subject = {
       destination: routes.get(domain) ?? domain,
       domains: [domain],
       dueAt: delivery.nextAttemptAt,
@@ -45,8 +46,7 @@ export async function readWhyInputs(
       last: own.at(-1) ?? null,
       withheld: withheldBy(email, delivery),
       action: actionOf(email, delivery),
-      subject,
-      condition: destinationStatus(subject, statuses, now),
+      condition: conditionOf(subject),
       now,
       emailId: email.id,
       orgId: email.orgId,
@@ -56,7 +56,7 @@ export async function readWhyInputs(
 }
 
 /** Null unless the last attempt was greylisted. */
-function greylistedBy(attempts: AttemptRecord[]): StatusSubject['greylisted'] {
+function greylistedBy(attempts: AttemptRecord[]): Subject['greylisted'] {
   const isGreylisted = ({ outcome }: AttemptRecord) =>
     outcome.outcome === 'deferred' && outcome.category === 'greylisting';
   const last = attempts.at(-1);

@@ -8,9 +8,11 @@ import type { DeliveryStatus, Fault } from '../../glossary.ts';
 import { domainOf } from '../../mail/address.ts';
 import { isTestMail } from '../../mail/test-route.ts';
 import { replyText } from '../../outcome.ts';
+import type { Cause } from '../condition/causes.ts';
+import type { Condition } from '../condition/condition.ts';
+import { reasonToWait, type When } from '../condition/condition-words.ts';
 import { authenticationAdvice } from './authentication-advice.ts';
 import { blocklistAdvice } from './blocklist-advice.ts';
-import { type DestinationStatus, reasonToWait, type StatusSubject, type When } from './destination-status.ts';
 
 export interface WhyInput {
   delivery: DeliveryRecord;
@@ -20,9 +22,8 @@ export interface WhyInput {
   withheld: string | null;
   /** The action that led to the status (held or canceled), the operator's or the sender's; null if there was none. */
   action: { at: number; reason: string; bySender?: boolean } | null;
-  /** The destination, and its status. */
-  subject: StatusSubject;
-  condition: DestinationStatus;
+  /** Of its destination. */
+  condition: Condition;
   now: number;
   emailId: string;
   orgId: string;
@@ -123,18 +124,20 @@ const sentences: Record<DeliveryStatus, Explain> = {
 
 /** The next step of mail that waits. */
 function nextStep(input: WhyInput, when: When, remedies: Remedies): string {
-  const { delivery, condition, subject, now } = input;
+  const { delivery, condition, now } = input;
   const expires = `It expires ${when(delivery.expiresAt)}.`;
   const { nextAttemptAt } = delivery;
   if (nextAttemptAt === null) return expires;
-  const remedy = condition.is === 'no_source' ? ` ${remedies.source(input)}` : '';
-  const reason = reasonToWait(condition, subject, when) + remedy;
+  const remedy = condition.cause === 'no_source' ? ` ${remedies.source(input)}` : '';
+  const reason = reasonToWait(condition, when) + remedy;
   if (nextAttemptAt <= now) return `${reason} ${expires}`;
-  const shutting = ['suspended', 'ruled', 'circuit_open', 'no_source', 'greylisting', 'throttled', 'paused'];
-  const isShut = shutting.includes(condition.is);
+  // The last reply has been quoted; the sentence says more if the mail waits for more than its next attempt.
+  const isShut = condition.order !== null || condition.blockedUntil !== null || shutting.has(condition.cause);
   const shut = isShut ? ` ${reason}` : '';
   return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;
 }
+
+const shutting = new Set<Cause>(['no_way_out', 'no_source', 'greylisting', 'throttled', 'paused']);
 
 function actionNote({ action }: WhyInput, when: When, word: 'since' | 'at'): string {
   return action === null ? '' : ` ${word} ${when(action.at)} ("${action.reason}")`;

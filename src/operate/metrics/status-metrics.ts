@@ -7,14 +7,15 @@ type StatusMeters = Pick<
   'statusNeeds' | 'destinationTrouble' | 'destinationWaiting' | 'destinationRate' | 'destinationDrain'
 >;
 
-export function setStatus(meters: StatusMeters, { needs }: Pick<Status, 'needs'>): void {
+export function setStatus(meters: StatusMeters, { needs, folded }: Pick<Status, 'needs' | 'folded'>): void {
   const { statusNeeds, destinationTrouble, destinationWaiting, destinationRate, destinationDrain } = meters;
   for (const severity of ['act', 'watch'] as const) {
     statusNeeds.set({ severity }, needs.filter((need) => need.severity === severity).length);
   }
   for (const gauge of [destinationTrouble, destinationWaiting, destinationRate, destinationDrain])
     gauge.reset();
-  for (const { cause, subject: destination, since, traffic } of needs) {
+  const single = needs.filter(({ cause }) => cause !== 'no_way_out');
+  for (const { cause, subject: destination, since, traffic } of [...single, ...folded]) {
     if (traffic === null) continue;
     destinationTrouble.set({ destination, cause }, (since ?? 0) / 1000);
     destinationWaiting.set({ destination }, traffic.waiting);

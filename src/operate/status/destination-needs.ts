@@ -1,25 +1,24 @@
 /**
- * Destinations that something is wrong with. Their published states say what (destination-trouble.ts); mail is counted only for
- * those that are shown.
+ * Destinations that something is wrong with (operate/condition/condition.ts). Mail is counted only for those that are shown. If nothing
+ * gets out at all, that is one entry, and the destinations are folded below it.
  */
 import { span } from '../../base/span.ts';
-import type { Db } from '../../db/engine/open.ts';
+import { type Db, isPostgres } from '../../db/engine/open.ts';
 import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
-import { countWaiting, maxCounted } from '../../db/queue/waiting-counts.ts';
-import { paceOf, rateText } from '../explain/pace.ts';
-import { actionFor } from './destination-actions.ts';
-import { type Trouble, troubleOf } from './destination-trouble.ts';
-import { type Need, ranked, type Traffic } from './need.ts';
+import { countAllWaiting, countWaiting, maxCounted } from '../../db/queue/waiting-counts.ts';
+import { type Condition, conditionsAt, named } from '../condition/condition.ts';
+import { adviceFor, adviceWithoutWay } from '../condition/condition-advice.ts';
+import { type NoWayOut, noWaysOut } from '../condition/no-way-out.ts';
+import { paceText } from '../condition/pace.ts';
+import { type Need, ranked, thisServer } from './need.ts';
 
 /** More are only counted. */
 const maxDestinations = 20;
 
-/** Trouble that lasts this long, or delays this many mails, needs a person; else it may pass. */
-const longMs = 3_600_000;
-const many = 100;
-
 export interface DestinationNeeds {
   needs: Need[];
+  /** The destinations of `no_way_out`, each as if it had an entry of its own; at most 20. */
+  folded: Need[];
   /** Destinations in trouble that are not listed. */
   more: number;
 }
@@ -27,66 +26,98 @@ export interface DestinationNeeds {
 export async function readDestinationNeeds(
   db: Db,
   statuses: DestinationStatuses,
-  now: number,
-  only: (destination: string) => boolean = () => true,
+  { now, port }: { now: number; port: number },
 ): Promise<DestinationNeeds> {
-  const suspended = new Set(statuses.suspensions.map(({ destination }) => destination));
-  const troubles = [...statuses.states]
-    .filter(([name]) => only(name) && !suspended.has(name))
-    .flatMap(([name, state]) => troubleOf(name, state, now) ?? []);
-  const drafts = ranked(troubles.map((trouble) => needOf(trouble, 0, now)));
-  const shown = new Set(drafts.slice(0, maxDestinations).map(({ subject }) => subject));
-  const waiting = await countWaiting(db, [...shown]);
-  const needs = troubles
-    .filter(({ destination }) => shown.has(destination))
-    .map((trouble) => needOf(trouble, waiting.get(trouble.destination)!, now))
-    .filter((need) => isStillWrong(need, troubles));
-  return { needs: ranked(needs), more: drafts.length - shown.size };
-}
-
-/** Without waiting mail nothing is delayed; what bounced in the last hour is still news. */
-function isStillWrong({ subject, traffic }: Need, troubles: Trouble[]): boolean {
-  const { state } = troubles.find(({ destination }) => destination === subject)!;
-  const isBusy = state.connections > 0 || state.waiting > 0;
-  return traffic!.waiting > 0 || isBusy || state.problem?.bouncedAt != null;
-}
-
-function needOf(trouble: Trouble, waiting: number, now: number): Need {
-  const { destination, state, cause, since, reply } = trouble;
-  const traffic: Traffic = { waiting, ...paceOf(state, waiting, now) };
+  const conditionOf = conditionsAt(statuses, now);
+  const troubles = [...statuses.states.keys()]
+    .map((name) => conditionOf(named(name)))
+    .filter(({ severity, order }) => severity !== 'ok' && order === null)
+    .toSorted((a, b) => (a.since ?? 0) - (b.since ?? 0));
+  const first = async (some: Condition[]): Promise<Need[]> => {
+    const drafts = ranked(some.map((condition) => needOf(condition, now))).slice(0, maxDestinations);
+    const waiting = await countWaiting(
+      db,
+      drafts.map(({ subject }) => subject),
+    );
+    const counted = [...waiting].map(([name, count]) => conditionOf(named(name, count)));
+    return ranked(counted.filter(isStillWrong).map((condition) => needOf(condition, now)));
+  };
+  const single = troubles.filter(({ noWayOut }) => noWayOut === null);
+  const folded = troubles.filter(({ noWayOut }) => noWayOut !== null);
+  const server = noWaysOut(statuses.silent).map(async (one) => {
+    const waiting = await countAllWaiting(db, [...one.destinations]);
+    return serverNeed(one, { waiting, port, server: isPostgres(db) ? `node ${one.node}` : thisServer });
+  });
   return {
-    cause,
-    severity: severityOf(trouble, traffic, now),
-    subject: destination,
-    since,
-    figure: figureOf(trouble, traffic, now),
-    reply,
-    ...actionFor(trouble, traffic),
-    path: `/queue/to/${encodeURIComponent(destination)}`,
-    traffic,
+    needs: [...(await Promise.all(server)), ...(await first(single))],
+    folded: await first(folded),
+    more: Math.max(single.length - maxDestinations, 0),
   };
 }
 
-function severityOf({ cause, since }: Trouble, { waiting, drainMs }: Traffic, now: number): Need['severity'] {
-  if (cause === 'blocklisted') return 'act';
-  if (cause === 'slow') return 'watch';
-  const isLong = now - since >= longMs;
-  if (cause === 'greylisting') return now - since >= 4 * longMs ? 'act' : 'watch';
-  if (cause === 'throttled') return isLong || (drainMs ?? 0) >= longMs ? 'act' : 'watch';
-  return isLong || waiting >= many ? 'act' : 'watch';
+/** Without waiting mail nothing is delayed; what bounced in the last hour is still news. */
+function isStillWrong({ state, waiting }: Condition): boolean {
+  const isBusy = state!.connections > 0 || state!.waiting > 0;
+  return waiting! > 0 || isBusy || state!.problem?.bouncedAt != null;
 }
 
-function figureOf({ state, cause }: Trouble, { waiting, perMinute, drainMs }: Traffic, now: number): string {
-  const { problem, circuit } = state;
-  const parts = [`${waiting >= maxCounted ? 'more than ' : ''}${waiting} waiting`];
-  if (perMinute !== null && (perMinute > 0 || state.busySince !== null))
-    parts.push(`${rateText(perMinute)}`, ...(drainMs === null ? [] : [`${span(drainMs)} to drain`]));
-  if (cause === 'slow') parts.push(`${span(state.accepted!.ms / state.accepted!.count)} for each mail`);
+function needOf(condition: Condition, now: number): Need {
+  const { cause, destination, severity, since, evidence, pace } = condition;
+  return {
+    cause,
+    severity: severity === 'act' ? 'act' : 'watch',
+    subject: destination,
+    since,
+    figure: figureOf(condition, now),
+    reply: evidence,
+    ...adviceFor(condition),
+    path: `/queue/to/${encodeURIComponent(destination)}`,
+    traffic: { waiting: condition.waiting ?? 0, ...pace },
+  };
+}
+
+interface Closed {
+  waiting: number;
+  port: number;
+  /** Its name. */
+  server: string;
+}
+
+function serverNeed(noWayOut: NoWayOut, { waiting, port, server }: Closed): Need {
+  const { fault, destinations, since } = noWayOut;
+  const all = `${destinations.size} of ${destinations.size}`;
+  const figures = {
+    port: `port ${port} to ${all} hosts is refused or silent`,
+    resolver: `our DNS resolver does not answer for ${all} domains`,
+    dns: `${all} domains cannot be looked up in DNS`,
+  };
+  return {
+    cause: 'no_way_out',
+    severity: 'act',
+    subject: server,
+    since,
+    figure: `${figures[fault]}, ${countText(waiting)} waiting`,
+    reply: null,
+    ...adviceWithoutWay(noWayOut),
+    path: '/doctor',
+    traffic: { waiting, perMinute: null, drainMs: null },
+  };
+}
+
+function countText(waiting: number): string {
+  return `${waiting >= maxCounted ? 'more than ' : ''}${waiting}`;
+}
+
+function figureOf({ cause, state, waiting, pace, blockedUntil }: Condition, now: number): string {
+  const { problem, accepted, busySince } = state!;
+  const parts = [`${countText(waiting ?? 0)} waiting`];
+  if (pace.perMinute !== 0 || busySince !== null) parts.push(...paceText(pace));
+  if (cause === 'slow') parts.push(`${span(accepted!.ms / accepted!.count)} for each mail`);
   if (problem && cause !== 'throttled') parts.push(`${problem.count} failed`);
-  if (circuit) parts.push(`next probe ${probeIn(circuit.nextProbeAt - now)}`);
+  if (blockedUntil !== null) parts.push(`next attempt ${dueIn(blockedUntil - now)}`);
   return parts.join(', ');
 }
 
-function probeIn(ms: number): string {
-  return ms < 1000 ? 'now' : `in ${span(ms)}`;
+function dueIn(ms: number): string {
+  return ms < 1000 ? 'due now' : `in ${span(ms)}`;
 }

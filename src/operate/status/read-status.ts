@@ -1,25 +1,32 @@
 /**
- * How the service is doing: one verdict, and what needs a person, the most urgent first. The command line, `top` and the
- * dashboard show the same. The cost does not grow with the mail that waits: it reads the published states of destinations,
- * small tables and the statistics of a day, and counts mail only for what it lists, up to a limit.
+ * How the service is doing: one verdict, what needs a person, the most urgent first, and what the operator has ordered. The
+ * command line, `top` and the dashboard show the same. The cost does not grow with the mail that waits: it reads the published
+ * states of destinations, small tables and the statistics of a day, and counts mail only for what it lists, up to a limit.
  */
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { Config } from '../../config.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { readDestinationStatuses } from '../../db/queue/destination-status-rows.ts';
-import { paceDocument } from '../explain/pace.ts';
+import { paceDocument } from '../condition/pace.ts';
 import { readDestinationNeeds } from './destination-needs.ts';
 import { type Need, ranked } from './need.ts';
+import { type Order, readOrders } from './operator-orders.ts';
 import { readOrganizationNeeds } from './organization-needs.ts';
 import { readServerNeeds } from './server-needs.ts';
+import { nextSetUpStep } from './set-up-steps.ts';
 
 export interface Status {
   at: number;
   /** Whether a server is running that sends mail. */
   isServed: boolean;
+  /** Before the first domain is verified, the command to run next. */
+  setUp: string | null;
   needs: Need[];
+  /** The destinations that are part of another entry: of `no_way_out`. */
+  folded: Need[];
   /** Destinations in trouble that are not listed. */
   more: number;
+  orders: Order[];
 }
 
 export interface StatusParts {
@@ -33,37 +40,50 @@ export interface StatusParts {
 export async function readStatus({ db, config, now, served }: StatusParts): Promise<Status> {
   const statuses = await readDestinationStatuses(db, now, served);
   const server = await readServerNeeds({ db, config, statuses, now });
-  const { needs, more } = await readDestinationNeeds(db, statuses, now);
+  const { needs, ...rest } = await readDestinationNeeds(db, statuses, { now, port: config.mtaPort });
   const organizations = await readOrganizationNeeds(db, now);
   return {
     at: now,
     isServed: statuses.isServed,
+    setUp: await nextSetUpStep(db),
     needs: ranked([...server, ...needs, ...organizations]),
-    more,
+    ...rest,
+    orders: await readOrders(db, statuses),
   };
 }
 
-export function isWell({ needs }: Pick<Status, 'needs'>): boolean {
-  return needs.every(({ severity }) => severity === 'watch');
+export type Verdict = Pick<Status, 'setUp' | 'needs' | 'more'>;
+
+export function isWell({ setUp, needs }: Omit<Verdict, 'more'>): boolean {
+  return setUp === null && needs.every(({ severity }) => severity === 'watch');
 }
 
 /** The verdict as a sentence. */
-export function verdictText({ needs, more }: Pick<Status, 'needs' | 'more'>): string {
+export function verdictText({ setUp, needs, more }: Verdict): string {
   const act = needs.filter(({ severity }) => severity === 'act').length;
   const watch = needs.length - act + more;
-  const rest = watch === 0 ? '' : `${act > 0 ? '; ' : ', '}${watch}${act > 0 ? ' more' : ''} to watch`;
-  if (act === 0) return `Nothing needs a person${rest}.`;
-  return `${act} ${act === 1 ? 'thing needs' : 'things need'} a person${rest}.`;
+  const act1 = act === 0 ? 'No problem needs' : `${act} ${act === 1 ? 'problem needs' : 'problems need'}`;
+  const counts = act + watch === 0 ? null : `${act1} action${watch === 0 ? '' : `, ${watch} to watch`}.`;
+  if (setUp !== null) return ['Not set up: no domain is verified.', counts].filter(Boolean).join(' ');
+  return counts ?? 'All good.';
 }
 
 export function statusDocument(status: Status) {
+  const verdict = status.setUp === null ? 'needs_attention' : 'not_set_up';
   return {
-    verdict: isWell(status) ? 'well' : 'needs_attention',
+    verdict: isWell(status) ? 'well' : verdict,
     summary: verdictText(status),
+    next: status.setUp,
     at: iso(status.at),
     isServed: status.isServed,
     needs: status.needs.map(needDocument),
+    folded: status.folded.map(needDocument),
     more: status.more,
+    orders: status.orders.map(({ since, until, ...order }) => ({
+      ...order,
+      since: isoOrNull(since),
+      until: isoOrNull(until),
+    })),
   };
 }
 

@@ -1,4 +1,5 @@
 /** What this server itself needs: a running process, disk space, valid certificates, source addresses, a recent backup. */
+
 import { span } from '../../base/span.ts';
 import type { Config } from '../../config.ts';
 import { readLastBackup } from '../../db/admin/last-backup.ts';
@@ -6,11 +7,12 @@ import type { Db } from '../../db/engine/open.ts';
 import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import { readNoEgress } from '../../db/queue/ip-pools.ts';
 import { oldestDue } from '../../db/queue/queue-counts.ts';
+import { shellWord } from '../condition/shell-word.ts';
 import { checkCertificate } from '../doctor/checks/certificate.ts';
 import { checkDiskSpace } from '../doctor/checks/disk.ts';
 import type { FindingDraft } from '../doctor/finding.ts';
 import { realSurroundings, type Surroundings } from '../doctor/surroundings.ts';
-import { type Need, shellWord } from './need.ts';
+import { type Need, thisServer as subject } from './need.ts';
 
 export interface ServerParts {
   db: Db;
@@ -20,7 +22,6 @@ export interface ServerParts {
   surroundings?: Pick<Surroundings, 'freeBytes'>;
 }
 
-const subject = 'this server';
 const doctor = '/doctor';
 
 export async function readServerNeeds(parts: ServerParts): Promise<Need[]> {

@@ -1,12 +1,12 @@
 /**
  * A world with ten destinations at once: one is well, and nine are in trouble, each in a way of its own. Time is real, so that
- * the command line sees the same times as the server.
+ * the command line sees the same times as the server, or that of a test's clock, which the command line is then given too.
  */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import { systemClock } from '../../../src/base/clock.ts';
+import { type Clock, systemClock } from '../../../src/base/clock.ts';
 import type { MxOptions } from '../mx/mx.ts';
 import { policy, startPolicyHost, trustAuthority } from '../mx/policy-host.ts';
 import { startWorld } from './world.ts';
@@ -21,22 +21,22 @@ const slowMs = 6_000;
 const perMinute = 12;
 
 /** By the first label of the domain; `there` must be mx1.invalid, the name in its expired certificate. */
-const exchangers: Record<string, MxOptions> = {
+const exchangersAt = (clock: Clock): Record<string, MxOptions> => ({
   there: { pem: fixture('expired') },
   good: {},
   slow: { script: { dot: () => sleep(slowMs, undefined, { ref: false }) } },
   grey: { script: { rcpt: () => '451 4.7.1 Greylisted, please try again in 5 minutes' } },
-  limited: { script: { mail: rateLimit() } },
+  limited: { script: { mail: rateLimit(clock) } },
   blocked: { script: { rcpt: () => blockedReply } },
   refusing: { script: { greeting: () => '554 5.7.1 mx7.invalid accepts no mail from your network' } },
   hanging: { script: { greeting: () => 'hang' } },
-};
+});
 
 /** The first mails of each minute pass. */
-function rateLimit() {
+function rateLimit(clock: Clock) {
   let [minute, count] = [0, 0];
   return () => {
-    const now = Math.floor(Date.now() / 60_000);
+    const now = Math.floor(clock.now() / 60_000);
     if (now !== minute) [minute, count] = [now, 0];
     count += 1;
     return count <= perMinute ? undefined : '421 4.7.28 Our system has detected an unusual rate of mail';
@@ -46,15 +46,16 @@ function rateLimit() {
 /** Addresses of no exchanger: nothing listens there. */
 const nowhere = '127.0.0.99';
 
-export async function startTenTroubles(t: ExecutionContext) {
+export async function startTenTroubles(t: ExecutionContext, clock: Clock = systemClock) {
   trustAuthority();
   setDefaultCACertificates([...getCACertificates('default'), fixture('ca').toString()]);
   const policyHost = await startPolicyHost({ 'there.invalid': policy('enforce', ['mx1.invalid']) });
   t.teardown(policyHost.close);
+  const exchangers = exchangersAt(clock);
   const names = Object.keys(exchangers);
   const world = await startWorld(t, {
     exchangers: Object.values(exchangers),
-    overrides: { policyPort: policyHost.port, clock: systemClock },
+    overrides: { policyPort: policyHost.port, clock },
     settings: { POSTERN_MTA_TIMEOUTS: 'connect=3s greeting=3s' },
     zone: {
       ...Object.fromEntries(names.map((name, at) => [`${name}.invalid`, { MX: [`10 mx${at + 1}.invalid`] }])),

@@ -7,7 +7,7 @@ import { findMessage } from '../../../db/queue/lease-statements.ts';
 import { moveScheduled } from '../../../db/queue/scheduled-mail.ts';
 import { compareKey } from '../../../mail/address.ts';
 import { sendTimesFault } from '../../../mail/send-times.ts';
-import { reasonsOf } from '../../../operate/explain/destination-status.ts';
+import { reasonsOf } from '../../../operate/condition/condition-words.ts';
 import type { WhyInput } from '../../../operate/explain/why.ts';
 import { readWhyInputs } from '../../../operate/explain/why-input.ts';
 import { isFinal } from '../../../record/states.ts';
@@ -177,12 +177,12 @@ function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord, extra
     {
       emailId: email.id,
       status: telemetry(email).status,
-      recipients: explained.map(({ delivery, last, sentence, subject, condition }) => ({
+      recipients: explained.map(({ delivery, last, sentence, condition }) => ({
         address: delivery.recipient,
         status: delivery.status,
         why: sentence,
-        destination: subject.destination,
-        condition: delivery.nextAttemptAt === null ? null : condition.is,
+        destination: condition.destination,
+        condition: delivery.nextAttemptAt === null ? null : condition.cause,
         ...reasonsOf(condition),
         evidence: last && attemptDocument(last),
       })),

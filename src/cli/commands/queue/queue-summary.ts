@@ -1,7 +1,7 @@
 /** `postern queue summary`: waiting mail by destination and age, like Postfix's qshape, with each destination's status. */
 import type { Command } from 'commander';
 import { iso, isoOrNull } from '../../../base/clock.ts';
-import { conditionText, reasonsOf } from '../../../operate/explain/destination-status.ts';
+import { conditionText, reasonsOf } from '../../../operate/condition/condition-words.ts';
 import { ageNames, readSummary } from '../../../operate/explain/queue-ages.ts';
 import { type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
 import type { CommandContext } from '../../command-context.ts';
@@ -57,7 +57,8 @@ function cellsOf(row: QueueRow, isByDomain: boolean): Cell[] {
 
 function rowDocument(row: QueueRow, condition: string) {
   const { destination, domains, counts, parked, state } = row;
-  const suspension = row.condition.is === 'suspended' ? row.condition.suspension : null;
+  const { order } = row.condition;
+  const suspension = order && 'suspension' in order ? order.suspension : null;
   return {
     destination,
     domain: domains.length === 1 ? domains[0] : null,

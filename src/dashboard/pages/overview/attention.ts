@@ -4,10 +4,9 @@ import type { TroubledWebhook, WaitingMail } from '../../../db/accounts/attentio
 import type { Organization } from '../../../db/accounts/organizations.ts';
 import type { DestinationStatuses } from '../../../db/queue/destination-status-rows.ts';
 import { defaultPool } from '../../../mail/ip-pool.ts';
-import { problemWords } from '../../../operate/explain/problem-words.ts';
-import { type Trouble, troubleOf } from '../../../operate/status/destination-trouble.ts';
+import { causes } from '../../../operate/condition/causes.ts';
+import { type Condition, conditionsAt, named } from '../../../operate/condition/condition.ts';
 import type { Rate } from '../../../operate/status/reputation.ts';
-import type { ProblemCause } from '../../../record/problem-cause.ts';
 import { disabledByOwner } from '../../../webhooks/endpoints.ts';
 import { count, percent, relative, span } from '../../number-format.ts';
 
@@ -93,22 +92,15 @@ function sourceItems({ org, waiting, statuses }: AttentionInput): AttentionItem[
 function destinationItems(input: AttentionInput): AttentionItem[] {
   const { waiting, statuses, now } = input;
   const path = '/emails?status=deferred';
+  const conditionOf = conditionsAt(statuses, now);
   const found = new Map<string, AttentionItem>();
   const others: WaitingMail[] = [];
   for (const mail of waiting) {
     const destination = input.routes.get(mail.domain) ?? mail.domain;
-    const suspension = statuses.suspensions.find((one) =>
-      [destination, mail.domain].includes(one.destination),
-    );
-    const state = statuses.states.get(destination);
-    const trouble = state && troubleOf(destination, state, now);
-    if (suspension) {
-      const text = `The operator suspended this destination: ${suspension.reason}. Sending resumes ${relative(suspension.until, now)}.`;
-      const title = `Mail to ${suspension.destination} is suspended`;
-      found.set(suspension.destination, { tone: 'warn', title, text, path });
-    } else if (trouble) {
-      found.set(destination, { tone: 'warn', path, ...troubleText(trouble, now) });
-    } else others.push(mail);
+    const condition = conditionOf({ ...named(destination), domains: [mail.domain] });
+    const text = textOf(condition, now);
+    if (text) found.set(text.title, { tone: 'warn', path, ...text });
+    else others.push(mail);
   }
   const [oldest] = others;
   const isLong = oldest && oldest.oldestAt < now - longWaitMs;
@@ -124,16 +116,20 @@ function destinationItems(input: AttentionInput): AttentionItem[] {
   );
 }
 
-/** Without the reply, which may be about another organization's mail. */
-function troubleText({ destination, cause, since, state }: Trouble, now: number) {
-  const { circuit } = state;
-  const lasts = now - since < 60_000 ? '' : `For ${span(now - since)}. `;
-  if (circuit) {
-    const text = `Connections have failed for ${span(now - circuit.since)}: ${circuit.reason}. The next attempt is ${relative(circuit.nextProbeAt, now)}.`;
-    return { title: `${destination} cannot be reached`, text };
+/** Null if nothing is wrong. Without the reply, which may be about another organization's mail. */
+function textOf({ cause, destination, since, severity, order, blockedUntil }: Condition, now: number) {
+  if (order && 'suspension' in order) {
+    const { destination: to, reason, until } = order.suspension;
+    const text = `The operator suspended this destination: ${reason}. Sending resumes ${relative(until, now)}.`;
+    return { title: `Mail to ${to} is suspended`, text };
   }
-  const title = `${destination} ${cause in problemWords ? problemWords[cause as ProblemCause].is : 'is slow'}`;
-  return { title, text: `${lasts}Postern retries until the mail expires.` };
+  const does = causes[cause].is;
+  if (severity === 'ok' || does === undefined) return null;
+  const lasts = since === null || now - since < 60_000 ? '' : `For ${span(now - since)}. `;
+  const due = (time: number) => (time - now < 60_000 ? 'due now' : relative(time, now));
+  const next = blockedUntil === null ? '' : ` The next attempt is ${due(blockedUntil)}.`;
+  const title = `${destination} ${does}`;
+  return { title, text: `${lasts}Postern retries until the mail expires.${next}` };
 }
 
 export const maxOfAKind = 3;

@@ -1,39 +1,29 @@
 /** Destinations as the queue pages show them: pure functions of database rows. */
 
-import { conditionText, type DestinationStatus } from '../../../operate/explain/destination-status.ts';
+import { causes } from '../../../operate/condition/causes.ts';
+import { conditionText } from '../../../operate/condition/condition-words.ts';
 import { ageNames } from '../../../operate/explain/queue-ages.ts';
 import { type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
 import { exactly } from '../../number-format.ts';
+import { capital } from '../../server-status.ts';
 
-const conditions: Record<DestinationStatus['is'], { label: string; tone: string }> = {
-  suspended: { label: 'Suspended', tone: 'warn' },
-  ruled: { label: 'Rule', tone: 'warn' },
-  circuit_open: { label: 'Circuit open', tone: 'bad' },
-  busy: { label: 'Busy', tone: 'busy' },
-  throttled: { label: 'Throttled', tone: 'warn' },
-  greylisting: { label: 'Greylisting', tone: 'warn' },
-  failing: { label: 'Failing', tone: 'bad' },
-  paused: { label: 'Paused', tone: 'warn' },
-  no_source: { label: 'No source', tone: 'bad' },
-  unattended: { label: 'No server', tone: 'bad' },
-  ok: { label: 'OK', tone: 'good' },
-};
-
-const blocking: DestinationStatus['is'][] = ['unattended', 'no_source', 'circuit_open', 'suspended'];
+/** By severity. */
+const tones = { act: 'bad', watch: 'warn', ok: 'good' };
 
 export type DestinationView = ReturnType<typeof presentRow>;
 
 /** `max`: the largest count of the table, which gets the darkest shade. */
 export function presentRow(row: QueueRow, now: number, max = Math.max(0, ...row.ages)) {
-  const { is } = row.condition;
+  const { cause, severity } = row.condition;
   // An idle destination has no list of ages.
   const ages = ageNames.map((_, at) => row.ages[at] ?? 0);
   return {
     ...row,
     total: totalOf(row),
     ages,
-    ...conditions[is],
-    is,
+    label: cause === 'ok' ? 'OK' : capital(causes[cause].label),
+    tone: cause === 'busy' ? 'busy' : tones[severity],
+    isWell: cause === 'ok',
     text: conditionText(row.condition, exactly),
     href: hrefOf(row.destination),
     byAge: ageNames.map((name, at) => ({
@@ -72,8 +62,12 @@ export function totals(rows: QueueRow[]) {
     due: sum(({ parked }) => parked),
     sending: sum(({ counts }) => counts.sending),
     held: sum(({ counts }) => counts.held),
-    blocked: rows.filter(({ condition }) => blocking.includes(condition.is)).length,
+    blocked: rows.filter(({ condition }) => isBlocked(condition)).length,
   };
+}
+
+function isBlocked({ cause, blockedUntil }: QueueRow['condition']): boolean {
+  return blockedUntil !== null || cause === 'no_server' || cause === 'no_source';
 }
 
 export function hrefOf(destination: string): string {

@@ -77,7 +77,7 @@ async function addressToProbe({ config, dns, ...context }: DoctorContext): Promi
 /** Throws Unanswered if DNS does not answer for a name. */
 async function mailHosts(domain: string, dns: Dns): Promise<Mx> {
   const mx = await findMx(domain, { resolve: dns.resolve, allowPrivate: true, random: () => 0 });
-  if ('result' in mx && mx.result.kind === 'dns-failed') {
+  if ('result' in mx && /^(?:dns|resolver)-failed$/.test(mx.result.kind)) {
     const records = await dns.records<{ exchange: string }>(domain, 'MX');
     await Promise.all([domain, ...records.map(({ exchange }) => exchange)].map(dns.addresses));
   }

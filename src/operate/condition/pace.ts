@@ -20,15 +20,15 @@ export function paceOf({ accepted }: DestinationState, waiting: number | null, n
   return { perMinute, drainMs: isKnown ? Math.round((waiting / perMinute) * 60_000) : null };
 }
 
-export function rateText(perMinute: number): string {
+function rateText(perMinute: number): string {
   const isFraction = perMinute > 0 && perMinute < 9.95;
   return `${isFraction ? perMinute.toFixed(1).replace(/\.0$/, '') : Math.round(perMinute)} a minute`;
 }
 
-/** Follows a condition: `, 12 a minute, 2 h to drain`. */
-export function paceText({ perMinute, drainMs }: Pace): string {
-  if (perMinute === null) return '';
-  return `, ${rateText(perMinute)}${drainMs === null ? '' : `, ${span(drainMs)} to drain`}`;
+/** `12 a minute`, `2 h to drain`: as far as they are known. */
+export function paceText({ perMinute, drainMs }: Pace): string[] {
+  if (perMinute === null) return [];
+  return [rateText(perMinute), ...(drainMs === null ? [] : [`${span(drainMs)} to drain`])];
 }
 
 /** Follows "it now gets 1 connection". */

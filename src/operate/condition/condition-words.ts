@@ -1,0 +1,104 @@
+/** A condition in a few words, for a row that names the destination, and in a sentence, for `email why`. */
+import { iso } from '../../base/clock.ts';
+import { causes } from './causes.ts';
+import type { Condition } from './condition.ts';
+import { paceDocument, paceSentence, paceText } from './pace.ts';
+
+/** Formats a time for the reader. */
+export type When = (time: number) => string;
+
+export function conditionText(condition: Condition, when: When): string {
+  const { cause, since, evidence, order, state, pace, apart } = condition;
+  if (apart) return apartText(condition);
+  if (order) return orderText(condition, when);
+  const parts = [`${causes[cause].label}${since === null ? '' : ` since ${when(since)}`}`];
+  if (cause === 'throttled') parts.push(...paceText(pace));
+  const isAtWork = cause === 'throttled' || cause === 'busy' || cause === 'slow' || cause === 'ok';
+  if (state && isAtWork && (cause !== 'ok' || state.connections > 0)) parts.push(connections(condition));
+  const reason = evidence ?? (cause === 'throttled' ? 'another node was asked to slow down' : null);
+  return parts.join(', ') + (reason === null ? '' : `: ${reason}`);
+}
+
+function orderText({ cause, evidence, order, named }: Condition, when: When): string {
+  const which = named === null ? '' : `${named} `;
+  if ('suspension' in order!) return `${which}suspended until ${when(order.suspension.until)}: ${evidence}`;
+  const { perMinute, until, destination } = order!.rule;
+  return perMinute === null
+    ? `mail to ${destination} ${cause === 'held' ? 'is held' : 'bounces'}: ${evidence}`
+    : `slowed to ${perMinute} a minute until ${when(until!)}: ${evidence}`;
+}
+
+function apartText({ cause, apart }: Condition): string {
+  const { count, isWhole, pools = [] } = apart!;
+  const some = count === 1 ? '1 of them waits' : `${count} of them wait`;
+  if (cause === 'no_source')
+    return `${isWhole ? 'waits' : some} for ${poolsNamed(pools)}, which no running node has`;
+  if (isWhole) return 'waits for organizations that are paused';
+  return `${some}: ${count === 1 ? 'its organization is' : 'their organizations are'} paused`;
+}
+
+function poolsNamed(pools: string[]): string {
+  return `the IP ${pools.length === 1 ? 'pool' : 'pools'} ${[...new Set(pools)].sort().join(' and ')}`;
+}
+
+function connections({ state }: Condition): string {
+  const { connections: count, limit } = state!;
+  return count < limit
+    ? `${count} of ${limit} connections`
+    : `${count} ${count === 1 ? 'connection' : 'connections'}`;
+}
+
+/** Members of JSON output: since when, and with which reply, the destination throttles, greylists or fails; null if not. */
+export function reasonsOf({ cause, since, evidence, pace, order, apart }: Condition) {
+  const reason = { since: since === null ? null : iso(since), reply: evidence };
+  const isFailing =
+    !order && !apart && !['throttled', 'greylisting', 'busy', 'no_server', 'ok'].includes(cause);
+  return {
+    throttled: cause === 'throttled' ? { ...reason, ...paceDocument(pace) } : null,
+    greylisting: cause === 'greylisting' ? reason : null,
+    failing: isFailing ? { cause, side: causes[cause].side, ...reason } : null,
+  };
+}
+
+/** Why mail has not been sent yet. */
+export function reasonToWait(condition: Condition, when: When): string {
+  const { cause, destination, since, evidence, order, state, apart } = condition;
+  const began = since === null ? '' : ` since ${when(since)}`;
+  const quoted = evidence === null ? '' : ` ("${evidence}")`;
+  if (order && 'suspension' in order) {
+    const { destination: named, until, reason, createdAt } = order.suspension;
+    return `It waits because the operator suspended ${named} at ${when(createdAt)} ("${reason}"), until ${when(until)}.`;
+  }
+  if (order) {
+    const { destination: named, perMinute, until } = order.rule;
+    return perMinute === null
+      ? `Mail to ${named} ${cause === 'held' ? 'is held' : 'bounces'}${began} by a rule of the operator${quoted}.`
+      : `It waits for its turn: the operator limited ${named} at ${when(since!)} to ${perMinute} mails a minute${quoted}, until ${when(until!)}.`;
+  }
+  switch (cause) {
+    case 'busy':
+      return `It waits for a connection: all connections to ${destination} are in use (${state!.connections} of ${state!.limit})${began && `,${began}`}.`;
+    case 'throttled':
+      return `It waits because ${destination} has been asking us${began} to slow down${quoted}; it now gets ${connections(condition)}${paceSentence(condition.pace)}.`;
+    case 'greylisting':
+      return `${destination} has been greylisting${began}${quoted}: it accepts mail that is retried after a while.`;
+    case 'paused':
+      return `It waits because the operator has paused its organization${began}${quoted}; the pause does not count toward its maximum age.`;
+    case 'no_source':
+      return `It waits because its organization sends from ${poolsNamed(apart!.pools ?? [])}, and no running node has an address in it.`;
+    case 'no_server':
+      return `It has been due${began}, and no server is running; start one.`;
+    case 'ok':
+      return `It is due, and waits for its turn at ${destination}.`;
+    default:
+      return `${destination} ${causes[cause].is}${began && `,${began}`}${quoted}.${probeNote(condition, when)}`;
+  }
+}
+
+/** What an open circuit means for the mail that waits. */
+function probeNote({ state, blockedUntil }: Condition, when: When): string {
+  if (blockedUntil === null || !state?.circuit) return '';
+  const { failures } = state.circuit;
+  const times = failures === 1 ? 'once' : `${failures} times in a row`;
+  return ` It failed ${times}. Postern keeps trying, next ${when(blockedUntil)}, and sends the waiting mail once a host accepts it.`;
+}

@@ -1,0 +1,224 @@
+/**
+ * The condition of a destination: the one model of what is wrong there, since when, and by which evidence. `status`, `top`,
+ * `queue summary`, `email why`, the dashboard and the metrics render it (condition-words.ts, condition-advice.ts). Pure
+ * functions of what is stored (db/queue/destination-status-rows.ts).
+ */
+import type { Pause } from '../../db/accounts/organizations.ts';
+import type { DestinationRule, RuleKind } from '../../db/queue/destination-rules.ts';
+import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
+import type { Suspension } from '../../db/queue/suspensions.ts';
+import { throttledMs } from '../../record/destination-health.ts';
+import type { Cause } from './causes.ts';
+import { type NoWayOut, noWaysOut } from './no-way-out.ts';
+import { type Pace, paceOf } from './pace.ts';
+
+/** act: it needs a person. watch: it passes by itself, or has only begun. */
+export type Severity = 'act' | 'watch' | 'ok';
+
+export interface Condition {
+  cause: Cause;
+  destination: string;
+  since: number | null;
+  /** What a host said or what failed, unchanged; or the operator's reason. */
+  evidence: string | null;
+  severity: Severity;
+  /** Its mail is not tried before: the circuit is open, or it is suspended as a whole. */
+  blockedUntil: number | null;
+  state: DestinationState | null;
+  /** How much mail waits there; null if it has not been counted. */
+  waiting: number | null;
+  pace: Pace;
+  noWayOut: NoWayOut | null;
+  /** Of the operator. */
+  order: { suspension: Suspension } | { rule: DestinationRule } | null;
+  /** The only one of the subject's domains that is suspended. */
+  named: string | null;
+  /** A part of the mail that waits for another reason; `isWhole`: all of it. */
+  apart: Apart | null;
+}
+
+/** Mail whose organization is paused, or whose IP pools no running node has. */
+interface Apart {
+  count: number;
+  isWhole: boolean;
+  pools?: string[];
+  /** Set if it is a single organization. */
+  pause?: Pause | null;
+}
+
+export interface Subject {
+  destination: string;
+  domains: string[];
+  /** When its first mail is, or was, due; null if none is. */
+  dueAt: number | null;
+  /** How much mail waits there; null if it has not been counted. */
+  waiting: number | null;
+  noSource: Apart | null;
+  paused: Apart | null;
+  /** Set if the waiting mail was greylisted at its last attempt: when the first was, and the latest reply. */
+  greylisted: { since: number; reply: string } | null;
+}
+
+export type ConditionOf = (subject: Subject) => Condition;
+
+/** A subject of which nothing is known but its name. */
+export function named(destination: string, waiting: number | null = null): Subject {
+  return { destination, domains: [], dueAt: null, waiting, noSource: null, paused: null, greylisted: null };
+}
+
+export function conditionsAt(statuses: DestinationStatuses, now: number): ConditionOf {
+  const closed = noWaysOut(statuses.silent);
+  return (subject) => {
+    const { destination, waiting } = subject;
+    const state = statuses.states.get(destination) ?? null;
+    const pace = state ? paceOf(state, waiting, now) : { perMinute: null, drainMs: null };
+    // Another node may have got an answer there since.
+    const isSilent = state?.problem?.silentSince != null;
+    const noWayOut = closed.find(({ destinations }) => isSilent && destinations.has(destination)) ?? null;
+    const found = {
+      ...nothing,
+      ...(orderOf(subject, statuses) ??
+        unattended(subject, statuses, now) ??
+        (state && troubleOf(state, subject, { now, noWayOut })) ??
+        restOf(subject, state, statuses, now)),
+    };
+    const severity = severityOf(found, { waiting: waiting ?? 0, drainMs: pace.drainMs, now });
+    return { ...found, destination, state, waiting, pace, noWayOut, severity };
+  };
+}
+
+type Found = Omit<Condition, 'destination' | 'state' | 'waiting' | 'pace' | 'noWayOut' | 'severity'>;
+
+const nothing: Found = {
+  cause: 'ok',
+  since: null,
+  evidence: null,
+  blockedUntil: null,
+  order: null,
+  named: null,
+  apart: null,
+};
+
+const ruledBy: Record<RuleKind, Cause> = { slow: 'slowed', hold: 'held', bounce: 'bounced' };
+
+function ruled(rule: DestinationRule): Partial<Found> {
+  return { cause: ruledBy[rule.kind], since: rule.createdAt, evidence: rule.reason, order: { rule } };
+}
+
+/** What the operator, or the lack of a source address, keeps back; null if its mail may be tried. */
+function orderOf(
+  { destination, domains, noSource, paused }: Subject,
+  { suspensions, rules }: DestinationStatuses,
+): Partial<Found> | null {
+  if (paused?.isWhole) {
+    const { since = null, reason = null } = paused.pause ?? {};
+    return { cause: 'paused', since, evidence: reason, apart: paused };
+  }
+  if (noSource?.isWhole) return { cause: 'no_source', apart: noSource };
+  const own = suspensions.find((each) => each.destination === destination);
+  const some = own ? [own] : suspensions.filter((each) => domains.includes(each.destination));
+  if (some[0]) {
+    const [suspension] = some;
+    const isWhole = own !== undefined || some.length === domains.length;
+    return {
+      cause: 'suspended',
+      since: suspension.createdAt,
+      evidence: suspension.reason,
+      blockedUntil: isWhole ? suspension.until : null,
+      order: { suspension },
+      named: isWhole ? null : suspension.destination,
+    };
+  }
+  const names = [destination, ...domains];
+  const rule = rules.find(({ kind, destination: of }) => kind !== 'slow' && names.includes(of));
+  return rule ? ruled(rule) : null;
+}
+
+/** Its mail is due, and no server is running; the published states are those of a server that has stopped since. */
+function unattended({ dueAt }: Subject, { isServed }: DestinationStatuses, now: number) {
+  const isUnattended = !isServed && dueAt !== null && dueAt <= now;
+  return isUnattended ? { cause: 'no_server' as const, since: dueAt } : null;
+}
+
+/** Attempts that take longer on average are slow: the usual host answers within two seconds. */
+const slowMs = 5_000;
+
+/** What the attempts there say. An open circuit has the cause of the failures that opened it. */
+function troubleOf(
+  state: DestinationState,
+  { dueAt }: Subject,
+  { now, noWayOut }: { now: number; noWayOut: NoWayOut | null },
+): Partial<Found> | null {
+  const { problem = null, circuit, accepted } = state;
+  const blockedUntil = circuit && Math.max(circuit.nextProbeAt, now);
+  const ofProblem = problem && { cause: problem.cause, since: problem.since, evidence: problem.reply };
+  if (noWayOut) return { ...ofProblem, cause: 'no_way_out', since: noWayOut.since, blockedUntil };
+  if (problem?.cause === 'blocklisted') return { ...ofProblem, blockedUntil };
+  if (circuit) {
+    const { since, reason } = circuit;
+    return { cause: 'unreachable', since, evidence: reason, ...ofProblem, blockedUntil };
+  }
+  if (isThrottled(state, state.waiting > 0 || (dueAt !== null && dueAt <= now), now)) {
+    const evidence = state.busyReply ?? problem?.reply ?? state.lastReply;
+    return { cause: 'throttled', since: state.busySince ?? problem!.since, evidence };
+  }
+  if (ofProblem) return ofProblem;
+  const isSlow = accepted && accepted.count > 0 && accepted.ms / accepted.count > slowMs;
+  return isSlow && state.connections >= state.limit ? { cause: 'slow', since: accepted.since } : null;
+}
+
+/** Its limit is still lowered when mail is due, or it has asked us to slow down not long ago. */
+export function isThrottled(
+  { busySince, busyAt, problem }: DestinationState,
+  isDue: boolean,
+  now: number,
+): boolean {
+  if (problem?.cause === 'throttled') return true;
+  return busySince !== null && (isDue || (busyAt ?? 0) > now - throttledMs);
+}
+
+/** Nothing is wrong by the attempts of this server since its start. */
+function restOf(
+  { destination, dueAt, greylisted, noSource, paused }: Subject,
+  state: DestinationState | null,
+  { rules }: DestinationStatuses,
+  now: number,
+): Partial<Found> {
+  const limit = rules.find(({ kind, destination: of }) => kind === 'slow' && of === destination);
+  if (limit) return ruled(limit);
+  if (greylisted) return { cause: 'greylisting', since: greylisted.since, evidence: greylisted.reply };
+  const isDue = (dueAt !== null && dueAt <= now) || (state !== null && state.waiting > 0);
+  if (state && isDue && state.connections >= state.limit) return { cause: 'busy', since: state.busySince };
+  if (noSource) return { cause: 'no_source', apart: noSource };
+  return paused ? { cause: 'paused', apart: paused } : {};
+}
+
+/** Trouble that lasts this long, or delays this many mails, needs a person; else it may pass. */
+const longMs = 3_600_000;
+const many = 100;
+
+/** How long it may last before it needs a person, if that is another time. */
+const patience: Partial<Record<Cause, number>> = {
+  no_server: 0,
+  no_way_out: 0,
+  no_source: 0,
+  blocklisted: 0,
+  greylisting: 4 * longMs,
+  slow: Number.POSITIVE_INFINITY,
+};
+
+interface Delayed {
+  waiting: number;
+  drainMs: number | null;
+  now: number;
+}
+
+function severityOf({ cause, since, order, apart }: Found, { waiting, drainMs, now }: Delayed): Severity {
+  if (cause === 'ok' || cause === 'busy') return 'ok';
+  if (order || (apart && cause === 'paused')) return 'watch';
+  const lasts = since === null ? 0 : now - since;
+  if (lasts >= (patience[cause] ?? longMs)) return 'act';
+  if (cause in patience) return 'watch';
+  if (cause === 'throttled') return (drainMs ?? 0) >= longMs ? 'act' : 'watch';
+  return waiting >= many ? 'act' : 'watch';
+}

@@ -1,0 +1,33 @@
+/**
+ * Whether nothing gets out of a node at all: several destinations fail by DNS or by connecting, and no host has answered the
+ * node since (record/destination-health.ts). A pure function of what the nodes have published.
+ */
+import type { SilentDestination } from '../../db/queue/destination-status-rows.ts';
+
+export interface NoWayOut {
+  node: string;
+  since: number;
+  /** All that the node has tried since. */
+  destinations: Set<string>;
+  fault: 'port' | 'resolver' | 'dns';
+}
+
+/** With one, it is more likely that the destination is down. */
+const minDestinations = 2;
+
+export function noWaysOut(silent: SilentDestination[]): NoWayOut[] {
+  const nodes = [...Map.groupBy(silent, ({ node }) => node)];
+  return nodes.flatMap(([node, all]) => {
+    const begun = all.filter(({ problem }) => problem.silentSince === 'since');
+    if (begun.length === 0 || all.length < minDestinations) return [];
+    const only = (cause: string) => all.every(({ problem }) => problem.cause === cause);
+    const hasConnected = all.some(({ problem }) => problem.cause === 'unreachable');
+    const elsewhere = only('resolver_failing') ? 'resolver' : 'dns';
+    return {
+      node,
+      since: Math.min(...begun.map(({ problem }) => problem.since)),
+      destinations: new Set(all.map(({ destination }) => destination)),
+      fault: hasConnected ? 'port' : elsewhere,
+    };
+  });
+}

@@ -1,0 +1,187 @@
+/** Nothing gets out of this server: port 25 closed, by a refusal or in silence, or no DNS. And what only looks like it. */
+import { stripVTControlCharacters } from 'node:util';
+import test, { type ExecutionContext } from 'ava';
+import { cliOf } from '../lab/cli.ts';
+import { startSilent } from '../lab/mx/silent.ts';
+import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
+
+const minute = 60_000;
+const names = ['one', 'two', 'three', 'four', 'five', 'six', 'seven'];
+const domainOf = (name: string) => `${name}.invalid`;
+/** Nobody listens there. */
+const hostOf = (at: number) => `127.0.1.${at + 1}`;
+
+interface Entry {
+  cause: string;
+  severity: string;
+  subject: string;
+  since: string;
+  figure: string;
+  command: string;
+  waiting: number;
+}
+
+interface Told {
+  verdict: string;
+  code: number;
+  needs: Entry[];
+  folded: Entry[];
+}
+
+/** Seven domains, each with a host of its own, and `there.invalid`, whose host answers. */
+async function start(t: ExecutionContext, options: WorldOptions = {}) {
+  const hosts = names.map((name, at) => [`mx.${domainOf(name)}`, { A: [hostOf(at)] }]);
+  const mx = names.map((name) => [domainOf(name), { MX: [`10 mx.${domainOf(name)}`] }]);
+  const world = await startWorld(t, {
+    ...options,
+    zone: Object.fromEntries([...hosts, ...mx]),
+    settings: { POSTERN_MTA_TIMEOUTS: 'connect=1s greeting=1s', ...options.settings },
+  });
+  const { cli, onTerminalOf, json } = cliOf(t, world, world.clock);
+  const status = async (): Promise<Told> => {
+    const { stdout, code } = await cli('status --json');
+    return { code, ...JSON.parse(stdout.toString()) };
+  };
+  let told: Told;
+  const holdsNow = async (holds: (told: Told) => boolean) => {
+    told = await status();
+    return holds(told) && told;
+  };
+  const until = (holds: (told: Told) => boolean) =>
+    world.clock.passUntil(() => holdsNow(holds), { what: () => JSON.stringify(told, null, 1) });
+  return {
+    world,
+    status,
+    until,
+    json,
+    screen: async () => stripVTControlCharacters((await onTerminalOf(80, 24)('status')).stdout.toString()),
+    sendTo: (some = names) =>
+      Promise.all(some.flatMap((name) => [1, 2].map((n) => world.send({ to: `${n}@${domainOf(name)}` })))),
+  };
+}
+
+const isClosed = ({ needs }: Told) => needs[0]?.cause === 'no_way_out';
+
+function deliveryTo(world: World, domain: string) {
+  return world.db('deliveries').where({ domain }).first();
+}
+
+const closings: [
+  how: string,
+  figure: RegExp,
+  close: (t: ExecutionContext, world: World) => Promise<unknown>,
+][] = [
+  ['refused', /^port \d+ to 7 of 7 hosts is refused or silent, 14 waiting$/, async () => {}],
+  [
+    'silent',
+    /^port \d+ to 7 of 7 hosts is refused or silent, 14 waiting$/,
+    async (t, world) => {
+      const silent = await startSilent(
+        names.map((_, at) => hostOf(at)),
+        world.config.mtaPort,
+      );
+      t.teardown(silent.close);
+    },
+  ],
+  [
+    'no DNS',
+    /^our DNS resolver does not answer for 7 of 7 domains, 14 waiting$/,
+    async (_, world) => world.dns.close(),
+  ],
+];
+
+for (const [how, figure, close] of closings) {
+  test(`${how}: there is one entry, the destinations are folded below it, and it is so after a restart`, async (t) => {
+    t.timeout(3 * minute);
+    const { world, status, until, screen, sendTo, json } = await start(t);
+    await close(t, world);
+    const began = world.clock.now();
+    await sendTo();
+    const told = await until(
+      (one) => isClosed(one) && one.folded.length === names.length && figure.test(one.needs[0]!.figure),
+    );
+    t.is(told.verdict, 'needs_attention');
+    t.is(told.code, 1);
+    t.is(told.needs.length, 1, JSON.stringify(told.needs));
+    const [need] = told.needs;
+    t.like(need, { severity: 'act', subject: 'this server', command: 'postern doctor' });
+    t.true(Date.parse(need!.since) >= began && Date.parse(need!.since) <= world.clock.now());
+    t.deepEqual(
+      told.folded.map(({ waiting }) => waiting),
+      names.map(() => 2),
+    );
+    for (const row of await json('queue summary')) t.regex(row.condition, /^no way out since /);
+    const { email_id } = await deliveryTo(world, 'one.invalid');
+    const [{ condition, why }] = (await json(`email why ${email_id}`)).recipients;
+    t.is(condition, 'no_way_out');
+    t.regex(why, /cannot be reached, and no other server can/);
+    const shown = await screen();
+    if (process.env.SHOW_STATUS) console.log(`${how}\n${shown}`);
+    t.regex(shown, /^1 problem needs action\.\n\n✗ no way out .* for /);
+    for (const line of shown.split('\n')) t.true(line.length <= 80, line);
+
+    await world.restart();
+    t.true(isClosed(await until(isClosed)));
+    t.is((await status()).needs[0]!.since, need!.since);
+  });
+}
+
+test('one mail that is delivered ends it at once, and what fails after that is a trouble of its destination', async (t) => {
+  const { world, until, sendTo, json } = await start(t);
+  await sendTo(['one', 'two']);
+  t.is((await until(isClosed)).needs.length, 1);
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  await world.passUntil(body.emailId, ({ status }) => status === 'delivered');
+  const told = await until(({ needs }) => needs.length === 2);
+  t.deepEqual(
+    told.needs.map(({ cause }) => cause),
+    ['unreachable', 'unreachable'],
+  );
+  t.deepEqual(told.folded, []);
+  t.is(told.code, 0);
+  // Their next attempts fail too.
+  for (let n = 0; n < 40; n++) await world.clock.advance('5s');
+  t.false(isClosed(await until(({ needs }) => needs.length === 2)));
+  for (const row of await json('queue summary')) t.regex(row.condition, /^unreachable since /);
+});
+
+test('a single destination that is down is not the way out', async (t) => {
+  const { until, sendTo } = await start(t);
+  await sendTo(['one']);
+  const told = await until(({ needs }) => needs.length > 0);
+  t.deepEqual(
+    told.needs.map(({ cause, subject }) => [cause, subject]),
+    [['unreachable', 'mx.one.invalid']],
+  );
+});
+
+test('name servers that fail, or are silent, are not our resolver', async (t) => {
+  const { world, until, json } = await start(t);
+  world.dns.set({ 'one.invalid': 'SERVFAIL', 'two.invalid': 'TIMEOUT' });
+  await world.send({ to: 'ann@there.invalid' });
+  for (const name of ['one', 'two']) await world.send({ to: `ann@${name}.invalid` });
+  const told = await until(({ needs }) => needs.length === 2);
+  t.deepEqual(
+    told.needs.map(({ cause }) => cause),
+    ['dns_failing', 'dns_failing'],
+  );
+  const { email_id } = await deliveryTo(world, 'one.invalid');
+  const [{ why, evidence }] = (await json(`email why ${email_id}`)).recipients;
+  t.regex(why, /SERVFAIL from the name servers of one\.invalid/);
+  t.regex(JSON.stringify(evidence), /SERVFAIL/);
+});
+
+test('mail whose domain got a host, or lost it, is counted under one name', async (t) => {
+  const { world, until, sendTo } = await start(t);
+  world.dns.set({ 'one.invalid': 'SERVFAIL' });
+  await world.send({ to: 'ann@there.invalid' });
+  await sendTo(['one']);
+  await until(({ needs }) => needs.some(({ subject }) => subject === 'one.invalid'));
+  world.dns.set({ 'one.invalid': { MX: ['10 mx.one.invalid'] } });
+  const told = await until(({ needs }) => needs.some(({ subject }) => subject === 'mx.one.invalid'));
+  t.is(
+    told.needs.reduce((sum, { waiting }) => sum + waiting, 0),
+    2,
+    JSON.stringify(told.needs),
+  );
+});
