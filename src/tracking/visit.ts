@@ -30,6 +30,8 @@ export interface Visited {
 }
 
 export interface VisitEvent {
+  /** Of the recipient's, by a person. */
+  first?: true;
   kind: VisitorKind;
   userAgent: string;
   ip: string;
@@ -45,10 +47,13 @@ export function recordVisit(before: Visited, visit: Visit): { after: Visited; ev
   const kind = visitorKind({ ...visit, sinceDelivery: since(before, at), wasOpened: before.open.count > 0 });
   const tally = before[event];
   const isScan = kind === 'scanner';
+  const isFirst = !isScan && tally.count === 0;
   const hasEvent = (isScan ? tally.scans : tally.count) < maxEvents;
   return {
     after: { ...before, [event]: isScan ? { ...tally, scans: tally.scans + 1 } : counted(tally, at) },
-    event: hasEvent ? { kind, userAgent, ip, ...(url !== null && { url }) } : null,
+    event: hasEvent
+      ? { ...(isFirst && { first: isFirst }), kind, userAgent, ip, ...(url !== null && { url }) }
+      : null,
   };
 }
 

@@ -90,7 +90,7 @@ test('two recipients open and click, and GET tells who did what, and when', asyn
   const told = email.events
     .filter(({ type }: { type: string }) => /opened|clicked/.test(type))
     .map(({ type, recipient, data }: Record<string, unknown>) => ({ type, recipient, data }));
-  const data = { tags: {}, kind: 'human', userAgent: chrome, ip: '127.0.0.1' };
+  const data = { tags: {}, first: true, kind: 'human', userAgent: chrome, ip: '127.0.0.1' };
   t.deepEqual(told[0], { type: 'email.opened', recipient: 'ann@there.invalid', data });
   const clicked = { type: 'email.clicked', recipient: 'ann@there.invalid', data: { ...data, url: target } };
   t.deepEqual(told[1], clicked);

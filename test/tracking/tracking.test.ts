@@ -376,9 +376,9 @@ test('the books: people are counted, machines apart, and events end at a hundred
     if (event) events += 1;
     return event;
   };
-  t.deepEqual(record({}), { kind: 'human', userAgent: chrome, ip: '192.0.2.1' });
+  t.deepEqual(record({}), { first: true, kind: 'human', userAgent: chrome, ip: '192.0.2.1' });
   t.is(record({ method: 'HEAD', at: 9000 })?.kind, 'scanner');
-  record({ at: 4000 });
+  t.false('first' in record({ at: 4000 })!);
   t.deepEqual(books.open, { count: 2, firstAt: 4000, lastAt: 5000, scans: 1 });
   for (let n = 0; n < 150; n++) record({ at: 6000 + n });
   t.like(books.open, { count: 152, scans: 1, lastAt: 6149 });

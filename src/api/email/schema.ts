@@ -127,6 +127,9 @@ const visitor = {
   }),
   userAgent: z.string(),
   ip: z.string(),
+  first: z.literal(true).optional().meta({
+    description: "Present if it is the recipient's first open, or first click, that is counted.",
+  }),
 };
 
 type EmailEvent = Extract<EventType, `email.${string}`>;

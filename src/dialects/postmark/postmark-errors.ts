@@ -16,18 +16,19 @@ export function postmarkError(refusal: Refusal): { ErrorCode: number; Message: s
   return { ErrorCode, Message: messageOf(refusal) };
 }
 
-const inactive =
-  'Inactive recipients are ones that have generated a hard bounce, a spam complaint, or a manual suppression.';
-
 /** The words that SDKs take the addresses from. */
+function foundInactive(addresses: string[]): string {
+  return `Found inactive addresses: ${addresses.join(', ')}. Inactive recipients are ones that have generated a hard bounce, a spam complaint, or a manual suppression.`;
+}
+
 export function allInactive(addresses: string[]): Refusal {
   return new Refusal(
     'ALL_RECIPIENTS_SUPPRESSED',
-    `You tried to send to recipient(s) that have been marked as inactive. Found inactive addresses: ${addresses.join(', ')}. ${inactive}`,
+    `You tried to send to recipient(s) that have been marked as inactive. ${foundInactive(addresses)}`,
   );
 }
 
-/** The words for an email that others get. */
+/** The words for an email that others get: those that both Postmark's SDKs and Anymail read. */
 export function someInactive(addresses: string[]): string {
-  return `Message OK, but will not deliver to these inactive addresses: ${addresses.join(', ')}. ${inactive}`;
+  return `Message OK, but will not deliver to some recipients. ${foundInactive(addresses)}`;
 }

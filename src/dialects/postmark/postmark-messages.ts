@@ -136,12 +136,15 @@ async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredE
 async function details(call: DialectCall) {
   const email = await findEmail(call);
   const events = (await call.store.eventsOf(email)).map(emailEventOf);
+  const files = await call.store.readFiles(email, null);
   const recipients = email.deliveries.map(({ recipient, kind, status }, index) => {
     const name = parseMailbox(email.recipients[index] ?? '')?.name ?? '';
     return { address: recipient, kind, status, name };
   });
   return {
     ...present({ ...email, recipients }),
+    // Empty if the message is no longer kept.
+    Attachments: Array.isArray(files) ? files.map(({ filename }) => filename ?? 'attachment') : [],
     TextBody: null,
     HtmlBody: null,
     Body: '',

@@ -31,6 +31,8 @@ export interface EmailEvent {
   userAgent: string;
   ip: string;
   url: string;
+  /** Of the recipient's opens or clicks by a person. */
+  isFirst: boolean;
 }
 
 export function emailEventOf(event: EventRecord): EmailEvent {
@@ -60,6 +62,7 @@ export function emailEventOf(event: EventRecord): EmailEvent {
     userAgent: textOf(data.userAgent),
     ip: textOf(data.ip),
     url: textOf(data.url),
+    isFirst: data.first === true,
   };
 }
 

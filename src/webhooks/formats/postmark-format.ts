@@ -20,7 +20,7 @@ const writers: Record<string, (email: EmailEvent) => object> = {
     RecordType: 'Open',
     ...common(email),
     ...visitor(email),
-    FirstOpen: false,
+    FirstOpen: email.isFirst,
     ReadSeconds: 0,
   }),
   'email.clicked': (email) => ({
