@@ -60,8 +60,18 @@ function get(
       // The connection is not shared, because its certificate is checked differently from all others.
       agent: false as const,
     };
-    request(options, resolve)
-      .on('error', (error) => reject(new Error(`${host}: ${reasonOf(error)}`)))
+    let response: IncomingMessage | undefined;
+    request(options)
+      .on('response', (begun) => {
+        response = begun.on('error', () => {});
+        resolve(begun);
+      })
+      .on('error', (error) => {
+        const failure = new Error(`${host}: ${reasonOf(error)}`);
+        // A policy without a length would end with a connection that is reset, as if it were whole.
+        response?.destroy(failure);
+        reject(failure);
+      })
       .end();
   });
 }

@@ -3,7 +3,7 @@
  * (guarded-post.ts): a connection goes to exactly the addresses that were checked, certificates are verified. Redirects are
  * followed, each checked again. The caller bounds size and time. Rejects with an Error whose message is one sentence.
  */
-import { type IncomingMessage, request as requestHttp } from 'node:http';
+import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
 import type { AddressOptions } from '../route/web-host-addresses.ts';
@@ -83,11 +83,23 @@ export function parseFileUrl(text: string, base?: URL): URL | null {
   return url.username || url.password ? null : url;
 }
 
+/**
+ * Otherwise the file ends where the connection does (RFC 9112 section 6.3), and Node tells no end that was wanted from one that
+ * was not, in particular not over TLS (section 9.8).
+ */
+function saysItsEnd({ 'content-length': length, 'transfer-encoding': coding }: IncomingHttpHeaders): boolean {
+  return coding === undefined ? length !== undefined : coding.trim().toLowerCase() === 'chunked';
+}
+
 async function bodyOf(response: IncomingMessage, host: string, take: (bytes: number) => Promise<void>) {
   const { statusCode, headers } = response;
   if (statusCode !== 200) throw new Error(`${host} answers HTTP ${statusCode}`);
   const encoding = headers['content-encoding'] ?? 'identity';
   if (encoding !== 'identity') throw new Error(`${host} sends the file compressed, which was not asked for`);
+  if (!saysItsEnd(headers))
+    throw new Error(
+      `${host} sends neither Content-Length nor chunks, so a file that was cut off would look whole`,
+    );
   const chunks: Buffer[] = [];
   const iterator = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   for (;;) {
@@ -98,6 +110,7 @@ async function bodyOf(response: IncomingMessage, host: string, take: (bytes: num
     await take(value.length);
     chunks.push(value);
   }
+  if (!response.complete) throw new Error(`${host} closed the connection before the end of the file`);
   if (chunks.length === 0) throw new Error(`${host} sends an empty file`);
   return Buffer.concat(chunks);
 }

@@ -29,6 +29,18 @@ function answer(path: string, response: ServerResponse): unknown {
       return response.writeHead(301, { location: 'ftp://files.invalid/a' }).end();
     case '/short':
       return response.writeHead(200, { 'content-length': '9' }).end('a', () => response.destroy());
+    case '/chunks':
+      return response.write('half', () => response.destroy());
+    case '/reset':
+      return response.socket!.write('HTTP/1.0 200 OK\r\n\r\nhalf', () =>
+        setImmediate(() => response.socket!.resetAndDestroy()),
+      );
+    case '/closed':
+      return response.socket!.end('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nhalf');
+    case '/coding':
+      return response.socket!.end('HTTP/1.1 200 OK\r\ntransfer-encoding: gzip\r\n\r\nhalf');
+    case '/two-lengths':
+      return response.socket!.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 4\r\n\r\nhalf');
     case '/gzip':
       return response.writeHead(200, { 'content-encoding': 'gzip' }).end('a');
     case '/switch':
@@ -82,6 +94,11 @@ const failures: [path: string, reason: RegExp][] = [
   ['/loop', /redirects more than 5 times/],
   ['/ftp', /redirects to something that is not a URL/],
   ['/short', /before the end of the file/],
+  ['/chunks', /before the end of the file/],
+  ['/reset', /neither Content-Length nor chunks/],
+  ['/closed', /neither Content-Length nor chunks/],
+  ['/coding', /neither Content-Length nor chunks/],
+  ['/two-lengths', /Duplicate Content-Length/],
   ['/gzip', /compressed/],
   ['/switch', /ended the connection without an answer/],
 ];

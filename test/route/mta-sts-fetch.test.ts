@@ -1,4 +1,5 @@
 /** The policy host as a stranger: what of it is believed, and what it is not allowed (RFC 8461 section 3.3). */
+import { once } from 'node:events';
 import net from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { createFetchPolicy, type PolicyHostOptions } from '../../src/route/fetch-mta-sts.ts';
@@ -101,6 +102,34 @@ test('a host that takes too long is left, in the body too', async (t) => {
   });
   const slow = await start(t, (_, response) => void response.writeHead(200, plain).write('version'));
   await t.throwsAsync(slow.fetch({ timeoutMs: 300 }), { message: /took longer than 0.3 s/ });
+});
+
+test('half a policy is none, also where only the connection says that it ended', async (t) => {
+  const half = text.slice(0, 40);
+  const { fetch, host } = await start(t, (_, response) => {
+    response.writeHead(200, plain).write(half, () => response.destroy());
+  });
+  await t.throwsAsync(fetch(), { message: 'aborted' });
+
+  // Only the host itself could end TLS as it should; what is between can reset the connection.
+  let isAnswered = false;
+  host.policies['there.invalid'] = (_, { socket }) => {
+    isAnswered = true;
+    socket!.write(`HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\n\r\n${half}`);
+  };
+  const between = net
+    .createServer((client) => {
+      const upstream = net.connect(host.port, host.host);
+      client.on('error', () => upstream.destroy()).pipe(upstream);
+      upstream.on('data', (data) => client.write(data, () => isAnswered && client.resetAndDestroy()));
+      upstream.on('error', () => {});
+    })
+    .listen(0, host.host);
+  await once(between, 'listening');
+  t.teardown(() => between.close());
+  await t.throwsAsync(fetch({ port: (between.address() as net.AddressInfo).port }), {
+    message: /ECONNRESET/,
+  });
 });
 
 test('a certificate of an unknown authority is refused', async (t) => {
