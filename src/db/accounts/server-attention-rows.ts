@@ -5,6 +5,7 @@
 import { disabledByOwner } from '../../webhooks/endpoints.ts';
 import type { Db } from '../engine/open.ts';
 import { flag, inColumn, number, orNull, records, text } from '../engine/records.ts';
+import { lastIdOf } from '../events/time-of-id.ts';
 import { maxFailures } from './domain-checks.ts';
 
 const lapsed = records({
@@ -70,6 +71,27 @@ export interface OrganizationCounts {
   bounced: number;
   complained: number;
 }
+
+/** How many of the organization's newest bounces since then are refusals because of a blocklist or our reputation. */
+export async function blockedBounces(
+  db: Db,
+  orgId: string,
+  since: number,
+): Promise<{ blocked: number; of: number }> {
+  const bounces: string[] = await db('emails')
+    .join('deliveries', 'deliveries.email_id', 'emails.id')
+    .where('emails.org_id', orgId)
+    .where('emails.id', '>', lastIdOf(since))
+    .where('deliveries.status', 'bounced')
+    .orderBy('emails.id', 'desc')
+    .limit(maxBounces)
+    .pluck('deliveries.bounce');
+  const blocked = bounces.filter((bounce) => bounce !== null && JSON.parse(bounce).category === 'blocked');
+  return { blocked: blocked.length, of: bounces.length };
+}
+
+/** Enough to tell what most of them are. */
+const maxBounces = 500;
 
 /** What the statistics have since `since` for each organization that has had a bounce or a complaint. */
 export async function countsSince(db: Db, since: number): Promise<OrganizationCounts[]> {

@@ -1,6 +1,7 @@
 /** The table of checks, in groups by subject. Each check is in a file of its own under checks/. */
 import { isTrackingAtHome } from '../../db/accounts/domains-table.ts';
 import { checkBaseUrl } from './checks/base-url.ts';
+import { checkBlocklistReplies } from './checks/blocklist-replies.ts';
 import { checkBlocklist, covers } from './checks/blocklists.ts';
 import { checkCertificate } from './checks/certificate.ts';
 import { checkDatabase, checkServerRunning } from './checks/database.ts';
@@ -32,6 +33,7 @@ export function machineChecks(context: DoctorContext): Check[] {
     server: () => checkServerRunning(openDb, config.dataDir),
     secret: () => checkSecret(config, openDb),
     'source pools': () => checkIpPools(context),
+    'blocklists named in replies': () => checkBlocklistReplies(context),
     'disk speed': () => checkDiskSpeed(config.dataDir, surroundings),
     'disk space': () => checkDiskSpace(config, surroundings),
     'open files': () => checkOpenFiles(config, surroundings),

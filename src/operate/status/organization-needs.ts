@@ -2,6 +2,7 @@
 
 import { span } from '../../base/span.ts';
 import {
+  blockedBounces,
   countsSince,
   type FailingWebhook,
   failingWebhooks,
@@ -20,15 +21,17 @@ const maxOfAKind = 20;
 const rateHours = 24;
 
 export async function readOrganizationNeeds(db: Db, now: number): Promise<Need[]> {
-  const counts = await countsSince(db, now - (now % hourMs) - rateHours * hourMs);
+  const since = now - (now % hourMs) - rateHours * hourMs;
+  const counts = await countsSince(db, since);
+  const rates = counts.flatMap(rateNeeds).slice(0, maxOfAKind);
   return [
-    ...counts.flatMap(rateNeeds).slice(0, maxOfAKind),
+    ...(await Promise.all(rates.map((need) => withBlocklist(db, need, since)))),
     ...(await lapsedDomains(db, maxOfAKind)).map(domainNeed),
     ...(await failingWebhooks(db, maxOfAKind)).map((one) => webhookNeed(one, now)),
   ];
 }
 
-function rateNeeds(counts: OrganizationCounts): Need[] {
+function rateNeeds(counts: OrganizationCounts): RateNeed[] {
   const { orgId, orgName, sent, delivered, bounced, complained } = counts;
   const org = shellWord(orgName);
   return [
@@ -50,17 +53,32 @@ function rateNeeds(counts: OrganizationCounts): Need[] {
   ];
 }
 
+/** Addresses are not to blame for bounces that are refusals of this server. */
+async function withBlocklist(db: Db, { orgId, ...need }: RateNeed, since: number): Promise<Need> {
+  if (need.cause !== 'bounce_rate') return need;
+  const { blocked, of } = await blockedBounces(db, orgId, since);
+  if (blocked === 0) return need;
+  const which = `${blocked} of the last ${of} bounces are refusals because of a blocklist or our reputation`;
+  const figure = `${need.figure}; ${which}`;
+  if (blocked * 2 < of) return { ...need, figure };
+  const advice = 'The addresses are not the cause: find out who lists this server, and be removed.';
+  return { ...need, figure, advice, command: 'postern doctor' };
+}
+
+type RateNeed = Need & { orgId: string };
+
 function rateNeed(
   { share, tone, bad }: Rate,
-  { orgName }: OrganizationCounts,
+  { orgId, orgName }: OrganizationCounts,
   need: Pick<Need, 'cause' | 'figure' | 'advice' | 'command' | 'path'>,
-): Need[] {
+): RateNeed[] {
   if (tone !== 'bad' && tone !== 'warn') return [];
   const percent = (of: number) => `${Number((of * 100).toFixed(of < 0.01 ? 2 : 1))} %`;
   const limit = `From ${percent(bad)} on, mailbox providers throttle or refuse mail.`;
   return [
     {
       ...need,
+      orgId,
       severity: tone === 'bad' ? 'act' : 'watch',
       subject: orgName,
       since: null,
