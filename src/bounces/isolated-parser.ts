@@ -13,6 +13,8 @@ interface Task {
   fromNullSender: boolean;
 }
 
+const tooMuch = 'no report can be read: parsing the mail takes too much time or memory';
+
 export function createIsolatedParser(parts: GuardedThreadParts) {
   const thread = new GuardedThread<Task, ParseResult>('parsing a returned mail', parts);
   return {
@@ -20,7 +22,8 @@ export function createIsolatedParser(parts: GuardedThreadParts) {
       try {
         return await thread.run({ bytes, role, fromNullSender });
       } catch (error) {
-        if (error instanceof ThreadEnded) return { is: 'letter' };
+        if (error instanceof ThreadEnded)
+          return role === 'reports' ? { is: 'letter', why: tooMuch } : { is: 'letter' };
         throw error;
       }
     },

@@ -61,7 +61,13 @@ export function createBounceHandling(context: ServerContext) {
       deliveriesOf: (emailId) => deliveriesOf(db, emailId),
     }),
     record,
-    keepMail: (mail, deliveryId, reading) => keepMail(db, mail, deliveryId, reading),
+    keepMail(mail, deliveryId, reading) {
+      if (reading.is === 'letter' && reading.why)
+        log.warn(
+          `mail to ${mail.recipient} from ${mail.sender || '<>'}: ${reading.why}; see \`postern inbound list\``,
+        );
+      return keepMail(db, mail, deliveryId, reading);
+    },
     async keepReport(report) {
       const { kind, domain, reporter } = report;
       const kept = await keepReport(db, report, [config.returnPathDomain, config.hostname], clock.now());

@@ -105,7 +105,7 @@ const bombs = {
 
 for (const [what, text] of Object.entries(bombs)) {
   test(`a report of very many ${what} is not read`, async (t) => {
-    t.deepEqual(await readMail(reportOf(text), 'reports'), { is: 'letter' });
+    t.like(await readMail(reportOf(text), 'reports'), { is: 'letter' });
   });
 }
 

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { parseMail } from '../../src/bounces/parse/parsed-mail.ts';
 import { readReport } from '../../src/bounces/reports/domain-report.ts';
-import { readTls } from '../../src/bounces/reports/tls-report.ts';
+import { readTls, type TlsReport } from '../../src/bounces/reports/tls-report.ts';
 import { dayMs, reportTime } from '../../src/db/queue/tls-results.ts';
 import { reportAddresses } from '../../src/operate/tls-reports/report-addresses.ts';
 import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
@@ -119,7 +119,7 @@ for (const kind of kinds) {
     t.is(collector.posted.length, 1);
     const { type, body } = collector.posted[0]!;
     t.is(type, 'application/tlsrpt+json');
-    const posted = readTls(body)!;
+    const posted = readTls(body) as TlsReport;
     t.like(posted, { domain: 'right.invalid', policy: 'sts', failures: [] });
     // Mails share connections, and one may find the connection of the last one not back yet.
     const sessions = world.mx[0]!.sessions.filter(({ commands }) =>

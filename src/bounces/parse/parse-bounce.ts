@@ -17,7 +17,7 @@ export async function readMail(
   fromNullSender = false,
 ): Promise<ParseResult> {
   const mail = await parseMail(bytes, fromNullSender);
-  if (role === 'reports') return (await readReport(mail)) ?? { is: 'letter' };
+  if (role === 'reports') return readReport(mail, bytes);
   return (
     readComplaint(mail) ??
     readStatusReport(mail) ??

@@ -13,8 +13,14 @@ export type ParseResult =
   | { is: 'automatic'; format: string }
   | Complaint
   | { is: 'report'; report: Report }
-  /** None of these; kept for people to read. */
-  | { is: 'letter' };
+  | Letter;
+
+/** None of these; kept for people to read. */
+export interface Letter {
+  is: 'letter';
+  /** Why a mail to an address for reports could not be read as one. */
+  why?: string;
+}
 
 export interface Failure {
   is: 'failed';

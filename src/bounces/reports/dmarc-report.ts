@@ -38,29 +38,45 @@ const maxTags = 400_000;
 const parser = new XMLParser({
   ignoreAttributes: true,
   removeNSPrefix: true,
+  transformTagName: (name) => name.toLowerCase(),
   processEntities: false,
   parseTagValue: false,
   isArray: (name) => name === 'record',
 });
 
-/** Null if the text is not a DMARC report. */
-export function readDmarc(xml: string): DmarcReport | null {
-  if (hasMoreThan(maxTags, '<', xml)) return null;
+/** The report, or the reason why the text is none. */
+export function readDmarc(xml: string): DmarcReport | string {
+  if (hasMoreThan(maxTags, '<', xml)) return `the XML has more than ${maxTags} tags`;
   try {
-    return reportFrom(parser.parse(xml)?.feedback);
-  } catch {
-    return null;
+    const feedback = feedbackIn(parser.parse(xml), maxLevels);
+    return feedback ? reportFrom(feedback) : 'the XML has no element "feedback"';
+  } catch (error) {
+    return `the XML cannot be parsed: ${(error as Error).message}`;
   }
+}
+
+/** Some reporters wrap it in elements of their own. */
+const maxLevels = 4;
+
+function feedbackIn(value: Any, levels: number): Any {
+  if (typeof value !== 'object' || value === null || levels === 0) return null;
+  if (value.feedback) return [value.feedback].flat()[0];
+  for (const inner of Object.values(value).slice(0, 20)) {
+    const found = feedbackIn(inner, levels - 1);
+    if (found) return found;
+  }
+  return null;
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: an XML document from outside, of any shape
 type Any = any;
 
-function reportFrom(feedback: Any): DmarcReport | null {
-  const { report_metadata: about, policy_published: published } = feedback ?? {};
-  const domain = toDomain(word(published?.domain));
-  const records = Array.isArray(feedback?.record) ? feedback.record.map(sourceFrom) : [];
-  if (domain === null || !about) return null;
+function reportFrom(feedback: Any): DmarcReport | string {
+  const { report_metadata: about, policy_published: published } = feedback;
+  const domain = toDomain(word(published?.domain).toLowerCase().replace(/\.$/, ''));
+  const records = Array.isArray(feedback.record) ? feedback.record.map(sourceFrom) : [];
+  if (!about) return 'the element "report_metadata" is missing';
+  if (domain === null) return 'the element "policy_published" has no valid "domain"';
   const sum = (counts: (source: DmarcSource) => boolean) =>
     records.filter(counts).reduce((all: number, { messages }: DmarcSource) => all + messages, 0);
   return {

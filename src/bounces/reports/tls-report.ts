@@ -31,7 +31,9 @@ const maxFailures = 100;
 const maxValues = 100_000;
 
 const word = z.string().transform(oneLine).catch('');
-const count = z.int().nonnegative().catch(0);
+const count = z
+  .preprocess((value) => (typeof value === 'string' ? Number(value) : value), z.int().nonnegative())
+  .catch(0);
 const time = z
   .string()
   .transform((text) => Date.parse(text) || 0)
@@ -62,13 +64,19 @@ const document = z.object({
   policies: z.array(policy).min(1).max(1000),
 });
 
-/** Null if it is not such a report. */
-export function readTls(json: string): TlsReport | null {
-  if (hasMoreThan(maxValues, '{[,', json)) return null;
-  const read = document.safeParse(parsed(json));
-  if (!read.success) return null;
-  const domain = toDomain(read.data.policies[0]!.policy['policy-domain']);
-  if (domain === null) return null;
+/** The report, or the reason why the text is none. */
+export function readTls(json: string): TlsReport | string {
+  if (hasMoreThan(maxValues, '{[,', json)) return `the JSON has more than ${maxValues} values`;
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (error) {
+    return `the JSON cannot be parsed: ${(error as Error).message}`;
+  }
+  const read = document.safeParse(withPolicies(value, maxLevels) ?? value);
+  if (!read.success) return 'the JSON has no "policies" with a policy';
+  const domain = toDomain(read.data.policies[0]!.policy['policy-domain'].toLowerCase().replace(/\.$/, ''));
+  if (domain === null) return 'the first policy has no valid "policy-domain"';
   const { policies, 'date-range': range, ...about } = read.data;
   const summaries = policies.map(({ summary }) => summary);
   const sum = (counts: number[]) => counts.reduce((all, one) => all + one, 0);
@@ -98,10 +106,15 @@ function failureFrom(one: z.output<typeof details>): TlsFailure {
   };
 }
 
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return null;
+/** Some reporters wrap it in members or an array of their own. */
+const maxLevels = 4;
+
+function withPolicies(value: unknown, levels: number): object | null {
+  if (typeof value !== 'object' || value === null || levels === 0) return null;
+  if ('policies' in value) return value;
+  for (const inner of Object.values(value).slice(0, 20)) {
+    const found = withPolicies(inner, levels - 1);
+    if (found) return found;
   }
+  return null;
 }

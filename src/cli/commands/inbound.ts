@@ -46,6 +46,9 @@ export function inboundCommands(program: Command, context: CommandContext): void
     });
 }
 
+/** Why no report could be read in it. */
+const whyOf = ({ reading }: InboundRecord) => (typeof reading.why === 'string' ? reading.why : null);
+
 function printList(out: Output, mails: InboundRecord[]): void {
   out.print(
     mails.map(({ at, ...mail }) => ({ ...mail, at: iso(at) })),
@@ -57,7 +60,7 @@ function printList(out: Output, mails: InboundRecord[]): void {
         { time: mail.at },
         mail.sender || '<>',
         mail.emailTo === null ? mail.recipient : 'a return path',
-        mail.emailTo === null ? null : `${mail.emailTo}, email ${mail.emailId}`,
+        mail.emailTo === null ? whyOf(mail) : `${mail.emailTo}, email ${mail.emailId}`,
       ]),
       empty: 'There is no received mail.',
       cut: 'last',
