@@ -56,6 +56,8 @@ export interface SendRequest extends SendTimes {
   requestId: string;
   /** Names of members that were ignored, for the log. */
   ignored?: string | undefined;
+  /** What was repaired in a complete message, for the log. */
+  repaired?: string | undefined;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
   /** See db/accept/send-record.ts. Without it: to; for a complete message: any, because SMTP knows no kinds. */
@@ -64,7 +66,7 @@ export interface SendRequest extends SendTimes {
 }
 
 /** What the mail log says about the request. */
-type RequestLog = Pick<SendRequest, 'requestId' | 'ignored'>;
+type RequestLog = Pick<SendRequest, 'requestId' | 'ignored' | 'repaired'>;
 
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
 const maxRecipients = 1000;

@@ -6,6 +6,7 @@ import { isAscii } from 'node:buffer';
 import { buildHeaderValue, detectMimeType, parseHeaderValue } from '../vendor/nodemailer.ts';
 import { encodedText, field } from './field.ts';
 import { invitationOf } from './invitation.ts';
+import { hasLongLine } from './long-lines.ts';
 import { leaf, type MimePart } from './part.ts';
 import { toSevenBit } from './seven-bit.ts';
 import { base64, type Encoded, encodeText, quotedPrintable, toCrlf } from './transfer-encoding.ts';
@@ -97,7 +98,8 @@ function carried({ type, params }: FileType, content: Buffer): FileType & { enco
   const inBase64: Encoded = { encoding: 'base64', bytes: base64(content) };
   if (!/^message\//i.test(type)) return { type, params, encoded: inBase64 };
   const lines = Buffer.from(toCrlf(content.toString('latin1')), 'latin1');
-  const bytes = /^message\/(rfc822|global)$/i.test(type) ? toSevenBit(lines) : lines;
+  const isChanged = /^message\/(rfc822|global)$/i.test(type) && !hasLongLine(lines);
+  const bytes = isChanged ? toSevenBit(lines) : lines;
   return isAscii(bytes) && isLines(bytes)
     ? { type, params, encoded: { encoding: '7bit', bytes } }
     : { type: 'application/octet-stream', params: {}, encoded: inBase64 };

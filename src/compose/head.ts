@@ -9,7 +9,7 @@ export interface Field {
   name: string;
   /** As written. */
   label: string;
-  /** Unfolded and trimmed; read as UTF-8 if it is valid, otherwise as Latin-1. */
+  /** Unfolded and trimmed; read as UTF-8 if it is valid, otherwise as windows-1252. */
   value: string;
   start: number;
   /** After its last CRLF. */
@@ -32,6 +32,8 @@ export const maxHeadLength = 100 * 1024;
 export const maxFields = 500;
 
 const colon = 0x3a;
+/** As browsers and mail programs read Latin-1: its control characters 0x80 to 0x9F are never meant. */
+const windows1252 = new TextDecoder('windows-1252');
 
 export function readHead(raw: Buffer, start = 0, end = raw.length): Head {
   const fields: Field[] = [];
@@ -82,6 +84,6 @@ function isContinuation(raw: Buffer, at: number, next: number): boolean {
 
 function withValue(raw: Buffer, field: Field): Field {
   const bytes = raw.subarray(field.start + field.label.length + 1, field.end);
-  const text = bytes.toString(isUtf8(bytes) ? 'utf8' : 'latin1');
+  const text = isUtf8(bytes) ? bytes.toString() : windows1252.decode(bytes);
   return { ...field, value: text.replaceAll('\r\n', '').trim() };
 }

@@ -3,6 +3,7 @@
  * encoded as a whole, because readers decode encoded words only in phrases (RFC 2047 section 5): a URL or an id that is
  * one would be lost. A value that does not follow the grammar is refused.
  */
+import { decodeWords } from 'postal-mime';
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox, parsePhrase } from '../mail/address.ts';
 import { foldable, mailbox, phrase } from './field.ts';
@@ -16,6 +17,7 @@ interface Structure {
 
 /** A word of this length fits on a line of 998 octets with its brackets and comma. */
 const maxWord = 880;
+const maxEncoded = 8192;
 
 const ids: Structure = { expected: 'message ids such as <id@domain>, separated by spaces', write: idsOf };
 const urls: Structure = {
@@ -55,8 +57,15 @@ const structures: Record<string, Structure> = {
 /** Undefined for an unstructured field. */
 export function structureOf(name: string): Structure | undefined {
   const key = name.toLowerCase();
-  if (Object.hasOwn(structures, key)) return structures[key];
-  return key.startsWith('list-') ? otherList : undefined;
+  const known = Object.hasOwn(structures, key) ? structures[key] : undefined;
+  const structure = known ?? (key.startsWith('list-') ? otherList : undefined);
+  return structure && { ...structure, write: (value) => writtenOf(structure, value) };
+}
+
+/** Some programs encode whatever they give; the value is decoded if only then it follows the grammar. */
+function writtenOf({ write }: Structure, value: string): string | null {
+  const isEncoded = value.length <= maxEncoded && /^=\?\S+\?=/.test(value);
+  return (isEncoded ? write(decodeWords(value)) : null) ?? write(value);
 }
 
 /**

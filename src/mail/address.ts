@@ -75,7 +75,7 @@ export function parseMailbox(text: string): Mailbox | null {
   if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return null;
   const named = /^(?<name>"(?:[^"\\]|\\.)*"\s*|[^<>]*)<(?<address>[^<>]+)>$/u.exec(text.trim());
   const address = named ? named.groups!.address! : text.trim();
-  const name = named ? parsePhrase(named.groups!.name!.trim()) : '';
+  const name = named ? parsePhrase(named.groups!.name!.trim(), address) : '';
   const domain = domainOf(address);
   return domain === null || name === null ? null : { name, address, domain };
 }
@@ -87,11 +87,20 @@ export function mailboxText({ name, address }: { name: string; address: string }
   return `${phrase} <${address}>`;
 }
 
-/** A display name without its quotes, or null if it could be mistaken for another address or would break a header. */
-export function parsePhrase(text: string): string | null {
+/**
+ * A display name without its quotes, or null if it could be mistaken for another address than `own` or would break a header.
+ * Programs write names without the quotes that they need (`Doe, John <a@b>`, `a@b <a@b>`); we write them in quotes.
+ */
+export function parsePhrase(text: string, own?: string): string | null {
   if (text.length > maxNameLength) return null;
   const quoted = /^"(?<inside>(?:[^"\\]|\\.)*)"$/u.exec(text);
   const name = quoted ? quoted.groups!.inside!.replace(/\\(.)/gu, '$1') : text;
-  if (!quoted && /["<>]|\S@\S/.test(name)) return null;
+  if (!quoted && (/["<>]/.test(name) || namesAnother(name, own))) return null;
   return name.replace(/ +/g, ' ');
+}
+
+/** Whether an unquoted name has an address in it that is not its own. */
+export function namesAnother(name: string, own = ''): boolean {
+  const words = name.split(/[\s,;:()]+/).filter((word) => /\S@\S/.test(word));
+  return words.some((word) => word.toLowerCase() !== own.toLowerCase());
 }

@@ -26,6 +26,8 @@ interface SendOrigin {
   requestId: string;
   /** Names of members that were ignored. */
   ignored?: string | undefined;
+  /** What was repaired in a message that was given whole. */
+  repaired?: string | undefined;
 }
 
 /** One SMTP session, or the failure to start one. */
@@ -41,16 +43,16 @@ export function logAccepted(
   mailLog: MailLog,
   send: AcceptedSend,
   { accepted, suppressed, insufficientCredit }: SendResult,
-  { requestId, ignored }: SendOrigin,
+  { requestId, ignored, repaired }: SendOrigin,
 ): void {
   const links = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
   const time = send.scheduledAt === null ? '' : `; scheduled for ${iso(send.scheduledAt)}`;
-  const note = `${time}${links}${ignored === undefined ? '' : `; ignored: ${ignored}`}`;
+  const notes = `${time}${links}${note('ignored', ignored)}${note('repaired', repaired)}`;
   const addresses = new Set(accepted);
   for (const { kind, address, domain, deliveryId } of send.recipients) {
     if (!addresses.has(address)) continue;
     const list = kind === 'to' ? '' : ` (${kind})`;
-    mailLog.write('accepted', `for <${address}>${list} from ${send.from}${note}`, {
+    mailLog.write('accepted', `for <${address}>${list} from ${send.from}${notes}`, {
       emailId: send.emailId,
       orgId: send.orgId,
       recipient: address,
@@ -83,6 +85,8 @@ const skippedBecause = {
   suppressed: 'is suppressed; the other recipients were accepted',
   insufficientCredit: 'was skipped for lack of credits; other recipients were accepted',
 };
+
+const note = (what: string, list: string | undefined) => (list === undefined ? '' : `; ${what}: ${list}`);
 
 export function logAttempted(
   mailLog: MailLog,

@@ -44,9 +44,6 @@ const maxBounceBytes = 8 * 1024 * 1024;
 /** One client may use 1/8 of the memory and of the connections for returned mail. */
 const strangerShare = 8;
 
-/** RFC 5321 section 4.5.3.1.6, without the CRLF: other servers refuse or cut longer lines. */
-const maxLineOctets = 998;
-
 export async function openListeners<User>(parts: ListenersParts<User>): Promise<Listeners> {
   const { config, submission, bounces, isForDevelopment = false, clock, onError } = parts;
   const { inboundPort, submissionPort, submissionTlsPort } = config;
@@ -114,7 +111,7 @@ function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear, submis
       connectionLimits: createConnectionLimits({ max: smtpConnections, perClient: smtpPerClient }),
       memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
       allowClearLogin: submissionAllowClear,
-      bounds: { largest: maxMessageBytes, longestLine: maxLineOctets },
+      bounds: { largest: maxMessageBytes },
       maxRecipients: submissionRecipients,
     },
     bounces: {
@@ -124,7 +121,7 @@ function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear, submis
       }),
       memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / strangerShare }),
       allowClearLogin: false,
-      bounds: { largest: maxBounceBytes, longestLine: null },
+      bounds: { largest: maxBounceBytes },
       maxRecipients: 100,
     },
   };

@@ -9,11 +9,8 @@ import type { MemoryHold } from './memory-budget.ts';
 export interface Bounds {
   /** Octets of a message. */
   largest: number;
-  /** Octets of a line without its CRLF (RFC 5321 section 4.5.3.1.6 has 998); null: no bound. */
-  longestLine: number | null;
 }
 
-const lf = 0x0a;
 /** Memory is reserved in steps of this size while the message arrives. */
 const step = 64 * 1024;
 
@@ -36,9 +33,7 @@ export async function receive(stream: Readable, hold: MemoryHold, bounds: Bounds
     } else chunks.push(chunk);
   }
   if (refusal) throw refusal;
-  const raw = Buffer.concat(chunks, size);
-  if (bounds.longestLine !== null) requireShortLines(raw, bounds.longestLine);
-  return raw;
+  return Buffer.concat(chunks, size);
 }
 
 function tooLarge(largest: number): SmtpRefusal {
@@ -51,15 +46,4 @@ function memoryInUse(): SmtpRefusal {
     '4.3.1',
     'The server is busy: incoming messages use all the memory reserved for them. Retry in 10 s.',
   );
-}
-
-function requireShortLines(raw: Buffer, longest: number): void {
-  let start = 0;
-  for (let end = raw.indexOf(lf); end >= 0; end = raw.indexOf(lf, start)) {
-    if (end - 1 - start > longest) {
-      const text = `The message has a line longer than ${longest} octets. Encode it as quoted-printable or base64.`;
-      throw new SmtpRefusal(554, '5.6.0', text);
-    }
-    start = end + 1;
-  }
 }

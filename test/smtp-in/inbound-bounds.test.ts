@@ -214,7 +214,7 @@ test('five hundred idle connections: mail goes through', async (t) => {
 test.serial(
   'a gigabyte of DATA is cut off, while others are served, and memory stays where it was',
   async (t) => {
-    const { port, taken } = await startListener(t, { bounds: { largest: 20 * mebi, longestLine: null } });
+    const { port, taken } = await startListener(t, { bounds: { largest: 20 * mebi } });
     const flood = await inData(port, { from: '127.0.0.5' });
     const piece = Buffer.from(`${'x'.repeat(98)}\r\n`.repeat(10_000));
     const before = process.memoryUsage.rss();
@@ -236,7 +236,7 @@ test.serial(
 );
 
 test('a message somewhat too large is read to its end, and then refused', async (t) => {
-  const { port, taken } = await startListener(t, { bounds: { largest: 1000, longestLine: null } });
+  const { port, taken } = await startListener(t, { bounds: { largest: 1000 } });
   const talk = await inData(port);
   await talk.says(`${'x\r\n'.repeat(500)}.\r\n`, '552 5.3.4 The message is larger than 1000 bytes');
   await talk.says('MAIL FROM:<> SIZE=1001\r\n', '552 5.3.4');
@@ -259,7 +259,7 @@ test('where there is no room for a message it is put off; what others give back 
         return { ...hold, growTo };
       },
     },
-    bounds: { largest: 2 * mebi, longestLine: null },
+    bounds: { largest: 2 * mebi },
   });
   const line = `${'x'.repeat(98)}\r\n`;
   const large = line.repeat(Math.floor((1.5 * mebi) / 100));

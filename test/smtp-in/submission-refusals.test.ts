@@ -193,7 +193,7 @@ const attachment = (name: string, type = 'application/octet-stream') => [
 
 const contents: Record<string, [lines: string[], expected: string]> = {
   'no From': [good.slice(1), '554 5.6.0 BAD_REQUEST: from: '],
-  'two From fields': [[from, ...good], '554 5.6.0 BAD_REQUEST: from: '],
+  'two From fields': [['From: other@sender.invalid', ...good], '554 5.6.0 BAD_REQUEST: from: '],
   'two addresses in From': [
     ['From: a@sender.invalid, b@sender.invalid', ...good.slice(1)],
     '554 5.6.0 BAD_REQUEST: from: ',
@@ -203,19 +203,13 @@ const contents: Record<string, [lines: string[], expected: string]> = {
     ['Subject Hi', ...good],
     '554 5.6.0 BAD_REQUEST: "Subject Hi" is not a header field',
   ],
-  'a field name with a space': [['X-A : b', ...good], '554 5.6.0 BAD_REQUEST: '],
   'a line of white space in the header': [[from, ' ', 'Subject: x', '', 'Hi'], '554 5.6.0 BAD_REQUEST: '],
   'two subjects': [['Subject: a', ...good], '554 5.6.0 BAD_REQUEST: subject: '],
-  'a Message-ID that is none': [['Message-ID: nonsense', ...good], '554 5.6.0 BAD_REQUEST: message-id: '],
   'a circle': [[...Array<string>(51).fill('Received: x'), ...good], '554 5.6.0 BAD_REQUEST: mail loop'],
   'a NUL': [[...good, 'a\0b'], '554 5.6.0 BAD_REQUEST: the message contains a NUL byte'],
   'too many fields': [
     [...Array<string>(501).fill('X-A: b'), ...good],
     '554 5.6.0 BAD_REQUEST: the header is too large',
-  ],
-  'a line of 999 octets': [
-    [...good, 'x'.repeat(999)],
-    '554 5.6.0 The message has a line longer than 998 octets',
   ],
   'a subject of 999 characters': [
     [from, `Subject: ${'x'.repeat(500)}`, ` ${'x'.repeat(498)}`, '', 'Hi'],

@@ -1,13 +1,13 @@
 /** Reads the address lists of a submitted message: To and Cc, which say who sees whom, and Reply-To. */
-import { addressParser } from 'postal-mime';
 import { fieldValue, type Head } from '../../compose/head.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
+import { readAddressList } from '../../mail/address-list.ts';
 import { type NamedAddress, type Recipient, recipientsOf } from '../../mail/recipients.ts';
 import { shown } from './from-field.ts';
 
 /** The names are for people. Text that is not a valid address is left out. The head is bounded (compose/head.ts). */
 export function addressesIn(value: string | null): NamedAddress[] {
-  return addressParser(value ?? '', { flatten: true }).flatMap(({ name, address = '' }) =>
+  return (readAddressList(value ?? '')?.mailboxes ?? []).flatMap(({ name, address }) =>
     domainOf(address) === null ? [] : [{ name: shown(name).slice(0, maxNameLength), address }],
   );
 }

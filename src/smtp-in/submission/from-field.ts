@@ -4,6 +4,7 @@
  */
 import { decodeWords } from 'postal-mime';
 import { mailboxText, parseMailbox } from '../../mail/address.ts';
+import { endOfComment } from '../../mail/address-list.ts';
 
 /** Replaces each quoted string while the rest of the value is checked. */
 const mark = '\u0001';
@@ -51,29 +52,18 @@ function separateQuoted(value: string): { text: string; quoted: string[] } | nul
     }
     const end = character === '"' ? endOfQuoted(value, at) : endOfComment(value, at);
     if (end === null) return null;
-    if (character === '"') quoted.push(value.slice(at + 1, end));
+    if (character === '"') quoted.push(value.slice(at + 1, end - 1));
     text += character === '"' ? mark : ' ';
-    at = end;
+    at = end - 1;
   }
   return { text, quoted };
 }
 
+/** The position after the quoted string. */
 function endOfQuoted(value: string, start: number): number | null {
   for (let at = start + 1; at < value.length; at++) {
     if (value[at] === '\\') at += 1;
-    else if (value[at] === '"') return at;
-  }
-  return null;
-}
-
-/** Comments may be nested (RFC 5322 section 3.2.2). */
-function endOfComment(value: string, start: number): number | null {
-  let depth = 0;
-  for (let at = start; at < value.length; at++) {
-    if (value[at] === '\\') at += 1;
-    else if (value[at] === '(') depth += 1;
-    else if (value[at] === ')') depth -= 1;
-    if (depth === 0) return at;
+    else if (value[at] === '"') return at + 1;
   }
   return null;
 }

@@ -5,21 +5,23 @@
  */
 import { decodeWords } from 'postal-mime';
 import { isExecutable } from '../../api/send/attachments.ts';
-import { fieldValue, type Head, maxFields, maxHeadLength, readHead } from '../../compose/head.ts';
-import { partsOf, readTree } from '../../compose/mime-tree.ts';
+import { fieldValue, type Head, maxFields, maxHeadLength } from '../../compose/head.ts';
+import { longLines } from '../../compose/long-lines.ts';
+import { type MimeTreePart, partsOf, readTree } from '../../compose/mime-tree.ts';
 import type { NamedAddress } from '../../mail/recipients.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { addressesIn } from './address-fields.ts';
 import { senderOf } from './from-field.ts';
 
-export interface SubmittedContent {
-  head: Head;
+interface SubmittedContent {
   /** `Name <address>`, or the address. */
   from: string;
   replyTo: NamedAddress[] | undefined;
   subject: string;
   /** Without angle brackets; null if there is none. */
   messageId: string | null;
+  /** Lines that compose/seven-bit.ts makes shorter. */
+  hasLongLines: boolean;
 }
 
 const single = ['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'message-id', 'mime-version'];
@@ -28,21 +30,23 @@ const single = ['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'me
 const maxHops = 50;
 const longestSubject = 998;
 
-export function readContent(raw: Buffer): SubmittedContent {
-  const head = readHead(raw);
+/** Of a message whose header was repaired (repairs.ts). */
+export function readContent(raw: Buffer, head: Head): SubmittedContent {
   requireWellFormed(raw, head);
-  requireHarmless(raw);
+  const tree = requireHarmless(raw);
+  const long = longLines(raw, tree);
+  if (long === 'fixed') bad(tooLong);
   const from = senderOf(fieldValue(head, 'from') ?? '');
   if (from === null) {
     bad('from: the message must have one From field with one address');
   }
   const replyTo = addressesIn(fieldValue(head, 'reply-to'));
   return {
-    head,
     from,
     replyTo: replyTo.length > 0 ? replyTo : undefined,
     subject: subjectOf(head),
-    messageId: messageIdOf(head),
+    messageId: fieldValue(head, 'message-id')?.slice(1, -1) ?? null,
+    hasLongLines: long === 'repairable',
   };
 }
 
@@ -66,7 +70,10 @@ function requireWellFormed(raw: Buffer, { fields, stray, isTooLarge }: Head): vo
   if (count('received') > maxHops) bad('mail loop: the message has too many Received fields');
 }
 
-function requireHarmless(raw: Buffer): void {
+const tooLong =
+  'the message has a line longer than 998 octets in its header, or in a signed, encrypted or encoded part that must not be changed';
+
+function requireHarmless(raw: Buffer): MimeTreePart {
   const tree = readTree(raw);
   if (!tree)
     bad('the message has too many parts, too deeply nested parts, or a part with too large a header');
@@ -74,6 +81,7 @@ function requireHarmless(raw: Buffer): void {
     const name = part.filename ?? '';
     if (isExecutable(name, part.type)) invalid(`attachments: ${name || part.type} is an executable file`);
   }
+  return tree;
 }
 
 function subjectOf(head: Head): string {
@@ -82,11 +90,4 @@ function subjectOf(head: Head): string {
     .toWellFormed();
   if (subject.length > longestSubject) invalid(`subject: at most ${longestSubject} characters`);
   return subject;
-}
-
-function messageIdOf(head: Head): string | null {
-  const value = fieldValue(head, 'message-id');
-  if (value === null) return null;
-  const id = /^<([\x21-\x3b\x3d\x3f-\x7e]{1,900})>$/.exec(value)?.[1];
-  return id ?? bad('message-id: it must be one <id@domain>');
 }

@@ -9,6 +9,7 @@ import type { Recipient } from '../../mail/recipients.ts';
 import { isTlsNotRequired, tlsRequiredField } from '../../mail/tls-required.ts';
 import { recipientsIn } from './address-fields.ts';
 import { readContent } from './message-rules.ts';
+import { repaired } from './repairs.ts';
 import { isSendTime, sendTimesOf } from './send-time-fields.ts';
 import { isTag, tagsOf } from './tag-fields.ts';
 
@@ -27,10 +28,11 @@ interface Submitted {
 }
 
 export function requestOf(
-  raw: Buffer,
+  given: Buffer,
   { to, requestId, requireTls, received, isRemoved }: Submitted,
 ): SendRequest {
-  const { head, from, replyTo, subject, messageId } = readContent(raw);
+  const { raw, head, repairs } = repaired(given);
+  const { from, replyTo, subject, messageId, hasLongLines } = readContent(raw, head);
   const recipients = recipientsIn(head, to);
   return {
     recipients,
@@ -44,6 +46,7 @@ export function requestOf(
     tracking: {},
     idempotency: messageId === null ? null : idempotencyOf(messageId, recipients, raw, head),
     requestId,
+    repaired: [...repairs, ...(hasLongLines ? ['long lines'] : [])].join(', ') || undefined,
     tlsRequired: requireTls || tlsRequiredOf(head),
     rawMessage: { raw: without(raw, head, isRemoved), messageId, received },
   };

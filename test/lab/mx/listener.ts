@@ -40,7 +40,7 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
     implicitTls: false,
     proxies: [],
     allowClearLogin: false,
-    bounds: { largest: 1024 * 1024, longestLine: null },
+    bounds: { largest: 1024 * 1024 },
     maxRecipients: 10,
     maxClients: max,
     connectionLimits: createConnectionLimits({ max, perClient }),

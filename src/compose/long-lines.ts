@@ -1,0 +1,35 @@
+/**
+ * Lines of more than 998 octets (RFC 5322 section 2.1.1): other servers refuse or cut them, and both break a signature. Those of
+ * most parts can be made shorter by another transfer encoding (seven-bit.ts).
+ */
+import type { MimeTreePart } from './mime-tree.ts';
+
+const maxLine = 998;
+
+export function hasLongLine(octets: Buffer): boolean {
+  if (octets.length <= maxLine) return false;
+  let start = 0;
+  for (let end = octets.indexOf('\r\n'); end >= 0; end = octets.indexOf('\r\n', start)) {
+    if (end - start > maxLine) return true;
+    start = end + 2;
+  }
+  return octets.length - start > maxLine;
+}
+
+/** Signed or encrypted (RFC 1847): a change would break it. */
+export const sealed = /^multipart\/(signed|encrypted)$/;
+export const unencoded = /^(7bit|8bit|binary|)$/;
+
+/** fixed: there is one that cannot be made shorter. */
+export function longLines(raw: Buffer, part: MimeTreePart): 'none' | 'repairable' | 'fixed' {
+  const octets = raw.subarray(part.start, part.end);
+  if (!hasLongLine(octets)) return 'none';
+  if (sealed.test(part.type)) return 'fixed';
+  if (hasLongLine(raw.subarray(part.start, part.head.bodyStart)) && part.start === 0) return 'fixed';
+  if (part.children.length > 0) {
+    return part.children.some((child) => longLines(raw, child) === 'fixed') ? 'fixed' : 'repairable';
+  }
+  const isKnown = unencoded.test(part.encoding) || /^(quoted-printable|base64)$/.test(part.encoding);
+  const isMessage = part.type.startsWith('message/') && !/^message\/(rfc822|global)$/.test(part.type);
+  return isKnown && !isMessage ? 'repairable' : 'fixed';
+}

@@ -1,0 +1,202 @@
+/**
+ * Repairs the header of a submitted message where it can only mean one thing (RFC 6409 section 8), before it is judged and
+ * signed: receivers refuse such fields, or read them in different ways. What could mean two things is left for
+ * message-rules.ts to refuse. Long lines of the body are repaired in compose/seven-bit.ts.
+ */
+import { isAscii } from 'node:buffer';
+import { decodeWords } from 'postal-mime';
+import { field as fieldLine, mailbox, unstructured } from '../../compose/field.ts';
+import { type Field, type Head, readHead } from '../../compose/head.ts';
+import { structureOf } from '../../compose/header-grammar.ts';
+import { hasLongLine } from '../../compose/long-lines.ts';
+import { domainOf } from '../../mail/address.ts';
+import { readAddressList } from '../../mail/address-list.ts';
+import { shown } from './from-field.ts';
+
+export interface Repaired {
+  raw: Buffer;
+  head: Head;
+  /** What was repaired, for the log. */
+  repairs: string[];
+}
+
+/** A field of the message, or its new text without the last CRLF. */
+interface Piece {
+  name: string;
+  label: string;
+  value: string;
+  text: string | null;
+  /** The octets, if it is as it was. */
+  octets: Buffer;
+}
+
+const addressFields = ['from', 'sender', 'reply-to', 'to', 'cc', 'bcc'];
+/** RFC 5322 section 3.6 and RFC 2045: these may occur once. */
+const once = [
+  ...[...addressFields, 'subject', 'date', 'message-id', 'in-reply-to', 'references', 'mime-version'],
+  ...['content-type', 'content-transfer-encoding', 'content-disposition', 'content-id', 'list-unsubscribe'],
+];
+/** compose/seven-bit.ts encodes no longer values, because folding and decoding take more than linear time. */
+const maxEncoded = 8192;
+/** RFC 5322 section 4.5.3: the lists of several destination fields are one list. */
+const joined = ['to', 'cc', 'bcc'];
+
+export function repaired(given: Buffer): Repaired {
+  const repairs = new Set<string>();
+  const raw = withFieldNames(withoutMboxLine(given, repairs), repairs);
+  const head = readHead(raw);
+  if (head.isTooLarge || head.stray !== null) return { raw, head, repairs: [...repairs] };
+  const pieces = repairedOnce(piecesOf(raw, head), repairs).flatMap((piece) => {
+    const fixed = repairedPiece(piece);
+    if (fixed !== piece) repairs.add(piece.name);
+    return fixed === null ? [] : [fixed];
+  });
+  if (repairs.size === 0) return { raw, head, repairs: [] };
+  const header = pieces.map(({ text, octets }) => (text === null ? octets : Buffer.from(`${text}\r\n`)));
+  const whole = Buffer.concat([...header, raw.subarray(head.end)]);
+  return { raw: whole, head: readHead(whole), repairs: [...repairs] };
+}
+
+/** The line that begins each message in a file of type mbox. */
+function withoutMboxLine(raw: Buffer, repairs: Set<string>): Buffer {
+  const line = /^>?From [^\r\n]{1,900}\r\n/.exec(raw.toString('latin1', 0, 1000))?.[0];
+  if (line === undefined) return raw;
+  repairs.add('mbox line');
+  return raw.subarray(line.length);
+}
+
+/** `Subject : x` (RFC 5322 section 4.5): readers differ on the blank. */
+function withFieldNames(raw: Buffer, repairs: Set<string>): Buffer {
+  const head = readHead(raw);
+  if (head.stray === null || head.isTooLarge) return raw;
+  const text = raw.toString('latin1', 0, head.end);
+  const fixed = text.replace(/^([!-9;-~]{1,76})[ \t]{1,20}:/gm, '$1:');
+  if (fixed === text) return raw;
+  repairs.add('field names');
+  return Buffer.concat([Buffer.from(fixed, 'latin1'), raw.subarray(head.end)]);
+}
+
+function piecesOf(raw: Buffer, { fields }: Head): Piece[] {
+  return fields.map(({ name, label, value, start, end }: Field) => {
+    return { name, label, value, text: null, octets: raw.subarray(start, end) };
+  });
+}
+
+/** Of fields that may occur once, and say the same or nothing, one stays. */
+function repairedOnce(pieces: Piece[], repairs: Set<string>): Piece[] {
+  const seen = new Map<string, { first: Piece; meanings: Set<string> }>();
+  return pieces.flatMap((piece) => {
+    const { name, value } = piece;
+    if (!once.includes(name)) return [piece];
+    const isEmpty = value === '' && name !== 'subject' && name !== 'from';
+    const before = seen.get(name);
+    const meaning = meaningOf(piece);
+    if (!isEmpty && !before) {
+      seen.set(name, { first: piece, meanings: new Set([meaning]) });
+      return [piece];
+    }
+    const isOther = !isEmpty && before !== undefined && !before.meanings.has(meaning);
+    if (isOther && !joined.includes(name)) return [piece];
+    if (isOther) addTo(before.first, value);
+    before?.meanings.add(meaning);
+    repairs.add(name);
+    return [];
+  });
+}
+
+function addTo(first: Piece, value: string): void {
+  first.value = `${first.value}, ${value}`;
+  first.text = `${first.label}: ${first.value}`;
+}
+
+/** Equal for values that mean the same. */
+function meaningOf({ name, value }: Piece): string {
+  if (value.length > maxEncoded) return value;
+  const text = decodeWords(value).replace(/\s+/g, ' ').trim();
+  if (name === 'message-id') return text.replace(/[<>\s]/g, '');
+  if (!addressFields.includes(name)) return name === 'subject' ? text : text.toLowerCase();
+  const list = readAddressList(text)?.mailboxes ?? [];
+  return list.length === 0
+    ? text
+    : JSON.stringify(list.map(({ name, address }) => [name, address.toLowerCase()]));
+}
+
+/** Null if the field is dropped; a required one is then added as if there had been none. */
+function repairedPiece(piece: Piece): Piece | null {
+  const { name, label, value } = piece;
+  if (name === 'message-id') return withText(piece, messageIdOf(value));
+  if (name === 'date') return withText(piece, dateOf(value));
+  const written = addressFields.includes(name) ? addressesOf(piece) : structuredOf(name, value);
+  if (written !== null) return { ...piece, text: `${label}: ${written}` };
+  const isLong = hasLongLine(piece.text === null ? piece.octets : Buffer.from(piece.text));
+  const folded = isLong ? foldedOf(piece) : null;
+  return folded === null ? piece : { ...piece, text: folded };
+}
+
+function withText(piece: Piece, value: string | null): Piece | null {
+  if (value === null) return null;
+  return value === piece.value ? piece : { ...piece, text: `${piece.label}: ${value}` };
+}
+
+function messageIdOf(value: string): string | null {
+  if (value.length > maxEncoded) return null;
+  const id = /^<?\s*([\x21-\x3b\x3d\x3f-\x7e]{1,900})\s*>?$/.exec(decodeWords(value))?.[1];
+  return id === undefined ? null : `<${id}>`;
+}
+
+const date =
+  /^(?:[a-z]{3}\s*,\s*)?\d{1,2}\s+[a-z]{3}\s+\d{2,4}\s+\d{1,2}:\d{2}(?::\d{2})?\s+(?:[+-]\d{4}|[a-z]{1,5})(?:\s*\([^()]*\))?$/i;
+const zone = /(?:z|gmt|utc|[+-]\d{2}:?\d{2})$/i;
+
+/** A date with its offset from UTC can be read in one way only. */
+function dateOf(value: string): string | null {
+  if (date.test(value)) return value;
+  const time = value.length < 100 && zone.test(value) ? Date.parse(value) : Number.NaN;
+  return Number.isNaN(time) ? null : new Date(time).toUTCString().replace('GMT', '+0000');
+}
+
+/** The list as it should have been written; null if it is right, or could mean something else. */
+function addressesOf({ value, text, octets }: Piece): string | null {
+  const list = readAddressList(value);
+  const isShort = isAscii(octets) || value.length <= maxEncoded;
+  const isWhole = text === null && isShort && !hasLongLine(octets);
+  if (list?.isStandard && isWhole && (value.includes('@') || !value.includes('=?'))) return null;
+  // A program may have encoded names and addresses together.
+  const isEncoded = !value.includes('@') && value.length <= maxEncoded;
+  const meant = isEncoded ? readAddressList(decodeWords(value)) : list;
+  if (!meant?.mailboxes.length || meant.mailboxes.some(({ address }) => domainOf(address) === null))
+    return null;
+  return meant.mailboxes.map(({ name, address }) => mailbox({ name: shown(name), address })).join(',\r\n ');
+}
+
+/** Readers decode no encoded words in a URL or an id (RFC 2047 section 5). */
+function structuredOf(name: string, value: string): string | null {
+  if (!value.includes('=?')) return null;
+  const written = structureOf(name)?.write(value) ?? null;
+  return written === null || written === value ? null : written;
+}
+
+const lineLength = 76;
+
+/** With the white space before it; fits on a line of 998 octets. */
+const maxWord = 900;
+const ids = ['references', 'in-reply-to'];
+const structured = /^(?:content-.*|list-.*|received|dkim-signature|arc-.*|resent-.*|references|in-reply-to)$/;
+
+/** Folded at its white space; null if it cannot be. */
+function foldedOf({ name, label, value }: Piece): string | null {
+  if (label.length > maxWord) return null;
+  const spaced = ids.includes(name) ? value.replaceAll('><', '> <') : value;
+  const isFree = value.length <= maxEncoded && !structured.test(name) && !addressFields.includes(name);
+  const written = isFree ? unstructured(spaced) : spaced;
+  if (isFree) return fieldLine(label, written).text;
+  let text = `${label}:`;
+  let column = text.length;
+  for (const [word] of ` ${written}`.matchAll(/[ \t]*[^ \t]+/g)) {
+    if (word.length > maxWord) return null;
+    const isNext = column + word.length > lineLength;
+    text += isNext ? `\r\n${word}` : word;
+    column = isNext ? word.length : column + word.length;
+  }
+  return text;
+}

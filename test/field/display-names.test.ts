@@ -1,0 +1,97 @@
+/**
+ * Names without the quotes that they need, as programs and forms write them (nodemailer/nodemailer#1124, WordPress #47828,
+ * getsentry/sentry#6817): one mailbox, whichever way they come in, signed and sent in quotes.
+ */
+import test from 'ava';
+import { contextOfFile } from '../lab/context-of-file.ts';
+import { verifyDkim } from '../lab/dkim.ts';
+import { messageTo, type SubmissionWorld, startSubmission } from '../lab/scenes/submission.ts';
+
+let world: SubmissionWorld;
+const context = contextOfFile();
+
+test.before(async () => {
+  world = await startSubmission(context, {
+    settings: { POSTERN_DIALECTS: 'resend,postmark,sendgrid,mailgun' },
+  });
+});
+
+const own = 'app@sender.invalid';
+const names: Record<string, string> = {
+  'an address as its own name': `${own} <${own}>`,
+  'a comma': `Doe, John <${own}>`,
+  'a comma and a dot': `Acme, Inc. <${own}>`,
+  parentheses: `Acme (Berlin) <${own}>`,
+  'a colon': `Re: Acme <${own}>`,
+  'an @': `Doe @ Acme <${own}>`,
+  'brackets and semicolons': `[Acme]; Berlin <${own}>`,
+};
+
+async function post(path: string, headers: object, body: object): Promise<number> {
+  const isForm = body instanceof FormData;
+  const response = await fetch(`${world.url()}${path}`, {
+    method: 'POST',
+    headers: { ...headers, ...(!isForm && { 'content-type': 'application/json' }) },
+    body: isForm ? body : JSON.stringify(body),
+  });
+  await response.text();
+  return response.status;
+}
+
+const bearer = () => ({ authorization: `Bearer ${world.key}` });
+
+const ways: Record<string, (from: string, to: string) => Promise<number>> = {
+  api: (from, to) => post('/api/public/email/send', bearer(), { from, to, subject: to, text: 'Hi' }),
+  resend: (from, to) => post('/emails', bearer(), { from, to, reply_to: from, subject: to, text: 'Hi' }),
+  postmark: (From, To) =>
+    post(
+      '/email',
+      { 'x-postmark-server-token': world.key },
+      { From, To, ReplyTo: From, Subject: To, TextBody: 'Hi' },
+    ),
+  mailgun: (from, to) => {
+    const form = new FormData();
+    for (const [name, value] of Object.entries({ from, to, subject: to, text: 'Hi', 'h:Reply-To': from }))
+      form.append(name, value);
+    const authorization = `Basic ${Buffer.from(`api:${world.key}`).toString('base64')}`;
+    return post('/v3/sender.invalid/messages', { authorization }, form);
+  },
+};
+
+const fieldOf = (raw: Buffer, name: string) =>
+  new RegExp(`^${name}: (.*(?:\\r\\n[ \\t].*)*)`, 'mi')
+    .exec(raw.toString('latin1'))?.[1]
+    ?.replaceAll('\r\n', '');
+
+for (const [way, send] of Object.entries(ways)) {
+  test(`${way}: names with ${Object.keys(names).join(', ')}`, async (t) => {
+    for (const [index, given] of Object.values(names).entries()) {
+      const to = `${way}${index}@there.invalid`;
+      t.is(await send(given, to), 200, given);
+      const { raw } = await messageTo(world, to);
+      const name = given.slice(0, given.lastIndexOf(' '));
+      t.is(fieldOf(raw, 'from'), `"${name}" <${own}>`);
+      t.true(['"', undefined].includes(fieldOf(raw, 'reply-to')?.[0]), given);
+      t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
+    }
+  });
+}
+
+test('lists: a comma before an address is part of the name, one behind it ends the mailbox', async (t) => {
+  for (const way of ['postmark', 'mailgun']) {
+    const [a, b, c, d] = [1, 2, 3, 4].map((n) => `${way}-list${n}@there.invalid`);
+    t.is(await ways[way]!(own, `Doe, Ann <${a}>, ${b} <${b}>, ${c}, Acme, Inc. <${d}>`), 200);
+    const { raw } = await messageTo(world, d!);
+    t.is(fieldOf(raw, 'to'), `"Doe, Ann" <${a}>, "${b}" <${b}>, ${c}, "Acme, Inc." <${d}>`);
+  }
+});
+
+test('what could be two mailboxes is refused', async (t) => {
+  for (const from of [
+    `a@b.invalid, Ann <${own}>`,
+    `other@b.invalid <${own}>`,
+    `Ann <${own}> <a@b.invalid>`,
+  ]) {
+    t.is(await ways.api!(from, 'no@there.invalid'), 400, from);
+  }
+});

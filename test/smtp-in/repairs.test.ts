@@ -1,0 +1,85 @@
+/** Repairs of a header take time in proportion to its length, whatever it says, and what was repaired needs no repair. */
+import test from 'ava';
+import fc from 'fast-check';
+import { readAddressList } from '../../src/mail/address-list.ts';
+import { readContent } from '../../src/smtp-in/submission/message-rules.ts';
+import { repaired } from '../../src/smtp-in/submission/repairs.ts';
+import { runs } from '../lab/runs.ts';
+import { threadMs } from '../lab/thread-time.ts';
+
+const pieces = [
+  '"',
+  '(',
+  ')',
+  '<',
+  '>',
+  ',',
+  ';',
+  ':',
+  '\\',
+  ' ',
+  'a@',
+  'a,',
+  'a@b,',
+  '<a>',
+  '=?',
+  '=?a?q?b?=',
+  '""',
+  '><',
+];
+const fields = ['From', 'To', 'Subject', 'Date', 'Message-ID', 'References', 'List-Unsubscribe', 'X-A'];
+
+test('it takes time in proportion to its length', (t) => {
+  const started = threadMs();
+  for (const piece of pieces) {
+    const long = piece.repeat(Math.floor(95_000 / piece.length));
+    for (const name of fields) repaired(Buffer.from(`${name}: ${long}\r\n\r\nx`));
+  }
+  for (const name of fields)
+    repaired(Buffer.from(`${`${name}: Ann <a@b.invalid>, x${' '.repeat(150)}\r\n`.repeat(480)}\r\nx`));
+  repaired(Buffer.from(`${`To: a@b.invalid, ${'c'.repeat(150)}@d.invalid\r\n`.repeat(480)}\r\nx`));
+  t.true(threadMs() - started < 6000, `${threadMs() - started} ms`);
+});
+
+test('an address list of one piece many times', (t) => {
+  const started = threadMs();
+  for (const piece of pieces) readAddressList(piece.repeat(1_000_000 / piece.length));
+  t.true(threadMs() - started < 4000, `${threadMs() - started} ms`);
+});
+
+const part = fc.constantFrom(
+  ...['From: ', 'To: ', 'Cc: ', 'Subject: ', 'Message-ID: ', 'Date: ', 'X : ', 'From '],
+  ...[
+    'a@b.invalid',
+    'Doe, John ',
+    '<a@b.invalid>',
+    '"',
+    ',',
+    ';',
+    ':',
+    '(x)',
+    '=?utf-8?q?=3Ca=40b=3E?=',
+    'x'.repeat(1000),
+  ],
+  ...['\r\n', '\r\n', '\r\n ', ' ', '\x80', 'é'],
+);
+
+test('what was repaired needs no repair, and is read without a fault of ours', (t) => {
+  fc.assert(
+    fc.property(fc.array(part, { maxLength: 30 }), (parts) => {
+      const raw = Buffer.from(`${parts.join('')}\r\n\r\nHi\r\n`, 'latin1');
+      const once = repaired(raw);
+      t.deepEqual(
+        repaired(once.raw).repairs.filter((name) => !['to', 'cc'].includes(name)),
+        [],
+        once.raw.toString('latin1'),
+      );
+      try {
+        readContent(once.raw, once.head);
+      } catch (error) {
+        t.regex((error as { code: string }).code, /^(BAD_REQUEST|VALIDATION_ERROR)$/);
+      }
+    }),
+    { numRuns: runs(1000) },
+  );
+});
