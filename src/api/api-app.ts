@@ -15,12 +15,13 @@ import { requireDeclaration } from './body-limits.ts';
 import { resolveClientAddress, trustedProxies } from './client-address.ts';
 import { compressText } from './compress.ts';
 import { parseRoute } from './endpoint.ts';
+import { literalPaths } from './literal-paths.ts';
 import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { referenceRoutes } from './reference-page.ts';
 import { withSlot } from './server-busy.ts';
-import { unknownPath } from './unknown-path.ts';
+import { unknownPath, wrongMethod } from './unknown-path.ts';
 
 export interface ApiParts extends Omit<EndpointParts, 'management' | 'document'> {
   management: Omit<Management, 'authorize' | 'admission'>;
@@ -65,6 +66,7 @@ export function createApi(parts: ApiParts): Koa {
   app.use(setCommonHeaders);
   app.use(respondToRefusals(authorize, parts));
   app.use(parts.dialects);
+  app.use(refuseOtherMethods(authorize));
   app.use(router.routes());
   app.use(docs.routes());
   app.use(parts.tracking.routes());
@@ -136,6 +138,7 @@ function respond(context: Context, refusal: Refusal): void {
   const write: typeof writeRefusal = context.state.writeRefusal ?? writeRefusal;
   write(context, refusal);
   if (retryAfterMs !== null) context.set('Retry-After', String(seconds(retryAfterMs)));
+  if (context.response.get('Allow')) context.status = 405;
   // Otherwise the rest of an unread body would be parsed as the next request.
   if (!context.req.complete) context.set('Connection', 'close');
 }
@@ -176,7 +179,17 @@ function unexpected(error: unknown): Refusal {
   );
 }
 
-/** An unknown path is 404. A known path with another method is 405, and `Allow` lists its methods (RFC 9110). */
+function refuseOtherMethods(authorize: Authorize): Middleware {
+  const otherMethods = literalPaths(endpoints.map(({ route }) => route.replace(' ', ' /api/public')));
+  return async (context, next) => {
+    const methods = otherMethods(context);
+    if (methods === null) return next();
+    await authorize.countUnrouted(context);
+    throw wrongMethod(context, methods);
+  };
+}
+
+/** An unknown path is 404, and a known path with another method 405. */
 function refuseUnrouted(authorize: Authorize, routers: Router[]): Middleware {
   return async (context) => {
     // A dialect leaves its key in the state.
@@ -184,10 +197,6 @@ function refuseUnrouted(authorize: Authorize, routers: Router[]): Middleware {
     if (isCounted) await authorize.countUnrouted(context);
     const layers = routers.flatMap((router) => router.match(context.path, context.method).path);
     const methods = layers.flatMap((layer) => layer.methods);
-    if (methods.length === 0) throw unknownPath(context);
-    const allowed = [...new Set(methods)].join(', ');
-    context.set('Allow', allowed);
-    context.status = 405;
-    context.body = { error: 'BAD_REQUEST', message: `This path accepts only ${allowed}.`, issues: [] };
+    throw methods.length === 0 ? unknownPath(context) : wrongMethod(context, methods);
   };
 }

@@ -1,6 +1,7 @@
 /** Routes requests to the handlers of pages.ts. Throws at the start if routes and the access table do not match. */
 import Router from '@koa/router';
 import type { Context } from 'koa';
+import { literalPaths } from '../api/literal-paths.ts';
 import type { DashboardPage, Handler, Visit } from './page.ts';
 import { notFound, PageError } from './page-error.ts';
 import { pages } from './pages.ts';
@@ -32,11 +33,20 @@ export function createPageRouter(serve: Serve): (context: Context) => Promise<vo
     );
   }
   const middleware = router.routes();
-  return async (context) => void (await middleware(context as never, async () => refuse(router, context)));
+  const otherMethods = literalPaths(routes.map(({ route }) => route));
+  return async (context) => {
+    const methods = otherMethods(context);
+    if (methods !== null) refuse(context, methods);
+    await middleware(context as never, async () =>
+      refuse(
+        context,
+        router.match(context.path, context.method).path.flatMap((layer) => layer.methods),
+      ),
+    );
+  };
 }
 
-function refuse(router: Router, context: Context): never {
-  const methods = router.match(context.path, context.method).path.flatMap((layer) => layer.methods);
+function refuse(context: Context, methods: string[]): never {
   if (methods.length === 0) throw notFound();
   context.set('Allow', [...new Set(methods)].join(', '));
   throw new PageError(405, 'Method not allowed', 'This page does not accept this kind of request.');

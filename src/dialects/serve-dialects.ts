@@ -7,13 +7,14 @@ import type { Context, Middleware } from 'koa';
 import { requireManager } from '../accounts/api-keys.ts';
 import type { Slot } from '../api/admission.ts';
 import { requireDeclaration } from '../api/body-limits.ts';
+import { literalPaths } from '../api/literal-paths.ts';
 import { admitSend } from '../api/send/admit-send.ts';
 import type { GivenAttachment } from '../api/send/attachments.ts';
 import { acceptCounted, type CountedParts } from '../api/send/counted-batch.ts';
 import type { FetchAttachments } from '../api/send/fetch-attachments.ts';
 import { whenHungUp } from '../api/send/routes.ts';
 import { withSlot } from '../api/server-busy.ts';
-import { unknownPath } from '../api/unknown-path.ts';
+import { unknownPath, wrongMethod } from '../api/unknown-path.ts';
 import type { DialectName } from '../glossary.ts';
 import type { Dialect, DialectParts, DialectRoute } from './dialect.ts';
 import { readDialectBody } from './dialect-body.ts';
@@ -27,6 +28,7 @@ const ownPaths = /^\/api(\/|$)/;
 interface Served {
   dialect: Dialect;
   router: Router;
+  otherMethods: ReturnType<typeof literalPaths>;
 }
 
 export interface ServeParts extends DialectParts, CountedParts {
@@ -36,7 +38,11 @@ export interface ServeParts extends DialectParts, CountedParts {
 /** Answers every request that a dialect has a path for. Refusals are thrown; api/api-app.ts writes them. */
 export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): Middleware {
   const withinLimit = withSlot(callsPerSlot * parts.admission.maxSlots);
-  const served = dialects.map((dialect) => ({ dialect, router: routerOf(dialect, parts, withinLimit) }));
+  const served = dialects.map((dialect) => ({
+    dialect,
+    router: routerOf(dialect, parts, withinLimit),
+    otherMethods: literalPaths(dialect.routes.map(({ route }) => route)),
+  }));
   return async (context, next) => {
     // No dialect has a path of ours, and most requests are for one.
     if (ownPaths.test(context.path)) return next();
@@ -45,17 +51,20 @@ export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): 
     const found = findPrefixed(served, path) ?? findAtRoot(served, path, context);
     const one = found?.served ?? findClaiming(served, path, context);
     if (!one) return next();
-    const { dialect, router } = one;
+    const { dialect, router, otherMethods } = one;
     context.state.apiKey = dialect.keyOf(context);
     context.state.writeRefusal = dialect.writeRefusal;
     if (found === null) return next();
     context.path = found.path;
-    await router.routes()(context as never, async () => {
+    const refuse = async (methods: string[]) => {
       await parts.authorize.countUnrouted(context);
-      const methods = router.match(found.path, context.method).path.flatMap((layer) => layer.methods);
-      if (methods.length > 0) context.set('Allow', [...new Set(methods)].join(', '));
-      throw unknownPath(context);
-    });
+      throw methods.length === 0 ? unknownPath(context) : wrongMethod(context, methods);
+    };
+    const others = otherMethods(context);
+    if (others !== null) return refuse(others);
+    await router.routes()(context as never, () =>
+      refuse(router.match(found.path, context.method).path.flatMap((layer) => layer.methods)),
+    );
   };
 }
 
