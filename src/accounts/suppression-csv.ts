@@ -2,7 +2,7 @@
  * Reads and writes suppression lists as CSV.
  *
  * Reading takes the addresses of the first column, with or without a header line; a plain list with one address per line is
- * valid, too. Empty lines and # comments are skipped. If a line is bad, nothing is read and the line is named by its number.
+ * valid, too. Empty lines and # comments are skipped. Lines without an address are left out and named by their numbers.
  *
  * Spreadsheets take some texts for formulas, and `=cmd…@example.org` is a valid address (RFC 5321). Such a cell is written with
  * a leading apostrophe, as OWASP recommends, which reading removes. A cell that already has such an apostrophe gets another.
@@ -33,14 +33,23 @@ export class ListFault extends Error {
   }
 }
 
+export interface AddressList {
+  /** Without duplicates. */
+  addresses: string[];
+  /** The number of lines without an address, and the first of them. */
+  rejected: number;
+  rejectedLines: BadLine[];
+}
+
 /** Addresses in one import. */
 export const maxImported = 100_000;
 
 const maxNamed = 5;
+export const maxListed = 100;
 /** A list whose addresses are repeated more often than this, on average, is not read to its end. */
 const maxRepeats = 4;
-/** A list with more bad lines than this is not read to its end. */
-const maxBad = 100;
+/** A list that has so many more bad lines than addresses is none, and is not read to its end. */
+const maxMoreBad = 1000;
 const maxNamedLength = 80;
 /** Without this limit, an unclosed quote would make one record of the rest of the list. */
 const maxRecordLength = 16_384;
@@ -59,10 +68,10 @@ const csvOptions = {
 };
 
 /**
- * The addresses without duplicates. Reading stops with a fault after `max` addresses or `maxBad` bad lines, so that the work is
- * bounded by `max` and not by the size of the list.
+ * Reading stops with a fault after `max` addresses, or if far more lines are bad than good, so that the work is bounded by `max`
+ * and not by the size of the list. A list of bad lines only is a fault, too.
  */
-export async function readAddresses(bytes: Buffer, max = Number.POSITIVE_INFINITY): Promise<string[]> {
+export async function readAddresses(bytes: Buffer, max = Number.POSITIVE_INFINITY): Promise<AddressList> {
   const list = createList(max);
   await pipeline(
     Readable.from(slices(bytes)),
@@ -86,16 +95,12 @@ function createList(max: number) {
 
   function addBad(text: string, line: number): void {
     badCount += 1;
-    if (bad.length < maxNamed) bad.push({ line, text: text.slice(0, maxNamedLength) });
-    if (badCount > maxBad) throw fault();
+    if (bad.length < maxListed) bad.push({ line, text: text.slice(0, maxNamedLength) });
+    if (badCount > maxMoreBad + addressCount) throw fault(true);
   }
 
-  function fault(): ListFault {
-    const named = bad.map(({ line, text }) => `line ${line} (${JSON.stringify(text)})`).join(', ');
-    const more = badCount - bad.length;
-    const rest = badCount > maxBad ? ` and at least ${more} more` : ` and ${more} more`;
-    return new ListFault(`no email address in ${named}${more > 0 ? rest : ''}`, bad);
-  }
+  const fault = (isCut: boolean) =>
+    new ListFault(`no email address in ${linesText({ rejected: badCount, rejectedLines: bad }, isCut)}`, bad);
 
   return {
     addCell(text: string, line: number): void {
@@ -114,11 +119,22 @@ function createList(max: number) {
       if (byKey.size > max || addressCount > max * maxRepeats)
         throw new ListFault(`the list has more than ${max} addresses; split it into several lists`);
     },
-    end(): string[] {
-      if (badCount > 0) throw fault();
-      return [...byKey.values()];
+    end(): AddressList {
+      if (badCount > 0 && addressCount === 0) throw fault(false);
+      return { addresses: [...byKey.values()], rejected: badCount, rejectedLines: bad };
     },
   };
+}
+
+/** The first of the lines, in words. `isCut`: there may be more. */
+export function linesText(
+  { rejected, rejectedLines }: Pick<AddressList, 'rejected' | 'rejectedLines'>,
+  isCut = false,
+): string {
+  const shown = rejectedLines.slice(0, maxNamed);
+  const named = shown.map(({ line, text }) => `line ${line} (${JSON.stringify(text)})`).join(', ');
+  const more = rejected - shown.length;
+  return more > 0 ? `${named} and ${isCut ? 'at least ' : ''}${more} more` : named;
 }
 
 interface ParsedLine {

@@ -1,10 +1,16 @@
 /**
- * /api/public/suppressions.csv: export and import of the whole list. If one line is bad, nothing is
- * imported.
+ * /api/public/suppressions.csv: export and import of the whole list. Lines without an address are left out of an import, and
+ * listed in its answer.
  */
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
-import { csvStream, ListFault, maxImported, readAddresses } from '../../accounts/suppression-csv.ts';
+import {
+  type AddressList,
+  csvStream,
+  ListFault,
+  maxImported,
+  readAddresses,
+} from '../../accounts/suppression-csv.ts';
 import { importAddresses } from '../../accounts/suppression-list.ts';
 import { type Issue, Refusal } from '../../mail/refusal.ts';
 import type { Slot } from '../admission.ts';
@@ -41,16 +47,17 @@ export const csvEndpoints = [
     summary: 'Import suppressions',
     description:
       'Adds all addresses of a list, one in each line. In CSV the first column counts, with or without a line of headings. ' +
-      'Empty lines and lines that start with # are skipped. If a line has no address, nothing is imported and the ' +
-      'response names the line. You can repeat an import that was interrupted.',
+      'Empty lines and lines that start with # are skipped. Lines without an address are left out, and the response lists ' +
+      'them. If no line has an address, nothing is imported. You can repeat an import that was interrupted.',
     body: {
       description: 'The addresses: at most 100,000 addresses and 10 MiB.',
       content: { 'text/csv': z.string() },
       limits,
     },
-    response: answer('All addresses are on the list.', suppressionSchemas.ImportAnswer),
+    response: answer('The addresses are on the list.', suppressionSchemas.ImportAnswer),
     errors: {
-      VALIDATION_ERROR: 'A line has no email address; `issues` lists the first such lines.',
+      VALIDATION_ERROR:
+        'No line has an email address, or very many have none; `issues` lists the first such lines.',
       BAD_REQUEST: 'The body is not CSV or is too large.',
     },
     handler: importList,
@@ -81,16 +88,17 @@ function importList({ authorize, db, admission, clock, eventSignal }: Management
         slot = await admission.acquire(id, 0);
         if (!slot) refuseWhileBusy(context, admission.maxSlots, busyMs);
       });
-      const addresses = await addressesIn(context, slot!);
+      const { addresses, ...rejected } = await addressesIn(context, slot!);
       const change = { db, orgId, now: clock.now(), eventSignal };
-      context.body = { success: true, ...(await importAddresses(change, addresses, goneSignal(context))) };
+      const imported = await importAddresses(change, addresses, goneSignal(context));
+      context.body = { success: true, ...imported, ...rejected };
     } finally {
       (slot as Slot | null)?.release();
     }
   };
 }
 
-async function addressesIn(context: Context, slot: Slot): Promise<string[]> {
+async function addressesIn(context: Context, slot: Slot): Promise<AddressList> {
   const bytes = await readBody(context.req, slot, limits);
   try {
     return await readAddresses(bytes, maxImported);

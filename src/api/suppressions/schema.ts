@@ -74,5 +74,14 @@ export const suppressionSchemas = {
     before: z
       .int()
       .meta({ description: 'How many addresses were on the list before; their entries do not change.' }),
+    rejected: z.int().meta({ description: 'How many lines have no email address and were left out.' }),
+    rejectedLines: z
+      .array(
+        z.object({
+          line: z.int().meta({ description: 'The number of the line, from 1.' }),
+          text: z.string().meta({ description: 'The text that is not an address, shortened.' }),
+        }),
+      )
+      .meta({ description: 'The first 100 of them.' }),
   }),
 };

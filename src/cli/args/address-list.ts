@@ -2,10 +2,10 @@
 import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { ListFault, readAddresses } from '../../accounts/suppression-csv.ts';
+import { type AddressList, ListFault, readAddresses } from '../../accounts/suppression-csv.ts';
 import { Failure } from '../failure.ts';
 
-export async function readAddressFile(file: string, stdin: Readable): Promise<string[]> {
+export async function readAddressFile(file: string, stdin: Readable): Promise<AddressList> {
   const bytes = await (file === '-' ? buffer(stdin) : readFile(file)).catch((error) => {
     const [reason] = (error as Error).message.split(',');
     throw new Failure(`${file} cannot be read: ${reason}; give a readable file`);

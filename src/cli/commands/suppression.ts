@@ -1,6 +1,6 @@
 /** `postern suppression`: addresses that an organization sends no mail to. */
 import type { Command } from 'commander';
-import { csvStream } from '../../accounts/suppression-csv.ts';
+import { csvStream, linesText } from '../../accounts/suppression-csv.ts';
 import { importAddresses, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
 import { iso } from '../../base/clock.ts';
 import type { Organization } from '../../db/accounts/organizations.ts';
@@ -104,7 +104,9 @@ async function list(context: CommandContext, org: string | undefined): Promise<v
 async function importFile(context: CommandContext, org: string | undefined, file: string): Promise<void> {
   const { db, out, now, process } = context;
   const owner = await requireOwner(context, org);
-  const addresses = await readAddressFile(file, process.stdin);
+  const { addresses, rejected, rejectedLines } = await readAddressFile(file, process.stdin);
   const imported = await importAddresses({ db: await db(), orgId: owner.id, now: now() }, addresses);
-  out.print(imported, { fields: imported });
+  out.print({ ...imported, rejected, rejectedLines }, { fields: { ...imported, rejected } });
+  if (rejected > 0)
+    out.warn(`no email address in ${linesText({ rejected, rejectedLines })}; the others were imported`);
 }

@@ -1,5 +1,12 @@
-/** Export of all suppressions as CSV, streamed page by page; import from a file or text, all or nothing. */
-import { csvStream, ListFault, maxImported, readAddresses } from '../../../accounts/suppression-csv.ts';
+/** Export of all suppressions as CSV, streamed page by page; import from a file or text. */
+import {
+  type AddressList,
+  csvStream,
+  ListFault,
+  linesText,
+  maxImported,
+  readAddresses,
+} from '../../../accounts/suppression-csv.ts';
 import { importAddresses } from '../../../accounts/suppression-list.ts';
 import { formBody } from '../../../api/body-limits.ts';
 import { goneSignal } from '../../../api/management.ts';
@@ -28,7 +35,7 @@ export const listPage: DashboardPage = {
       const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} already on it.`;
       return redirect(
         `${base}/suppressions`,
-        `${count(added)} ${added === 1 ? 'address was' : 'addresses were'} added to the list.${also}`,
+        `${count(added)} ${added === 1 ? 'address was' : 'addresses were'} added to the list.${also}${leftOut(read)}`,
       );
     },
   },
@@ -36,14 +43,18 @@ export const listPage: DashboardPage = {
   form: formBody({ largest: 12 * 1024 * 1024, fields: 1_000 }),
 };
 
-async function addressesIn(text: string): Promise<{ addresses: string[] } | { fault: string }> {
+async function addressesIn(text: string): Promise<AddressList | { fault: string }> {
   try {
-    const addresses = await readAddresses(Buffer.from(text), maxImported);
-    return addresses.length > 0 ? { addresses } : { fault: 'The list has no addresses.' };
+    const list = await readAddresses(Buffer.from(text), maxImported);
+    return list.addresses.length > 0 ? list : { fault: 'The list has no addresses.' };
   } catch (error) {
     if (error instanceof ListFault) return { fault: `Nothing was imported: ${error.message}.` };
     throw error;
   }
+}
+
+function leftOut(list: AddressList): string {
+  return list.rejected === 0 ? '' : ` Left out, because they have no email address: ${linesText(list)}.`;
 }
 
 /** A longer text is not sent back with the error: such a list is not corrected by hand. */
