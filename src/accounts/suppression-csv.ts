@@ -45,7 +45,7 @@ export interface AddressList {
 export const maxImported = 100_000;
 
 const maxNamed = 5;
-export const maxListed = 100;
+const maxListed = 100;
 /** A list whose addresses are repeated more often than this, on average, is not read to its end. */
 const maxRepeats = 4;
 /** A list that has so many more bad lines than addresses is none, and is not read to its end. */

@@ -7,7 +7,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Middleware } from 'koa';
-import { matcherOf } from '../base/networks.ts';
+import { matcherOf } from '../base/client-network.ts';
 
 type IsTrusted = (address: string) => boolean;
 

@@ -4,7 +4,7 @@
  */
 import type { Context } from 'koa';
 import { z } from 'zod';
-import { readTime } from '../base/read-time.ts';
+import { readTime } from '../mail/read-time.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { toIssues } from './issues.ts';
 import { rule } from './send/schema-rule.ts';

@@ -5,7 +5,7 @@
  */
 import { isIP, isIPv6 } from 'node:net';
 import { domainToASCII } from 'node:url';
-import { networkText } from '../base/networks.ts';
+import { networkText } from '../base/client-network.ts';
 import { bracketed } from '../base/tcp-listen.ts';
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';

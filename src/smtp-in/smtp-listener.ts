@@ -7,8 +7,8 @@
  * Stop: idle clients get 421, incoming messages have two more seconds, decisions in progress are answered.
  */
 import type { AddressInfo, Socket } from 'node:net';
+import { matcherOf } from '../base/client-network.ts';
 import { type MinimumRate, transferRate } from '../base/minimum-rate.ts';
-import { matcherOf } from '../base/networks.ts';
 import { listening } from '../base/tcp-listen.ts';
 import { type SessionOptions, SessionServer } from '../vendor/smtp-server.ts';
 import type { ConnectionLimits } from './connection-limits.ts';

@@ -3,7 +3,7 @@
  * API, Resend's, Mailgun's and the header of a submitted mail. Anything else is told the form, with an example.
  */
 import test from 'ava';
-import { readTime } from '../../src/base/read-time.ts';
+import { readTime } from '../../src/mail/read-time.ts';
 import { connectSmtp, plain } from '../lab/mx/smtp-client.ts';
 import { startSubmission } from '../lab/scenes/submission.ts';
 

@@ -7,11 +7,11 @@
  */
 import { z } from 'zod';
 import type { SendRequest } from '../../accept.ts';
-import { readTime, timeForm } from '../../base/read-time.ts';
 import type { Attachment } from '../../compose/attachment.ts';
 import { headerFault } from '../../compose/custom-headers.ts';
 import { type RecipientKind, recipientKinds } from '../../glossary.ts';
 import { domainOf, parseMailbox } from '../../mail/address.ts';
+import { readTime, timeForm } from '../../mail/read-time.ts';
 import { recipientsOf, withoutName } from '../../mail/recipients.ts';
 import { minExpiresAfter } from '../../mail/send-times.ts';
 import { tlsRequiredField } from '../../mail/tls-required.ts';

@@ -5,9 +5,9 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { parseScopes } from '../../accounts/api-keys.ts';
 import { tlsFloors } from '../../accounts/domains.ts';
-import { readTime, timeForm } from '../../base/read-time.ts';
 import { eventTypes as allEventTypes } from '../../glossary.ts';
 import { domainOf, toDomain } from '../../mail/address.ts';
+import { readTime, timeForm } from '../../mail/read-time.ts';
 import { duration } from '../../settings/durations.ts';
 import {
   isOneLine,

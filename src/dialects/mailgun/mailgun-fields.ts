@@ -1,8 +1,8 @@
 /** The fields of Mailgun's forms that its two ways of sending have in common, as the members of our own send. */
 import type { SendRequest } from '../../accept.ts';
 import { iso } from '../../base/clock.ts';
-import { readTime, timeForm } from '../../base/read-time.ts';
 import { parseMailbox } from '../../mail/address.ts';
+import { readTime, timeForm } from '../../mail/read-time.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { addressTexts, longestAddresses } from '../address-texts.ts';
 import type { DialectCall } from '../dialect.ts';
