@@ -1,11 +1,13 @@
 /** The status of the server (operate/status/) as the dashboard shows it to operators, at the head of their start pages. */
 import { causes } from '../operate/condition/causes.ts';
+import { orderText } from '../operate/status/operator-orders.ts';
 import { isWell, type Status, verdictText } from '../operate/status/read-status.ts';
 
 export function presentStatus(status: Status) {
   return {
     verdict: verdictText(status),
     next: status.setUp,
+    orders: status.orders.map((order) => ({ ...order, what: capital(orderText(order)) })),
     tone: isWell(status) ? 'good' : 'bad',
     items: status.needs.map(({ cause, severity, path, ...need }) => ({
       ...need,

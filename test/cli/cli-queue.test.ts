@@ -114,6 +114,24 @@ test('the summary says how each destination stands', async (t) => {
   t.is(plain[0]!.split('\t')[0], 'mx.busy.invalid');
 });
 
+test('a rule says how much waiting mail it is for, and the status lists it with what else was ordered', async (t) => {
+  const { json, cli } = await backlog(t);
+  t.is((await json('queue rule dead.invalid hold')).waiting, 1);
+  await json('queue suspend shut.invalid --reason', 'their wish');
+  const { orders } = JSON.parse((await cli('status --json')).stdout.toString());
+  t.deepEqual(
+    orders.map(({ kind, subject, count }: Record<string, unknown>) => [kind, subject, count]),
+    [
+      ['hold', 'dead.invalid', 1],
+      ['suspend', 'shut.invalid', 1],
+    ],
+  );
+  t.regex(
+    (await cli('status')).stdout.toString(),
+    /^order\thold\tdead\.invalid\t2\S+\t1\tpostern queue rule/m,
+  );
+});
+
 test('the status names what is wrong, on a terminal and in a pipe', async (t) => {
   const scene = await backlog(t);
   const times: [RegExp, string][] = [

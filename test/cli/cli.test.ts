@@ -416,7 +416,7 @@ test('usage: help, the nearest command, the bad value, where --json may stand', 
   const first = (await cli('--json config')).stdout.toString();
   t.is(first, (await cli('config --json')).stdout.toString());
   const port = JSON.parse(first).find(({ name }: { name: string }) => name === 'POSTERN_MTA_PORT');
-  t.like(port, { value: '2525', source: 'environment' });
+  t.like(port, { value: 2525, source: 'environment' });
   const wrong = { ...settings, POSTERN_MTA_PORT: 'smtp', POSTERN_HTTP_PORT: 'x' };
   const bad = await createCli(t, wrong).cli('org list');
   t.is(bad.code, 1);

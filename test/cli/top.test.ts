@@ -140,6 +140,13 @@ test('the picture at 80 by 24', (t) => {
   ]);
 });
 
+test('without mail there is one line in place of the rates', (t) => {
+  const quiet = snapshot({ ...new Traffic().read(now), status: null });
+  const lines = plain(render(quiet, { columns: 80, rows: 24 }, manner));
+  t.deepEqual(lines.slice(1, 4), ['No mail in the last 45 minutes.', '', lines[3]]);
+  t.regex(lines[3]!, /^DESTINATION/);
+});
+
 test('the verdict and the most urgent needs come first, as many as the terminal has room for', (t) => {
   const need = { since: now - 5 * minute, reply: null, advice: '', command: '', path: '', traffic: null };
   const needs: Need[] = ['blocklisted', 'throttled', 'backup', 'slow', 'greylisting', 'hanging'].map(

@@ -1,6 +1,6 @@
 /** `postern config`: the effective settings, each with its source; an invalid one is an error that names it. */
 import type { Command } from 'commander';
-import { effectiveConfig } from '../../settings/effective-config.ts';
+import { type EffectiveSetting, effectiveConfig } from '../../settings/effective-config.ts';
 import type { CommandContext } from '../command-context.ts';
 
 export function configCommands(program: Command, { out, env }: CommandContext): void {
@@ -11,10 +11,16 @@ export function configCommands(program: Command, { out, env }: CommandContext): 
     .action(({ check = false }: { check?: boolean }) => {
       const settings = effectiveConfig(env());
       if (check) return out.print({ valid: true }, { fields: { settings: 'valid' } });
-      out.print(settings, {
+      out.print(settings.map(typed), {
         head: ['SETTING', 'FROM', 'VALUE'],
         rows: settings.map(({ name, source, value }) => [name, source, value]),
         empty: '',
       });
     });
+}
+
+/** A number and a truth are not text in JSON; a duration or a size is. */
+function typed({ value, ...setting }: EffectiveSetting) {
+  const isPlain = /^(?:\d{1,15}|true|false)$/.test(value);
+  return { ...setting, value: isPlain ? (JSON.parse(value) as number | boolean) : value };
 }

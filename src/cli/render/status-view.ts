@@ -7,7 +7,7 @@ import stringWidth from 'string-width';
 import { sanitize } from '../../base/sanitize.ts';
 import { causes } from '../../operate/condition/causes.ts';
 import { type Need, thisServer } from '../../operate/status/need.ts';
-import type { Order } from '../../operate/status/operator-orders.ts';
+import { orderText } from '../../operate/status/operator-orders.ts';
 import { isWell, type Status, statusDocument, verdictText } from '../../operate/status/read-status.ts';
 import type { Cell } from './cells.ts';
 import { type Block, dim } from './output.ts';
@@ -43,7 +43,7 @@ export function statusRows(status: Status): Cell[][] {
       kind,
       subject,
       { time: since },
-      `${count} mails`,
+      count,
       command,
       reason,
     ]),
@@ -123,34 +123,19 @@ function moreLines({ more, folded }: Status, columns: number): string[] {
   ];
 }
 
-const orderWords: Record<Order['kind'], string> = {
-  held: 'held mail',
-  hold: 'hold rule',
-  bounce: 'bounce rule',
-  slow: 'slowed',
-  suspend: 'suspended',
-  pause: 'paused',
-};
-
 function orderLines({ orders, at }: Status, columns: number): string[] {
   if (orders.length === 0) return [];
   return [
     '',
     styleText('bold', 'By your order:'),
-    ...orders.map(({ kind, subject, since, count, command }) => {
-      const lasts = since === null ? '' : `for ${span(Math.max(at - since, 0))}`;
-      const what = [
-        orderWords[kind],
-        subject === null ? '' : sanitize(subject),
-        `${lasts}:`,
-        `${count} ${count === 1 ? 'mail' : 'mails'}`,
-      ];
-      const left = `  ${what.filter((word) => word !== '').join(' ')}`;
+    ...orders.flatMap((order) => {
+      const { since, count, command } = order;
+      const lasts = since === null ? '' : ` for ${span(Math.max(at - since, 0))}`;
+      const left = `  ${sanitize(orderText(order))}${lasts}: ${count} ${count === 1 ? 'mail' : 'mails'}`;
       const ends = commandLine(command);
       // The command is copied, so it is never cut.
-      return stringWidth(left) + stringWidth(ends) + 2 <= columns
-        ? `${left}  ${ends}`
-        : `${cut(left, columns)}\n${indent}${ends}`;
+      const fits = stringWidth(left) + stringWidth(ends) + 2 <= columns;
+      return fits ? [`${left}  ${ends}`] : [cut(left, columns), ...indented([ends])];
     }),
-  ].flatMap((line) => line.split('\n'));
+  ];
 }

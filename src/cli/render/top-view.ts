@@ -91,6 +91,9 @@ const [nameWidth, numberWidth, peakWidth] = [10, 9, 9];
 function rates({ rates: all }: Snapshot, columns: number): string[] {
   const width = columns - nameWidth - numberWidth - peakWidth - 4;
   const minutes = [60, 45, 30, 15, 5].find((each) => each <= Math.min(width, minutesKept)) ?? 0;
+  const isQuiet = countedEvents.every((event) => peakOf(all[event], minutes) === 0);
+  if (isQuiet)
+    return [dim(cut(`No mail ${minutes === 0 ? 'now' : `in the last ${minutes} minutes`}.`, columns))];
   const spark =
     minutes === 0 ? '' : `  ${fit(`last ${minutes} minutes`, minutes)}${fit('peak', peakWidth, 'right')}`;
   const head = `${fit('', nameWidth)}${fit('a minute', numberWidth, 'right')}${spark}`;
@@ -100,14 +103,16 @@ function rates({ rates: all }: Snapshot, columns: number): string[] {
   ];
 }
 
-function rate(
-  event: CountedEvent,
-  { perMinute, minutes }: TrafficReport['rates'][CountedEvent],
-  shown: number,
-  columns: number,
-): string {
+type Rate = TrafficReport['rates'][CountedEvent];
+
+function peakOf({ perMinute, minutes }: Rate, shown: number): number {
   const last = shown === 0 ? [] : minutes.slice(-shown);
-  const peak = Math.max(...last.map((each) => each ?? 0), perMinute);
+  return Math.max(...last.map((each) => each ?? 0), perMinute);
+}
+
+function rate(event: CountedEvent, { perMinute, minutes }: Rate, shown: number, columns: number): string {
+  const last = shown === 0 ? [] : minutes.slice(-shown);
+  const peak = peakOf({ perMinute, minutes }, shown);
   const name = fit(event, Math.min(nameWidth, columns));
   const number = fit(grouped(perMinute), Math.min(numberWidth, columns - name.length), 'right');
   if (shown === 0) return coloured(event, name) + number;

@@ -6,6 +6,7 @@
 import type { Db } from '../../db/engine/open.ts';
 import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import { countOrdered, heldByDomain, pausedWithMail } from '../../db/queue/ordered-counts.ts';
+import { countIn } from '../../db/queue/waiting-counts.ts';
 import { shellWord } from '../condition/shell-word.ts';
 
 export interface Order {
@@ -18,8 +19,25 @@ export interface Order {
   /** How much mail waits for its end. */
   count: number;
   reason: string | null;
+  /** Of a limit. */
+  perMinute: number | null;
   /** What ends it. */
   command: string;
+}
+
+const words: Record<Order['kind'], string> = {
+  held: 'held mail',
+  hold: 'hold rule',
+  bounce: 'bounce rule',
+  slow: 'slowed',
+  suspend: 'suspended',
+  pause: 'paused',
+};
+
+/** `hold rule there.invalid` */
+export function orderText({ kind, subject, perMinute }: Order): string {
+  const rate = perMinute === null ? '' : ` to ${perMinute} a minute`;
+  return `${words[kind]}${subject === null ? '' : ` ${subject}`}${rate}`;
 }
 
 /** More are listed by `queue rules`. */
@@ -33,16 +51,17 @@ export async function readOrders(
   const orders: Order[] = [];
   for (const { destination, kind, perMinute, reason, createdAt, until } of rules.slice(0, maxOrders)) {
     const name = shellWord(destination);
-    const isHold = kind === 'hold';
-    const count = isHold ? (held.get(destination)?.count ?? 0) : 0;
-    if (isHold) held.delete(destination);
+    const own = kind === 'hold' ? (held.get(destination)?.count ?? 0) : 0;
+    if (kind === 'hold') held.delete(destination);
+    const waiting = kind === 'slow' ? countOrdered(db, destination) : countIn(db, 'waiting', [destination]);
     orders.push({
       kind,
       subject: destination,
       since: createdAt,
       until,
-      count: count + (await countOrdered(db, destination)),
-      reason: perMinute === null ? reason : `${perMinute} a minute, ${reason}`,
+      count: own + (await waiting),
+      reason,
+      perMinute,
       command:
         kind === 'slow' ? `postern queue resume ${name} --reason R` : `postern queue rule ${name} none`,
     });
@@ -55,6 +74,7 @@ export async function readOrders(
       until,
       count: await countOrdered(db, destination),
       reason,
+      perMinute: null,
       command: `postern queue resume ${shellWord(destination)} --reason R`,
     });
   for (const { name, since, reason, count } of await pausedWithMail(db, maxOrders))
@@ -65,6 +85,7 @@ export async function readOrders(
       until: null,
       count,
       reason,
+      perMinute: null,
       command: `postern org resume ${shellWord(name)} --reason R`,
     });
   return [...heldOrder(held), ...orders];
@@ -82,6 +103,7 @@ function heldOrder(held: Map<string, { count: number; since: number }>): Order[]
       until: null,
       count: all.reduce((sum, { count }) => sum + count, 0),
       reason: null,
+      perMinute: null,
       command: 'postern queue release --status held --reason R',
     },
   ];

@@ -13,6 +13,7 @@ import {
 } from '../../../db/queue/destination-rules.ts';
 import { isKnownDestination, routesOf } from '../../../db/queue/destination-status-rows.ts';
 import { listSuspensions } from '../../../db/queue/suspensions.ts';
+import { countIn } from '../../../db/queue/waiting-counts.ts';
 import { toDomain } from '../../../mail/address.ts';
 import { findMx } from '../../../route/mx.ts';
 import { createResolver } from '../../../route/resolver.ts';
@@ -106,8 +107,20 @@ async function setRule(
   why: string,
 ): Promise<void> {
   const rule = { destination: name, kind, perMinute: null, reason: why, createdAt: now(), until: null };
+  const waiting = await countIn(await db(), 'waiting', [name]);
   await putRule(await db(), rule);
-  out.print(documentOf(rule), { fields: { domain: name, rule: kind, reason: why } });
+  const effect = kind === 'hold' ? 'holds' : 'bounces';
+  out.print(
+    { ...documentOf(rule), waiting },
+    {
+      fields: {
+        domain: name,
+        rule: kind,
+        [effect]: `${waiting} waiting ${waiting === 1 ? 'mail' : 'mails'}`,
+        reason: why,
+      },
+    },
+  );
   out.note(`\`postern queue rule ${name} none\` removes the rule`);
 }
 
