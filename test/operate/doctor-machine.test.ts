@@ -37,6 +37,7 @@ test('a database that cannot be used', async (t) => {
       [
         ['server', 'not known: the database cannot be read'],
         ['source pools', 'not known: the database cannot be read'],
+        ['blocklists named in replies', 'not known: the database cannot be read'],
         ['registered', 'not known: the database cannot be read'],
       ],
     );
