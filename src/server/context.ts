@@ -30,7 +30,7 @@ export interface Overrides {
   clock: Clock;
   random: () => number;
   log: Log;
-  /** Port that MTA-STS policies are fetched from. */
+  /** Port that MTA-STS policies are fetched from and TLS reports are posted to. */
   policyPort: number;
   /** How long a webhook endpoint may take to answer. */
   webhookTimeoutMs: number;

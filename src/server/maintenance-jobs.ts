@@ -83,11 +83,14 @@ function tlsReportJob(context: ServerContext, accept: Accept | null): Maintenanc
   const sender = config.tlsReports;
   if (sender === null || accept === null) return [];
   const resolve = createResolver(config.dnsServers);
-  const poster = createPoster({ resolve, allowPrivate: config.webhookAllowPrivate, timeoutMs: 10_000 });
+  const httpsPort = context.policyPort;
+  // Never to a private address, whatever endpoints of webhooks may be: strangers' DNS names these.
+  const poster = createPoster({ resolve, allowPrivate: httpsPort !== 443, timeoutMs: 10_000 });
   const run = sendTlsReports({
     db,
     now: clock.now,
     resolve,
+    httpsPort,
     sender,
     from: headerOf(sender),
     findSenderOrg: (domain) => findVerifiedOwner(db, domain),

@@ -3,7 +3,7 @@ import test from 'ava';
 import { startNames } from '../lab/scenes/cli-names.ts';
 
 test('offers commands, options, values and live names, and never fails', async (t) => {
-  const { cli, keyId } = await startNames(t);
+  const { cli, json, keyId } = await startNames(t);
   const offered = async (...words: string[]) => {
     const { code, stdout, stderr } = await cli('complete --', ...words);
     t.deepEqual([code, stderr], [0, '']);
@@ -37,6 +37,8 @@ test('offers commands, options, values and live names, and never fails', async (
     ['domain', 'show', '--org', 'Nobody', ''],
   ])
     t.deepEqual(await offered(...words), words[0] === '--help' ? await offered('') : [], words.join(' '));
+  for (const name of ['A\u202Eb', 'A\u2066x', 'A\u200fy']) await json('org create --name', name);
+  t.deepEqual(await offered('org', 'show', 'A'), ['Acme'], 'no name that a terminal would show as another');
   const lost = await cli('complete -- org show --org', '');
   t.is(lost.code, 0);
 });

@@ -34,7 +34,6 @@ const constructed: Record<string, string> = {
   'bounces/parse/text-bounces/general.ts': 'constants joined, matched at the beginning of the text only',
   'cli/maillog/log-filter.ts': 'an id, escaped',
   'compose/header-grammar.ts': 'sticky, each part bounded; its test measures it',
-  'dialects/sendgrid/substitutions.ts': 'the tags of a call, escaped',
   'reply-rules/mailbox-words.ts': 'constants joined; test/reply-rules measures them',
   'reply-rules/retry-after.ts': 'constants joined; test/reply-rules measures them',
   'reply-rules/unknown-user-words.ts': 'constants joined, each part bounded; test/reply-rules measures them',

@@ -1,41 +1,47 @@
 /** TLS reports (RFC 8460): sessions are counted with the outcomes, and reported once, the next day, by mail and by https. */
-import { once } from 'node:events';
-import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { mkdtemp, rm } from 'node:fs/promises';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { parseMail } from '../../src/bounces/parse/parsed-mail.ts';
 import { readReport } from '../../src/bounces/reports/domain-report.ts';
 import { readTls, type TlsReport } from '../../src/bounces/reports/tls-report.ts';
-import { dayMs, reportTime } from '../../src/db/queue/tls-results.ts';
+import { openDatabase } from '../../src/db/engine/open.ts';
+import { countTlsSessions, dayMs, reportTime } from '../../src/db/queue/tls-results.ts';
+import type { Attempt } from '../../src/glossary.ts';
 import { reportAddresses } from '../../src/operate/tls-reports/report-addresses.ts';
-import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { sendTlsReports } from '../../src/operate/tls-reports/send-tls-reports.ts';
+import { createResolver } from '../../src/route/resolver.ts';
+import { createPoster } from '../../src/webhooks/guarded-post.ts';
+import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
 import { verifyDkim } from '../lab/dkim.ts';
+import { startDns } from '../lab/dns/dns.ts';
 import { authorizedPem, policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
 import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 
 trustAuthority();
 
-async function startCollector(t: ExecutionContext) {
+/** Takes reports by https where the policies are. */
+function createCollector() {
   const posted: { type: string | undefined; body: string }[] = [];
-  const server = createServer({ cert: authorizedPem, key: authorizedPem }, async (request, response) => {
+  const answer = async (request: IncomingMessage, response: ServerResponse) => {
     let body = '';
     for await (const chunk of request) body += chunk;
     posted.push({ type: request.headers['content-type'], body });
     response.writeHead(201).end();
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.teardown(() => server.closeAllConnections());
-  t.teardown(() => server.close());
-  return { posted, port: (server.address() as AddressInfo).port };
+  };
+  return { posted, answer };
 }
 
 /** right.invalid keeps its MTA-STS policy; testing.invalid has one in mode testing, and a self-signed certificate. */
 async function startScene(t: ExecutionContext, database: DatabaseKind) {
-  const collector = await startCollector(t);
+  const collector = createCollector();
   const policies = await startPolicyHost({
     'right.invalid': policy('enforce', ['mx1.invalid']),
     'testing.invalid': policy('testing', ['mx2.invalid']),
+    '/tls': collector.answer,
   });
   t.teardown(policies.close);
   const world = await startWorld(t, {
@@ -44,7 +50,6 @@ async function startScene(t: ExecutionContext, database: DatabaseKind) {
     settings: {
       ...sharedSecret,
       POSTERN_TLS_REPORTS: 'Acme Mail <tls@sender.invalid>',
-      POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true',
     },
     overrides: { policyPort: policies.port },
     zone: {
@@ -53,7 +58,9 @@ async function startScene(t: ExecutionContext, database: DatabaseKind) {
       '_mta-sts.right.invalid': { TXT: ['v=STSv1; id=1;'] },
       'mta-sts.right.invalid': { A: ['127.0.0.1'] },
       '_smtp._tls.right.invalid': {
-        TXT: [`v=TLSRPTv1; rua=mailto:tls@there.invalid,https://mta-sts.right.invalid:${collector.port}/tls`],
+        TXT: [
+          `v=TLSRPTv1; rua=mailto:tls@there.invalid,https://mta-sts.right.invalid:${policies.port}/tls,https://mta-sts.right.invalid:${policies.port + 1}/no`,
+        ],
       },
       'testing.invalid': { MX: ['10 mx2.invalid'] },
       '_mta-sts.testing.invalid': { TXT: ['v=STSv1; id=1;'] },
@@ -132,9 +139,128 @@ for (const kind of kinds) {
     await world.clock.advance('49h');
     t.is(reports().length, 2);
     t.is(collector.posted.length, 1);
-    t.deepEqual(await world.db('tls_results'), []);
+    // What was sent, and where, is forgotten as well.
+    await world.clock.passUntil(async () => (await world.db('tls_results')).length === 0, {
+      what: 'nothing to be left',
+    });
   });
 }
+
+/** Reports of one day on these domains, by what their records say. Each answer is the addresses that got one. */
+async function reportsOn(t: ExecutionContext, records: Record<string, string>): Promise<string[]> {
+  const dataDir = await mkdtemp(join(tmpdir(), 'postern-'));
+  const { url: databaseUrl } = await createMigrated('sqlite', dataDir);
+  const db = await openDatabase({ dataDir, databaseUrl });
+  t.teardown(async () => {
+    await db.destroy();
+    await rm(dataDir, { recursive: true });
+  });
+  const zone = Object.fromEntries(
+    Object.entries(records).map(([domain, rua]) => [
+      `_smtp._tls.${domain}`,
+      { TXT: [`v=TLSRPTv1; rua=${rua}`] },
+    ]),
+  );
+  const dns = await startDns(zone);
+  t.teardown(dns.close);
+  const resolve = createResolver([dns.address]);
+  const poster = createPoster({ resolve, allowPrivate: false, timeoutMs: 1000 });
+  t.teardown(poster.close);
+  const endedAt = 100 * dayMs;
+  const session = {
+    policy: 'no-policy-found',
+    policyText: [],
+    host: '',
+    failure: null,
+    address: null,
+    source: null,
+    reason: null,
+  };
+  const attempt = { tlsSessions: [session], endedAt } as unknown as Attempt;
+  await db.transaction((trx) =>
+    countTlsSessions(
+      trx,
+      Object.keys(records).map((domain) => ({ domain, attempt })),
+    ),
+  );
+  const took: string[] = [];
+  let now = endedAt + 2 * dayMs;
+  const run = sendTlsReports({
+    db,
+    now: () => now,
+    resolve,
+    httpsPort: 443,
+    sender: { name: '', address: 'tls@sender.invalid', domain: 'sender.invalid' },
+    from: 'tls@sender.invalid',
+    findSenderOrg: async () => 'org',
+    accept: async ({ to }) => took.push(to),
+    post(request) {
+      return poster.post(request, AbortSignal.timeout(5000));
+    },
+    onError: (what, error) => took.push(`${what}: ${(error as Error).message}`),
+  });
+  for (const _ of Array(Math.ceil(Object.keys(records).length / 10))) await run();
+  // Some wait for another domain that names the same one.
+  now += 3_600_000;
+  for (const _ of Array(Math.ceil(Object.keys(records).length / 10))) await run();
+  return took.sort();
+}
+
+const victim = 'mailto:ann@victim.invalid';
+
+test('a report goes to the domain itself, one above it, or one that several domains name', async (t) => {
+  t.deepEqual(await reportsOn(t, { 'a.invalid': victim }), [], 'one stranger names it');
+  t.deepEqual(
+    await reportsOn(t, { 'a.invalid': victim, 'b.a.invalid': victim, 'c.b.a.invalid': victim }),
+    [],
+    'so do all names of one owner',
+  );
+  t.deepEqual(
+    await reportsOn(t, {
+      'a.invalid': 'mailto:tls@a.invalid',
+      'x.b.invalid': 'mailto:tls@b.invalid',
+      'c.invalid': 'mailto:tls@x.c.invalid',
+      'd.co.uk': 'mailto:tls@co.uk,mailto:tls@e.co.uk',
+    }),
+    ['tls@a.invalid', 'tls@b.invalid'],
+  );
+  const service = 'mailto:rua@service.invalid';
+  t.deepEqual(await reportsOn(t, { 'a.invalid': service, 'b.invalid': service }), [
+    'rua@service.invalid',
+    'rua@service.invalid',
+  ]);
+});
+
+test('an address has one report a day for all names of an owner, and ten in all; a domain a hundred', async (t) => {
+  const names = Object.fromEntries(
+    Array.from({ length: 12 }, (_, n) => [`n${n}.a.invalid`, 'mailto:tls@a.invalid']),
+  );
+  t.deepEqual(await reportsOn(t, names), ['tls@a.invalid']);
+  const strangers = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`s${n}.invalid`, victim]));
+  const toOne = (await reportsOn(t, strangers)).length;
+  t.true(toOne > 0 && toOne <= 10, `${toOne} to one address`);
+  const many = Object.fromEntries(
+    Array.from({ length: 40 }, (_, n) => [
+      `m${n}.invalid`,
+      Array.from({ length: 4 }, (_, one) => `mailto:a${n}.${one}@victim.invalid`).join(),
+    ]),
+  );
+  const toDomain = (await reportsOn(t, many)).length;
+  t.true(toDomain >= 80 && toDomain <= 100, `${toDomain} to one domain`);
+});
+
+test('https is on port 443 only, and never private, whatever the record says', async (t) => {
+  const got = await reportsOn(t, {
+    'port.invalid': 'https://collector.invalid:8443/x,https://collector.invalid:25/x',
+    'user.invalid': 'https://a:b@collector.invalid/x',
+    'loop.invalid': 'https://127.0.0.1/x',
+    'six.invalid': 'https://[::1]/x',
+    'number.invalid': 'https://2130706433/x',
+    'name.invalid': 'https://localhost/x',
+  });
+  t.is(got.length, 8, 'four are tried, twice');
+  for (const line of got) t.regex(line, /private|not reach|forbidden|special/);
+});
 
 test('the random hour is that of the next day', (t) => {
   for (const domain of ['a.invalid', 'b.invalid', 'c.invalid']) {

@@ -21,6 +21,8 @@ export async function printCandidates(
   words: string[],
 ): Promise<void> {
   const { names, files } = await complete(program, context, words);
-  const lines = names.map(({ value, is }) => `${value}\t${sanitize(is.replace(/\s+/g, ' '))}\n`);
+  // A name that would move the cursor, or turn the line around, cannot be typed either.
+  const shown = names.filter(({ value }) => sanitize(value) === value);
+  const lines = shown.map(({ value, is }) => `${value}\t${sanitize(is.replace(/\s+/g, ' '))}\n`);
   context.out.write(`${lines.join('')}${files ? ':files\n' : ''}`);
 }

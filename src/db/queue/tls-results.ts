@@ -86,9 +86,14 @@ export interface DueReport {
   domain: string;
 }
 
+/** Policies of rows that count no sessions (tls-report-limits.ts). */
+export const bookkeeping = { sent: 'sent', wanted: 'wanted' };
+
+const sessionRows = (db: Db) => db('tls_results').whereNotIn('policy', Object.values(bookkeeping));
+
 /** The reports that are due, the oldest first. */
 export async function dueTlsReports(db: Db, now: number, limit: number): Promise<DueReport[]> {
-  return db('tls_results')
+  return sessionRows(db)
     .where('due_at', '<=', now)
     .groupBy('day', 'domain')
     .orderByRaw('min(due_at)')
@@ -117,12 +122,12 @@ export async function takeTlsReport(
   until: number,
 ): Promise<TlsResultRow[] | null> {
   // PostgreSQL checks the time again once it has waited for another node's update.
-  const taken = await db('tls_results')
+  const taken = await sessionRows(db)
     .where({ day, domain })
     .where('due_at', '<=', now)
     .update({ due_at: until });
   if (taken === 0) return null;
-  const rows = await db('tls_results')
+  const rows = await sessionRows(db)
     .where({ day, domain })
     .orderBy(['policy', 'host', 'failure'])
     .limit(maxRows);
@@ -130,5 +135,5 @@ export async function takeTlsReport(
 }
 
 export async function forgetTlsResults(db: Db, { day, domain }: DueReport): Promise<void> {
-  await db('tls_results').where({ day, domain }).delete();
+  await sessionRows(db).where({ day, domain }).delete();
 }

@@ -6,16 +6,19 @@
 import { createHash } from 'node:crypto';
 import type { Resolve } from '../../accounts/check-records.ts';
 import type { Db } from '../../db/engine/open.ts';
+import { forgetReports, giveReportBack, takeReport } from '../../db/queue/tls-report-limits.ts';
 import {
   type DueReport,
   dayMs,
   dueTlsReports,
   forgetTlsResults,
   reportTime,
+  type TlsResultRow,
   takeTlsReport,
 } from '../../db/queue/tls-results.ts';
 import type { Mailbox } from '../../glossary.ts';
 import { Refusal } from '../../mail/refusal.ts';
+import { countedReport, mayReport } from './may-report.ts';
 import { type ReportAddress, reportAddresses } from './report-addresses.ts';
 import { reportDocument, reportMail, type TlsReportDocument } from './report-document.ts';
 
@@ -32,6 +35,8 @@ export interface TlsReportParts {
   db: Db;
   now(): number;
   resolve: Resolve;
+  /** 443: strangers' records must not make us post to other services. */
+  httpsPort: number;
   sender: Mailbox;
   /** The sender as in a From field. */
   from: string;
@@ -48,6 +53,7 @@ const retryDelayMs = 3_600_000;
 /** A maintenance job: returns how many reports it found. */
 export function sendTlsReports(parts: TlsReportParts): () => Promise<number> {
   return async () => {
+    await forgetReports(parts.db, parts.now());
     const due = await dueTlsReports(parts.db, parts.now(), maxAtOnce);
     await Promise.all(due.map((report) => sendOne(parts, report)));
     return due.length;
@@ -61,11 +67,8 @@ async function sendOne(parts: TlsReportParts, report: DueReport): Promise<void> 
   if (rows === null) return;
   const isLast = now >= reportTime(report.day, report.domain) + dayMs;
   const found = await txtOf(resolve, `_smtp._tls.${report.domain}`);
-  const addresses = found === null ? null : reportAddresses(found);
-  const isOver =
-    addresses !== null &&
-    (addresses.length === 0 ||
-      (await sendToAny(parts, addresses, reportDocument(report, rows, parts.sender))));
+  const addresses = found === null ? null : reportAddresses(found, parts.httpsPort);
+  const isOver = addresses !== null && (await sendTo(parts, addresses, report, rows));
   if (isOver || isLast) await forgetTlsResults(db, report);
 }
 
@@ -80,24 +83,41 @@ async function txtOf(resolve: Resolve, name: string): Promise<string[] | null> {
   }
 }
 
-/** True if one of the addresses took the report; each gets it. */
-async function sendToAny(
+type Sending = 'sent' | 'refused' | 'failed' | 'not yet';
+
+/** True if it is done: one of the addresses took the report, or none may have it. Each gets it once. */
+async function sendTo(
   parts: TlsReportParts,
   addresses: ReportAddress[],
-  document: TlsReportDocument,
+  report: DueReport,
+  rows: TlsResultRow[],
 ): Promise<boolean> {
-  const sendings = addresses.map(async (one) => {
-    try {
-      if (one.kind === 'https') await postTo(parts, one.url, document);
-      else await mailTo(parts, one.address, document);
-      return true;
-    } catch (error) {
-      const where = one.kind === 'https' ? one.url : one.address;
-      parts.onError(`the TLS report for ${document.domain} could not be sent to ${where}`, error);
-      return false;
-    }
-  });
-  return (await Promise.all(sendings)).includes(true);
+  const document = reportDocument(report, rows, parts.sender);
+  const results = await Promise.all(addresses.map((one) => sendToOne(parts, one, report, document)));
+  if (results.includes('not yet')) return false;
+  return results.includes('sent') || !results.includes('failed');
+}
+
+async function sendToOne(
+  parts: TlsReportParts,
+  address: ReportAddress,
+  report: DueReport,
+  document: TlsReportDocument,
+): Promise<Sending> {
+  const { db, now, onError } = parts;
+  if ((await mayReport(db, document.domain, address, now())) === 'not yet') return 'not yet';
+  const counted = countedReport(report, address);
+  if (!(await takeReport(db, counted))) return 'refused';
+  try {
+    if (address.kind === 'https') await postTo(parts, address.url, document);
+    else await mailTo(parts, address.address, document);
+    return 'sent';
+  } catch (error) {
+    await giveReportBack(db, counted);
+    const where = address.kind === 'https' ? address.url : address.address;
+    onError(`the TLS report for ${document.domain} could not be sent to ${where}`, error);
+    return 'failed';
+  }
 }
 
 /** RFC 8460 section 5.4. */

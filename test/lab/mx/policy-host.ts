@@ -31,7 +31,7 @@ type Answer = string | ((request: IncomingMessage, response: ServerResponse) => 
 export interface PolicyHost {
   host: string;
   port: number;
-  /** By domain: the text of a policy, or something else to do. */
+  /** By domain, or by another path: the text of a policy, or something else to do. */
   policies: Record<string, Answer>;
   /** The domains asked for, in order. */
   asked: string[];
@@ -52,7 +52,7 @@ export async function startPolicyHost(
   const server = createServer({ cert: pem, key: pem }, (request, response) => {
     const domain = request.headers.host?.replace(/^mta-sts\./, '') ?? '';
     asked.push(domain);
-    const answer = request.url === '/.well-known/mta-sts.txt' ? policies[domain] : undefined;
+    const answer = policies[request.url === '/.well-known/mta-sts.txt' ? domain : request.url!];
     if (typeof answer === 'function') answer(request, response);
     else if (answer === undefined) response.writeHead(404, { 'content-type': 'text/plain' }).end('no');
     else response.writeHead(200, { 'content-type': 'text/plain; charset=utf-8' }).end(answer);

@@ -1,0 +1,135 @@
+/**
+ * What reads a text from outside takes time that is linear in it: each is given texts of the smallest pieces that it looks for,
+ * and texts that nearly match at each position, of one size and of four times that size.
+ */
+import test from 'ava';
+import { readMail } from '../../src/bounces/parse/parse-bounce.ts';
+import { readDmarc } from '../../src/bounces/reports/dmarc-report.ts';
+import { readTls } from '../../src/bounces/reports/tls-report.ts';
+import { readHead } from '../../src/compose/head.ts';
+import { parseAddresses, structureOf } from '../../src/compose/header-grammar.ts';
+import { editedParts } from '../../src/compose/html-parts.ts';
+import { readTree } from '../../src/compose/mime-tree.ts';
+import { toSevenBit } from '../../src/compose/seven-bit.ts';
+import { textFromHtml } from '../../src/compose/text-from-html.ts';
+import { prepareTracking } from '../../src/compose/tracking/html-tracking.ts';
+import { decoded, encodeText, toCrlf } from '../../src/compose/transfer-encoding.ts';
+import { readContent, readHtml } from '../../src/dashboard/pages/email/email-content.ts';
+import { linksIn } from '../../src/dashboard/pages/email/links.ts';
+import { addressTexts } from '../../src/dialects/address-texts.ts';
+import { domainOf, parseMailbox, parsePhrase } from '../../src/mail/address.ts';
+import { reportAddresses } from '../../src/operate/tls-reports/report-addresses.ts';
+import { ruleFor } from '../../src/reply-rules/classify.ts';
+import { addressesIn } from '../../src/smtp-in/submission/address-fields.ts';
+import { senderOf } from '../../src/smtp-in/submission/from-field.ts';
+import { parseReply } from '../../src/smtp-out/reply.ts';
+import { untracked } from '../../src/tracking/untracked.ts';
+import { threadMs } from '../lab/thread-time.ts';
+
+const qp = 'Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n';
+const multipart = 'Content-Type: multipart/mixed; boundary=b\r\n\r\n';
+const links = { read: () => null };
+
+const readers: Record<string, (text: string) => unknown> = {
+  address: (text) => [domainOf(text), parseMailbox(text), parsePhrase(text), domainOf(`a@${text}`)],
+  'list of addresses': (text) => [addressTexts(text), parseAddresses(text), addressesIn(text)],
+  'From field': senderOf,
+  'structured field': (text) =>
+    ['references', 'list-unsubscribe', 'list-id', 'list-post', 'list-x'].map((name) =>
+      structureOf(name)!.write(text),
+    ),
+  header: (text) => readHead(Buffer.from(text)),
+  'header field': (text) => readHead(Buffer.from(`Subject: ${text}\r\n\r\n`)),
+  'MIME tree': (text) => readTree(Buffer.from(multipart + text)),
+  'Content-Type': (text) => readTree(Buffer.from(`Content-Type: text/plain; ${text}\r\n\r\n`)),
+  'quoted-printable': (text) => decoded(Buffer.from(text), 'quoted-printable'),
+  base64: (text) => decoded(Buffer.from(text), 'base64'),
+  encoding: (text) => encodeText(toCrlf(text)),
+  'seven bit': (text) => toSevenBit(Buffer.from(`Subject: é\r\nContent-Type: text/plain\r\n\r\n${text}é`)),
+  'HTML with tracking': (text) => {
+    const tracker = { pixel: () => 'p', link: () => 'l' };
+    return prepareTracking(text, { opens: true, clicks: true })?.(tracker);
+  },
+  'HTML as text': textFromHtml,
+  'HTML without tracking': (text) => untracked(text, links),
+  'links of HTML': linksIn,
+  'HTML part': (text) =>
+    editedParts<null>(
+      Buffer.from(qp + text),
+      ({ html }) =>
+        () =>
+          html,
+    )?.(null),
+  'email page': (text) => [
+    readContent(Buffer.from(qp + text)),
+    readHtml(Buffer.from(qp + text), (html) => html),
+  ],
+  'returned mail': (text) =>
+    readMail(Buffer.from(`Subject: ${text.slice(0, 2000)}\r\n\r\n${text}`), 'return-path'),
+  'DMARC report': (text) => readDmarc(`<feedback>${text}</feedback>`),
+  'TLS report': (text) => readTls(`{"a":"${text}"}`),
+  'SMTP reply': (text) => parseReply(`550 ${text}`),
+  'reply rule': (text) => ruleFor('rcpt', { code: 550, enhanced: null, text: text.slice(0, 4000) }),
+  'TLS report record': (text) => reportAddresses([`v=TLSRPTv1; rua=${text}`]),
+};
+
+const pieces = [
+  ...' \t\n,;:<>"\'()\\@=.&%-_a1é',
+  '\r\n',
+  ' x',
+  '\tx',
+  ' \r\n',
+  'a@b.c,',
+  '"a" <a@b.c>, ',
+  '<a',
+  '<a>',
+  '</a>',
+  '<a href="',
+  '<a href=http://a.b>x</a>',
+  '<!--',
+  '<b><p>',
+  '&amp',
+  '=?utf-8?B?YQ==?=',
+  '=?utf-8?Q?',
+  '=3D',
+  '=\r\n',
+  '\r\n--b',
+  '\r\n--b\r\n',
+  '\r\n--b--',
+  ';a=b',
+  ';f*0=a',
+  'A: b\r\n',
+  '\r\n b',
+  'http://a.b/t/c/',
+  '<img src="x/t/o/',
+  'mailto:a@b.c,',
+  'Your message\n',
+  'Final-Recipient: rfc822; a@b.c\r\n',
+];
+
+const small = 16 * 1024;
+/** Below this, one is as good as the other: the kernel counts in steps of some milliseconds. */
+const floorMs = 20;
+
+for (const [name, read] of Object.entries(readers)) {
+  test(`linear: ${name}`, async (t) => {
+    const timeOf = async (piece: string, size: number) => {
+      const text = `x${piece.repeat(Math.ceil(size / piece.length))}\0x`;
+      const before = threadMs();
+      await read(text);
+      return threadMs() - before;
+    };
+    for (const piece of pieces) {
+      const long = await timeOf(piece, 4 * small);
+      if (long < 8 * floorMs) continue;
+      // Again, because the first time may have compiled something.
+      const again = Math.min(long, await timeOf(piece, 4 * small));
+      const short = await timeOf(piece, small);
+      t.true(
+        again < 8 * Math.max(short, floorMs),
+        `${JSON.stringify(piece)}: ${short} ms, four times as much: ${again} ms`,
+      );
+    }
+    t.pass();
+  });
+}
