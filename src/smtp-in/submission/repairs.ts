@@ -192,7 +192,7 @@ function foldedOf({ name, label, value }: Piece): string | null {
   if (isFree) return fieldLine(label, written).text;
   let text = `${label}:`;
   let column = text.length;
-  for (const [word] of ` ${written}`.matchAll(/[ \t]*[^ \t]+/g)) {
+  for (const [word] of ` ${written}`.trimEnd().matchAll(/[ \t]+[^ \t]*/g)) {
     if (word.length > maxWord) return null;
     const isNext = column + word.length > lineLength;
     text += isNext ? `\r\n${word}` : word;
