@@ -11,13 +11,14 @@ export interface MadeKey extends Pick<KeyRecord, 'id' | 'label' | 'scopes' | 'st
 }
 
 type WantedKey = Pick<KeyRecord, 'orgId' | 'label' | 'scopes'> & {
+  /** As `test`, if it is not given: what is wrong is best found before anything is sent. */
   strict?: boolean | undefined;
   test?: boolean | undefined;
 };
 
 export async function makeKey(
   db: Db,
-  { orgId, label, scopes, strict = false, test = false }: WantedKey,
+  { orgId, label, scopes, test = false, strict = test }: WantedKey,
   now: number,
 ): Promise<MadeKey> {
   const { key, hash, hint } = newKey({ isTest: test });

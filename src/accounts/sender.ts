@@ -27,16 +27,21 @@ export function requireVerified(from: Mailbox, domain: DomainRecord | null): Dom
   if (!domain) {
     throw new Refusal(
       'DOMAIN_NOT_FOUND',
-      `The domain ${from.domain} is not registered in this organization.`,
+      `The domain ${from.domain} is not registered in this organization. ${registerIt(from.domain)}`,
     );
   }
   if (domain.status !== 'verified') {
     throw new Refusal(
       'DOMAIN_NOT_VERIFIED',
-      `The domain ${domain.name} is not verified yet. Publish its DKIM record, then verify the domain.`,
+      `The domain ${domain.name} is not verified yet. Publish its DKIM record, then verify it: postern domain verify ${domain.name}, or on its page in the dashboard.`,
     );
   }
   return domain;
+}
+
+/** `domain` is part of an address that was given, and is a name that DNS can have. */
+function registerIt(domain: string): string {
+  return `Register it in the dashboard, with postern domain add ${domain}, or with POST /api/public/domains and {"name": "${domain}"}.`;
 }
 
 /** The keys that sign mail from the domain. */

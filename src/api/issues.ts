@@ -47,13 +47,33 @@ function sentence(issue: z.core.$ZodIssue, value: unknown): string {
   const expected = expectation(issue);
   if (issue.code !== 'invalid_type') return `must ${isNumeric(issue) ? 'be' : 'have'} ${expected}`;
   if (value === undefined) return 'is required';
-  return `must be ${/^[aio]/.test(expected) ? 'an' : 'a'} ${expected}, not ${typeOf(value)}`;
+  return `must be ${/^[aio]/.test(expected) ? 'an' : 'a'} ${expected}, not ${typeOf(value)}${cureOf(expected, value)}`;
+}
+
+const maxQuoted = 40;
+
+/** How the value would be right, if what was meant is plain. */
+function cureOf(expected: string, value: unknown): string {
+  const given = typeOf(value);
+  const text = String(value).slice(0, maxQuoted);
+  const cures: Record<string, string> = {
+    'array object': 'write it in brackets: [{…}]',
+    'array string': 'write it in brackets: ["…"]',
+    'object array': 'write an object: {"name": "value"}',
+    'string number': `write it in quotes: "${text}"`,
+    'string boolean': `write it in quotes: "${text}"`,
+    'string array': 'write one, without brackets: "…"',
+    'boolean string': 'write true or false, without quotes',
+    'number string': 'write a number, without quotes',
+  };
+  const cure = cures[`${expected} ${given}`];
+  return cure === undefined ? '' : `; ${cure}`;
 }
 
 function expectation(issue: z.core.$ZodIssue): string {
   switch (issue.code) {
     case 'invalid_type':
-      return issue.expected;
+      return issue.expected === 'record' ? 'object' : issue.expected;
     case 'too_big':
       return `at most ${issue.maximum}${unit(issue)}`;
     case 'too_small':

@@ -16,5 +16,6 @@ export function unknownPath({ method, path }: Context): Refusal {
 export function wrongMethod(context: Context, methods: readonly string[]): Refusal {
   const allowed = [...new Set(methods)].join(', ');
   context.set('Allow', allowed);
-  return new Refusal('BAD_REQUEST', `This path accepts only ${allowed}.`);
+  const advice = context.path === '/api/public/email/send' ? ' Send with POST.' : '';
+  return new Refusal('BAD_REQUEST', `This path accepts only ${allowed}.${advice}`);
 }

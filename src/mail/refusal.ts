@@ -45,6 +45,15 @@ interface Details {
   cause?: unknown;
 }
 
+/** Loggers and SDKs show nothing but the message, so it ends with the first issue. */
+function withFault(message: string, issues: Issue[]): string {
+  const [first] = issues;
+  if (!first || message.includes(first.message)) return message;
+  const others = issues.length - 1;
+  const more = others === 0 ? '' : ` (and ${others} more ${others === 1 ? 'issue' : 'issues'})`;
+  return `${message} ${first.message.replace(/\.$/, '')}.${more}`;
+}
+
 export class Refusal extends Error {
   readonly code: RefusalCode;
   readonly issues: Issue[];
@@ -60,7 +69,7 @@ export class Refusal extends Error {
     message: string,
     { issues = [], retryAfterMs, reason, cause }: Details = {},
   ) {
-    super(message, { cause });
+    super(withFault(message, issues), { cause });
     this.name = 'Refusal';
     this.code = code;
     this.issues = issues;

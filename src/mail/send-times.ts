@@ -29,5 +29,5 @@ export function sendTimesFault(
   if (expiresAfter !== undefined && (expiresAfter < minExpiresAfter || expiresAfter > maxSeconds))
     add('expiresAfter', String(expiresAfter), `from ${minExpiresAfter} to ${maxSeconds} seconds`);
   if (issues.length === 0) return null;
-  return new Refusal('VALIDATION_ERROR', `The request is not valid. ${issues[0]!.message}`, { issues });
+  return new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues });
 }

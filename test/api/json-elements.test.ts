@@ -52,5 +52,5 @@ test('the elements are those that a parser finds in the whole, wherever the chun
 test('too many elements are refused before the body has arrived', (t) => {
   const elements = new JsonElements(100, batchBody.limits);
   elements.check(Buffer.from(`[${'1,'.repeat(99)}1`));
-  t.throws(() => elements.check(Buffer.from(',')), { message: 'The request is not valid.' });
+  t.throws(() => elements.check(Buffer.from(',')), { message: /^The request is not valid\. / });
 });

@@ -424,7 +424,7 @@ test('usage: help, the nearest command, the bad value, where --json may stand', 
   const table = (await commandTable()).map(({ command }) => command);
   t.true(
     table.includes(
-      'postern key create [--org ORG] --label L --scope S [--scope S]… [--domain D]… [--strict] [--test]',
+      'postern key create [--org ORG] --label L --scope S [--scope S]… [--domain D]… [--strict] [--no-strict] [--test]',
     ),
   );
 });

@@ -37,7 +37,7 @@ export const newKeyRequest = z.object({
   }),
   strict: z.boolean().optional().meta({
     description:
-      'Whether a send with members that the service does not know is refused. Without it, they are ignored, and named in `X-Postern-Ignored`.',
+      'Whether a send with members that the service does not know is refused; otherwise they are ignored, and named in `X-Postern-Ignored`. By default, only a test key is strict.',
   }),
   test: z.boolean().optional().meta({
     description:

@@ -5,7 +5,13 @@ import type { Caller } from '../../accounts/api-keys.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { maxIssues, toIssues } from '../issues.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
-import { ignoredNote, type UnknownMember, unknownIssues, unknownMembers } from './unknown-members.ts';
+import {
+  ignoredNote,
+  type UnknownMember,
+  unknownIssues,
+  unknownMembers,
+  withUnknown,
+} from './unknown-members.ts';
 
 export const maxKeyLength = 255;
 
@@ -28,16 +34,18 @@ export function checkSend(
 ): SendRequest {
   const unknown = unknownMembers(body);
   if (unknown.length > 0) onUnknown(unknown);
-  const fields = checkFields(body, caller.strict ? unknown : []);
+  const fields = checkFields(body, unknown, caller.strict);
   const idempotency = idempotencyOf(idempotencyKey, fields);
   return { ...toRequest(fields, fetchAll), idempotency, requestId, ignored: ignoredNote(unknown) };
 }
 
-/** All violations at once; `refused` are those of a strict key. */
-function checkFields(body: unknown, refused: UnknownMember[]): SendFields {
+/** All violations at once; unknown members are violations if the key is strict. */
+function checkFields(body: unknown, unknown: UnknownMember[], isStrict: boolean): SendFields {
   const parsed = sendSchema.safeParse(body);
+  const refused = isStrict ? unknown : [];
   if (parsed.success && refused.length === 0) return parsed.data;
-  const issues = [...(parsed.success ? [] : toIssues(parsed.error, body)), ...unknownIssues(refused)];
+  const violations = parsed.success ? [] : withUnknown(toIssues(parsed.error, body), unknown);
+  const issues = [...violations, ...unknownIssues(refused)];
   throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues: issues.slice(0, maxIssues) });
 }
 

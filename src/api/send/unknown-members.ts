@@ -91,8 +91,38 @@ export function ignoredNote(unknown: UnknownMember[]): string | undefined {
   return [...names, ...(unknown.length > maxNamed ? ['...'] : [])].join(', ');
 }
 
+/** What other services call our members, where the names are not alike. */
+const otherNames: Record<string, string> = {
+  path: 'url',
+  href: 'url',
+  name: 'filename',
+  data: 'content',
+  type: 'contentType',
+  cid: 'contentId',
+  body: 'text',
+  message: 'text',
+  send_at: 'scheduledAt',
+  metadata: 'tags',
+};
+
 function meantBy({ path, known }: UnknownMember): string | null {
-  return closestName(path.at(-1)!, known);
+  const name = path.at(-1)!;
+  const other = Object.hasOwn(otherNames, name) ? otherNames[name]! : null;
+  return other !== null && known.includes(other) ? other : closestName(name, known);
+}
+
+/** Where a member is missing, the message names the unknown ones beside it: one of them is probably meant. */
+export function withUnknown(issues: Issue[], unknown: UnknownMember[]): Issue[] {
+  return issues.map((issue) => {
+    if (issue.received !== 'undefined') return issue;
+    const parent = issue.path.slice(0, -1).join('.');
+    const beside = unknown.filter(({ path }) => path.slice(0, -1).join('.') === parent);
+    const advice = beside.slice(0, maxNamed).flatMap((one) => {
+      const meant = meantBy(one);
+      return meant === null ? [] : `${one.path.at(-1)} is unknown: did you mean ${meant}?`;
+    });
+    return advice.length === 0 ? issue : { ...issue, message: `${issue.message}; ${advice.join(' ')}` };
+  });
 }
 
 /** For a key with the option `strict`. */

@@ -42,7 +42,11 @@ export function keyCommands(program: Command, context: CommandContext): void {
       'restrict the key to senders of this domain; the same as --scope domain_scope:D',
       domainScopes,
     )
-    .option('--strict', 'refuse sends with unknown members instead of ignoring those members')
+    .option(
+      '--strict',
+      'refuse sends with unknown members instead of ignoring those members; the default with --test',
+    )
+    .option('--no-strict', 'ignore unknown members, with --test, too')
     .option(
       '--test',
       'what the key sends is test mail: same checks and answers, but it goes to the inbox in the dashboard and nowhere else',

@@ -15,12 +15,14 @@ const fields = z
     domains: z.string().max(5000).default(''),
     strict: z.literal('on').optional(),
     test: z.literal('on').optional(),
+    lenient: z.literal('on').optional(),
   })
   .transform((checked, context) => {
     const domains = checked.domains.split(/[\s,]+/).filter((name) => name !== '');
     const scopes = parseScopes([...checked.scopes, ...domains.map((name) => `domain_scope:${name}`)]);
-    const { label, strict, test } = checked;
-    if (Array.isArray(scopes)) return { label, scopes, strict: strict === 'on', test: test === 'on' };
+    const { label, strict, test, lenient } = checked;
+    const isStrict = lenient !== 'on' && (strict === 'on' || test === 'on');
+    if (Array.isArray(scopes)) return { label, scopes, strict: isStrict, test: test === 'on' };
     context.addIssue({
       code: 'custom',
       path: ['domains'],

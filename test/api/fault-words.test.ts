@@ -1,0 +1,148 @@
+/** A logger or an SDK shows only `message`: it says what is wrong in the request, and how it would be right. */
+import test from 'ava';
+import { makeKey } from '../../src/accounts/create-key.ts';
+import { worldOfFile } from '../lab/scenes/shared-world.ts';
+import { asNewTenant, type World } from '../lab/scenes/world.ts';
+
+const file = worldOfFile();
+
+const said = async (world: World, fields: object) => {
+  const { status, body } = await world.send({ to: 'ann@there.invalid', ...fields });
+  return `${status} ${body.error} ${body.message}`;
+};
+
+const cases: [what: string, fields: object, message: string | RegExp][] = [
+  ['one fault', { subject: '' }, 'The request is not valid. subject: must have at least 1 character.'],
+  [
+    'three faults',
+    { to: undefined, subject: undefined, replyTo: 'x' },
+    /^The request is not valid\. to: .*\. \(and 2 more issues\)$/,
+  ],
+  [
+    'two faults',
+    { subject: undefined, replyTo: 'x' },
+    /^The request is not valid\. .*\. \(and 1 more issue\)$/,
+  ],
+  [
+    'an object for a list',
+    { attachments: { filename: 'a.txt', content: 'eA==' } },
+    'The request is not valid. attachments: must be an array, not object; write it in brackets: [{…}].',
+  ],
+  [
+    'a list for an object',
+    { tags: [{ name: 'a', value: 'b' }] },
+    /tags: must be an object, not array; write an object: /,
+  ],
+  [
+    'a number for a text',
+    { tags: { order: 4711 } },
+    /tags\.order: must be a string, not number; write it in quotes: "4711"/,
+  ],
+  [
+    'a text for a boolean',
+    { tracking: { openTracking: 'yes' } },
+    /openTracking: must be a boolean, not string; write true/,
+  ],
+  [
+    'two addresses in one text',
+    { to: 'ann@there.invalid, Bob <bob@there.invalid>' },
+    'The request is not valid. to: must be a plain email address; give several addresses as a list: ["ann@there.invalid","bob@there.invalid"].',
+  ],
+  [
+    'two addresses with a semicolon',
+    { cc: 'a@b.org;c@d.org' },
+    /cc: .* as a list: \["a@b\.org","c@d\.org"\]/,
+  ],
+  ['two addresses to reply to', { replyTo: 'a@b.org, c@d.org' }, /replyTo: .*; give only one address/],
+  ['a name in an address', { to: 'Ann <ann@there.invalid>' }, /without a display name: ann@there\.invalid/],
+  ['a bad date', { scheduledAt: 'tomorrow' }, /scheduledAt: must be .* such as 20\d\d-/],
+  [
+    'a data URL for a URL',
+    { attachments: [{ filename: 'a', url: 'data:,x' }] },
+    /url: must be an http or https URL/,
+  ],
+  [
+    'an attachment as another service has it',
+    { attachments: [{ filename: 'a.txt', path: 'https://x.invalid/a' }] },
+    /attachments\.0\.content: is required; path is unknown: did you mean url\?/,
+  ],
+  [
+    'names of another service',
+    { attachments: [{ name: 'a.txt', data: 'eA==' }] },
+    /attachments\.0\.filename: is required; name is unknown: did you mean filename\? data is unknown: did you mean content\?/,
+  ],
+];
+
+for (const [what, fields, message] of cases) {
+  test.serial(`the message of an error names the fault and its cure: ${what}`, async (t) => {
+    const world = await asNewTenant(file());
+    const answer = await said(world, fields);
+    if (typeof message === 'string') t.is(answer, `400 VALIDATION_ERROR ${message}`);
+    else t.regex(answer.replace('400 VALIDATION_ERROR ', ''), message);
+  });
+}
+
+test.serial('a domain that is not registered is told how to register it', async (t) => {
+  const world = await asNewTenant(file());
+  t.regex(
+    await said(world, { from: 'a@new.example' }),
+    /^403 DOMAIN_NOT_FOUND .*postern domain add new\.example, or with POST \/api\/public\/domains and \{"name": "new\.example"\}/,
+  );
+});
+
+test.serial('a query that is not valid is named in the message, too', async (t) => {
+  const world = await asNewTenant(file());
+  const { body } = await world.call('GET', '/api/public/emails?limit=x');
+  t.is(body.message, 'A parameter of the query is not valid. limit: must be a whole number from 1 to 100.');
+});
+
+test.serial('a text that only looks like a list of addresses costs nothing', async (t) => {
+  const world = await asNewTenant(file());
+  const started = performance.now();
+  t.regex(await said(world, { to: 'a@b.org,'.repeat(500_000) }), /to: must be a plain email address/);
+  t.true(performance.now() - started < 5000);
+});
+
+test.serial('a test key is strict, unless it is made otherwise', async (t) => {
+  const world = await asNewTenant(file());
+  const made = async (options: object) =>
+    makeKey(
+      world.db,
+      { orgId: world.orgId, label: 'k', scopes: ['full_access'], ...options },
+      world.clock.now(),
+    );
+  const answerTo = async ({ key }: { key: string }) => {
+    const body = {
+      from: 'app@sender.invalid',
+      to: 'a@there.invalid',
+      subject: 'x',
+      text: 'x',
+      reply_to: 'b@c.org',
+    };
+    const response = await fetch(`${world.url()}/api/public/email/send`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    return `${response.status} ${await response.text()}`;
+  };
+  t.regex(
+    await answerTo(await made({ test: true })),
+    /^400 .*reply_to: unknown member; did you mean replyTo\?/,
+  );
+  t.regex(await answerTo(await made({ test: true, strict: false })), /^200 /);
+  t.regex(await answerTo(await made({})), /^200 /);
+  const create = async (options: object) => {
+    const body = JSON.stringify({ label: 'x', scopes: ['email:send'], test: true, ...options });
+    return (await world.call('POST', '/api/public/keys', { body })).body.strict;
+  };
+  t.deepEqual([await create({}), await create({ strict: false })], [true, false]);
+});
+
+test.serial('GET on the path of sends says to send with POST', async (t) => {
+  const world = await asNewTenant(file());
+  const { status, body, headers } = await world.call('DELETE', '/api/public/email/send');
+  t.is(status, 405);
+  t.regex(body.message, /Send with POST\.$/);
+  t.regex(headers.get('allow')!, /POST/);
+});
