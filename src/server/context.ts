@@ -5,7 +5,7 @@
 import { Worker } from 'node:worker_threads';
 import { type Cost, defaultCost } from '../accounts/passwords.ts';
 import { createSeal, type Seal, SealError } from '../accounts/seal.ts';
-import { type Clock, systemClock } from '../base/clock.ts';
+import type { Clock } from '../base/clock.ts';
 import { createLog, type Log } from '../base/log.ts';
 import { loadSecrets, type SecretSource, type Secrets } from '../base/secrets.ts';
 import { readVersion } from '../base/version.ts';
@@ -13,6 +13,7 @@ import { createNotify, type Notify } from '../cluster/notify.ts';
 import type { Config } from '../config.ts';
 import { countSealed } from '../db/accounts/sealed-columns.ts';
 import { refuseMoved } from '../db/admin/moved-marker.ts';
+import { requireUsable } from '../db/admin/usable.ts';
 import { lockDataDir } from '../db/engine/data-dir-lock.ts';
 import { nodeId } from '../db/engine/node-id.ts';
 import { type Db, isPostgres, openDatabase, type Trx } from '../db/engine/open.ts';
@@ -24,6 +25,7 @@ import { freeBytes, type Surroundings } from '../operate/doctor/surroundings.ts'
 import { createMetrics, type Metrics } from '../operate/metrics/metrics.ts';
 import { createEventSignal, type EventSignal } from '../record/event-signal.ts';
 import { timeoutMs } from '../webhooks/guarded-post.ts';
+import { createDatabaseClock, type DatabaseClock } from './database-clock.ts';
 
 /** The members that a test may replace; the defaults are in `createContext`. */
 export interface Overrides {
@@ -71,14 +73,17 @@ export async function createContext(
   overrides: Partial<Overrides>,
   stops: (() => Promise<void>)[],
 ): Promise<ServerContext> {
-  const all: Overrides = { ...defaultOverrides, log: overrides.log ?? createLog(config), ...overrides };
-  const { clock, log } = all;
+  const all = { ...defaultOverrides, log: overrides.log ?? createLog(config), ...overrides };
+  const { log } = all;
+  const databaseClock = createDatabaseClock(log);
+  const clock = overrides.clock ?? databaseClock;
   const secrets = loadSecrets(config);
   stops.push(await lockDataDir(config.dataDir));
   const node = nodeId(config.dataDir);
-  await upgrade(config, { log, node, now: clock.now });
+  await upgrade(config, { log, node, clock, databaseClock });
   const db = await openDatabase(config, all.databaseTimeoutMs);
   stops.push(() => db.destroy());
+  stops.push(databaseClock.follow(db));
   await requireSecrets(db, createSeal(secrets));
   const mailLog = createMailLog(config.dataDir, clock, log);
   stops.push(() => mailLog.close());
@@ -93,15 +98,14 @@ export async function createContext(
     notifyOthers: notify.events,
   });
   const metrics = createMetrics(readVersion(), onError);
-  return { ...all, config, db, node, secrets, mailLog, metrics, eventSignal, notify, onError };
+  return { ...all, clock, config, db, node, secrets, mailLog, metrics, eventSignal, notify, onError };
 }
 
 /** A composed mail is handed over at once, so a thread has few young objects. */
 const composerNurseryMb = 12;
 
-/** Except `log`, which needs the settings. */
-const defaultOverrides: Omit<Overrides, 'log'> = {
-  clock: systemClock,
+/** Except `log`, which needs the settings, and `clock`, which asks the database. */
+const defaultOverrides: Omit<Overrides, 'log' | 'clock'> = {
   random: Math.random,
   policyPort: 443,
   webhookTimeoutMs: timeoutMs,
@@ -125,17 +129,19 @@ const defaultOverrides: Omit<Overrides, 'log'> = {
  */
 async function upgrade(
   config: Config,
-  { log, node, now }: { log: Log; node: string; now: () => number },
+  { log, node, clock, databaseClock }: { log: Log; node: string; clock: Clock; databaseClock: DatabaseClock },
 ): Promise<void> {
   const db = await openDatabase(config);
   try {
+    await requireUsable(db);
+    await databaseClock.compare(db);
     await refuseMoved(db, config.dataDir);
     const onUpgrade = async (step: Upgrade, trx: Trx) => {
-      await refuseOtherNodes(trx, { self: node, now: now() });
+      await refuseOtherNodes(trx, { self: node, now: clock.now() });
       log.warn(upgradeNotice(step));
     };
     await migrate(db, onUpgrade, async (trx) => {
-      if (isPostgres(trx)) await register(trx, { node, version: readVersion(), at: now() });
+      if (isPostgres(trx)) await register(trx, { node, version: readVersion(), at: clock.now() });
     });
   } finally {
     await db.destroy();

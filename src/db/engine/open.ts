@@ -129,6 +129,8 @@ interface Location {
 }
 
 const defaultConnections = 10;
+/** PostgreSQL's error code; for a user with a CONNECTION LIMIT, too. */
+const tooManyConnections = '53300';
 
 const fileIn = (dataDir: string) => join(dataDir, 'postern.sqlite');
 
@@ -150,10 +152,16 @@ export async function openDatabase(config: Location, timeoutMs: number | null = 
     await db.destroy();
     throw new DatabaseError(
       config.databaseUrl
-        ? `the database of ${config.givenBy ?? 'POSTERN_DATABASE_URL'} cannot be used: ${reasonOf(error)}; check that it runs, and the URL's user, password and name`
+        ? `the database of ${config.givenBy ?? 'POSTERN_DATABASE_URL'} cannot be used: ${reasonOf(error)}; ${adviceOn(error)}`
         : `${file} cannot be used: ${reasonOf(error)}; check its permissions, and the disk and its room, or restore it from a backup`,
     );
   }
+}
+
+function adviceOn(error: unknown): string {
+  return (error as { code?: string }).code === tooManyConnections
+    ? "raise max_connections or the user's CONNECTION LIMIT, or lower POSTERN_DATABASE_CONNECTIONS on each node"
+    : "check that it runs, and the URL's user, password and name";
 }
 
 /** The reason alone: knex puts the statement before it, and Node groups the errors of several addresses. */

@@ -1,5 +1,6 @@
 /** The database: whether it answers, its size, and whether its schema fits this version of Postern. */
 import { databaseInfo } from '../../../db/admin/server-info.ts';
+import { requireUsable } from '../../../db/admin/usable.ts';
 import type { Db } from '../../../db/engine/open.ts';
 import { isServed } from '../../../db/queue/server-running.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
@@ -12,6 +13,7 @@ export async function checkDatabase(openDb: OpenDb): Promise<FindingDraft> {
   let db: Db | null;
   try {
     db = await openDb();
+    if (db) await requireUsable(db);
   } catch (error) {
     const [found, ...advice] = (error as Error).message.split('; ');
     return failure(found!, advice.join('; ') || 'check POSTERN_DATABASE_URL and POSTERN_DATA_DIR');

@@ -1,0 +1,63 @@
+/**
+ * The time of a node on PostgreSQL. If the machine's clock differs from PostgreSQL's by more than two seconds, PostgreSQL's is
+ * used, because nodes that disagree about the time would take each other's mail over, and count limits in different seconds.
+ */
+import ms from 'ms';
+import { type Clock, systemClock } from '../base/clock.ts';
+import type { Log } from '../base/log.ts';
+import { type Db, isPostgres } from '../db/engine/open.ts';
+
+const toleranceMs = 2_000;
+const intervalMs = 10_000;
+
+export interface DatabaseClock extends Clock {
+  /** Compares the clocks once. */
+  compare(db: Db): Promise<void>;
+  /** Goes on comparing. Returns a function that stops it. */
+  follow(db: Db): () => Promise<void>;
+}
+
+export function createDatabaseClock(log: Log): DatabaseClock {
+  let aheadMs = 0;
+
+  async function compare(db: Db): Promise<void> {
+    if (!isPostgres(db)) return;
+    const before = systemClock.now();
+    const { rows } = await db.raw('select (extract(epoch from clock_timestamp()) * 1000)::bigint as now');
+    const halfMs = (systemClock.now() - before) / 2;
+    const foundMs = before + halfMs - rows[0].now;
+    if (Math.abs(foundMs - aheadMs) <= toleranceMs + halfMs) return;
+    aheadMs = Math.abs(foundMs) <= toleranceMs ? 0 : foundMs;
+    if (aheadMs === 0) return log.info('the clock of this machine is right again');
+    const difference = `${ms(Math.round(Math.abs(aheadMs)), { long: true })} ${aheadMs > 0 ? 'ahead of' : 'behind'}`;
+    log.warn(
+      `the clock of this machine is ${difference} PostgreSQL's, whose time is used; synchronize both (timedatectl set-ntp true)`,
+    );
+  }
+
+  return {
+    now: () => Math.round(systemClock.now() - aheadMs),
+    after: systemClock.after,
+    compare,
+    follow(db) {
+      let isStopped = false;
+      let running = Promise.resolve();
+      let cancel = () => {};
+      const later = () => {
+        if (isStopped) return;
+        cancel = systemClock.after(intervalMs, () => {
+          // While PostgreSQL is away, the last comparison stands.
+          running = compare(db)
+            .catch(() => {})
+            .then(later);
+        });
+      };
+      if (isPostgres(db)) later();
+      return async () => {
+        isStopped = true;
+        cancel();
+        await running;
+      };
+    },
+  };
+}
