@@ -6,9 +6,9 @@ import { iso } from '../../base/clock.ts';
 import type { Organization } from '../../db/accounts/organizations.ts';
 import { causeOf, findSuppression, listSuppressions } from '../../db/accounts/suppressions.ts';
 import { compareKey } from '../../mail/address.ts';
-import { readAddressFile } from '../args/address-list.ts';
 import { address as addressArgument } from '../args/arguments.ts';
 import { quoted, requireOwner, withOwner } from '../args/lookup.ts';
+import { readAddressFile } from '../args/recipient-list.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
