@@ -1,16 +1,27 @@
 /**
- * `node scripts/judges.ts [--only NAME]… [--json]`: sends 60 kinds of mail (judges/kinds.ts) through the API and by submission, each to
+ * `node scripts/judges.ts [--only NAME]… [--json]`: sends 65 kinds of mail (judges/kinds.ts) through the API and by submission, each to
  * a host with 8BITMIME and to a Postfix whose next hop has neither 8BITMIME nor SMTPUTF8, and shows what other people's
  * programs find in what arrives (judges/judges.ts): DKIM verifiers, parsers, spam filters with every symbol of 0.1 or more.
- * What they also find in the same mail as nodemailer composes it, or as it was submitted, is left out. Installs nothing;
- * says what is missing. The hop needs root and Postfix. Exits 0 if all signatures pass, nothing is lost and no
- * judge finds anything else, 1 if not.
+ * The filters are told the return path that the mail arrived with. Each finding is of one kind:
+ *
+ *   ours          a fault of ours: exit 1
+ *   return path   that of this server is not at the From's domain; the cure is a return path under the sender's domain
+ *   any composer  also found in the same mail as nodemailer composes it, or as it was submitted
+ *
+ * Installs nothing; says what is missing. The hop needs root and Postfix. Exits 0 if all signatures pass, nothing is lost and no
+ * finding is ours, 1 if not.
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import Table from 'cli-table3';
 import MailComposer from 'nodemailer/lib/mail-composer/index.js';
+import { newDkimKey } from '../src/accounts/domains.ts';
+import { createSeal } from '../src/accounts/seal.ts';
+import { loadSecrets } from '../src/base/secrets.ts';
+import { loadConfig } from '../src/config.ts';
+import { insertDkimKey } from '../src/db/accounts/dkim-keys.ts';
+import { insertDomain, setDomainStatus } from '../src/db/accounts/domains-table.ts';
 import { type Dns, startDns } from '../test/lab/dns/dns.ts';
 import { progress } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
@@ -22,7 +33,7 @@ import { isInstalled } from '../test/lab/programs/programs.ts';
 import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
 import { until } from '../test/lab/until.ts';
 import { judges } from './judges/judges.ts';
-import { type ApiMail, invitationType, kinds } from './judges/kinds.ts';
+import { type ApiMail, invitationType, kinds, twiceSigned } from './judges/kinds.ts';
 
 const args = readOptions('node scripts/judges.ts [--only NAME]… [--json]', {
   only: { type: 'string', multiple: true, default: [] },
@@ -47,6 +58,9 @@ interface Arrived {
   name: string;
   way: string;
   file: string;
+  /** The return path. */
+  from: string;
+  to: string;
 }
 
 /** Mail composed elsewhere is not signed. */
@@ -63,6 +77,7 @@ async function setUp(stage: Stage): Promise<World> {
   const zone = {
     'direct.invalid': { MX: ['10 mx1.invalid'] },
     'hop.invalid': { MX: ['10 mx2.invalid'] },
+    'there.invalid': { MX: ['10 mx1.invalid'] },
     'mx1.invalid': { A: ['127.0.0.2'] },
     'mx2.invalid': { A: ['127.0.0.3'] },
   };
@@ -70,7 +85,39 @@ async function setUp(stage: Stage): Promise<World> {
   const submissionPort = await freePort('127.0.0.1');
   const settings = { POSTERN_LOG_LEVEL: 'error', POSTERN_SUBMISSION_TLS_PORT: String(submissionPort) };
   const postern = await startPostern(stage, { dns, mtaPort: mx.port, settings });
+  await addTwiceSigned(postern, dns);
   return { dns, postern, submissionPort, ways };
+}
+
+/** Another domain of the same organization, whose mail also has a signature by Ed25519. */
+async function addTwiceSigned({ db, dataDir }: Postern, dns: Dns): Promise<void> {
+  const seal = createSeal(loadSecrets(loadConfig({ POSTERN_DATA_DIR: dataDir })));
+  const { org_id: orgId } = await db('domains').first('org_id');
+  const [rsa, ed25519] = [await newDkimKey(), await newDkimKey('ed25519')];
+  const now = Date.now();
+  const domain = {
+    orgId,
+    name: twiceSigned,
+    dkimSelector: rsa.selector,
+    dkimPublicKey: rsa.publicKey,
+    dkimPrivateKey: seal.close(rsa.privateKey),
+  };
+  const domainId = (await insertDomain(db, domain, now))!;
+  await setDomainStatus(db, domainId, 'verified', now);
+  const second = {
+    ...ed25519,
+    domainId,
+    algorithm: 'ed25519' as const,
+    privateKey: seal.close(ed25519.privateKey),
+  };
+  await insertDkimKey(db, second, now);
+  await db('dkim_keys').where({ domain_id: domainId }).update({ status: 'signing' });
+  dns.set({
+    [`${rsa.selector}._domainkey.${twiceSigned}`]: { TXT: [`v=DKIM1; k=rsa; p=${rsa.publicKey}`] },
+    [`${ed25519.selector}._domainkey.${twiceSigned}`]: {
+      TXT: [`v=DKIM1; k=ed25519; p=${ed25519.publicKey}`],
+    },
+  });
 }
 
 /** Postfix, which offers 8BITMIME, and the host behind it, which does not. */
@@ -137,13 +184,13 @@ async function collect(stage: Stage, { ways }: World): Promise<Arrived[]> {
     for (const [index, { name, needsUtf8 }] of kinds.entries()) {
       if (needsUtf8 && !hasUtf8 && domain !== 'direct.invalid') continue;
       const to = `k${index}@${domain}`;
-      const { raw } = await until(() => mx.messages.find((one) => one.to.includes(to)), {
+      const { raw, from } = await until(() => mx.messages.find((one) => one.to.includes(to)), {
         timeout: 60_000,
         what: `${name} at ${way}`,
       });
       const file = join(stage.directory, `${domain}-${index}.eml`);
       await writeFile(file, raw);
-      arrived.push({ name, way, file });
+      arrived.push({ name, way, file, from, to });
     }
   }
   return arrived;
@@ -174,7 +221,10 @@ function byNodemailer(mail: ApiMail): Promise<Buffer> {
   return new MailComposer({ ...mail, to: 'ann@direct.invalid', attachments, icalEvent }).compile().build();
 }
 
+type FindingKind = 'ours' | 'return path' | 'any composer';
+
 interface Finding {
+  kind: FindingKind;
   judge: string;
   way: string;
   remark: string;
@@ -183,46 +233,79 @@ interface Finding {
 
 async function judgeAll(stage: Stage, { dns, postern }: World, arrived: Arrived[]): Promise<Finding[]> {
   const rows = await postern.db('domains').select('name', 'dkim_selector', 'dkim_public_key');
-  const keys = Object.fromEntries(
-    rows.map((row) => [
+  const others25519 = await postern
+    .db('dkim_keys')
+    .join('domains', 'domains.id', 'dkim_keys.domain_id')
+    .select('domains.name', 'selector', 'public_key');
+  const keys = Object.fromEntries([
+    ...rows.map((row) => [
       `${row.dkim_selector}._domainkey.${row.name}`,
       `v=DKIM1; k=rsa; p=${row.dkim_public_key}`,
     ]),
-  );
+    ...others25519.map((row) => [
+      `${row.selector}._domainkey.${row.name}`,
+      `v=DKIM1; k=ed25519; p=${row.public_key}`,
+    ]),
+  ]);
   const files = arrived.map(({ file }) => file);
   const others = await composeElsewhere(stage);
+  // A composer that sends by itself uses the From's address.
+  const envelopes = new Map(
+    kinds.map(({ name, mail }) => [others.get(name)!, { from: fromOf(mail), to: 'ann@direct.invalid' }]),
+  );
+  for (const { file, from, to } of arrived) envelopes.set(file, { from, to });
   const findings: Finding[] = [];
   for (const { name: judge, judge: look } of present) {
     progress(judge);
     const compared = verifiers.includes(judge) ? [] : [...others.values()];
-    const found = await look([...files, ...compared], { stage, dns, keys });
+    const found = await look([...files, ...compared], { stage, dns, keys, envelopes });
     if (found.length !== files.length + compared.length)
       throw new Error(`${judge} judged ${found.length} of ${files.length + compared.length} mails`);
     const expected = new Map([...others.keys()].map((name, index) => [name, found[files.length + index]]));
     for (const [index, { name, way }] of arrived.entries()) {
       for (const remark of new Set(found[index])) {
-        if (!expected.get(name)?.includes(remark)) note(findings, { judge, way, remark }, name);
+        const kind = kindOf(remark, expected.get(name) ?? []);
+        note(findings, { kind, judge, way, remark }, name);
       }
     }
   }
   return findings;
 }
 
-function note(findings: Finding[], { judge, way, remark }: Omit<Finding, 'mails'>, mail: string): void {
-  const same = findings.find((one) => one.judge === judge && one.way === way && one.remark === remark);
+/** A header of HTTP holds ASCII only. */
+const fromOf = (mail: ApiMail | string[]) =>
+  (!Array.isArray(mail) && /(?:^|<)([!-~]+@[!-;=?-~]+)>?$/.exec(mail.from)?.[1]) || 'shop@sender.invalid';
+
+/** The return path is at another domain than From: Rspamd's symbols and SpamAssassin's rule. */
+const ofReturnPath = /^(?:FORGED_SENDER|FROM_NEQ_ENVFROM|HEADER_FROM_DIFFERENT_DOMAINS)=/;
+
+function kindOf(remark: string, expected: string[]): FindingKind {
+  if (expected.includes(remark)) return 'any composer';
+  return ofReturnPath.test(remark) ? 'return path' : 'ours';
+}
+
+function note(findings: Finding[], { kind, judge, way, remark }: Omit<Finding, 'mails'>, mail: string): void {
+  const same = findings.find(
+    (one) => one.kind === kind && one.judge === judge && one.way === way && one.remark === remark,
+  );
   if (same) same.mails.push(mail);
-  else findings.push({ judge, way, remark, mails: [mail] });
+  else findings.push({ kind, judge, way, remark, mails: [mail] });
 }
 
 function print(findings: Finding[], arrived: Arrived[]): void {
   const table = new Table({
-    head: ['judge', 'hops', 'remark', 'mails', 'for example'],
+    head: ['whose', 'judge', 'hops', 'remark', 'mails', 'for example'],
     style: { head: [], border: [] },
   });
-  for (const { judge, way, remark, mails } of findings) {
-    table.push([judge, way, remark.slice(0, 60), mails.length, mails.slice(0, 3).join('\n')]);
+  const order: FindingKind[] = ['ours', 'return path', 'any composer'];
+  for (const { kind, judge, way, remark, mails } of order.flatMap((one) =>
+    findings.filter((finding) => finding.kind === one),
+  )) {
+    table.push([kind, judge, way, remark.slice(0, 60), mails.length, mails.slice(0, 3).join('\n')]);
   }
   console.log(table.toString());
+  if (findings.some(({ kind }) => kind === 'return path'))
+    console.log("The cure of a return path finding is a return path under the sender's domain.");
   console.log(`${arrived.length} mails arrived; judged by ${present.map(({ name }) => name).join(', ')}.`);
 }
 
@@ -239,7 +322,8 @@ const faults = await runScript('judges', async (stage) => {
   const arrived = await collect(stage, world);
   findings = await judgeAll(stage, world, arrived);
   if (!args.json) print(findings, arrived);
-  return findings.map(({ judge, way, remark, mails }) => `${judge}, ${way}: ${remark}: ${mails.join('; ')}`);
+  const ours = findings.filter(({ kind }) => kind === 'ours');
+  return ours.map(({ judge, way, remark, mails }) => `${judge}, ${way}: ${remark}: ${mails.join('; ')}`);
 });
 if (args.json) console.log(JSON.stringify({ findings, faults }, null, 2));
 else console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);

@@ -27,6 +27,8 @@ interface JudgeWorld {
   dns: Dns;
   /** The DKIM records by their names. */
   keys: Record<string, string>;
+  /** The envelope that each file's mail arrived with, as a receiving host tells its filters. */
+  envelopes: Map<string, { from: string; to: string }>;
 }
 
 const run = promisify(execFile);
@@ -80,8 +82,9 @@ for my $name (@ARGV) {
 const spamAssassin = `
 use Mail::SpamAssassin;
 my $judge = Mail::SpamAssassin->new({ local_tests_only => 1, dont_copy_prefs => 1, userprefs_filename => '/dev/null' });
+my %sender = map { split /\t/, $_, 2 } split /\n/, shift @ARGV;
 for my $name (@ARGV) {
-    open my $file, '<', $name; local $/; my $mail = $judge->parse(<$file>);
+    open my $file, '<', $name; local $/; my $mail = $judge->parse("Return-Path: <$sender{$name}>\n" . <$file>);
     my $status = $judge->check($mail);
     my @found = grep { /=(.*)/ && $1 >= 0.1 } split /,/, $status->get_names_of_tests_hit_with_scores;
     print join("\\t", @found) || '-', "\\n";
@@ -125,7 +128,10 @@ export const judges: Judge[] = [
     name: 'SpamAssassin',
     packages: 'spamassassin',
     isThere: () => can('perl', '-e', 'use Mail::SpamAssassin'),
-    judge: (files) => linesOf('perl', ['-e', spamAssassin, ...files]),
+    judge(files, { envelopes }) {
+      const lines = files.map((file) => `${file}\t${envelopes.get(file)!.from}`);
+      return linesOf('perl', ['-e', spamAssassin, lines.join('\n'), ...files]);
+    },
   },
 ];
 
@@ -144,12 +150,11 @@ const connection = {
   IP: '192.0.2.25',
   Helo: 'mail.sender.invalid',
   Hostname: 'mail.sender.invalid',
-  From: 'bounces@sender.invalid',
   'TLS-Cipher': 'TLS_AES_256_GCM_SHA384',
 };
 
 /** A private instance, which asks our DNS alone. */
-async function rspamd(files: string[], { stage, dns }: JudgeWorld): Promise<string[][]> {
+async function rspamd(files: string[], { stage, dns, envelopes }: JudgeWorld): Promise<string[][]> {
   const own = join(stage.directory, 'rspamd');
   await makeDirectory(own, '_rspamd');
   const local = join(own, 'local.d');
@@ -173,7 +178,7 @@ async function rspamd(files: string[], { stage, dns }: JudgeWorld): Promise<stri
   for (const file of files) {
     const response = await fetch(`http://127.0.0.1:${scan}/checkv2`, {
       method: 'POST',
-      headers: connection,
+      headers: { ...connection, From: envelopes.get(file)!.from, Rcpt: envelopes.get(file)!.to },
       body: await readFile(file),
     });
     const { symbols } = (await response.json()) as { symbols: Record<string, { score: number }> };

@@ -1,4 +1,4 @@
-/** Sixty kinds of mail: of the API, and submitted over SMTP as programs write them. */
+/** Kinds of mail: of the API, and submitted over SMTP as programs write them. */
 
 /** The fields of an API send that kinds have; content is base64. */
 export interface ApiMail {
@@ -7,6 +7,8 @@ export interface ApiMail {
   html?: string;
   text?: string;
   headers?: Record<string, string>;
+  cc?: string[];
+  tracking?: { opens: boolean; clicks: boolean };
   attachments?: { filename: string; content: string; contentType?: string; contentId?: string }[];
 }
 
@@ -109,6 +111,13 @@ const headers: Record<string, Record<string, string>> = {
 
 const defaults = { from: 'The Shop <shop@sender.invalid>', subject: 'Your order 4711', html, text };
 
+/** The domain with a second key, for Ed25519. */
+export const twiceSigned = 'twice.invalid';
+const linked = html.replace(
+  '</body>',
+  '<p><a href="https://shop.example/orders/4711">Your order</a></p></body>',
+);
+
 const api: Kind[] = [
   ...Object.entries(subjects).map(([name, subject]) => kind(`subject: ${name}`, { subject })),
   ...Object.entries(froms).map(([name, from]) => kind(`from: ${name}`, { from })),
@@ -122,6 +131,16 @@ const api: Kind[] = [
     }),
   ),
   ...Object.entries(headers).map(([name, list]) => kind(`headers: ${name}`, { headers: list })),
+  kind('tracked', { html: linked, tracking: { opens: true, clicks: true } }),
+  kind('tracked, text alone', { html: undefined, tracking: { opens: true, clicks: true } }),
+  // The host refuses none of them, so that each copy arrives.
+  kind('several recipients', { cc: ['bea@there.invalid', 'cem@there.invalid'] }),
+  kind('several recipients, tracked', {
+    html: linked,
+    cc: ['bea@there.invalid', 'cem@there.invalid'],
+    tracking: { opens: true, clicks: true },
+  }),
+  kind('a second signature', { from: `Shop <shop@${twiceSigned}>` }),
   { ...kind('from: a UTF-8 address', { from: 'Jörg <jörg@sender.invalid>' }), needsUtf8: true },
 ];
 
