@@ -1,8 +1,10 @@
 /**
  * Reads the body of a request, JSON, CSV or a form. Refuses a body that is too large (without reading it) or arrives too slowly,
- * one that exceeds the limits of its route (body-limits.ts), and JSON that is not UTF-8.
+ * one that exceeds the limits of its route (body-limits.ts), and JSON that is not UTF-8. A compressed body is decoded, and its limits
+ * are those of the decoded body.
  */
 import type { IncomingMessage } from 'node:http';
+import type { Readable } from 'node:stream';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import getRawBody from 'raw-body';
 import { transferRate } from '../base/minimum-rate.ts';
@@ -10,6 +12,7 @@ import { Refusal } from '../mail/refusal.ts';
 import type { Slot } from './admission.ts';
 import { UncountedRefusal } from './authorize.ts';
 import { type CsvBody, type FormBody, fieldCounter, type JsonBody } from './body-limits.ts';
+import { decodedBody } from './content-encoding.ts';
 import { JsonCounter } from './json-counter.ts';
 
 export type ReadableBody = JsonBody | FormBody | CsvBody;
@@ -26,18 +29,28 @@ export async function readBody(
 ): Promise<Buffer> {
   requireType(request.headers['content-type'], body.kind);
   const limit = body.largest;
-  const monitor = monitorBody(request, slot, check);
-  const arrived = getRawBody(request, {
-    limit,
-    length: request.headers['content-length'] ?? null,
-  }).catch((error: Error & { type?: string }) => {
-    if (error.type === 'entity.too.large')
-      throw new Refusal('BAD_REQUEST', `The body is larger than ${sizeOf(limit)}.`, {
-        reason: 'BODY_TOO_LARGE',
-      });
-    throw new Refusal('BAD_REQUEST', 'The connection ended before the whole body arrived.');
+  const { source, stop } = decodedBody(request);
+  const monitor = monitorBody(request, source, slot, { check, limit });
+  const length = source === request ? (request.headers['content-length'] ?? null) : null;
+  const arrived = getRawBody(source, { limit, length }).catch((error: Error & { type?: string }) => {
+    if (error.type === 'entity.too.large') throw tooLarge(limit);
+    throw new Refusal('BAD_REQUEST', faultOf(error));
   });
-  return Promise.race([arrived, monitor.refused]).finally(monitor.stop);
+  return Promise.race([arrived, monitor.refused]).finally(() => {
+    monitor.stop();
+    stop();
+  });
+}
+
+/** zlib's errors have codes such as Z_DATA_ERROR; Z_BUF_ERROR is its name for an end in the middle. */
+function faultOf({ code }: NodeJS.ErrnoException): string {
+  if (!code?.startsWith('Z_')) return 'The connection ended before the whole body arrived.';
+  return 'The body is not what its Content-Encoding says, or it has been cut off.';
+}
+
+function tooLarge(limit: number): Refusal {
+  const message = `The body is larger than ${sizeOf(limit)}.`;
+  return new Refusal('BAD_REQUEST', message, { reason: 'BODY_TOO_LARGE' });
 }
 
 /** The parts of a multipart form are counted by its parser, which stops at the limits; a CSV by its reader, line by line. */
@@ -49,19 +62,33 @@ function counterOf(body: ReadableBody, contentType: string): (chunk: Buffer) => 
   return body.kind === 'form' && urlencoded.test(contentType) ? fieldCounter(body) : () => {};
 }
 
-/** Checks a body chunk by chunk while it arrives. Reading stops when the body is refused. */
-function monitorBody(request: IncomingMessage, slot: Pick<Slot, 'add'>, check: (chunk: Buffer) => void) {
+/**
+ * Checks a body chunk by chunk while it arrives. Reading stops when the body is refused. `source`: the request, or what it is
+ * decoded to; it is what memory holds and limits count. What arrives is limited, too, because it can decode to nothing.
+ */
+function monitorBody(
+  request: IncomingMessage,
+  source: Readable,
+  slot: Pick<Slot, 'add'>,
+  { check, limit }: { check: (chunk: Buffer) => void; limit: number },
+) {
   const { promise: refused, reject } = Promise.withResolvers<never>();
   const refuse = (refusal: unknown) => {
     stop();
-    request.pause();
+    source.pause();
     reject(refusal);
   };
   const startTimer = () => transferRate.watch(() => refuse(tooSlow()));
   let timer = startTimer();
 
-  function take(chunk: Buffer): void {
+  let arrived = 0;
+  function arrive(chunk: Buffer): void {
     timer.received(chunk.length);
+    arrived += chunk.length;
+    if (source !== request && arrived > limit) refuse(tooLarge(limit));
+  }
+
+  function take(chunk: Buffer): void {
     try {
       check(chunk);
     } catch (refusal) {
@@ -74,23 +101,25 @@ function monitorBody(request: IncomingMessage, slot: Pick<Slot, 'add'>, check: (
 
   /** The rate timer stops, because the client is not slow while we do not read. */
   async function pauseUntil(fits: Promise<boolean>): Promise<void> {
-    request.pause();
+    source.pause();
     timer.stop();
     const isGiven = await fits;
     if (isStopped) return;
     if (!isGiven) return refuse(new BodyBudgetExceeded());
     timer = startTimer();
-    request.resume();
+    source.resume();
   }
 
   let isStopped = false;
   function stop(): void {
     isStopped = true;
     timer.stop();
-    request.off('data', take);
+    request.off('data', arrive);
+    source.off('data', take);
   }
 
-  request.on('data', take);
+  request.on('data', arrive);
+  source.on('data', take);
   return { refused, stop };
 }
 
