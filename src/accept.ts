@@ -24,11 +24,12 @@ import type { Attachment } from './compose/attachment.ts';
 import type { Compose, ComposeOrder } from './compose/compose-order.ts';
 import type { Decision } from './db/accept/acceptance.ts';
 import { acceptedDelivery } from './db/accept/accepted-delivery.ts';
+import { refusalOf } from './db/accept/decision-refusal.ts';
 import type { Send, SendAnswerRecord } from './db/accept/send-record.ts';
 import type { DomainRecord } from './db/accounts/domains-table.ts';
 import type { DialectName, Mailbox } from './glossary.ts';
 import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts';
-import { asRefusal, Refusal } from './mail/refusal.ts';
+import { asRefusal, type Refusal } from './mail/refusal.ts';
 import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
 import { testMaxAge, testRoute } from './mail/test-route.ts';
 import type { DispatchAdmission } from './queue/dispatcher.ts';
@@ -374,32 +375,6 @@ function requiredList({ recipients, rawMessage, mustReach }: SendRequest): strin
 }
 
 export function answered(decision: Decision, request: SendRequest): Accepted {
-  if ('refused' in decision) throw refusalOf(decision, request);
+  if ('refused' in decision) throw refusalOf(decision, requiredList(request));
   return decision;
-}
-
-function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>, request: SendRequest): Refusal {
-  switch (decision.refused) {
-    case 'ALL_RECIPIENTS_SUPPRESSED':
-      return new Refusal(
-        decision.refused,
-        `Every recipient${requiredList(request)} is on the suppression list.`,
-      );
-    case 'INSUFFICIENT_CREDITS':
-      return new Refusal(decision.refused, 'Neither the quota nor the wallet has credits left.');
-    case 'CREDITS_FOR_SOME': {
-      const message = `The email needs ${decision.needed} credits, and the balance is ${decision.left}. Nothing was sent.`;
-      return new Refusal('INSUFFICIENT_CREDITS', message);
-    }
-    case 'KEY_REUSED':
-      return new Refusal(
-        'BAD_REQUEST',
-        'This idempotency key was used for a different request. Use a new key for each request.',
-        { reason: 'IDEMPOTENCY_KEY_REUSED' },
-      );
-    case 'DAILY_CAPACITY': {
-      const message = `This email would exceed the organization's limit of ${decision.limit} recipients a day, counted from 00:00 UTC.`;
-      return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: decision.retryAfterMs });
-    }
-  }
 }

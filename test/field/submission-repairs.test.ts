@@ -221,9 +221,11 @@ const subjects: Record<string, [octets: string, text: string]> = {
 };
 
 for (const [name, [octets, text]] of Object.entries(subjects)) {
-  test(`undeclared ${name} in the header and the body`, async (t) => {
+  test(`undeclared ${name} in the header and, if it is certain, the body`, async (t) => {
     const { email } = await sent(t, [from, `Subject: ${octets}`, 'MIME-Version: 1.0', '', octets]);
     t.is(email.subject, text);
+    // It could be in any of the charsets of ISO 8859.
+    if (name === 'Latin-1') return;
     t.is(email.text?.trim(), text);
     const typed = await sent(t, [
       from,

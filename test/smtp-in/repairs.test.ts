@@ -1,7 +1,7 @@
 /** Repairs of a header take time in proportion to its length, whatever it says, and what was repaired needs no repair. */
 import test from 'ava';
 import fc from 'fast-check';
-import { readAddressList } from '../../src/mail/address-list.ts';
+import { readAddressList } from '../../src/mail/mailbox-list.ts';
 import { readContent } from '../../src/smtp-in/submission/message-rules.ts';
 import { repaired } from '../../src/smtp-in/submission/repairs.ts';
 import { runs } from '../lab/runs.ts';
@@ -29,7 +29,7 @@ const pieces = [
 ];
 const fields = ['From', 'To', 'Subject', 'Date', 'Message-ID', 'References', 'List-Unsubscribe', 'X-A'];
 
-test('it takes time in proportion to its length', (t) => {
+test('repairs take time in proportion to the length of the header', (t) => {
   const started = threadMs();
   for (const piece of pieces) {
     const long = piece.repeat(Math.floor(95_000 / piece.length));

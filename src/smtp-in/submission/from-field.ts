@@ -4,7 +4,7 @@
  */
 import { decodeWords } from 'postal-mime';
 import { mailboxText, parseMailbox } from '../../mail/address.ts';
-import { endOfComment } from '../../mail/address-list.ts';
+import { endOfComment } from '../../mail/mailbox-list.ts';
 
 /** Replaces each quoted string while the rest of the value is checked. */
 const mark = '\u0001';

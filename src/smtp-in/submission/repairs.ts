@@ -10,7 +10,7 @@ import { type Field, type Head, readHead } from '../../compose/head.ts';
 import { structureOf } from '../../compose/header-grammar.ts';
 import { hasLongLine } from '../../compose/long-lines.ts';
 import { domainOf } from '../../mail/address.ts';
-import { readAddressList } from '../../mail/address-list.ts';
+import { readAddressList } from '../../mail/mailbox-list.ts';
 import { shown } from './from-field.ts';
 
 export interface Repaired {

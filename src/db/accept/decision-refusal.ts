@@ -1,0 +1,28 @@
+/** What a refused send answers (docs/design.md section 2.1, steps 11 to 14). */
+import { Refusal } from '../../mail/refusal.ts';
+import type { Decision } from './acceptance.ts';
+import type { SendAnswerRecord } from './send-record.ts';
+
+/** `list`: the recipients that decide about suppression, as words for the message: empty, or " in to". */
+export function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>, list: string): Refusal {
+  switch (decision.refused) {
+    case 'ALL_RECIPIENTS_SUPPRESSED':
+      return new Refusal(decision.refused, `Every recipient${list} is on the suppression list.`);
+    case 'INSUFFICIENT_CREDITS':
+      return new Refusal(decision.refused, 'Neither the quota nor the wallet has credits left.');
+    case 'CREDITS_FOR_SOME': {
+      const message = `The email needs ${decision.needed} credits, and the balance is ${decision.left}. Nothing was sent.`;
+      return new Refusal('INSUFFICIENT_CREDITS', message);
+    }
+    case 'KEY_REUSED':
+      return new Refusal(
+        'BAD_REQUEST',
+        'This idempotency key was used for a different request. Use a new key for each request.',
+        { reason: 'IDEMPOTENCY_KEY_REUSED' },
+      );
+    case 'DAILY_CAPACITY': {
+      const message = `This email would exceed the organization's limit of ${decision.limit} recipients a day, counted from 00:00 UTC.`;
+      return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: decision.retryAfterMs });
+    }
+  }
+}
