@@ -41,22 +41,21 @@ export function createDatabaseClock(log: Log): DatabaseClock {
     compare,
     follow(db) {
       let isStopped = false;
-      let running = Promise.resolve();
       let cancel = () => {};
       const later = () => {
         if (isStopped) return;
         cancel = systemClock.after(intervalMs, () => {
           // While PostgreSQL is away, the last comparison stands.
-          running = compare(db)
+          compare(db)
             .catch(() => {})
             .then(later);
         });
       };
       if (isPostgres(db)) later();
+      // Not waited for: a stop has few seconds, and may happen because PostgreSQL is away.
       return async () => {
         isStopped = true;
         cancel();
-        await running;
       };
     },
   };
