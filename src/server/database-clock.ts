@@ -1,6 +1,7 @@
 /**
  * The time of a node on PostgreSQL. If the machine's clock differs from PostgreSQL's by more than two seconds, PostgreSQL's is
- * used, because nodes that disagree about the time would take each other's mail over, and count limits in different seconds.
+ * used: nodes that disagree about the time count limits and duplicates in different seconds, and may take a lease that still
+ * runs for one that has ended.
  */
 import ms from 'ms';
 import { type Clock, systemClock } from '../base/clock.ts';
