@@ -5,9 +5,9 @@ import { newDkimKey } from '../../src/accounts/domains.ts';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { insertDomain } from '../../src/db/accounts/domains-table.ts';
 import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
+import { callJson, type Reply } from '../../test/lab/ask.ts';
 import { connectSmtp } from '../../test/lab/mx/smtp-client.ts';
 import { goldenMail } from '../../test/lab/scenes/returns.ts';
-import { callJson, type Reply } from './ask.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { orgIdOf, type Scene } from './scene.ts';
 

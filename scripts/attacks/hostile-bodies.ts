@@ -3,7 +3,7 @@
  * request that the OpenAPI document has, and as CSV. Each answer is under 100 KB, and nobody waits.
  */
 
-import { ask, callJson, type Reply, withKey } from './ask.ts';
+import { ask, callJson, type Reply, withKey } from '../../test/lab/ask.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import type { Scene } from './scene.ts';
 

@@ -2,10 +2,10 @@
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import { loadSecrets } from '../../src/base/secrets.ts';
 import { createReturnPath } from '../../src/bounces/return-path.ts';
+import { callJson } from '../../test/lab/ask.ts';
 import { connectSmtp, type SmtpClient } from '../../test/lab/mx/smtp-client.ts';
 import { goldenMail } from '../../test/lab/scenes/returns.ts';
 import { until } from '../../test/lab/until.ts';
-import { callJson } from './ask.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { addresses, type Scene } from './scene.ts';
 

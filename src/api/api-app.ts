@@ -18,6 +18,7 @@ import { parseRoute } from './endpoint.ts';
 import { literalPaths } from './literal-paths.ts';
 import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
+import { boundQuery } from './query.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { referenceRoutes } from './reference-page.ts';
 import { withSlot } from './server-busy.ts';
@@ -67,6 +68,10 @@ export function createApi(parts: ApiParts): Koa {
   app.use(respondToRefusals(authorize, parts));
   app.use(parts.dialects);
   app.use(refuseOtherMethods(authorize));
+  app.use(async (context, next) => {
+    boundQuery(context);
+    await next();
+  });
   app.use(router.routes());
   app.use(docs.routes());
   app.use(parts.tracking.routes());

@@ -8,6 +8,7 @@ import { requireManager } from '../accounts/api-keys.ts';
 import type { Slot } from '../api/admission.ts';
 import { requireDeclaration } from '../api/body-limits.ts';
 import { literalPaths } from '../api/literal-paths.ts';
+import { boundQuery } from '../api/query.ts';
 import { admitSend } from '../api/send/admit-send.ts';
 import type { GivenAttachment } from '../api/send/attachments.ts';
 import { acceptCounted, type CountedParts } from '../api/send/counted-batch.ts';
@@ -54,6 +55,7 @@ export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): 
     const { dialect, router, otherMethods } = one;
     context.state.apiKey = dialect.keyOf(context);
     context.state.writeRefusal = dialect.writeRefusal;
+    boundQuery(context);
     if (found === null) return next();
     context.path = found.path;
     const refuse = async (methods: string[]) => {

@@ -32,12 +32,15 @@ interface Reply {
 /** Null: the API answers instead, with its own 404. */
 type Probe = (request: IncomingMessage) => Promise<Reply | null>;
 
+export const probePaths = ['/health/live', '/health/ready', '/metrics'] as const;
+
 export function createProbes(parts: ProbeParts): (next: Handler) => Handler {
-  const probes = new Map<string, Probe>([
-    ['/health/live', async () => json(200, { status: 'ok' })],
-    ['/health/ready', () => ready(parts.health)],
-    ['/metrics', (request) => metrics(parts, request)],
-  ]);
+  const own: Record<(typeof probePaths)[number], Probe> = {
+    '/health/live': async () => json(200, { status: 'ok' }),
+    '/health/ready': () => ready(parts.health),
+    '/metrics': (request) => metrics(parts, request),
+  };
+  const probes = new Map<string, Probe>(Object.entries(own));
   return (next) => async (request, response) => {
     const probe = probes.get(request.url!.split('?', 1)[0]!);
     const reply = probe && (await replyOf(probe, request, parts.onError));

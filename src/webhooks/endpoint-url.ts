@@ -6,6 +6,8 @@ import { isIP } from 'node:net';
 import { isForbidden } from '../vendor/mx-connect.ts';
 import type { WebhookFormatName } from './formats/all-formats.ts';
 
+/** Of a text that is no URL, in a refusal. */
+const maxShown = 200;
 const maxLength = 2048;
 
 export interface EndpointUrl {
@@ -23,7 +25,7 @@ export function parseWebhookUrl(
 ): EndpointUrl | { fault: string } {
   const url = URL.parse(text.trim());
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    return { fault: `"${text}" is not a URL such as https://app.example.com/webhooks` };
+    return { fault: `"${text.slice(0, maxShown)}" is not a URL such as https://app.example.com/webhooks` };
   }
   if (url.href.length > maxLength) return { fault: `the URL is longer than ${maxLength} characters` };
   const credentials = url.username || url.password ? `${decode(url.username)}:${decode(url.password)}` : '';
