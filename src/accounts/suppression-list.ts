@@ -9,6 +9,8 @@ import {
 import type { Db } from '../db/engine/open.ts';
 import { compareKey } from '../mail/address.ts';
 
+export { originOf, type SuppressionKind } from '../db/accounts/suppressions.ts';
+
 /** The reason of an entry that was added without one. */
 export const defaultReason = 'manual';
 

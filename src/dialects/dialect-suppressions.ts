@@ -1,6 +1,7 @@
 /** The organization's one suppression list, as dialects read and change it. Their lists are parts of it, by the reasons. */
 import { z } from 'zod';
 import {
+  type SuppressionKind,
   searchList,
   suppressAddress,
   suppressAddresses,
@@ -13,11 +14,6 @@ import type { StoredSuppression } from './dialect-store.ts';
 export const suppressedAddress = z
   .string()
   .refine((text) => domainOf(text) !== null, 'must be an email address');
-
-export function originOf({ reason }: StoredSuppression): 'bounce' | 'complaint' | 'manual' {
-  if (reason.startsWith('hard bounce')) return 'bounce';
-  return reason === 'complaint' ? 'complaint' : 'manual';
-}
 
 export function suppress(call: DialectCall, address: string): Promise<boolean> {
   return suppressAddress(changeOf(call), address);
@@ -52,29 +48,27 @@ function keyOf(address: string): string {
   return compareKey(address.replaceAll('\0', '\ufffd'));
 }
 
-interface Wanted {
+interface Wanted extends SuppressionKind {
   /** The address after which the list goes on, or before which the page ends; null: with the list. */
   after?: string | undefined;
   before?: string | null | undefined;
   limit: number;
-  isWanted(found: StoredSuppression): boolean;
 }
 
-/** Large, because few of the entries may be wanted. */
 const pageSize = 500;
 
 /** In the order of the addresses; `hasMore`: there may be more. */
 export async function listSuppressed(
   { management, orgId }: DialectCall,
-  { after, before, limit, isWanted }: Wanted,
+  { after, before, limit, ...kind }: Wanted,
 ): Promise<{ found: StoredSuppression[]; hasMore: boolean }> {
   const found: StoredSuppression[] = [];
   const edge = before ?? after;
   let last = edge == null ? null : keyOf(edge);
   do {
     const from = before === undefined ? { after: last } : { after: null, before: last };
-    const page = await searchList(management.db, '', { orgId, ...from, limit: pageSize });
-    found.push(...page.found.filter(isWanted));
+    const page = await searchList(management.db, '', { ...kind, orgId, ...from, limit: pageSize });
+    found.push(...page.found);
     last = page.next;
   } while (last !== null && found.length < limit);
   const nearest = found.slice(0, limit);

@@ -166,16 +166,43 @@ export async function countSuppressions(db: Db, orgId: string): Promise<number> 
   return Number(row!.count);
 }
 
+/** What put an address on the list. */
+export type SuppressionOrigin = 'bounce' | 'complaint' | 'manual';
+
+const bounceReason = 'hard bounce';
+const complaintReason = 'complaint';
+
+export function originOf({ reason }: Pick<Suppression, 'reason'>): SuppressionOrigin {
+  if (reason.startsWith(bounceReason)) return 'bounce';
+  return reason === complaintReason ? 'complaint' : 'manual';
+}
+
+/** The same in SQL: a list that is read to find the few of one origin may have a million addresses. */
+const isOfOrigin: Record<SuppressionOrigin, [sql: string, values: string[]]> = {
+  bounce: [`substr(reason, 1, ${bounceReason.length}) = ?`, [bounceReason]],
+  complaint: ['reason = ?', [complaintReason]],
+  manual: [`substr(reason, 1, ${bounceReason.length}) <> ? and reason <> ?`, [bounceReason, complaintReason]],
+};
+
+export interface SuppressionKind {
+  origin?: SuppressionOrigin | undefined;
+  createdFrom?: number | undefined;
+  createdBefore?: number | undefined;
+}
+
 /** In the order of their keys, from after the key `after`, or backwards from `before`. */
 export async function pageOfSuppressions(
   db: Db,
-  { orgId, ...page }: Neighbors & { orgId: string },
+  { orgId, origin, createdFrom, createdBefore, ...page }: Neighbors & SuppressionKind & { orgId: string },
 ): Promise<SuppressionRecord[]> {
   const rows = db('suppressions').where({ org_id: orgId });
+  if (origin) rows.whereRaw(...isOfOrigin[origin]);
+  if (createdFrom !== undefined) rows.where('created_at', '>=', createdFrom);
+  if (createdBefore !== undefined) rows.where('created_at', '<', createdBefore);
   return (await nearestFirst(rows, ['address_key', 'asc'], page)).map(suppressions.read);
 }
 
-export interface SuppressionSearch {
+export interface SuppressionSearch extends SuppressionKind {
   orgId: string;
   /** A part of the key; null: all. */
   part: string | null;
@@ -185,10 +212,13 @@ export interface SuppressionSearch {
   limit: number;
 }
 
-export function searchSuppressions(db: Db, { orgId, part, after, before, limit }: SuppressionSearch) {
+export function searchSuppressions(
+  db: Db,
+  { orgId, part, after, before, limit, ...kind }: SuppressionSearch,
+) {
   const from = before === undefined ? 'after' : 'before';
   return pagedSearch({
-    read: (last, pageSize) => pageOfSuppressions(db, { orgId, [from]: last, limit: pageSize }),
+    read: (last, pageSize) => pageOfSuppressions(db, { ...kind, orgId, [from]: last, limit: pageSize }),
     keyOf: ({ addressKey }) => addressKey,
     isWanted: ({ addressKey }) => part === null || addressKey.includes(part),
     after: before ?? after,

@@ -1,12 +1,13 @@
 /** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
+
 import { z } from 'zod';
+import { originOf } from '../../accounts/suppression-list.ts';
 import { formBody, jsonBody, jsonOrForm, noBody } from '../../api/body-limits.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredSuppression } from '../dialect-store.ts';
 import {
   findSuppressed,
   listSuppressed,
-  originOf,
   suppressAll,
   suppressedAddress,
   unsuppress,
@@ -22,7 +23,7 @@ const kinds = {
   },
   complaints: { origin: 'complaint', one: 'Spam complaint', reason: () => 'complaint' },
   unsubscribes: { origin: 'manual', one: 'Unsubscribed address', reason: () => 'unsubscribed' },
-};
+} as const;
 
 type Kind = keyof typeof kinds;
 
@@ -65,7 +66,7 @@ async function list(call: DialectCall, kind: Kind) {
     ...(page === 'previous' && { before: edge ?? '' }),
     ...(page === 'last' && { before: null }),
     limit,
-    isWanted: (one) => isIn(one, kind),
+    origin: kinds[kind].origin,
   });
   const base = urlOf(call, call.context.originalUrl.split('?', 1)[0]!);
   // Clients read pages until one is empty.

@@ -1,11 +1,13 @@
 /** Postmark's suppressions of a message stream, and its server: ours is the organization's one list. */
+
 import { z } from 'zod';
+import { originOf } from '../../accounts/suppression-list.ts';
 import { smallJson } from '../../api/body-limits.ts';
 import { iso } from '../../base/clock.ts';
 import { domainOf } from '../../mail/address.ts';
 import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
 import type { StoredSuppression } from '../dialect-store.ts';
-import { findSuppressed, listSuppressed, originOf, suppress, unsuppress } from '../dialect-suppressions.ts';
+import { findSuppressed, listSuppressed, suppress, unsuppress } from '../dialect-suppressions.ts';
 import { fromDate, queryIn, toDate } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 
@@ -40,9 +42,11 @@ async function list(call: DialectCall) {
   }
   const { found } = await listSuppressed(call, {
     limit: maxListed,
-    isWanted: (one) => isWanted(one, wanted),
+    origin: originWanted(wanted),
+    createdFrom: wanted.fromdate,
+    createdBefore: wanted.todate,
   });
-  return { Suppressions: found.map(present) };
+  return { Suppressions: found.filter((one) => isWanted(one, wanted)).map(present) };
 }
 
 function isWanted(entry: StoredSuppression, wanted: z.output<typeof query>): boolean {
@@ -50,6 +54,12 @@ function isWanted(entry: StoredSuppression, wanted: z.output<typeof query>): boo
   const { SuppressionReason, Origin } = present(entry);
   if ((reason && SuppressionReason !== reason) || (origin && Origin !== origin)) return false;
   return (from === undefined || entry.createdAt >= from) && (to === undefined || entry.createdAt < to);
+}
+
+/** Undefined: several. */
+function originWanted({ suppressionreason: reason, origin }: z.output<typeof query>) {
+  const named = (Object.keys(reasons) as (keyof typeof reasons)[]).find((one) => reasons[one] === reason);
+  return named ?? (origin === 'Customer' ? 'manual' : undefined);
 }
 
 const reasons = { bounce: 'HardBounce', complaint: 'SpamComplaint', manual: 'ManualSuppression' } as const;

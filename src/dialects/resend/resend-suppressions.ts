@@ -1,5 +1,7 @@
 /** Resend's suppressions. The address is the id: with it our list goes on, and calls on one suppression take either in Resend. */
+
 import { z } from 'zod';
+import { originOf } from '../../accounts/suppression-list.ts';
 import { noBody, smallJson } from '../../api/body-limits.ts';
 import { iso } from '../../base/clock.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
@@ -7,7 +9,6 @@ import type { StoredSuppression } from '../dialect-store.ts';
 import {
   findSuppressed,
   listSuppressed,
-  originOf,
   suppress,
   suppressedAddress,
   unsuppress,
@@ -36,8 +37,7 @@ const origins = z.object({ origin: z.enum(['bounce', 'complaint', 'manual']).opt
 
 async function list(call: DialectCall) {
   const { origin } = check(origins, { ...call.context.query });
-  const isWanted = (one: StoredSuppression) => origin === undefined || originOf(one) === origin;
-  const { found, hasMore } = await listSuppressed(call, { ...listQuery(call), isWanted });
+  const { found, hasMore } = await listSuppressed(call, { ...listQuery(call), origin });
   return { object: 'list', has_more: hasMore, data: found.map(present) };
 }
 

@@ -2,7 +2,9 @@
  * SendGrid's lists of suppressed addresses, and the global suppressions, which are all of ours. We suppress nobody whose address
  * is malformed or whose server blocked a mail, so those lists are empty.
  */
+
 import { z } from 'zod';
+import { originOf } from '../../accounts/suppression-list.ts';
 import { jsonBody, noBody } from '../../api/body-limits.ts';
 import { domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -11,7 +13,6 @@ import type { StoredSuppression } from '../dialect-store.ts';
 import {
   findSuppressed,
   listSuppressed,
-  originOf,
   suppress,
   suppressedAddress,
   unsuppress,
@@ -63,14 +64,18 @@ const listQuery = z.object({
   offset: count.max(maxOffset).default(0),
 });
 
+/** The last time that there is (ECMA-262 section 21.4.1.1). */
+const latest = 8.64e15;
+
 /** In the order of the addresses. Pages are by number, so what is before one is read again. */
 async function list(call: DialectCall, origin: Origin | null) {
   const { start_time: from, end_time: to, limit, offset } = check(listQuery, { ...call.context.query });
   if (origin === null) return [];
-  const isWithin = (created: number) => created >= from && created <= to;
   const { found } = await listSuppressed(call, {
     limit: offset + limit,
-    isWanted: (one) => originOf(one) === origin && isWithin(unixOf(one.createdAt)),
+    origin,
+    createdFrom: Math.min(from * 1000, latest),
+    createdBefore: Math.min((to + 1) * 1000, latest),
   });
   return found.slice(offset).map(present);
 }
