@@ -86,6 +86,8 @@ export interface AcceptParts {
   onScheduled(at: number): void;
   /** Called after the commit, for the mail log. */
   onAccepted(send: Send, answer: SendAnswerRecord, request: RequestLog): void;
+  /** Called after the commit for a send that was ignored because it repeats the one with this answer, for the mail log. */
+  onRepeated(send: Send, answer: SendAnswerRecord, request: RequestLog): void;
   clock: Clock;
   /** Whether HTML without a text gets one. */
   textFromHtml: boolean;
@@ -321,7 +323,7 @@ async function commit(parts: AcceptParts, send: Send, request: RequestLog): Prom
  * without another read from the database. Those of scheduled mail it finds in the database when their time comes.
  */
 export function startCommit(
-  parts: Pick<AcceptParts, 'admit' | 'onAccepted' | 'onScheduled'>,
+  parts: Pick<AcceptParts, 'admit' | 'onAccepted' | 'onRepeated' | 'onScheduled'>,
   send: Send,
   request: RequestLog,
 ): { send: Send; settle(decision: Decision | null): void } {
@@ -335,7 +337,9 @@ export function startCommit(
   return {
     send: { ...send, recipients },
     settle(decision) {
-      const isNew = decision !== null && 'answer' in decision && !decision.replayed;
+      const isAnswered = decision !== null && 'answer' in decision;
+      const isNew = isAnswered && !decision.replayed;
+      if (isAnswered && decision.replayed) parts.onRepeated(send, decision.answer, request);
       const accepted = isNew ? decision.answer.accepted : [];
       if (isNew && accepted.length > 0) parts.onAccepted(send, decision.answer, request);
       if (accepted.length > 0 && scheduledAt !== null) parts.onScheduled(scheduledAt);

@@ -52,6 +52,7 @@ export const eventTypes = [
   'email.complained',
   'email.held',
   'email.canceled',
+  'email.repeated',
   'suppression.added',
   'suppression.removed',
   'credits.low',

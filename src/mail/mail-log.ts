@@ -1,9 +1,10 @@
 /**
- * The mail log, for operators to grep: lines of six verbs, on standard output and in `log/mail.log` in the data directory
+ * The mail log, for operators to grep: lines of seven verbs, on standard output and in `log/mail.log` in the data directory
  * (rotated by size, the newest ten kept). Every line is a JSON object with a sentence in `msg`.
  *
  *   accepted   a send was committed; one line per recipient
  *   refused    a send, or one of its recipients, was not accepted; `category` is the error code, or why the one was skipped
+ *   repeated   a send was ignored, because it repeats an earlier one, whose email it names
  *   attempted  a host was contacted, or could not be reached
  *   delivered  a host accepted the message
  *   deferred   the attempt failed for now; `nextAttemptAt` is the time of the next one
@@ -22,7 +23,7 @@ import { type Clock, iso } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
 import { sanitize, sanitizeJson } from '../base/sanitize.ts';
 
-export type Verb = 'accepted' | 'refused' | 'attempted' | 'delivered' | 'deferred' | 'bounced';
+export type Verb = 'accepted' | 'refused' | 'repeated' | 'attempted' | 'delivered' | 'deferred' | 'bounced';
 
 export interface MailLogLine {
   /** Not in `refused`, unless other recipients were accepted. */

@@ -39,6 +39,28 @@ interface Session {
   ms: number;
 }
 
+/** One line, whatever the number of recipients: a client that repeats a send may do so often. */
+export function logRepeated(
+  mailLog: MailLog,
+  { orgId, recipients, from }: AcceptedSend,
+  { emailId }: { emailId: string },
+  { requestId }: SendOrigin,
+): void {
+  const address = recipients[0]?.address ?? '';
+  const others = recipients.length > 1 ? ` to ${recipients.length} recipients` : '';
+  mailLog.write(
+    'repeated',
+    `<${address}> a repeat of email ${emailId}${others} was ignored; nothing was sent or charged`,
+    {
+      emailId,
+      orgId,
+      recipient: address,
+      from,
+      requestId,
+    },
+  );
+}
+
 export function logAccepted(
   mailLog: MailLog,
   send: AcceptedSend,

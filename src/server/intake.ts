@@ -40,7 +40,7 @@ import { createMessageId } from '../mail/message-id.ts';
 import { countRefusals, countRequests } from '../operate/metrics/request-metrics.ts';
 import type { Runner } from '../queue/runner.ts';
 import { signalsAfter } from '../record/event-signal.ts';
-import { logAccepted } from '../record/mail-log-lines.ts';
+import { logAccepted, logRepeated } from '../record/mail-log-lines.ts';
 import { createRefusedSends, type RefusedSend } from '../record/refused-sends.ts';
 import { createResolver, type Resolve } from '../route/resolver.ts';
 import type { Client } from '../smtp-in/mail-handler.ts';
@@ -218,6 +218,7 @@ function createAcceptance(
     admit,
     onScheduled,
     onAccepted: logAccepted.bind(null, context.mailLog),
+    onRepeated: logRepeated.bind(null, context.mailLog),
     clock,
     textFromHtml: config.textFromHtml,
     messageIdOf: createMessageId(context.secrets, config.hostname),

@@ -204,6 +204,10 @@ const eventKinds = {
       }),
     },
   },
+  'email.repeated': {
+    is: 'A later send was ignored because it repeats this one: it has the same idempotency key, or came within the duplicate window.',
+    data: {},
+  },
   'email.complained': {
     is: 'The recipient reported the email as spam and is now suppressed.',
     data: {

@@ -11,6 +11,7 @@ export type LogLine = Partial<MailLogLine> & { time: string; event: string; msg:
 export const states = [
   'accepted',
   'refused',
+  'repeated',
   'attempted',
   'delivered',
   'deferred',

@@ -4,7 +4,7 @@
  * happened.
  *
  * Many sends share one transaction, and so one sync of the disk. Each is decided separately, in the order of docs/design.md
- * section 2; a refused or repeated send writes nothing and does not affect the others. An organization is locked while its
+ * section 2; a refused send writes nothing, a repeated one only its event, and neither affects the others. An organization is locked while its
  * sends are decided, on PostgreSQL against other nodes too, so its credits, daily capacity and idempotency keys are exact.
  * A send that is retried because the answer to its commit was lost is recognised by what that commit wrote
  * (accepted-before.ts).
@@ -208,9 +208,14 @@ function repeatOf(send: Send, snapshot: Snapshot): Decision | null {
   if (taken) return { answer: taken.answer, replayed: !taken.isOurs };
   const before = snapshot.earlier.get(send);
   if (!before || !isRepeat(before, send, snapshot.policy.keepMs)) return null;
-  return before.requestHash === send.idempotency.requestHash
-    ? { answer: before.answer, replayed: true }
-    : { refused: 'KEY_REUSED' };
+  if (before.requestHash !== send.idempotency.requestHash) return { refused: 'KEY_REUSED' };
+  const { emailId } = before.answer;
+  const { orgId, recipients, acceptedAt: at } = send;
+  const [{ address: recipient }] = recipients as [SendRecipient];
+  snapshot.rows.tables.events.push(
+    eventRow({ orgId, emailId, recipient, type: 'email.repeated', at, data: {} }),
+  );
+  return { answer: before.answer, replayed: true };
 }
 
 function record(

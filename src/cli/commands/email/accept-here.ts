@@ -30,6 +30,7 @@ export async function createAcceptHere(context: CommandContext): Promise<Accept>
     admit: () => ({ disposition: 'due', settle() {} }),
     onScheduled() {},
     onAccepted() {},
+    onRepeated() {},
     clock: systemClock,
     textFromHtml: config.textFromHtml,
     messageIdOf: createMessageId(secrets, config.hostname),

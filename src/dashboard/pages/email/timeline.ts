@@ -52,6 +52,7 @@ const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) =
   },
   'email.complained': { title: 'Marked as spam', tone: 'bad' },
   'email.held': { title: 'Held', tone: 'warn', detail: reason },
+  'email.repeated': { title: 'A repeat was ignored', tone: 'quiet' },
   'email.canceled': { title: 'Canceled', tone: 'quiet', detail: reason },
 };
 
