@@ -40,9 +40,9 @@ test('whose domain it is, who may send from it, and what the key may do', async 
   const tenant = await tenantOf(world);
   const other = [from.replace('sender', 'stranger'), ...good.slice(1)];
   const text = (reply: string) => reply.trimEnd();
-  t.is(
-    text(await submit(await loggedIn(tenant), to, other, '550')),
-    '550 5.7.1 DOMAIN_NOT_FOUND: The domain stranger.invalid is not registered in this organization.',
+  t.regex(
+    await submit(await loggedIn(tenant), to, other, '550'),
+    /^550 5\.7\.1 DOMAIN_NOT_FOUND: The domain stranger\.invalid is not registered in this organization\./,
   );
   const bound = await withKey(tenant, ['email:send', 'domain_scope:other.invalid']);
   t.is(
