@@ -26,7 +26,7 @@ interface QueueActionJob {
 }
 
 export interface OperatorJobs {
-  /** The verdict on this server and what needs a person, possibly a little old. */
+  /** The verdict on this server and what is wrong, possibly a little old. */
   status(): Promise<Status>;
   /** Queued mail by destination, possibly a little old. */
   summary(): Promise<QueueRow[]>;

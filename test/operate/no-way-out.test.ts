@@ -1,6 +1,7 @@
 /** Nothing gets out of this server: port 25 closed, by a refusal or in silence, or no DNS. And what only looks like it. */
 import { stripVTControlCharacters } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
+import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
 import { startSilent } from '../lab/mx/silent.ts';
 import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
@@ -69,12 +70,14 @@ function deliveryTo(world: World, domain: string) {
 const closings: [
   how: string,
   figure: RegExp,
+  category: string,
   close: (t: ExecutionContext, world: World) => Promise<unknown>,
 ][] = [
-  ['refused', /^port \d+ to 7 of 7 hosts is refused or silent, 14 waiting$/, async () => {}],
+  ['refused', /^port \d+ to 7 of 7 hosts is refused or silent, 14 waiting$/, 'network', async () => {}],
   [
     'silent',
     /^port \d+ to 7 of 7 hosts is refused or silent, 14 waiting$/,
+    'network',
     async (t, world) => {
       const silent = await startSilent(
         names.map((_, at) => hostOf(at)),
@@ -86,14 +89,17 @@ const closings: [
   [
     'no DNS',
     /^our DNS resolver does not answer for 7 of 7 domains, 14 waiting$/,
+    'resolver',
     async (_, world) => world.dns.close(),
   ],
 ];
 
-for (const [how, figure, close] of closings) {
+for (const [how, figure, category, close] of closings) {
   test(`${how}: there is one entry, the destinations are folded below it, and it is so after a restart`, async (t) => {
     t.timeout(3 * minute);
     const { world, status, until, screen, sendTo, json } = await start(t);
+    const browser = createBrowser(world);
+    await setUp(browser, world);
     await close(t, world);
     const began = world.clock.now();
     await sendTo();
@@ -115,6 +121,14 @@ for (const [how, figure, close] of closings) {
     const [{ condition, why }] = (await json(`email why ${email_id}`)).recipients;
     t.is(condition, 'no_way_out');
     t.regex(why, /cannot be reached, and no other server can/);
+    t.notRegex(why, /remote side/);
+    const page = (await browser.get(`/dashboard/o/${world.orgId}`)).text;
+    t.regex(page, /No way out: this server/);
+    t.is(page.split('This server cannot reach other mail servers').length, 2, 'once for all of them');
+    const metrics = await (await fetch(`${world.url()}/metrics`)).text();
+    t.regex(metrics, /postern_status_needs\{severity="act"\} 1\n/);
+    t.regex(metrics, /trouble_since_seconds\{destination="(?:mx\.)?one\.invalid",cause="no_way_out"\} \d/);
+    t.regex(metrics, new RegExp(`postern_outcomes_total{outcome="deferred",category="${category}"} [1-9]`));
     const shown = await screen();
     if (process.env.SHOW_STATUS) console.log(`${how}\n${shown}`);
     t.regex(shown, /^1 problem needs action\.\n\n✗ no way out .* for /);

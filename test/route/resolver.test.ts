@@ -1,6 +1,9 @@
+import { createSocket } from 'node:dgram';
 import type { ResolverOptions } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
+import { once } from 'node:events';
 import test, { type ExecutionContext } from 'ava';
+import { findMx } from '../../src/route/mx.ts';
 import { createResolver } from '../../src/route/resolver.ts';
 import { startDns } from '../lab/dns/dns.ts';
 
@@ -46,4 +49,53 @@ test("the operator's servers are those, whatever they answer", async (t) => {
   await t.throwsAsync(resolve('there.invalid'), { code: 'EREFUSED' });
   dns.set({ 'there.invalid': { A: ['127.0.0.2'] } });
   t.deepEqual(await resolve('there.invalid'), ['127.0.0.2']);
+});
+
+/** What findMx says of a domain, with the patience of a test. */
+async function found(servers: string[], domain: string) {
+  const resolve = createResolver(servers, { timeoutMs: 300, tries: 1 });
+  const mx = await findMx(domain, { resolve, allowPrivate: true, random: () => 0 });
+  return 'result' in mx ? mx.result : null;
+}
+
+test('a resolver that is silent, refuses or is not there is at fault, and not the domain', async (t) => {
+  const silent = createSocket('udp4').bind(0, '127.0.0.1');
+  await once(silent, 'listening');
+  t.teardown(() => new Promise<void>((done) => silent.close(done)));
+  const refusing = await startDns({ 'there.invalid': 'REFUSED', '': 'REFUSED', '.': 'REFUSED' });
+  t.teardown(refusing.close);
+  const gone = await startDns();
+  await gone.close();
+  for (const [server, says] of [
+    [`127.0.0.1:${silent.address().port}`, 'no answer in time'],
+    [refusing.address, 'REFUSED'],
+    [gone.address, 'connection refused'],
+  ] as const) {
+    t.deepEqual(await found([server], 'there.invalid'), {
+      kind: 'resolver-failed',
+      detail: `our DNS resolver does not answer: ${says} for there.invalid`,
+    });
+  }
+});
+
+test('a domain whose name servers fail or are silent is at fault, and not the resolver that answers', async (t) => {
+  const dns = await startDns({
+    'broken.invalid': 'SERVFAIL',
+    'silent.invalid': 'TIMEOUT',
+    'refused.invalid': 'REFUSED',
+    'half.invalid': { MX: ['10 mx.half.invalid'] },
+    'mx.half.invalid': 'SERVFAIL',
+    'lame.invalid': { MX: ['10 nowhere.invalid'] },
+  });
+  t.teardown(dns.close);
+  const said = async (domain: string) => {
+    const result = await found([dns.address], domain);
+    t.is(result?.kind, 'dns-failed', domain);
+    return result && 'detail' in result && result.detail;
+  };
+  t.is(await said('broken.invalid'), 'SERVFAIL from the name servers of broken.invalid');
+  t.is(await said('silent.invalid'), 'no answer in time from the name servers of silent.invalid');
+  t.is(await said('refused.invalid'), 'REFUSED from the name servers of refused.invalid');
+  t.is(await said('half.invalid'), 'SERVFAIL from the name servers of mx.half.invalid');
+  t.is(await said('lame.invalid'), 'no mail host of lame.invalid has an address in DNS');
 });

@@ -39,7 +39,7 @@ const lines: [line: string, is: string][] = [
   ['logs -f --domain example.org', 'follow the mail to a domain'],
   ['logs --id 4XqN0CF3WA', "everything about a mail, by the queue id in a host's reply"],
   ['logs --since 2h --until 1h --status bounced', 'what bounced between two and one hours ago'],
-  ['status', 'what needs a person, and what to do next'],
+  ['status', 'what is wrong, and what to do next'],
   ['top', 'watch rates and destinations live'],
   ['inbound list --kind complaint', 'the latest complaints'],
   ['inbound source 01a1fde43a44', 'a received mail as it came'],

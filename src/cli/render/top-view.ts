@@ -77,7 +77,7 @@ function title({ hostname, queue, at }: Snapshot, columns: number): string {
   return styleText('inverse', line.slice(0, columns));
 }
 
-/** One line in so many is for what needs a person. */
+/** One line in so many is for what is wrong. */
 const rowsPerNeed = 8;
 
 function needs({ status }: Snapshot, { columns, rows }: Size): string[] {

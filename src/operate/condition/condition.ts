@@ -12,7 +12,7 @@ import type { Cause } from './causes.ts';
 import { type NoWayOut, noWaysOut } from './no-way-out.ts';
 import { type Pace, paceOf } from './pace.ts';
 
-/** act: it needs a person. watch: it passes by itself, or has only begun. */
+/** act: it needs action by a person. watch: it passes by itself, or has only begun. */
 export type Severity = 'act' | 'watch' | 'ok';
 
 export interface Condition {
@@ -193,11 +193,11 @@ function restOf(
   return paused ? { cause: 'paused', apart: paused } : {};
 }
 
-/** Trouble that lasts this long, or delays this many mails, needs a person; else it may pass. */
+/** Trouble that lasts this long, or delays this many mails, needs action; else it may pass. */
 const longMs = 3_600_000;
 const many = 100;
 
-/** How long it may last before it needs a person, if that is another time. */
+/** How long it may last before it needs action, if that is another time. */
 const patience: Partial<Record<Cause, number>> = {
   no_server: 0,
   no_way_out: 0,

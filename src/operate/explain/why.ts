@@ -143,8 +143,9 @@ function actionNote({ action }: WhyInput, when: When, word: 'since' | 'at'): str
   return action === null ? '' : ` ${word} ${when(action.at)} ("${action.reason}")`;
 }
 
-function remoteNote({ last }: WhyInput): string {
-  return last?.outcome.origin === 'remote' ? ': the failure is on the remote side' : '';
+function remoteNote({ last, condition }: WhyInput): string {
+  const isTheirs = last?.outcome.origin === 'remote' && condition.cause !== 'no_way_out';
+  return isTheirs ? ': the failure is on the remote side' : '';
 }
 
 /** The remote reply in quotation marks, or the failure if there was no reply. */

@@ -98,7 +98,7 @@ export const catalog = {
   destinationsBusy: gauge('postern_destinations_busy', 'Destinations that ask us to slow down.'),
   statusNeeds: gauge(
     'postern_status_needs',
-    'Entries of `postern status`, by severity: act (needs a person), watch.',
+    'Entries of `postern status`, by severity: act (needs action), watch.',
     ['severity'],
   ),
   destinationTrouble: gauge(

@@ -1,4 +1,4 @@
-/** The metrics of `postern status`: how much needs a person, and the destinations in trouble, of which it lists at most 20. */
+/** The metrics of `postern status`: how much needs action, and the destinations in trouble, of which it lists at most 20. */
 import type { Status } from '../status/read-status.ts';
 import type { Meters } from './registry.ts';
 

@@ -30,7 +30,7 @@ interface Traffic {
 
 export const thisServer = 'this server';
 
-/** What needs a person first, then by cause, then the oldest. */
+/** What needs action first, then by cause, then the oldest. */
 export function ranked(needs: Need[]): Need[] {
   return needs.toSorted(
     (a, b) =>

@@ -1,5 +1,5 @@
 /**
- * How the service is doing: one verdict, what needs a person, the most urgent first, and what the operator has ordered. The
+ * How the service is doing: one verdict, what is wrong, the most urgent first, and what the operator has ordered. The
  * command line, `top` and the dashboard show the same. The cost does not grow with the mail that waits: it reads the published
  * states of destinations, small tables and the statistics of a day, and counts mail only for what it lists, up to a limit.
  */

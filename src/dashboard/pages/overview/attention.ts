@@ -128,7 +128,9 @@ function textOf({ cause, destination, since, severity, order, blockedUntil }: Co
   const lasts = since === null || now - since < 60_000 ? '' : `For ${span(now - since)}. `;
   const due = (time: number) => (time - now < 60_000 ? 'due now' : relative(time, now));
   const next = blockedUntil === null ? '' : ` The next attempt is ${due(blockedUntil)}.`;
-  const title = `${destination} ${does}`;
+  // One entry for all of them.
+  const title =
+    cause === 'no_way_out' ? 'This server cannot reach other mail servers' : `${destination} ${does}`;
   return { title, text: `${lasts}Postern retries until the mail expires.${next}` };
 }
 
