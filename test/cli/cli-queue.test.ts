@@ -122,8 +122,8 @@ test('a rule says how much waiting mail it is for, and the status lists it with 
   t.deepEqual(
     orders.map(({ kind, subject, count }: Record<string, unknown>) => [kind, subject, count]),
     [
-      ['hold', 'dead.invalid', 1],
       ['suspend', 'shut.invalid', 1],
+      ['hold', 'dead.invalid', 1],
     ],
   );
   t.regex(

@@ -75,6 +75,8 @@ function attempt(verdict: Partial<Outcome>, more: Partial<AttemptRecord> = {}): 
 const soon = { nextAttemptAt: now + 5 * minute };
 const due = { nextAttemptAt: now - minute };
 const suspension = {
+  kind: 'suspend' as const,
+  perMinute: null,
   destination: 'mx.invalid',
   reason: 'their wish',
   createdAt: now - 10 * minute,
@@ -92,7 +94,7 @@ const rows: [what: string, story: WhyInput, said: string][] = [
     'put off by them, before its time, and suspended since',
     story(
       'deferred',
-      { last: attempt({}), condition: conditionOf(now, { statuses: { suspensions: [suspension] } }) },
+      { last: attempt({}), condition: conditionOf(now, { statuses: { orders: [suspension] } }) },
       soon,
     ),
     'Attempt 1 failed: no answer. That is not final: the failure is on the remote side. The next attempt is due in 5 m; it ' +

@@ -3,8 +3,7 @@ import type { DestinationState, DestinationStatuses } from '../../src/db/queue/d
 import { type Condition, conditionsAt, named, type Subject } from '../../src/operate/condition/condition.ts';
 
 const none: DestinationStatuses = {
-  suspensions: [],
-  rules: [],
+  orders: [],
   states: new Map(),
   silent: [],
   missingPools: [],

@@ -193,9 +193,9 @@ for (const kind of kinds) {
       ]),
       [
         ['held', null, 1, 5, 'postern queue release --status held --reason R'],
+        ['suspend', 'shut.invalid', 1, 1, 'postern queue resume shut.invalid --reason R'],
         ['hold', 'ruled.invalid', 2, 1, 'postern queue rule ruled.invalid none'],
         ['slow', 'slow.invalid', 1, 1, 'postern queue resume slow.invalid --reason R'],
-        ['suspend', 'shut.invalid', 1, 1, 'postern queue resume shut.invalid --reason R'],
         ['pause', 'Late & Sons', 1, 1, "postern org resume 'Late & Sons' --reason R"],
       ],
     );

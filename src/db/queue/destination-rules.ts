@@ -5,6 +5,7 @@
  */
 import type { Db } from '../engine/open.ts';
 import { number, orNull, records, text, value } from '../engine/records.ts';
+import { listSuspensions } from './suspensions.ts';
 
 export type RuleKind = 'slow' | 'hold' | 'bounce';
 
@@ -53,4 +54,14 @@ export async function removeRules(
 export async function listRules(db: Db, now: number): Promise<DestinationRule[]> {
   const rows = await db('destination_rules').orderBy(['destination', 'kind']);
   return rows.map(rules.read).filter(({ until }) => until === null || until > now);
+}
+
+/** A rule or a suspension. */
+export type DestinationOrder = Omit<DestinationRule, 'kind'> & { kind: RuleKind | 'suspend' };
+
+/** Lists what the operator has ordered for destinations and domains, as far as it is in force at `now`. */
+export async function listOrders(db: Db, now: number): Promise<DestinationOrder[]> {
+  const suspended = await listSuspensions(db, now);
+  const orders = suspended.map((one) => ({ ...one, kind: 'suspend' as const, perMinute: null }));
+  return [...orders, ...(await listRules(db, now))];
 }

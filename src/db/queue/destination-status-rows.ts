@@ -7,10 +7,9 @@
 import type { ProblemCause } from '../../record/problem-cause.ts';
 import { type Db, isPostgres } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
-import { type DestinationRule, listRules } from './destination-rules.ts';
+import { type DestinationOrder, listOrders } from './destination-rules.ts';
 import { readMissing } from './ip-pools.ts';
 import { isServedOnPostgres } from './server-running.ts';
-import { listSuspensions, type Suspension } from './suspensions.ts';
 
 /** The state on one node, or the sum of several nodes. */
 export interface DestinationState {
@@ -109,8 +108,7 @@ export interface SilentDestination {
 }
 
 export interface DestinationStatuses {
-  suspensions: Suspension[];
-  rules: DestinationRule[];
+  orders: DestinationOrder[];
   /** Statuses by name, without idle destinations. */
   states: Map<string, DestinationState>;
   silent: SilentDestination[];
@@ -128,8 +126,6 @@ export async function readDestinationStatuses(
   now: number,
   served?: boolean,
 ): Promise<DestinationStatuses> {
-  const suspensions = await listSuspensions(db, now);
-  const rules = await listRules(db, now);
   const states = new Map<string, DestinationState>();
   const silent: SilentDestination[] = [];
   for (const { name, node, state } of await db('destinations').where('at', '>=', now - freshMs)) {
@@ -140,7 +136,8 @@ export async function readDestinationStatuses(
     states.set(name, others ? sumOf(others, own) : own);
   }
   const isServed = served ?? (!isPostgres(db) || (await isServedOnPostgres(db)));
-  return { suspensions, rules, states, silent, missingPools: await readMissing(db, now), isServed };
+  const orders = await listOrders(db, now);
+  return { orders, states, silent, missingPools: await readMissing(db, now), isServed };
 }
 
 function sumOf(a: DestinationState, b: DestinationState): DestinationState {

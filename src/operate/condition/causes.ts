@@ -11,56 +11,45 @@ interface CauseWords {
   side: Side;
   /** In a few words. */
   label: string;
-  /** What the destination does, after its name. */
-  is?: string;
+  /** What the destination does, after its name; null of what is no trouble of a destination. */
+  is: string | null;
 }
 
+const of =
+  (side: Side) =>
+  (label: string, is: string | null = null): CauseWords => ({ side, label, is });
+const [ours, theirs, message] = [of('ours'), of('theirs'), of('message')];
+
 const table = {
-  no_server: { side: 'ours', label: 'no server' },
-  no_way_out: { side: 'ours', label: 'no way out', is: 'cannot be reached, and no other server can' },
-  disk: { side: 'ours', label: 'disk' },
-  no_source: { side: 'ours', label: 'no source' },
-  blocklisted: {
-    side: 'ours',
-    label: 'blocklisted',
-    is: 'refuses us because of a blocklist or our reputation',
-  },
-  certificate: { side: 'ours', label: 'certificate' },
-  complaint_rate: { side: 'message', label: 'complaints' },
-  bounce_rate: { side: 'message', label: 'bounces' },
-  domain_unverified: { side: 'ours', label: 'domain' },
-  resolver_failing: {
-    side: 'ours',
-    label: 'no resolver',
-    is: 'cannot be looked up: our DNS resolver does not answer',
-  },
-  refusing: { side: 'theirs', label: 'refusing', is: 'refuses or defers our mail' },
-  tls_failing: { side: 'theirs', label: 'TLS failing', is: 'does not offer the TLS that is demanded' },
-  dns_failing: {
-    side: 'theirs',
-    label: 'DNS failing',
-    is: 'cannot be looked up: its name servers give no answer',
-  },
-  unreachable: { side: 'theirs', label: 'unreachable', is: 'cannot be reached' },
-  hanging: { side: 'theirs', label: 'hanging', is: 'does not answer in time' },
-  throttled: { side: 'theirs', label: 'throttled', is: 'asks us to slow down' },
-  webhook_failing: { side: 'theirs', label: 'webhook' },
-  backup: { side: 'ours', label: 'backup' },
-  slow: { side: 'theirs', label: 'slow', is: 'takes long for each mail' },
-  greylisting: {
-    side: 'theirs',
-    label: 'greylisting',
-    is: 'defers mail that it has not seen before',
-  },
+  no_server: ours('no server'),
+  no_way_out: ours('no way out', 'cannot be reached, and no other server can'),
+  disk: ours('disk'),
+  no_source: ours('no source'),
+  blocklisted: ours('blocklisted', 'refuses us because of a blocklist or our reputation'),
+  certificate: ours('certificate'),
+  complaint_rate: message('complaints'),
+  bounce_rate: message('bounces'),
+  domain_unverified: ours('domain'),
+  resolver_failing: ours('no resolver', 'cannot be looked up: our DNS resolver does not answer'),
+  refusing: theirs('refusing', 'refuses or defers our mail'),
+  tls_failing: theirs('TLS failing', 'does not offer the TLS that is demanded'),
+  dns_failing: theirs('DNS failing', 'cannot be looked up: its name servers give no answer'),
+  unreachable: theirs('unreachable', 'cannot be reached'),
+  hanging: theirs('hanging', 'does not answer in time'),
+  throttled: theirs('throttled', 'asks us to slow down'),
+  webhook_failing: theirs('webhook'),
+  backup: ours('backup'),
+  slow: theirs('slow', 'takes long for each mail'),
+  greylisting: theirs('greylisting', 'defers mail that it has not seen before'),
   // By the operator's order, or not a trouble.
-  suspended: { side: 'ours', label: 'suspended' },
-  held: { side: 'ours', label: 'held' },
-  bounced: { side: 'ours', label: 'bounced' },
-  slowed: { side: 'ours', label: 'slowed' },
-  paused: { side: 'ours', label: 'paused' },
-  busy: { side: 'theirs', label: 'busy' },
-  ok: { side: 'theirs', label: 'ok' },
-} as const satisfies Record<string, CauseWords> & Record<ProblemCause, CauseWords>;
+  suspended: ours('suspended'),
+  held: ours('held'),
+  bounced: ours('bounced'),
+  slowed: ours('slowed'),
+  paused: ours('paused'),
+  busy: theirs('busy'),
+  ok: theirs('ok'),
+} satisfies Record<string, CauseWords> & Record<ProblemCause, CauseWords>;
 
 export type Cause = keyof typeof table;
 

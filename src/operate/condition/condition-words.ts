@@ -19,13 +19,12 @@ export function conditionText(condition: Condition, when: When): string {
   return parts.join(', ') + (reason === null ? '' : `: ${reason}`);
 }
 
-function orderText({ cause, evidence, order, named }: Condition, when: When): string {
-  const which = named === null ? '' : `${named} `;
-  if ('suspension' in order!) return `${which}suspended until ${when(order.suspension.until)}: ${evidence}`;
-  const { perMinute, until, destination } = order!.rule;
-  return perMinute === null
-    ? `mail to ${destination} ${cause === 'held' ? 'is held' : 'bounces'}: ${evidence}`
-    : `slowed to ${perMinute} a minute until ${when(until!)}: ${evidence}`;
+function orderText({ evidence, order, named }: Condition, when: When): string {
+  const { kind, perMinute, until, destination } = order!;
+  if (kind === 'hold' || kind === 'bounce')
+    return `mail to ${destination} ${kind === 'hold' ? 'is held' : 'bounces'}: ${evidence}`;
+  const what = kind === 'slow' ? `slowed to ${perMinute} a minute` : 'suspended';
+  return `${named === null ? '' : `${named} `}${what} until ${when(until!)}: ${evidence}`;
 }
 
 function apartText({ cause, apart }: Condition): string {
@@ -65,17 +64,14 @@ export function reasonToWait(condition: Condition, when: When): string {
   const { cause, destination, since, evidence, order, state, apart } = condition;
   const began = since === null ? '' : ` since ${when(since)}`;
   const quoted = evidence === null ? '' : ` ("${evidence}")`;
-  if (order && 'suspension' in order) {
-    const { destination: named, until, reason, createdAt } = order.suspension;
-    return `It waits because the operator suspended ${named} at ${when(createdAt)} ("${reason}"), until ${when(until)}.`;
-  }
-  if (order) {
-    const { destination: named, perMinute, until } = order.rule;
-    return perMinute === null
-      ? `Mail to ${named} ${cause === 'held' ? 'is held' : 'bounces'}${began} by a rule of the operator${quoted}.`
-      : `It waits for its turn: the operator limited ${named} at ${when(since!)} to ${perMinute} mails a minute${quoted}, until ${when(until!)}.`;
-  }
   switch (cause) {
+    case 'suspended':
+      return `It waits because the operator suspended ${order!.destination} at ${when(since!)}${quoted}, until ${when(order!.until!)}.`;
+    case 'slowed':
+      return `It waits for its turn: the operator limited ${order!.destination} at ${when(since!)} to ${order!.perMinute} mails a minute${quoted}, until ${when(order!.until!)}.`;
+    case 'held':
+    case 'bounced':
+      return `Mail to ${order!.destination} ${cause === 'held' ? 'is held' : 'bounces'}${began} by a rule of the operator${quoted}.`;
     case 'busy':
       return `It waits for a connection: all connections to ${destination} are in use (${state!.connections} of ${state!.limit})${began && `,${began}`}.`;
     case 'throttled':

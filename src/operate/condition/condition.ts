@@ -4,9 +4,8 @@
  * functions of what is stored (db/queue/destination-status-rows.ts).
  */
 import type { Pause } from '../../db/accounts/organizations.ts';
-import type { DestinationRule, RuleKind } from '../../db/queue/destination-rules.ts';
+import type { DestinationOrder } from '../../db/queue/destination-rules.ts';
 import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
-import type { Suspension } from '../../db/queue/suspensions.ts';
 import { throttledMs } from '../../record/destination-health.ts';
 import type { Cause } from './causes.ts';
 import { type NoWayOut, noWaysOut } from './no-way-out.ts';
@@ -30,7 +29,7 @@ export interface Condition {
   pace: Pace;
   noWayOut: NoWayOut | null;
   /** Of the operator. */
-  order: { suspension: Suspension } | { rule: DestinationRule } | null;
+  order: DestinationOrder | null;
   /** The only one of the subject's domains that is suspended. */
   named: string | null;
   /** A part of the mail that waits for another reason; `isWhole`: all of it. */
@@ -99,39 +98,34 @@ const nothing: Found = {
   apart: null,
 };
 
-const ruledBy: Record<RuleKind, Cause> = { slow: 'slowed', hold: 'held', bounce: 'bounced' };
+const causeOf = { suspend: 'suspended', slow: 'slowed', hold: 'held', bounce: 'bounced' } as const;
 
-function ruled(rule: DestinationRule): Partial<Found> {
-  return { cause: ruledBy[rule.kind], since: rule.createdAt, evidence: rule.reason, order: { rule } };
+function ordered(order: DestinationOrder, named: string | null = null): Partial<Found> {
+  const { kind, createdAt: since, reason: evidence, until } = order;
+  const blockedUntil = kind === 'suspend' && named === null ? until : null;
+  return { cause: causeOf[kind], since, evidence, blockedUntil, order, named };
 }
 
 /** What the operator, or the lack of a source address, keeps back; null if its mail may be tried. */
 function orderOf(
   { destination, domains, noSource, paused }: Subject,
-  { suspensions, rules }: DestinationStatuses,
+  { orders }: DestinationStatuses,
 ): Partial<Found> | null {
   if (paused?.isWhole) {
     const { since = null, reason = null } = paused.pause ?? {};
     return { cause: 'paused', since, evidence: reason, apart: paused };
   }
   if (noSource?.isWhole) return { cause: 'no_source', apart: noSource };
-  const own = suspensions.find((each) => each.destination === destination);
-  const some = own ? [own] : suspensions.filter((each) => domains.includes(each.destination));
-  if (some[0]) {
-    const [suspension] = some;
+  const of = (kinds: DestinationOrder['kind'][], names: string[]) =>
+    orders.filter((each) => kinds.includes(each.kind) && names.includes(each.destination));
+  const [own] = of(['suspend'], [destination]);
+  const some = of(['suspend'], domains);
+  if (own ?? some[0]) {
     const isWhole = own !== undefined || some.length === domains.length;
-    return {
-      cause: 'suspended',
-      since: suspension.createdAt,
-      evidence: suspension.reason,
-      blockedUntil: isWhole ? suspension.until : null,
-      order: { suspension },
-      named: isWhole ? null : suspension.destination,
-    };
+    return ordered(own ?? some[0]!, isWhole ? null : some[0]!.destination);
   }
-  const names = [destination, ...domains];
-  const rule = rules.find(({ kind, destination: of }) => kind !== 'slow' && names.includes(of));
-  return rule ? ruled(rule) : null;
+  const [rule] = of(['hold', 'bounce'], [destination, ...domains]);
+  return rule ? ordered(rule) : null;
 }
 
 /** Its mail is due, and no server is running; the published states are those of a server that has stopped since. */
@@ -181,11 +175,11 @@ export function isThrottled(
 function restOf(
   { destination, dueAt, greylisted, noSource, paused }: Subject,
   state: DestinationState | null,
-  { rules }: DestinationStatuses,
+  { orders }: DestinationStatuses,
   now: number,
 ): Partial<Found> {
-  const limit = rules.find(({ kind, destination: of }) => kind === 'slow' && of === destination);
-  if (limit) return ruled(limit);
+  const limit = orders.find(({ kind, destination: of }) => kind === 'slow' && of === destination);
+  if (limit) return ordered(limit);
   if (greylisted) return { cause: 'greylisting', since: greylisted.since, evidence: greylisted.reply };
   const isDue = (dueAt !== null && dueAt <= now) || (state !== null && state.waiting > 0);
   if (state && isDue && state.connections >= state.limit) return { cause: 'busy', since: state.busySince };
@@ -207,13 +201,10 @@ const patience: Partial<Record<Cause, number>> = {
   slow: Number.POSITIVE_INFINITY,
 };
 
-interface Delayed {
-  waiting: number;
-  drainMs: number | null;
-  now: number;
-}
-
-function severityOf({ cause, since, order, apart }: Found, { waiting, drainMs, now }: Delayed): Severity {
+function severityOf(
+  { cause, since, order, apart }: Found,
+  { waiting, drainMs, now }: { waiting: number; drainMs: number | null; now: number },
+): Severity {
   if (cause === 'ok' || cause === 'busy') return 'ok';
   if (order || (apart && cause === 'paused')) return 'watch';
   const lasts = since === null ? 0 : now - since;

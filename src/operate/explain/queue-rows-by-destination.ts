@@ -35,7 +35,7 @@ export function queueRows(
   const rows = [...groups.values()].map((group) => rowOf(group[0]!.destination, group, conditionOf));
   const named = new Set(rows.flatMap(({ destination, domains }) => [destination, ...domains]));
   // A destination with a rule of the operator has a row even if no mail waits for it, so that the rule is not overlooked.
-  const ruled = [...statuses.suspensions, ...statuses.rules].map(({ destination }) => destination);
+  const ruled = statuses.orders.map(({ destination }) => destination);
   const idle = [...new Set(ruled)].filter((destination) => !named.has(destination));
   return [...rows, ...idle.map((destination) => rowOf(destination, [], conditionOf))];
 }

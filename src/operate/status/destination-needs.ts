@@ -98,7 +98,8 @@ function serverNeed(noWayOut: NoWayOut, { waiting, port, server }: Closed): Need
     since,
     figure: `${figures[fault]}, ${countText(waiting)} waiting`,
     reply: null,
-    ...adviceWithoutWay(noWayOut),
+    advice: adviceWithoutWay(noWayOut),
+    command: 'postern doctor',
     path: '/doctor',
     traffic: { waiting, perMinute: null, drainMs: null },
   };

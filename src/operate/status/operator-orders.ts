@@ -43,40 +43,24 @@ export function orderText({ kind, subject, perMinute }: Order): string {
 /** More are listed by `queue rules`. */
 const maxOrders = 20;
 
-export async function readOrders(
-  db: Db,
-  { suspensions, rules }: Pick<DestinationStatuses, 'suspensions' | 'rules'>,
-): Promise<Order[]> {
+export async function readOrders(db: Db, statuses: Pick<DestinationStatuses, 'orders'>): Promise<Order[]> {
   const held = await heldByDomain(db);
   const orders: Order[] = [];
-  for (const { destination, kind, perMinute, reason, createdAt, until } of rules.slice(0, maxOrders)) {
+  for (const { destination, createdAt, ...order } of statuses.orders.slice(0, maxOrders)) {
+    const { kind } = order;
     const name = shellWord(destination);
+    const isRule = kind === 'hold' || kind === 'bounce';
     const own = kind === 'hold' ? (held.get(destination)?.count ?? 0) : 0;
     if (kind === 'hold') held.delete(destination);
-    const waiting = kind === 'slow' ? countOrdered(db, destination) : countIn(db, 'waiting', [destination]);
+    const waiting = isRule ? countIn(db, 'waiting', [destination]) : countOrdered(db, destination);
     orders.push({
-      kind,
+      ...order,
       subject: destination,
       since: createdAt,
-      until,
       count: own + (await waiting),
-      reason,
-      perMinute,
-      command:
-        kind === 'slow' ? `postern queue resume ${name} --reason R` : `postern queue rule ${name} none`,
+      command: isRule ? `postern queue rule ${name} none` : `postern queue resume ${name} --reason R`,
     });
   }
-  for (const { destination, reason, createdAt, until } of suspensions.slice(0, maxOrders))
-    orders.push({
-      kind: 'suspend',
-      subject: destination,
-      since: createdAt,
-      until,
-      count: await countOrdered(db, destination),
-      reason,
-      perMinute: null,
-      command: `postern queue resume ${shellWord(destination)} --reason R`,
-    });
   for (const { name, since, reason, count } of await pausedWithMail(db, maxOrders))
     orders.push({
       kind: 'pause',

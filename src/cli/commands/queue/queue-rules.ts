@@ -5,14 +5,12 @@
 import type { Command } from 'commander';
 import { iso, isoOrNull } from '../../../base/clock.ts';
 import {
-  type DestinationRule,
-  listRules,
+  type DestinationOrder,
+  listOrders,
   putRule,
-  type RuleKind,
   removeRules,
 } from '../../../db/queue/destination-rules.ts';
 import { isKnownDestination, routesOf } from '../../../db/queue/destination-status-rows.ts';
-import { listSuspensions } from '../../../db/queue/suspensions.ts';
 import { countIn } from '../../../db/queue/waiting-counts.ts';
 import { toDomain } from '../../../mail/address.ts';
 import { findMx } from '../../../route/mx.ts';
@@ -134,12 +132,7 @@ async function removeRule({ db, out, now }: CommandContext, name: string): Promi
 
 async function list({ db, out, now }: CommandContext): Promise<void> {
   const at = now();
-  const suspended = (await listSuspensions(await db(), at)).map((one) => ({
-    ...one,
-    kind: 'suspend' as const,
-    perMinute: null,
-  }));
-  const all = [...suspended, ...(await listRules(await db(), at))];
+  const all = await listOrders(await db(), at);
   out.print(all.map(documentOf), {
     head: ['DESTINATION', 'RULE', 'SINCE', 'UNTIL', 'REASON'],
     rows: all.map((rule) => [
@@ -154,9 +147,14 @@ async function list({ db, out, now }: CommandContext): Promise<void> {
   });
 }
 
-type Listed = Omit<DestinationRule, 'kind'> & { kind: RuleKind | 'suspend' };
-
-export function documentOf({ destination: name, kind, perMinute, reason: why, createdAt, until }: Listed) {
+export function documentOf({
+  destination: name,
+  kind,
+  perMinute,
+  reason: why,
+  createdAt,
+  until,
+}: DestinationOrder) {
   return {
     destination: name,
     rule: kind,

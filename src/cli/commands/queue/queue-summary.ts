@@ -58,7 +58,7 @@ function cellsOf(row: QueueRow, isByDomain: boolean): Cell[] {
 function rowDocument(row: QueueRow, condition: string) {
   const { destination, domains, counts, parked, state } = row;
   const { order } = row.condition;
-  const suspension = order && 'suspension' in order ? order.suspension : null;
+  const suspension = order?.kind === 'suspend' ? order : null;
   return {
     destination,
     domain: domains.length === 1 ? domains[0] : null,
@@ -83,6 +83,6 @@ function rowDocument(row: QueueRow, condition: string) {
       nextProbeAt: iso(state.circuit.nextProbeAt),
       reason: state.circuit.reason,
     },
-    suspension: suspension && documentOf(suspension),
+    suspension: suspension && documentOf({ ...suspension, until: suspension.until! }),
   };
 }

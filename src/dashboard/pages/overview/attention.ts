@@ -118,13 +118,13 @@ function destinationItems(input: AttentionInput): AttentionItem[] {
 
 /** Null if nothing is wrong. Without the reply, which may be about another organization's mail. */
 function textOf({ cause, destination, since, severity, order, blockedUntil }: Condition, now: number) {
-  if (order && 'suspension' in order) {
-    const { destination: to, reason, until } = order.suspension;
-    const text = `The operator suspended this destination: ${reason}. Sending resumes ${relative(until, now)}.`;
+  if (order?.kind === 'suspend') {
+    const { destination: to, reason, until } = order;
+    const text = `The operator suspended this destination: ${reason}. Sending resumes ${relative(until!, now)}.`;
     return { title: `Mail to ${to} is suspended`, text };
   }
   const does = causes[cause].is;
-  if (severity === 'ok' || does === undefined) return null;
+  if (severity === 'ok' || does === null) return null;
   const lasts = since === null || now - since < 60_000 ? '' : `For ${span(now - since)}. `;
   const due = (time: number) => (time - now < 60_000 ? 'due now' : relative(time, now));
   const next = blockedUntil === null ? '' : ` The next attempt is ${due(blockedUntil)}.`;
