@@ -191,8 +191,8 @@ function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.
         ...parts,
         context,
         orgId,
-        found: item && (await findItem(context, orgId, parts.db, item)),
         query: query && readQuery(context, query),
+        found: item && (await findItem(context, orgId, parts.db, item)),
         body: body && (await readJson(context, body, () => parts.admission.acquire(orgId, 0))),
         now: parts.clock.now(),
       } as Call<Found, z.output<B>, z.output<Q>>);

@@ -133,7 +133,7 @@ export function pathOf(command: Command): string {
 
 function usageOf(command: Command): string[] {
   const args = command.registeredArguments.map(argumentUsage);
-  return [...args, ...command.options.map(optionUsage)];
+  return [...args, ...command.options.filter(({ hidden }) => !hidden).map(optionUsage)];
 }
 
 function argumentUsage(argument: Argument): string {

@@ -9,7 +9,7 @@ export const keysQuery = z.object({ limit: limit(100, 1000), after: after(id) })
 
 export const rotateQuery = z.object({
   now: z
-    .enum(['true', 'false'])
+    .enum(['true', 'false'], { error: 'must be true or false' })
     .default('false')
     .transform((text) => text === 'true')
     .meta({ description: 'Whether the old key ends at once, because it has leaked.' }),
