@@ -4,8 +4,10 @@
  * meant, with a valid signature, and the mail log names what was repaired.
  */
 import { isAscii } from 'node:buffer';
+import { readFile } from 'node:fs/promises';
 import test, { type ExecutionContext } from 'ava';
 import PostalMime, { type Email } from 'postal-mime';
+import { mailLogFile } from '../../src/mail/mail-log.ts';
 import { oneKind } from '../lab/database/databases.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import {
@@ -16,14 +18,21 @@ import {
   type Tenant,
   tenantOf,
 } from '../lab/scenes/submission.ts';
+import { until } from '../lab/until.ts';
 
 const worlds = submissionWorlds([oneKind], { settings: { POSTERN_SMTP_PER_CLIENT: '500' } });
 let made: Promise<Tenant> | undefined;
 const tenant = () => (made ??= tenantOf(worlds[oneKind]));
 let count = 0;
 
+interface Sent {
+  to: string;
+  raw: Buffer;
+  email: Email;
+}
+
 /** Latin-1 carries the octets. */
-async function sent(t: ExecutionContext, lines: string[]): Promise<{ raw: Buffer; email: Email }> {
+async function sent(t: ExecutionContext, lines: string[]): Promise<Sent> {
   const to = `repair${count++}@there.invalid`;
   const talk = await loggedIn(await tenant());
   await talk.says('MAIL FROM:<>\r\n', '250');
@@ -40,7 +49,7 @@ async function sent(t: ExecutionContext, lines: string[]): Promise<{ raw: Buffer
       .split('\r\n')
       .every((line) => line.length <= 998),
   );
-  return { raw, email: await PostalMime.parse(raw) };
+  return { to, raw, email: await PostalMime.parse(raw) };
 }
 
 function fieldsOf(raw: Buffer, name: string): string[] {
@@ -331,7 +340,27 @@ for (const [name, [lines, reason]] of Object.entries(refused)) {
   });
 }
 
-test('the mail log names what was repaired; a message that is right is not touched', async (t) => {
+test('the mail log names what was repaired', async (t) => {
+  const lines = ['From: Doe, John <app@sender.invalid>', 'Message-ID: 1@a.invalid', '', 'x'.repeat(1200)];
+  t.regex(
+    await acceptedLine(t, lines),
+    / from "Doe, John" <app@sender.invalid>; repaired: from, message-id, long lines$/,
+  );
+  t.notRegex(await acceptedLine(t, [from, 'Message-ID: <1@a.invalid>', '', 'Hi']), /repaired/);
+});
+
+/** The message's text in the mail log's line about its acceptance. */
+async function acceptedLine(t: ExecutionContext, lines: string[]): Promise<string> {
+  const { to } = await sent(t, lines);
+  const file = mailLogFile(worlds[oneKind].config.dataDir);
+  const line = async () =>
+    (await readFile(file, 'utf8'))
+      .split('\n')
+      .find((text) => /"event":"accepted"/.test(text) && text.includes(to));
+  return JSON.parse(await until(line, { what: `the line about ${to}` })).msg;
+}
+
+test('a message that is right is not touched', async (t) => {
   const { raw } = await sent(t, [
     from,
     'Subject: ok',
