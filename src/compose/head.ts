@@ -18,7 +18,7 @@ export interface Field {
 
 export interface Head {
   fields: Field[];
-  /** The position of the empty line, or the end of the message. */
+  /** The position of the empty line, or the end of the message; if it is too large, that of the first field that was not read. */
   end: number;
   bodyStart: number;
   /** The first line that belongs to no field; null if there is none. */
@@ -35,7 +35,12 @@ const colon = 0x3a;
 /** As browsers and mail programs read Latin-1: its control characters 0x80 to 0x9F are never meant. */
 const windows1252 = new TextDecoder('windows-1252');
 
-export function readHead(raw: Buffer, start = 0, end = raw.length): Head {
+const given = { length: maxHeadLength, fields: maxFields };
+/** Of a message that we made from a header within the limits: encoded text is longer, and a few fields were added. */
+export const composed = { length: 16 * maxHeadLength, fields: maxFields + 20 };
+
+/** Nothing beyond the limits is read or decoded, even if the message is a header only. */
+export function readHead(raw: Buffer, start = 0, end = raw.length, limits = given): Head {
   const fields: Field[] = [];
   let stray: string | null = null;
   let at = start;
@@ -47,12 +52,15 @@ export function readHead(raw: Buffer, start = 0, end = raw.length): Head {
     isTooLarge,
   });
   while (at < end) {
-    if (at - start > maxHeadLength || fields.length > maxFields) return headEndingAt(at, at, true);
     const next = lineEnd(raw, at, end);
-    const isEmpty = next === at + 2 && raw[at] === 0x0d;
-    if (isEmpty) return headEndingAt(at, next);
-    const name = nameOf(raw, at, next);
+    if (isEmptyLine(raw, at, next)) return headEndingAt(at, next);
     const last = fields.at(-1);
+    if (next - start > limits.length) {
+      const unread = isBlank(raw[at]) ? (fields.pop()?.start ?? at) : at;
+      return headEndingAt(unread, unread, true);
+    }
+    const name = nameOf(raw, at, next);
+    if (name && fields.length >= limits.fields) return headEndingAt(at, at, true);
     if (name) fields.push({ name: name.toLowerCase(), label: name, value: '', start: at, end: next });
     else if (last && last.end === at && isContinuation(raw, at, next)) last.end = next;
     else stray ??= raw.toString('latin1', at, Math.min(next, at + 80)).trim();
@@ -70,6 +78,10 @@ function lineEnd(raw: Buffer, at: number, end: number): number {
   return found < 0 || found >= end ? end : found + 2;
 }
 
+function isEmptyLine(raw: Buffer, at: number, next: number): boolean {
+  return next === at + 2 && raw[at] === 0x0d;
+}
+
 /** RFC 5322 section 3.6.8. A space before the colon is obsolete, and readers differ on it: such a line is no field here. */
 function nameOf(raw: Buffer, at: number, next: number): string | null {
   const line = raw.subarray(at, next);
@@ -79,7 +91,11 @@ function nameOf(raw: Buffer, at: number, next: number): string | null {
 
 /** Not a line of white space only: some readers take it for the end of the header (RFC 5322 section 3.2.2 forbids it). */
 function isContinuation(raw: Buffer, at: number, next: number): boolean {
-  return (raw[at] === 0x20 || raw[at] === 0x09) && /[^ \t\r\n]/.test(raw.toString('latin1', at, next));
+  return isBlank(raw[at]) && /[^ \t\r\n]/.test(raw.toString('latin1', at, next));
+}
+
+function isBlank(octet: number | undefined): boolean {
+  return octet === 0x20 || octet === 0x09;
 }
 
 function withValue(raw: Buffer, field: Field): Field {

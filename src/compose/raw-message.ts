@@ -4,7 +4,7 @@
  * (seven-bit.ts). Every other octet stays as it was.
  */
 import { field } from './field.ts';
-import { fieldValue, type Head, readHead } from './head.ts';
+import { composed, fieldValue, type Head, readHead } from './head.ts';
 import { copiesFor, type Unpacked } from './recipient-copies.ts';
 import { toSevenBit } from './seven-bit.ts';
 import { type Signer, signatures } from './sign.ts';
@@ -36,7 +36,7 @@ export function composeRaw(message: RawMessage, tracking: MessageTracking, signe
 
 /** Fields are read as Latin-1, which keeps every octet: they may be in any character set. */
 function signed(raw: Buffer, signer: Signer, at: number): Buffer {
-  const { fields, bodyStart } = readHead(raw);
+  const { fields, bodyStart } = readHead(raw, 0, raw.length, composed);
   const written = fields.map(({ label, start, end }) => {
     return { name: label, text: raw.toString('latin1', start, end - 2) };
   });

@@ -3,7 +3,7 @@ import { createPrivateKey } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { dkimVerify } from 'mailauth';
-import { readHead } from '../../src/compose/head.ts';
+import { maxFields, maxHeadLength, readHead } from '../../src/compose/head.ts';
 import { partsOf, readTree } from '../../src/compose/mime-tree.ts';
 import { composeRaw } from '../../src/compose/raw-message.ts';
 import { decoded } from '../../src/compose/transfer-encoding.ts';
@@ -217,4 +217,36 @@ test('a header is read to the octet: folds, labels, lines that are no field', (t
   );
   t.is(stray, 'nonsense');
   t.is(raw.toString('latin1', end, bodyStart), '\r\n');
+});
+
+test('a header beyond the limits is not read, however it ends', (t) => {
+  const first = 'A: b\r\n';
+  const long = (octets: number) => `B: ${'x'.repeat(octets - 'B: \r\n'.length)}\r\n`;
+  const folded = `B: x\r\n${' x\r\n'.repeat(maxHeadLength)}`;
+  const room = maxHeadLength - first.length;
+  const cases: [text: string, fields: number, isTooLarge: boolean][] = [
+    [first + long(room), 2, false],
+    [first + long(room + 1), 1, true],
+    [first + long(room + 1).trimEnd(), 2, false],
+    [first + folded, 1, true],
+    [first.repeat(maxFields), maxFields, false],
+    [first.repeat(maxFields + 1), maxFields, true],
+  ];
+  for (const [text, count, isTooLarge] of cases)
+    for (const end of ['', '\r\n', '\r\nbody\r\n']) {
+      const head = readHead(Buffer.from(text.endsWith('\n') ? text + end : text));
+      t.is(head.fields.length, count);
+      t.is(head.isTooLarge, isTooLarge);
+      if (isTooLarge) t.is(head.end, head.fields.length * first.length, 'that of the first field not read');
+    }
+});
+
+test('the signature verifies with as many fields as may be, and what is added to them', async (t) => {
+  const full = [...head.slice(0, 1), ...Array<string>(maxFields - 1).fill(`X-A: ${'é'.repeat(50)}`)];
+  const raw = Buffer.from([...full, '', 'Body', ''].join('\r\n'), 'latin1');
+  const given = { raw, messageId: '1@x.invalid', date: Date.now() };
+  const { messages } = composeRaw(given, { ...on, opens: false, clicks: false }, signer);
+  const record = [[`v=DKIM1; k=rsa; p=${dkimKey.publicKey}`]];
+  const { results } = await dkimVerify(messages[0]!, { resolver: async () => record });
+  t.is(results[0]!.status.result, 'pass');
 });

@@ -380,6 +380,11 @@ test('Mailgun: a whole message is sent as it is', async (t) => {
   t.true(raw.toString().endsWith(message));
   await areSigned(t, world);
   t.regex((await form(world, `${domain}/messages.mime`, [['to', 'a@b.invalid']])).body.message, /message/);
+  const endless = await send(
+    `From: App <app@sender.invalid>\r\nTo: a@b.invalid${',\r\n a@b.invalid'.repeat(20_000)}`,
+  );
+  t.is(endless.status, 400);
+  t.regex(endless.body.message, /the header is too large/);
 });
 
 /** Symfony, and so Laravel, write tags and metadata so. */

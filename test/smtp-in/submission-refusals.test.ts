@@ -211,6 +211,23 @@ const contents: Record<string, [lines: string[], expected: string]> = {
     [...Array<string>(501).fill('X-A: b'), ...good],
     '554 5.6.0 BAD_REQUEST: the header is too large',
   ],
+  'a header only, with too many fields': [
+    [from, ...Array<string>(500).fill('X-A: b')],
+    '554 5.6.0 BAD_REQUEST: the header is too large',
+  ],
+  // A reader of the header that judges a line when the next one comes never judges the last.
+  'a header only, with a field without end': [
+    [from, `To: ${'a, '.repeat(40_000)}`],
+    '554 5.6.0 BAD_REQUEST: the header is too large',
+  ],
+  'a header only, with a folded field without end': [
+    [from, 'To: a@b.invalid', ...Array<string>(40_000).fill(' a@b.invalid,')],
+    '554 5.6.0 BAD_REQUEST: the header is too large',
+  ],
+  'a part that is a header only, without end': [
+    [from, 'Content-Type: multipart/mixed; boundary="b"', '', '--b', `Content-Type: ${'a'.repeat(200_000)}`],
+    '554 5.6.0 BAD_REQUEST: the message has ',
+  ],
   'a subject of 999 characters': [
     [from, `Subject: ${'x'.repeat(500)}`, ` ${'x'.repeat(498)}`, '', 'Hi'],
     '554 5.6.0 VALIDATION_ERROR: subject: at most 998 characters',
