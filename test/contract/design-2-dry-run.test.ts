@@ -36,8 +36,8 @@ test('the lists, the size and the headers are those of the mail that a send then
   t.is(tried.status, 200, JSON.stringify(tried.body));
   hasHeaders(t, tried);
   t.deepEqual(await own.books(), before);
-  const { id: _, emailId: __, ...lists } = (await own.send(fields)).body;
-  const { message, dryRun: said, ...answer } = tried.body;
+  const { id, emailId, ...lists } = (await own.send(fields)).body;
+  const { message, dryRun: said, id: wouldBe, emailId: noEmail, ...answer } = tried.body;
   t.true(said);
   t.deepEqual(answer, lists);
   const headers: { name: string; value: string }[] = message.headers;
@@ -47,9 +47,12 @@ test('the lists, the size and the headers are those of the mail that a send then
   const header = (wanted: string) => headers.find(({ name }) => name === wanted)!.value;
   t.is(header('To'), to.join(', '));
   t.is(header('X-Campaign'), 'spring');
+  t.is(header('Message-ID'), `<${wouldBe}>`);
+  isError(t, await own.call('GET', `/api/public/email/${noEmail}`), '404 NOT_FOUND');
   t.false(JSON.stringify(message).includes(hidden!));
   const replay = await dryRun(own, fields);
   t.is(replay.headers.get('idempotent-replayed'), 'true', 'a send would be a replay now');
+  t.like(replay.body, { id, emailId });
 });
 
 test('with tracking, the size is that of the first copy', async (t) => {

@@ -102,3 +102,16 @@ test('the limits that the document names are those of a new organization', async
   t.true(description.includes(`| requests | ${said(org.requestsPerDay)} per day`));
   t.true(description.includes(`| recipients accepted | ${said(org.emailsPerDay)} per day`));
 });
+
+test('generated clients find the members of a send in each of its answers, also in that of a dry run', async (t) => {
+  const { contract } = await withContract(await asNewTenant(shared()));
+  const { schemas } = contract.document.components as unknown as {
+    schemas: Record<string, { anyOf: { $ref: string }[]; required: string[]; properties: object }>;
+  };
+  const answers = schemas.SendResult!.anyOf.map(({ $ref }) => schemas[$ref.split('/').at(-1)!]!);
+  t.is(answers.length, 2);
+  for (const { required, properties } of answers) {
+    t.deepEqual(required.slice(0, 4), ['success', 'id', 'emailId', 'accepted']);
+    t.like(properties, { emailId: { type: 'string', format: 'uuid' } });
+  }
+});

@@ -6,7 +6,7 @@ import { readHead } from '../../compose/head.ts';
 import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { readQuery } from '../query.ts';
-import { listsOf, recipientLists, sendAnswer } from './send-response.ts';
+import { presentSend, sendAnswer } from './send-response.ts';
 
 export const sendQuery = z.object({
   dryRun: z.enum(['true', 'false'], { error: 'must be true or false' }).optional().meta({
@@ -30,11 +30,10 @@ export function refuseLike(context: Context, name: string, reason?: string): voi
   }
 }
 
-export const dryRunAnswer = z
-  .object({
-    success: z.literal(true),
+/** Has every member of a send's response, so that clients in typed languages read both in the same way. */
+export const dryRunAnswer = sendAnswer
+  .extend({
     dryRun: z.literal(true),
-    ...recipientLists,
     message: z
       .object({
         size: z.int().meta({ description: 'In octets, as it would be sent.' }),
@@ -46,7 +45,11 @@ export const dryRunAnswer = z
         description: 'The composed and signed message; with tracking, the copy of the first recipient.',
       }),
   })
-  .meta({ description: 'What the send would do now. Nothing was charged, stored or sent.' });
+  .meta({
+    description:
+      'What the send would do now. Nothing was charged, stored or sent. `id` and `emailId` identify no email, unless the send ' +
+      'would be a repeat: then they are those of the earlier email.',
+  });
 
 export const sendResult = z
   .union([sendAnswer, dryRunAnswer])
@@ -54,10 +57,5 @@ export const sendResult = z
 
 export function presentDryRun(answer: SendAnswerRecord, message: Buffer): z.input<typeof dryRunAnswer> {
   const headers = readHead(message).fields.map(({ label, value }) => ({ name: label, value }));
-  return {
-    success: true,
-    dryRun: true,
-    ...listsOf(answer),
-    message: { size: message.length, headers },
-  };
+  return { ...presentSend(answer), dryRun: true, message: { size: message.length, headers } };
 }

@@ -4,22 +4,18 @@ import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 
 const addresses = z.array(z.string().meta({ format: 'idn-email' })).min(1);
 
-export const recipientLists = {
-  accepted: addresses.meta({ description: 'The recipients that the email is sent to.' }),
-  suppressed: addresses.optional().meta({
-    description: 'Recipients that were skipped because they are suppressed. Absent if there are none.',
-  }),
-  insufficientCredit: addresses.optional().meta({
-    description: 'Recipients that were skipped because the credits ran out. Absent if there are none.',
-  }),
-};
-
 export const sendAnswer = z
   .object({
     success: z.literal(true),
     id: z.string().meta({ description: 'The Message-ID of the email, without angle brackets.' }),
     emailId: z.uuid().meta({ description: "The email's identifier, for `GET /api/public/email/{id}`." }),
-    ...recipientLists,
+    accepted: addresses.meta({ description: 'The recipients that the email is sent to.' }),
+    suppressed: addresses.optional().meta({
+      description: 'Recipients that were skipped because they are suppressed. Absent if there are none.',
+    }),
+    insufficientCredit: addresses.optional().meta({
+      description: 'Recipients that were skipped because the credits ran out. Absent if there are none.',
+    }),
   })
   .meta({
     description:
@@ -28,16 +24,18 @@ export const sendAnswer = z
 
 export type SendAnswer = z.input<typeof sendAnswer>;
 
-export function presentSend(answer: SendAnswerRecord): SendAnswer {
-  const { id, emailId } = answer;
-  return { success: true, id, emailId, ...listsOf(answer) };
-}
-
-type Lists = Pick<SendAnswerRecord, 'accepted' | 'suppressed' | 'insufficientCredit'>;
-
 /** Empty lists are left out (docs/api.md section 2.4). */
-export function listsOf({ accepted, suppressed, insufficientCredit }: Lists) {
+export function presentSend({
+  id,
+  emailId,
+  accepted,
+  suppressed,
+  insufficientCredit,
+}: SendAnswerRecord): SendAnswer {
   return {
+    success: true,
+    id,
+    emailId,
     accepted,
     ...(suppressed.length > 0 && { suppressed }),
     ...(insufficientCredit.length > 0 && { insufficientCredit }),
