@@ -55,6 +55,8 @@ const maxQuoted = 40;
 /** How the value would be right, if what was meant is plain. */
 function cureOf(expected: string, value: unknown): string {
   const given = typeOf(value);
+  const meant = given === 'object' ? textMeantBy(value as Record<string, unknown>) : null;
+  if (meant !== null && (expected === 'string' || expected === 'array')) return `; write ${meant}`;
   const text = String(value).slice(0, maxQuoted);
   const cures: Record<string, string> = {
     'array object': 'write it in brackets: [{…}]',
@@ -68,6 +70,13 @@ function cureOf(expected: string, value: unknown): string {
   };
   const cure = cures[`${expected} ${given}`];
   return cure === undefined ? '' : `; ${cure}`;
+}
+
+/** What other services and Node's JSON write as an object and this API as a text: an address, and octets. */
+function textMeantBy({ email, address, type }: Record<string, unknown>): string | null {
+  const given = email ?? address;
+  if (typeof given === 'string') return `the address alone, in quotes: "${given.slice(0, maxQuoted)}"`;
+  return type === 'Buffer' ? 'the octets in base64, as buffer.toString("base64") does' : null;
 }
 
 function expectation(issue: z.core.$ZodIssue): string {

@@ -16,6 +16,8 @@ export function unknownPath({ method, path }: Context): Refusal {
 export function wrongMethod(context: Context, methods: readonly string[]): Refusal {
   const allowed = [...new Set(methods)].join(', ');
   context.set('Allow', allowed);
-  const advice = context.path === '/api/public/email/send' ? ' Send with POST.' : '';
+  const advice = /^\/api\/public\/emails?(\/send)?$/.test(context.path)
+    ? ' Send with POST /api/public/email/send.'
+    : '';
   return new Refusal('BAD_REQUEST', `This path accepts only ${allowed}.${advice}`);
 }

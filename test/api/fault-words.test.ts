@@ -29,6 +29,27 @@ const cases: [what: string, fields: object, message: string | RegExp][] = [
     'The request is not valid. attachments: must be an array, not object; write it in brackets: [{…}].',
   ],
   [
+    'a recipient as an object',
+    { to: { email: 'ann@there.invalid', name: 'Ann' } },
+    'The request is not valid. to: must be an array, not object; write the address alone, in quotes: "ann@there.invalid".',
+  ],
+  [
+    'recipients as objects',
+    { to: [{ address: 'ann@there.invalid' }] },
+    /to\.0: must be a string, not object; write the address alone, in quotes: "ann@there\.invalid"/,
+  ],
+  [
+    'a sender as an object',
+    { from: { email: 'app@sender.invalid' } },
+    /from: must be a string, not object; write the address alone, in quotes: "app@sender\.invalid"/,
+  ],
+  ['an object that is no address', { to: { email: 7 } }, /to: must be an array, not object; write it in/],
+  [
+    'a Buffer of Node',
+    { attachments: [{ filename: 'a', content: Buffer.from('x').toJSON() }] },
+    /content: must be a string, not object; write the octets in base64, as buffer\.toString/,
+  ],
+  [
     'a list for an object',
     { tags: [{ name: 'a', value: 'b' }] },
     /tags: must be an object, not array; write an object: /,
@@ -55,6 +76,7 @@ const cases: [what: string, fields: object, message: string | RegExp][] = [
   ],
   ['two addresses to reply to', { replyTo: 'a@b.org, c@d.org' }, /replyTo: .*; give only one address/],
   ['a name in an address', { to: 'Ann <ann@there.invalid>' }, /without a display name: ann@there\.invalid/],
+  ['no address', { to: 'ann' }, /to: must be a plain email address, such as ann@example\.org/],
   ['a bad date', { scheduledAt: 'tomorrow' }, /scheduledAt: must be .* such as 20\d\d-/],
   [
     'a data URL for a URL',
@@ -143,6 +165,6 @@ test.serial('GET on the path of sends says to send with POST', async (t) => {
   const world = await asNewTenant(file());
   const { status, body, headers } = await world.call('DELETE', '/api/public/email/send');
   t.is(status, 405);
-  t.regex(body.message, /Send with POST\.$/);
+  t.regex(body.message, /Send with POST \/api\/public\/email\/send\.$/);
   t.regex(headers.get('allow')!, /POST/);
 });

@@ -111,6 +111,9 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   );
   await until(() => find('refused'), { timeout, what: 'the refused send' });
   t.like(find('refused'), { recipient: 'ann@example.org' });
+  for (const _ of [1, 2]) t.is((await dev.send('twice@example.org')).status, 200);
+  await until(() => find('repeated'), { timeout, what: 'the repeat' });
+  t.regex(find('repeated').reason, /^a repeat of email \S+ was ignored; nothing was sent or charged$/);
 
   // A command that names no installation acts on this one in its directory.
   const program = join(import.meta.dirname, '../../src/cli/postern.ts');
@@ -126,6 +129,7 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   const shown = await openSignedIn(server.signIn, server.inbox);
   t.is(shown.status, 200);
   t.true(shown.text.includes('ann@example.org'));
+  t.is(find('email.repeated'), undefined, 'a repeat is one line');
   await dev.exit();
 
   const again = await startDev(t, '--directory', data);

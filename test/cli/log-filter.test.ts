@@ -99,6 +99,13 @@ test('a terminal gets columns, and what does not fit below, under the text', (t)
   ]);
 });
 
+test('the line of an accepted mail keeps what the log notes about it', (t) => {
+  const notes = '; scheduled for 2026-12-24T17:00:00.000Z; ignored: reply_to; repaired: from, long lines';
+  const msg = `accepted for <${line.recipient}> (bcc) from "Doe, John" <app@sender.example>${notes}`;
+  const shown = plain(readable({ ...line, event: 'accepted', msg, requestId: 'req-1' }, 400));
+  t.true(shown.includes(`(bcc) from "Doe, John" <app@sender.example>${notes} request req-1`), shown);
+});
+
 test("strangers' words move no cursor and turn no text", (t) => {
   const evil = '\u001b[2J\u009b1m\u202egnp.exe\r\n\u2028\u0007';
   const fields = ['emailId', 'recipient', 'from', 'host', 'address', 'reply', 'tls', 'requestId', 'category'];

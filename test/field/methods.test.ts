@@ -42,7 +42,12 @@ test('every fixed path of our API', async (t) => {
       if (method !== 'HEAD') t.like(JSON.parse(body), { error: 'BAD_REQUEST', issues: [] });
     }
   const { body } = await ask(world, 'PATCH', '/api/public/email/send', headers);
-  t.regex(JSON.parse(body).message, /^This path accepts only POST\./);
+  t.regex(
+    JSON.parse(body).message,
+    /^This path accepts only POST\. Send with POST \/api\/public\/email\/send\.$/,
+  );
+  const guessed = await ask(world, 'POST', '/api/public/emails', headers);
+  t.regex(JSON.parse(guessed.body).message, / Send with POST \/api\/public\/email\/send\.$/);
   for (const path of ['/api/public/email/send/', '/api/public/EMAIL/Send'])
     t.is((await ask(world, 'PATCH', path, headers)).status, 405, path);
   t.is((await ask(world, 'GET', '/api/public/email/sent', headers)).status, 400, 'that is a bad id');

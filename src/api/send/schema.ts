@@ -38,7 +38,7 @@ const addressOr = (forSeveral: (list: string[]) => string) =>
           const mailbox = parseMailbox(text);
           if (mailbox) return `, without a display name: ${mailbox.address}`;
           const list = addressesIn(text);
-          return list.length > 1 ? `; ${forSeveral(list)}` : '';
+          return list.length > 1 ? `; ${forSeveral(list)}` : ', such as ann@example.org';
         },
       ),
     )

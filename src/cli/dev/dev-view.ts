@@ -63,7 +63,8 @@ ${bold('Mail')}
 
 export function printEvent(out: Output, event: EventRecord, emails: string): void {
   const { type, at, recipient, email, data } = event;
-  if (email === null) return;
+  // Of a repeat, the mail log says more.
+  if (email === null || type === 'email.repeated') return;
   const url = `${emails}/${email.id}`;
   const verb = type.replace(/^email\./, '');
   const reason = verb === 'delivered' ? '' : reasonIn(data);

@@ -52,8 +52,9 @@ function partsOf(line: LogLine): { message: string; details: string } {
   if (line.event === 'accepted') {
     const tags = Object.entries(line.tags ?? {}).map(([name, value]) => `${name}=${value}`);
     const details = [line.requestId && `request\u00a0${line.requestId}`, ...tags].filter(Boolean).join(', ');
-    const list = typeof line.kind === 'string' ? `(${line.kind}) ` : '';
-    return { message: `${list}from ${line.from ?? '?'}`, details };
+    const before = ` for <${line.recipient}>`;
+    const said = sentence(line);
+    return { message: said.startsWith(before) ? said.slice(before.length) : said, details };
   }
   if (line.event === 'refused') return { message: sentence(line).replace(/^ <[^>]*>/, ''), details: '' };
   const host = line.host ? `${line.host}${line.address ? ` [${line.address}]` : ''}: ` : '';

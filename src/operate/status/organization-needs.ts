@@ -1,6 +1,4 @@
 /** Organizations whose mail bounces or is complained about too often, domains that are no longer verified, failing webhooks. */
-
-import { span } from '../../base/span.ts';
 import {
   blockedBounces,
   countsSince,
@@ -117,7 +115,7 @@ function webhookNeed(
     severity: isDisabled || (lasts ?? 0) >= longMs ? 'act' : 'watch',
     subject: url,
     since: failingSince,
-    figure: isDisabled ? 'disabled' : `failing${lasts === null ? '' : ` for ${span(lasts)}`}`,
+    figure: isDisabled ? 'disabled' : 'failing',
     reply: reason,
     advice: isDisabled
       ? 'Events are kept for it. Repair the endpoint, then enable it.'
