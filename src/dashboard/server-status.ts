@@ -1,5 +1,6 @@
 /** The status of the server (operate/status/) as the dashboard shows it to operators, at the head of their start pages. */
 import { causes } from '../operate/condition/causes.ts';
+import type { Need } from '../operate/status/need.ts';
 import { orderText } from '../operate/status/operator-orders.ts';
 import { isWell, type Status, verdictText } from '../operate/status/read-status.ts';
 
@@ -9,13 +10,17 @@ export function presentStatus(status: Status) {
     next: status.setUp,
     orders: status.orders.map((order) => ({ ...order, what: capital(orderText(order)) })),
     tone: isWell(status) ? 'good' : 'bad',
-    items: status.needs.map(({ cause, severity, path, ...need }) => ({
-      ...need,
-      label: capital(causes[cause].label),
-      tone: severity === 'act' ? 'bad' : 'warn',
-      href: `/dashboard${path}`,
-    })),
+    items: presentNeeds(status.needs),
   };
+}
+
+export function presentNeeds(needs: Need[]) {
+  return needs.map(({ cause, severity, path, ...need }) => ({
+    ...need,
+    label: capital(causes[cause].label),
+    tone: severity === 'act' ? 'bad' : 'warn',
+    href: `/dashboard${path}`,
+  }));
 }
 
 export function capital(text: string): string {

@@ -113,9 +113,12 @@ test('a throttled destination over an hour: all views agree with what the exchan
     near(rateIn(why), need.perMinute, 'why');
 
     await clock.advance(0);
-    const page = await browser.get(`/dashboard/o/${world.orgId}`);
-    t.regex(page.text, /Throttled: mx1\.invalid/);
-    near(rateIn(page.text), need.perMinute, 'the overview');
+    const { text } = await browser.get('/dashboard/organizations');
+    t.regex(text, /Throttled: mx1\.invalid/);
+    near(rateIn(text), need.perMinute, 'the dashboard');
+    const overview = await browser.get(`/dashboard/o/${world.orgId}`);
+    t.regex(overview.text, /Throttled: mx1\.invalid asks us to slow down/);
+    t.notRegex(overview.text, /a minute/, 'the rate is that of all organizations');
     t.regex((await browser.get('/dashboard/queue')).text, /mx1\.invalid Throttled throttled since/);
     if (at === 10 || at === 60) await metricsAgree(need);
   }

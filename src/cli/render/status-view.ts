@@ -35,7 +35,7 @@ export function statusRows(status: Status): Cell[][] {
       { time: since },
       figure,
       command,
-      reply,
+      reply ?? null,
       advice,
     ]),
     ...status.orders.map(({ kind, subject, since, count, command, reason }) => [
@@ -112,7 +112,7 @@ function needLine({ cause, severity, subject, since, figure }: Need, now: number
 }
 
 function replyLines({ reply }: Need, width: number): string[] {
-  return reply === null ? [] : indented([dim(cut(`"${sanitize(reply)}"`, width))]);
+  return reply ? indented([dim(cut(`"${sanitize(reply)}"`, width))]) : [];
 }
 
 function moreLines({ more, folded }: Status, columns: number): string[] {

@@ -1,11 +1,10 @@
 /**
- * The facts that an organization's overview shows besides statistics: which setup steps are done, and what keeps its mail from being
- * sent. Each answer comes from a few rows of an index, however much mail there is.
+ * The facts that an organization's overview shows besides statistics: which setup steps are done, and which mail waits. Each
+ * answer comes from a few rows of an index, however much mail there is.
  */
 import type { Db } from '../engine/open.ts';
-import { number, orNull, records, text } from '../engine/records.ts';
+import { number, records, text } from '../engine/records.ts';
 import { inPool } from '../queue/unfinished-deliveries.ts';
-import { maxFailures } from './domain-checks.ts';
 
 export async function progressOf(db: Db, orgId: string) {
   const some = (table: string) => db(table).where({ org_id: orgId }).select('id').first();
@@ -16,39 +15,6 @@ export async function progressOf(db: Db, orgId: string) {
     some('emails'),
   ]);
   return { hasDomain: !!domain, isVerified: !!verified, hasKey: !!key, hasSent: !!email };
-}
-
-export async function unverifiedDomains(db: Db, orgId: string, limit: number): Promise<string[]> {
-  const pending = db('domains').where({ org_id: orgId, status: 'pending' });
-  return pending.orderBy('name').limit(limit).pluck('name');
-}
-
-/** Verified domains whose DKIM record is missing or wrong. */
-export async function failingDomains(db: Db, orgId: string, limit: number): Promise<string[]> {
-  const failing = db('domains')
-    .where({ org_id: orgId, status: 'verified' })
-    .where('failures', '>=', maxFailures);
-  return failing.orderBy('name').limit(limit).pluck('name');
-}
-
-const troubled = records({
-  id: text,
-  url: text,
-  isDisabled: { column: 'status', read: (status) => status === 'disabled' },
-  reason: orNull(text),
-  failingSince: orNull(number),
-});
-
-export type TroubledWebhook = ReturnType<typeof troubled.read>;
-
-export async function troubledWebhooks(db: Db, orgId: string, limit: number): Promise<TroubledWebhook[]> {
-  const rows = await db('webhooks')
-    .where({ org_id: orgId })
-    .where((either) => either.where({ status: 'disabled' }).orWhereNotNull('failing_since'))
-    .orderBy('id')
-    .limit(limit)
-    .select(troubled.columns);
-  return rows.map(troubled.read);
 }
 
 const waitingMail = records({

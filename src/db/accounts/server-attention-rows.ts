@@ -1,6 +1,6 @@
 /**
- * What keeps organizations' mail from being accepted, sent or reported, over the whole server, for `postern status`. The
- * same facts for one organization are in attention-rows.ts. Small tables, and the figures of one day by the hour.
+ * What keeps organizations' mail from being accepted, sent or reported, over the whole server, for `postern status`, or
+ * of one organization. Small tables, and the figures of one day by the hour.
  */
 import { disabledByOwner } from '../../webhooks/endpoints.ts';
 import type { Db } from '../engine/open.ts';
@@ -8,33 +8,36 @@ import { flag, inColumn, number, orNull, records, text } from '../engine/records
 import { lastIdOf } from '../events/time-of-id.ts';
 import { maxFailures } from './domain-checks.ts';
 
-const lapsed = records({
+const domain = records({
   orgId: text,
   orgName: inColumn('organization', text),
   name: text,
+  /** Null if it has never been verified. */
   failingSince: orNull(number),
   /** Its mail is refused. */
   isRefused: flag,
 });
 
-export type LapsedDomain = ReturnType<typeof lapsed.read>;
+export type TroubledDomain = ReturnType<typeof domain.read>;
 
-/** Domains that were verified, and whose DKIM record is now missing or wrong. */
-export async function lapsedDomains(db: Db, limit: number): Promise<LapsedDomain[]> {
-  const rows = await db('domains')
+/** Domains that were verified, and whose DKIM record is now missing or wrong; of one organization, also new ones. */
+export async function troubledDomains(db: Db, limit: number, orgId?: string): Promise<TroubledDomain[]> {
+  const query = db('domains')
     .join('organizations', 'organizations.id', 'domains.org_id')
-    .whereNotNull('failing_since')
     .where((either) =>
       either.where('domains.status', 'pending').orWhere('domains.failures', '>=', maxFailures),
     )
-    .orderBy('failing_since')
+    .orderByRaw('failing_since is null, failing_since')
     .limit(limit)
     .select('org_id', 'organizations.name as organization', 'domains.name', 'failing_since')
     .select(db.raw(`case when domains.status = 'pending' then 1 else 0 end as is_refused`));
-  return rows.map(lapsed.read);
+  const rows = await (orgId === undefined
+    ? query.whereNotNull('failing_since')
+    : query.where({ org_id: orgId }));
+  return rows.map(domain.read);
 }
 
-const failing = records({
+const webhook = records({
   id: text,
   orgId: text,
   url: text,
@@ -43,11 +46,12 @@ const failing = records({
   failingSince: orNull(number),
 });
 
-export type FailingWebhook = ReturnType<typeof failing.read>;
+export type TroubledWebhook = ReturnType<typeof webhook.read>;
 
 /** Without those that their owners have disabled. */
-export async function failingWebhooks(db: Db, limit: number): Promise<FailingWebhook[]> {
+export async function troubledWebhooks(db: Db, limit: number, orgId?: string): Promise<TroubledWebhook[]> {
   const rows = await db('webhooks')
+    .where(orgId === undefined ? {} : { org_id: orgId })
     .where((either) =>
       either
         .whereNotNull('failing_since')
@@ -59,8 +63,8 @@ export async function failingWebhooks(db: Db, limit: number): Promise<FailingWeb
     )
     .orderBy('id')
     .limit(limit)
-    .select(failing.columns);
-  return rows.map(failing.read);
+    .select(webhook.columns);
+  return rows.map(webhook.read);
 }
 
 export interface OrganizationCounts {

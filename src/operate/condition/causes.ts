@@ -27,6 +27,7 @@ const table = {
   no_source: ours('no source'),
   blocklisted: ours('blocklisted', 'refuses us because of a blocklist or our reputation'),
   certificate: ours('certificate'),
+  credits: ours('credits'),
   complaint_rate: message('complaints'),
   bounce_rate: message('bounces'),
   domain_unverified: ours('domain'),
@@ -41,6 +42,7 @@ const table = {
   backup: ours('backup'),
   slow: theirs('slow', 'takes long for each mail'),
   greylisting: theirs('greylisting', 'defers mail that it has not seen before'),
+  deferred: theirs('deferred'),
   // By the operator's order, or not a trouble.
   suspended: ours('suspended'),
   held: ours('held'),

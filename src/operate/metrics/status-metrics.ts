@@ -16,7 +16,7 @@ export function setStatus(meters: StatusMeters, { needs, folded }: Pick<Status, 
     gauge.reset();
   const single = needs.filter(({ cause }) => cause !== 'no_way_out');
   for (const { cause, subject: destination, since, traffic } of [...single, ...folded]) {
-    if (traffic === null) continue;
+    if (!traffic) continue;
     destinationTrouble.set({ destination, cause }, (since ?? 0) / 1000);
     destinationWaiting.set({ destination }, traffic.waiting);
     if (traffic.perMinute !== null) destinationRate.set({ destination }, traffic.perMinute);

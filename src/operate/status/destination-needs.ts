@@ -97,7 +97,6 @@ function serverNeed(noWayOut: NoWayOut, { waiting, port, server }: Closed): Need
     subject: server,
     since,
     figure: `${figures[fault]}, ${countText(waiting)} waiting`,
-    reply: null,
     advice: adviceWithoutWay(noWayOut),
     command: 'postern doctor',
     path: '/doctor',
@@ -119,6 +118,6 @@ function figureOf({ cause, state, waiting, pace, blockedUntil }: Condition, now:
   return parts.join(', ');
 }
 
-function dueIn(ms: number): string {
+export function dueIn(ms: number): string {
   return ms < 1000 ? 'due now' : `in ${span(ms)}`;
 }

@@ -10,8 +10,8 @@ export interface Need {
   /** Null if it is not known. */
   since: number | null;
   figure: string;
-  /** What another host said, unchanged; null if none did. */
-  reply: string | null;
+  /** What another host said, unchanged. */
+  reply?: string | null;
   /** A sentence. */
   advice: string;
   /** What to run next. */
@@ -19,7 +19,7 @@ export interface Need {
   /** Where the dashboard shows it. */
   path: string;
   /** Of a destination, or of all that cannot be reached. */
-  traffic: Traffic | null;
+  traffic?: Traffic | null;
 }
 
 interface Traffic {

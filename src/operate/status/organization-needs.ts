@@ -2,11 +2,11 @@
 import {
   blockedBounces,
   countsSince,
-  type FailingWebhook,
-  failingWebhooks,
-  type LapsedDomain,
-  lapsedDomains,
   type OrganizationCounts,
+  type TroubledDomain,
+  type TroubledWebhook,
+  troubledDomains,
+  troubledWebhooks,
 } from '../../db/accounts/server-attention-rows.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { hourMs } from '../../db/events/statistics.ts';
@@ -21,38 +21,49 @@ const rateHours = 24;
 export async function readOrganizationNeeds(db: Db, now: number): Promise<Need[]> {
   const since = now - (now % hourMs) - rateHours * hourMs;
   const counts = await countsSince(db, since);
-  const rates = counts.flatMap(rateNeeds).slice(0, maxOfAKind);
+  const rates = counts.flatMap((some) =>
+    rateNeeds(some, '24 h').map((need) => ({
+      ...need,
+      orgId: some.orgId,
+      advice: `${need.advice} Pause the organization if it lasts.`,
+    })),
+  );
   return [
-    ...(await Promise.all(rates.map((need) => withBlocklist(db, need, since)))),
-    ...(await lapsedDomains(db, maxOfAKind)).map(domainNeed),
-    ...(await failingWebhooks(db, maxOfAKind)).map((one) => webhookNeed(one, now)),
+    ...(await Promise.all(rates.slice(0, maxOfAKind).map((need) => withBlocklist(db, need, since)))),
+    ...(await troubledDomains(db, maxOfAKind)).map(domainNeed),
+    ...(await troubledWebhooks(db, maxOfAKind)).map((one) => webhookNeed(one, now)),
   ];
 }
 
-function rateNeeds(counts: OrganizationCounts): RateNeed[] {
+/** `period`: that of the counts. */
+export function rateNeeds(counts: OrganizationCounts, period: string): Need[] {
   const { orgId, orgName, sent, delivered, bounced, complained } = counts;
-  const org = shellWord(orgName);
   return [
-    ...rateNeed(complaintRate(counts), counts, {
+    ...rateNeed(complaintRate(counts), {
       cause: 'complaint_rate',
-      figure: `${complained} of ${delivered} delivered in 24 h`,
-      advice:
-        'Find out what these people were sent and whether they asked for it; pause the organization if it lasts.',
+      subject: orgName,
+      figure: `${complained} of ${delivered} delivered in ${period}`,
+      advice: 'Find out what these people were sent and whether they asked for it.',
       command: 'postern inbound list --kind complaint',
       path: `/o/${orgId}/emails?status=complained`,
     }),
-    ...rateNeed(bounceRate(counts), counts, {
+    ...rateNeed(bounceRate(counts), {
       cause: 'bounce_rate',
-      figure: `${bounced} of ${sent} sent in 24 h`,
-      advice: 'See which addresses bounce and where they come from; pause the organization if it lasts.',
-      command: `postern email list --org ${org} --status bounced --since 1d`,
+      subject: orgName,
+      figure: `${bounced} of ${sent} sent in ${period}`,
+      advice: 'See which addresses bounce and where they come from.',
+      command: `postern email list --org ${shellWord(orgName)} --status bounced --since 1d`,
       path: `/o/${orgId}/emails?status=bounced`,
     }),
   ];
 }
 
 /** Addresses are not to blame for bounces that are refusals of this server. */
-async function withBlocklist(db: Db, { orgId, ...need }: RateNeed, since: number): Promise<Need> {
+async function withBlocklist(
+  db: Db,
+  { orgId, ...need }: Need & { orgId: string },
+  since: number,
+): Promise<Need> {
   if (need.cause !== 'bounce_rate') return need;
   const { blocked, of } = await blockedBounces(db, orgId, since);
   if (blocked === 0) return need;
@@ -63,56 +74,48 @@ async function withBlocklist(db: Db, { orgId, ...need }: RateNeed, since: number
   return { ...need, figure, advice, command: 'postern doctor' };
 }
 
-type RateNeed = Need & { orgId: string };
-
-function rateNeed(
-  { share, tone, bad }: Rate,
-  { orgId, orgName }: OrganizationCounts,
-  need: Pick<Need, 'cause' | 'figure' | 'advice' | 'command' | 'path'>,
-): RateNeed[] {
+function rateNeed({ share, tone, bad }: Rate, need: Omit<Need, 'severity' | 'since'>): Need[] {
   if (tone !== 'bad' && tone !== 'warn') return [];
   const percent = (of: number) => `${Number((of * 100).toFixed(of < 0.01 ? 2 : 1))} %`;
   const limit = `From ${percent(bad)} on, mailbox providers throttle or refuse mail.`;
   return [
     {
       ...need,
-      orgId,
       severity: tone === 'bad' ? 'act' : 'watch',
-      subject: orgName,
       since: null,
       figure: `${percent(share!)}: ${need.figure}`,
-      reply: null,
       advice: `${limit} ${need.advice}`,
-      traffic: null,
     },
   ];
 }
 
-function domainNeed({ orgId, orgName, name, failingSince, isRefused }: LapsedDomain): Need {
+export function domainNeed({ orgId, orgName, name, failingSince, isRefused }: TroubledDomain): Need {
+  // Of a domain that was verified, mail may be on its way.
+  const isNew = isRefused && failingSince === null;
   return {
     cause: 'domain_unverified',
-    severity: 'act',
+    severity: isNew ? 'watch' : 'act',
     subject: name,
     since: failingSince,
     figure: isRefused ? 'its mail is refused here' : 'its mail is sent without a valid signature',
-    reply: null,
-    advice: `The DKIM record is missing or wrong. Publish it again; ${orgName} owns the domain.`,
+    advice: isNew
+      ? 'Publish its DNS records, which Postern looks for regularly.'
+      : `The DKIM record is missing or wrong. Publish it again; ${orgName} owns the domain.`,
     command: `postern domain verify ${shellWord(name)} --org ${shellWord(orgName)}`,
     path: `/o/${orgId}/domains/${name}`,
-    traffic: null,
   };
 }
 
 const longMs = hourMs;
 
-function webhookNeed(
-  { id, orgId, url, isDisabled, reason, failingSince }: FailingWebhook,
+export function webhookNeed(
+  { id, orgId, url, isDisabled, reason, failingSince }: TroubledWebhook,
   now: number,
 ): Need {
-  const lasts = failingSince === null ? null : now - failingSince;
+  const lasts = failingSince === null ? 0 : now - failingSince;
   return {
     cause: 'webhook_failing',
-    severity: isDisabled || (lasts ?? 0) >= longMs ? 'act' : 'watch',
+    severity: isDisabled || lasts >= longMs ? 'act' : 'watch',
     subject: url,
     since: failingSince,
     figure: isDisabled ? 'disabled' : 'failing',
@@ -122,6 +125,5 @@ function webhookNeed(
       : 'Events are posted again for three days. See what the endpoint answers.',
     command: isDisabled ? `postern webhook enable ${id}` : `postern webhook attempts ${id}`,
     path: `/o/${orgId}/webhooks/${id}`,
-    traffic: null,
   };
 }

@@ -96,7 +96,7 @@ function needDocument({ cause, severity, subject, since, figure, command, advice
     figure,
     command,
     advice,
-    reply,
+    reply: reply ?? null,
     waiting: traffic?.waiting ?? null,
     ...paceDocument(traffic ?? { perMinute: null, drainMs: null }),
   };

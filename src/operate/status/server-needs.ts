@@ -48,11 +48,9 @@ async function serverNeed({ db, statuses, now }: ServerParts): Promise<Need[]> {
       subject,
       since,
       figure: since === null ? 'no mail is due' : `mail has been due for ${span(now - since)}`,
-      reply: null,
       advice: 'No server is running, so no mail is accepted or sent. Start one.',
       command: 'systemctl start postern',
       path: doctor,
-      traffic: null,
     },
   ];
 }
@@ -71,11 +69,9 @@ function findingNeed(
       subject,
       since: null,
       figure: found,
-      reply: null,
       advice: `${text.charAt(0).toUpperCase()}${text.slice(1)}.`,
       command,
       path: doctor,
-      traffic: null,
     },
   ];
 }
@@ -91,12 +87,10 @@ async function sourceNeed({ db, statuses }: ServerParts): Promise<Need[]> {
     subject: pool,
     since: null,
     figure: `${count} waiting`,
-    reply: null,
     advice:
       'No running node has an address in this IP pool. Add one to POSTERN_MTA_SOURCES, or let the organizations send from another pool.',
     command: 'postern doctor',
     path: doctor,
-    traffic: null,
   }));
 }
 
@@ -113,11 +107,9 @@ function backupNeed({ dataDir, databaseUrl }: Config, now: number): Need[] {
       subject,
       since: last.at,
       figure: `the last one is ${span(now - last.at)} old`,
-      reply: null,
       advice: `It went to ${last.file ?? 'standard output'}. If a timer makes backups, find out why it no longer does.`,
       command: `postern backup ${last.file === null ? 'FILE' : `${shellWord(last.file)} --force`}`,
       path: doctor,
-      traffic: null,
     },
   ];
 }

@@ -1,0 +1,134 @@
+/**
+ * What is wrong for one organization, as its owners see it: nothing of another organization, so no count of a destination's mail
+ * and no reply, which may be about another's. Asked for every few seconds: each fact comes from a few rows of an index.
+ */
+import { span } from '../../base/span.ts';
+import { balanceOf, quotaState } from '../../db/accept/credit-ledger.ts';
+import { longestWaiting, type WaitingMail } from '../../db/accounts/attention-rows.ts';
+import type { Organization } from '../../db/accounts/organizations.ts';
+import { troubledDomains, troubledWebhooks } from '../../db/accounts/server-attention-rows.ts';
+import type { Db } from '../../db/engine/open.ts';
+import type { Counts } from '../../db/events/statistics.ts';
+import { readDestinationStatuses, routesOf } from '../../db/queue/destination-status-rows.ts';
+import { defaultPool } from '../../mail/ip-pool.ts';
+import { causes } from '../condition/causes.ts';
+import { type Condition, conditionsAt, named } from '../condition/condition.ts';
+import { dueIn } from './destination-needs.ts';
+import { type Need, ranked, thisServer } from './need.ts';
+import { domainNeed, rateNeeds, webhookNeed } from './organization-needs.ts';
+
+const maxOfAKind = 3;
+/** Most deferred mail is delivered within an hour. */
+const longWaitMs = 3_600_000;
+
+interface OwnerParts {
+  db: Db;
+  org: Organization;
+  /** Of the last 7 days. */
+  counts: Counts;
+  /** Credits are low if less than this share of the quota is left. */
+  lowShare: number;
+  now: number;
+}
+
+/** Without commands, which owners cannot run. */
+export async function readOwnerNeeds(parts: OwnerParts): Promise<Need[]> {
+  const { db, org, counts, now } = parts;
+  const all = [
+    ...creditNeeds(parts),
+    ...rateNeeds({ ...counts, orgId: org.id, orgName: org.name }, '7 days'),
+    ...(await waitingNeeds(parts)),
+    ...(await troubledDomains(db, maxOfAKind, org.id)).map(domainNeed),
+    ...(await troubledWebhooks(db, maxOfAKind, org.id)).map((one) => webhookNeed(one, now)),
+  ];
+  return ranked(all.map((need) => ({ ...need, command: '' })));
+}
+
+function creditNeeds({ org, lowShare, now }: OwnerParts): NeedDraft[] {
+  const { limit, remaining, used, renewsAt } = quotaState(org, now);
+  if (limit === null || remaining === null) return [];
+  const renews = limit > 0 ? ` The quota renews in ${span(renewsAt - now)}.` : '';
+  const need = { cause: 'credits' as const, subject: org.name, since: null, path: `/o/${org.id}/credits` };
+  const refused = `Sends are refused until credits are added.${renews}`;
+  if (balanceOf({ ...org, quotaUsed: used }) === 0)
+    return [{ ...need, severity: 'act', figure: 'none left', advice: refused }];
+  const figure = `${remaining} of ${limit} left in the quota, ${org.wallet} in the wallet`;
+  const isLow = limit > 0 && remaining <= limit * lowShare;
+  return isLow
+    ? [{ ...need, severity: 'watch', figure, advice: `Sends are refused without credits.${renews}` }]
+    : [];
+}
+
+type NeedDraft = Omit<Need, 'command'>;
+
+/** A missing source address, destinations that something is wrong with, and the oldest other mail if it has waited for long. */
+async function waitingNeeds({ db, org, now }: OwnerParts): Promise<NeedDraft[]> {
+  const waiting = await longestWaiting(db, org.id);
+  if (waiting.length === 0) return [];
+  const statuses = await readDestinationStatuses(db, now);
+  const routes = await routesOf(
+    db,
+    waiting.map(({ domain }) => domain),
+  );
+  const conditionOf = conditionsAt(statuses, now);
+  const others: WaitingMail[] = [];
+  const troubles = new Map<string, NeedDraft>();
+  const path = `/o/${org.id}/emails?status=deferred`;
+  for (const mail of waiting) {
+    const condition = conditionOf({
+      ...named(routes.get(mail.domain) ?? mail.domain),
+      domains: [mail.domain],
+    });
+    const need = destinationNeed(condition, now);
+    // `no_way_out` is one entry for all destinations.
+    if (need) troubles.set(need.subject, { ...need, path });
+    else others.push(mail);
+  }
+  const [oldest] = others.filter(({ oldestAt }) => oldestAt < now - longWaitMs);
+  const needs = [...troubles.values()].slice(0, maxOfAKind);
+  if (oldest)
+    needs.push({
+      cause: 'deferred',
+      severity: 'watch',
+      subject: oldest.domain,
+      since: oldest.oldestAt,
+      figure: `mail has waited for ${span(now - oldest.oldestAt)}`,
+      advice: `The receiving server defers it. ${isRetried}`,
+      path,
+    });
+  const pool = org.pool ?? defaultPool;
+  if (statuses.missingPools.includes(pool))
+    needs.push({
+      cause: 'no_source',
+      severity: 'act',
+      subject: pool,
+      since: null,
+      figure: 'mail waits for a source address',
+      advice: 'No running server has a source address of this IP pool. Ask the operator of this server.',
+      path: `/o/${org.id}/emails?status=queued`,
+    });
+  return needs;
+}
+
+const isRetried = 'Postern retries until the mail expires.';
+
+/** Null if nothing is wrong there. */
+function destinationNeed(
+  { cause, destination, since, severity, order, blockedUntil }: Condition,
+  now: number,
+) {
+  const isSuspended = cause === 'suspended';
+  const does = causes[cause].is;
+  if (!isSuspended && (severity === 'ok' || does === null)) return null;
+  const next = blockedUntil === null ? '' : `; the next attempt is ${dueIn(blockedUntil - now)}`;
+  const hasNoWay = cause === 'no_way_out';
+  const what = hasNoWay ? 'This server cannot reach other mail servers' : does;
+  return {
+    cause,
+    severity: 'watch' as const,
+    subject: order?.destination ?? (hasNoWay ? thisServer : destination),
+    since,
+    figure: (isSuspended ? `by the operator: ${order!.reason}` : what) + next,
+    advice: isRetried,
+  };
+}
