@@ -73,7 +73,8 @@ test('a test key gets the answers of a live key, and its mail reaches nothing', 
   t.is(reached(), before, 'no host was contacted');
 
   const [real, tried] = await Promise.all([world.get(live.emailId), tests.get(own.emailId)]);
-  t.deepEqual(typesOf(tried), typesOf(real));
+  // The repeat of a send may come before or after its delivery.
+  t.deepEqual(typesOf(tried).sort(), typesOf(real).sort());
   t.deepEqual(Object.keys(tried.recipients[0]), Object.keys(real.recipients[0]));
   t.true(tried.test);
   t.false('test' in real);
@@ -99,7 +100,7 @@ test('a key of the same organization does not answer for the other', async (t) =
   const made = await world.call('POST', '/api/public/keys', {
     body: JSON.stringify({ label: 'CI', scopes: ['email:send'], test: true }),
   });
-  t.like(made.body, { test: true, strict: false });
+  t.like(made.body, { test: true, strict: true });
   const authorization = `Bearer ${made.body.key}`;
   const body = JSON.stringify({
     from: 'app@sender.invalid',

@@ -478,8 +478,8 @@ test('Mailgun: addresses are added to the lists of suppressions, one or several'
   for (; page.items.length > 0; page = await next(page))
     addresses.push(...page.items.map((item) => (item as { address: string }).address));
   t.deepEqual(addresses, ['cleo@there.invalid', ...many.map(({ address }) => address)]);
-  const back = suppressions.list(domain, 'unsubscribes', { page: '?page=previous' } as never);
-  t.like(await t.throwsAsync(back), { status: 400 });
+  const back = await suppressions.list(domain, 'unsubscribes', { page: '?page=previous' } as never);
+  t.deepEqual(back.items, [], 'nothing is before the first');
 
   const refused = [{ address: 'nobody' }, [], [{ address: 'x@y.invalid' }, {}], Array(1001).fill(one)];
   for (const data of refused) {

@@ -100,6 +100,7 @@ test('with nothing given, every setting has its default', (t) => {
     submissionPort: null,
     submissionTlsPort: null,
     submissionAllowClear: false,
+    submissionRecipients: 1000,
     textFromHtml: true,
     smtpHost: null,
     smtpConnections: 1000,

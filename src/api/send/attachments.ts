@@ -49,8 +49,7 @@ const filename = z
 
 const content = base64Content.meta({
   contentEncoding: 'base64',
-  description:
-    'The file in base64, standard or URL-safe, with or without padding; line breaks and `data:…;base64,` before it are allowed. A file can be empty.',
+  description: 'The file in standard base64 with its padding; line breaks are allowed. A file can be empty.',
 });
 
 const contentType = z

@@ -1,6 +1,7 @@
 /**
- * The content of an attachment in base64, as programs write it: standard (RFC 4648 section 4) or URL-safe (section 5), with its
- * padding or without, with line breaks, or as a `data:` URI (RFC 2397). What is not that is named.
+ * The content of an attachment: standard base64 with its padding (RFC 4648 section 4); line breaks are allowed, and a file can be
+ * empty. Other forms that programs write by mistake are named with what would be right: without its padding, a content that was
+ * cut off would look whole.
  */
 import { z } from 'zod';
 
@@ -17,25 +18,24 @@ export const base64Content = z.string().transform((text, context) => {
 
 /** What is wrong instead, if the text is not base64. */
 function readBase64(text: string): Buffer | string {
-  const data = dataOf(text);
-  if (data === null) return 'it is a data: URI, but not of base64. Give data:;base64, and then the content';
-  const packed = withoutBreaks(data);
-  if (!standard.test(packed) && !urlSafe.test(packed)) return faultOf(packed);
+  if (/^data:/i.test(text)) return 'it is a data: URI. Give only what follows its comma, if that is base64';
+  const packed = withoutBreaks(text);
+  if (!standard.test(packed)) return faultOf(packed);
   const length = packed.indexOf('=') < 0 ? packed.length : packed.indexOf('=');
   // Each character is six bits, so that one is left over of no octet.
   if (length % 4 === 1 || (length === 0 && packed !== ''))
     return 'it ends within an octet; the content may have been cut off';
+  const padding = '='.repeat((4 - (length % 4)) % 4);
+  if (packed.length !== length + padding.length)
+    return padding === ''
+      ? 'it has = that do not belong there'
+      : `its padding is missing or wrong. End it with ${padding}`;
   return Buffer.from(packed, 'base64');
 }
 
-/** The text itself, or what a `data:` URI has after its comma; null if that is not base64. */
-function dataOf(text: string): string | null {
-  if (!/^data:/i.test(text)) return text;
-  const comma = text.indexOf(',');
-  return comma >= 0 && /;base64$/i.test(text.slice(0, comma).trim()) ? text.slice(comma + 1) : null;
-}
-
 function faultOf(packed: string): string {
+  if (urlSafe.test(packed))
+    return 'it is URL-safe base64, with - or _. Write + in place of -, and / in place of _';
   const at = packed.search(/[^A-Za-z0-9+/=_-]/);
   if (at < 0)
     return /[+/]/.test(packed) && /[_-]/.test(packed)
