@@ -7,8 +7,10 @@ import {
   suppressionOf,
 } from '../db/accounts/suppressions.ts';
 import type { Db } from '../db/engine/open.ts';
+import type { Reply } from '../glossary.ts';
 import { compareKey } from '../mail/address.ts';
 
+export { replyIn } from '../db/accounts/bounce-reply.ts';
 export { originOf, type SuppressionKind } from '../db/accounts/suppressions.ts';
 
 /** The reason of an entry that was added without one. */
@@ -42,13 +44,20 @@ export async function importAddresses(
   return { added, before: addresses.length - added };
 }
 
+export interface ListEntry {
+  address: string;
+  reason: string;
+  /** With which the address bounced elsewhere. */
+  reply?: Reply;
+}
+
 /** Resolves to the number of those that were not on the list before. */
 export async function suppressAddresses(
   { db, orgId, now, eventSignal }: ListChange,
-  entries: { address: string; reason: string }[],
+  entries: ListEntry[],
   signal?: AbortSignal,
 ): Promise<number> {
-  const list = entries.map(({ address, reason }) => suppressionOf(orgId, address, reason));
+  const list = entries.map(({ address, reason, reply }) => suppressionOf(orgId, address, reason, reply));
   const added = await addSuppressions(db, list, now, signal);
   if (added > 0) eventSignal?.notify();
   return added;

@@ -6,7 +6,7 @@ import type { keyDocument } from '../accounts/create-key.ts';
 import type { DomainCheck } from '../accounts/domain-registration.ts';
 import type { SearchEmailsParts } from '../api/emails/routes.ts';
 import type { StreamParts } from '../api/events/event-stream.ts';
-import type { TranscriptLine } from '../glossary.ts';
+import type { Reply, TranscriptLine } from '../glossary.ts';
 import type { telemetry } from '../record/telemetry.ts';
 import type { AddedWebhook } from '../webhooks/endpoints.ts';
 
@@ -34,6 +34,8 @@ export interface StoredSuppression {
   address: string;
   reason: string;
   createdAt: number;
+  /** With which the address bounced, with its whole line as text; null: it did not, or it is not known. */
+  reply: Reply | null;
 }
 
 /** Rows after this one, in the order of the list, or the last ones before this one. */

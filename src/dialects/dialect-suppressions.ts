@@ -1,6 +1,7 @@
 /** The organization's one suppression list, as dialects read and change it. Their lists are parts of it, by the reasons. */
 import { z } from 'zod';
 import {
+  type ListEntry,
   type SuppressionKind,
   searchList,
   suppressAddress,
@@ -20,10 +21,7 @@ export function suppress(call: DialectCall, address: string): Promise<boolean> {
 }
 
 /** Addresses that are on the list keep their reasons. */
-export function suppressAll(
-  call: DialectCall,
-  entries: { address: string; reason: string }[],
-): Promise<number> {
+export function suppressAll(call: DialectCall, entries: ListEntry[]): Promise<number> {
   return suppressAddresses(changeOf(call), entries);
 }
 
@@ -76,4 +74,21 @@ export async function listSuppressed(
     found: before === undefined ? nearest : nearest.toReversed(),
     hasMore: last !== null || found.length > limit,
   };
+}
+
+/** Of the categories of bounces, for entries without a status of the host itself. */
+const statuses: Record<string, string> = {
+  unknown_user: '5.1.1',
+  mailbox_disabled: '5.2.1',
+  mailbox_full: '5.2.2',
+  dns: '5.1.2',
+  protocol: '5.1.3',
+};
+
+/** What a list of bounces says about an entry of ours: the host's reply, or else what fits the reason. */
+export function bounceOf({ reason, reply }: StoredSuppression) {
+  const category = reason.slice(reason.lastIndexOf(': ') + 2);
+  const code = String(reply?.code ?? 550);
+  const status = reply?.enhanced ?? statuses[category] ?? `${code[0]}.0.0`;
+  return { code, status, text: reply?.text ?? reason };
 }

@@ -70,6 +70,7 @@ for (const kind of kinds) {
       '025-dialect',
       '026-test-keys',
       '027-destination-rules',
+      '028-suppression-reply',
     ]);
   });
 }

@@ -18,6 +18,7 @@ const reasons = [
   'Hard bounce',
   'complaints',
   'hard bounc',
+  'soft bounces on 3 days: mailbox_full',
   '%',
 ];
 

@@ -467,7 +467,8 @@ test('Mailgun: addresses are added to the lists of suppressions, one or several'
   t.is(several.message, '3 addresses have been added to the unsubscribes table');
   t.like(await suppressions.get(domain, 'bounces', 'ann@there.invalid'), {
     address: 'Ann@there.invalid',
-    error: 'hard bounce: No such mailbox',
+    code: 550,
+    error: 'No such mailbox',
   });
   t.like(await suppressions.get(domain, 'complaints', 'bob@there.invalid'), { address: 'bob@there.invalid' });
 

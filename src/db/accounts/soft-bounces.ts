@@ -7,6 +7,7 @@
  * is how a delivery in between is found without an index of all deliveries by recipient.
  */
 import { newId } from '../../base/id.ts';
+import type { Reply } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
@@ -25,6 +26,7 @@ export interface SoftBounce {
   emailId: string;
   category: string;
   at: number;
+  reply: Reply;
 }
 
 /** The row of a mail accepted for a watched address. */
@@ -47,11 +49,11 @@ export async function noteSoftBounces(trx: Trx, bounces: SoftBounce[]): Promise<
   }));
   await insertRows(trx, 'soft_bounces', rows);
   const suppressions: NewSuppression[] = [];
-  for (const { orgId, recipient, emailId, category, at } of bounces) {
+  for (const { orgId, recipient, emailId, category, at, reply } of bounces) {
     const addressKey = compareKey(recipient);
     if (!(await bouncesOnly(trx, { orgId, addressKey, at }))) continue;
     const reason = `soft bounces on ${daysToSuppress} days: ${category}`;
-    suppressions.push({ orgId, address: recipient, addressKey, reason, emailId });
+    suppressions.push({ orgId, address: recipient, addressKey, reason, emailId, reply });
     // After somebody has removed the suppression, the count starts again.
     await trx('soft_bounces').where({ org_id: orgId, address_key: addressKey }).delete();
   }

@@ -4,6 +4,7 @@
  */
 
 import { newId } from '../../base/id.ts';
+import type { Reply } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
@@ -11,12 +12,20 @@ import { type Neighbors, nearestFirst } from '../engine/neighbors.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
 import type { Read } from '../engine/read-together.ts';
-import { number, records, text } from '../engine/records.ts';
+import { json, number, orNull, records, text } from '../engine/records.ts';
 import { eventRow } from '../events/event-row.ts';
 import { pagedSearch } from '../events/paged-search.ts';
 import { lastIdOf, timeOfId } from '../events/time-of-id.ts';
+import { replyIn } from './bounce-reply.ts';
 
-const suppressions = records({ id: text, address: text, addressKey: text, reason: text, createdAt: number });
+const suppressions = records({
+  id: text,
+  address: text,
+  addressKey: text,
+  reason: text,
+  createdAt: number,
+  reply: orNull(json<Reply>()),
+});
 
 export type SuppressionRecord = ReturnType<typeof suppressions.read>;
 export type Suppression = Pick<SuppressionRecord, 'address' | 'reason' | 'createdAt'>;
@@ -28,10 +37,25 @@ export interface NewSuppression {
   reason: string;
   /** The email whose bounce or complaint caused it. */
   emailId?: string;
+  /** With which it bounced (bounce-reply.ts). */
+  reply?: Reply | null;
 }
 
-export function suppressionOf(orgId: string, address: string, reason: string): NewSuppression {
-  return { orgId, address, addressKey: compareKey(address), reason };
+/** Of an address that is suppressed by hand; a reason such as "hard bounce: 550 5.1.1 No such user" quotes the reply. */
+export function suppressionOf(
+  orgId: string,
+  address: string,
+  reason: string,
+  reply: Reply | null = quotedIn(reason),
+): NewSuppression {
+  return { orgId, address, addressKey: compareKey(address), reason, reply };
+}
+
+const quotedReply = /^hard bounce: (?<said>[45]\d\d\b.*)/s;
+
+function quotedIn(reason: string): Reply | null {
+  const said = quotedReply.exec(reason)?.groups?.said;
+  return said === undefined ? null : replyIn(said);
 }
 
 /** False if the address was already on the list; its first reason stays. */
@@ -79,10 +103,10 @@ export async function suppress(trx: Trx, list: NewSuppression[], now: number): P
   return added.length;
 }
 
-function rowOf({ orgId, address, addressKey, reason }: NewSuppression, now: number): object {
+function rowOf({ orgId, address, addressKey, reason, reply = null }: NewSuppression, now: number): object {
   return {
     org_id: orgId,
-    ...suppressions.write({ id: newId(), address, addressKey, reason, createdAt: now }),
+    ...suppressions.write({ id: newId(), address, addressKey, reason, createdAt: now, reply }),
   };
 }
 
@@ -169,19 +193,23 @@ export async function countSuppressions(db: Db, orgId: string): Promise<number> 
 /** What put an address on the list. */
 export type SuppressionOrigin = 'bounce' | 'complaint' | 'manual';
 
-const bounceReason = 'hard bounce';
+const bounceReasons = ['hard bounce', 'soft bounce'];
+const bounceReasonLength = 11;
 const complaintReason = 'complaint';
 
 export function originOf({ reason }: Pick<Suppression, 'reason'>): SuppressionOrigin {
-  if (reason.startsWith(bounceReason)) return 'bounce';
+  if (bounceReasons.includes(reason.slice(0, bounceReasonLength))) return 'bounce';
   return reason === complaintReason ? 'complaint' : 'manual';
 }
 
 /** The same in SQL: a list that is read to find the few of one origin may have a million addresses. */
 const isOfOrigin: Record<SuppressionOrigin, [sql: string, values: string[]]> = {
-  bounce: [`substr(reason, 1, ${bounceReason.length}) = ?`, [bounceReason]],
+  bounce: [`substr(reason, 1, ${bounceReasonLength}) in (?, ?)`, bounceReasons],
   complaint: ['reason = ?', [complaintReason]],
-  manual: [`substr(reason, 1, ${bounceReason.length}) <> ? and reason <> ?`, [bounceReason, complaintReason]],
+  manual: [
+    `substr(reason, 1, ${bounceReasonLength}) not in (?, ?) and reason <> ?`,
+    [...bounceReasons, complaintReason],
+  ],
 };
 
 export interface SuppressionKind {

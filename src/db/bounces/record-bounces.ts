@@ -9,6 +9,7 @@ import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { isTestMail } from '../../mail/test-route.ts';
 import { isSoftForMailbox, suppressionReason } from '../../record/transition.ts';
+import { replyIn } from '../accounts/bounce-reply.ts';
 import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
@@ -168,14 +169,15 @@ function suppressionAfter(
 ): NewSuppression[] {
   const reason = status === 'complained' ? 'complaint' : suppressionReason({ bounce }, suppressAfter);
   if (reason === null) return [];
-  return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId }];
+  const reply = bounce && replyIn(bounce.diagnostic);
+  return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId, reply }];
 }
 
 function softBounceOf({ incoming: { mail }, delivery, transition: { bounce } }: Changed): SoftBounce[] {
   const { orgId, recipient, emailId } = delivery;
-  return isSoftForMailbox(bounce)
-    ? [{ orgId, recipient, emailId, category: bounce.category, at: mail.at }]
-    : [];
+  if (!isSoftForMailbox(bounce)) return [];
+  const { category, diagnostic } = bounce;
+  return [{ orgId, recipient, emailId, category, at: mail.at, reply: replyIn(diagnostic) }];
 }
 
 export function mailRow(mail: InboundMail, deliveryId: string | null, reading: ParseResult): object {

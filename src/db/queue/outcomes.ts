@@ -10,7 +10,7 @@
 
 import { failpoint } from '../../base/failpoints.ts';
 import { newId } from '../../base/id.ts';
-import type { Attempt } from '../../glossary.ts';
+import type { Attempt, Reply } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { isTestMail } from '../../mail/test-route.ts';
 import {
@@ -19,6 +19,7 @@ import {
   type Transition,
   wasTried,
 } from '../../record/transition.ts';
+import { replyIn } from '../accounts/bounce-reply.ts';
 import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows } from '../engine/insert-rows.ts';
@@ -171,14 +172,20 @@ function suppressionAfter(transition: Transition, suppressAfter: readonly string
   const { recipient, orgId, emailId } = transition.delivery;
   const reason = suppressionReason(transition, suppressAfter);
   if (reason === null) return [];
-  return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId }];
+  const reply = replyOf(transition);
+  return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId, reply }];
 }
 
 function softBounceOf(transition: Transition): SoftBounce[] {
   const category = softMailboxCategory(transition);
   if (category === null) return [];
   const { recipient, orgId, emailId } = transition.delivery;
-  return [{ orgId, recipient, emailId, category, at: transition.attempt.endedAt }];
+  const reply = replyOf(transition);
+  return [{ orgId, recipient, emailId, category, at: transition.attempt.endedAt, reply }];
+}
+
+function replyOf({ attempt: { reply, outcome } }: Transition): Reply {
+  return replyIn(outcome.diagnostic, reply);
 }
 
 function json(value: unknown): string | null {

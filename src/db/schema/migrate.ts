@@ -34,6 +34,7 @@ import { packed } from './migrations/024-packed.ts';
 import { dialect } from './migrations/025-dialect.ts';
 import { testKeys } from './migrations/026-test-keys.ts';
 import { destinationRules } from './migrations/027-destination-rules.ts';
+import { suppressionReply } from './migrations/028-suppression-reply.ts';
 
 const migrations: Record<string, Knex.Migration> = {
   '001-first': first,
@@ -63,6 +64,7 @@ const migrations: Record<string, Knex.Migration> = {
   '025-dialect': dialect,
   '026-test-keys': testKeys,
   '027-destination-rules': destinationRules,
+  '028-suppression-reply': suppressionReply,
 };
 
 const source: Knex.MigrationSource<string> = {

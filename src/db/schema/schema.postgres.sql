@@ -508,6 +508,7 @@ CREATE TABLE suppressions (
   address_key text NOT NULL,
   reason text NOT NULL,
   created_at bigint NOT NULL,
+  reply text,
   FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   PRIMARY KEY (id),
   UNIQUE (org_id, address_key)

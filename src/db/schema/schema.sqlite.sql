@@ -460,6 +460,7 @@ CREATE TABLE suppressions (
   address_key text not null,
   reason text not null,
   created_at bigint not null,
+  reply text,
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );

@@ -1,11 +1,12 @@
 /** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
 
 import { z } from 'zod';
-import { originOf } from '../../accounts/suppression-list.ts';
+import { type ListEntry, originOf, replyIn } from '../../accounts/suppression-list.ts';
 import { formBody, jsonBody, jsonOrForm, noBody } from '../../api/body-limits.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredSuppression } from '../dialect-store.ts';
 import {
+  bounceOf,
   findSuppressed,
   listSuppressed,
   suppressAll,
@@ -87,18 +88,27 @@ function isIn(found: StoredSuppression, kind: Kind): boolean {
   return originOf(found) === kinds[kind].origin;
 }
 
-const entry = z.object({ address: suppressedAddress, error: z.string().nullish() });
+/** A code of SMTP, as text or as a number. */
+const code = z
+  .union([z.string(), z.number()])
+  .transform(String)
+  .refine((text) => /^(?:[245]\d\d)?$/.test(text), 'must be the code of an SMTP reply, such as 550')
+  .transform(Number);
+
+const entry = z.object({ address: suppressedAddress, code: code.nullish(), error: z.string().nullish() });
 
 /** As a form or as JSON, one or several. Mailgun forgets the old entry of an address that is on a list; we keep it. */
 async function add(call: DialectCall, kind: Kind) {
   await requirePathDomain(call);
   const { body } = call;
-  const given = body instanceof Form ? { address: body.one('address'), error: body.one('error') } : body;
+  const given =
+    body instanceof Form
+      ? { address: body.one('address'), code: body.one('code'), error: body.one('error') }
+      : body;
   const entries = check(z.array(entry).min(1).max(maxLimit), [given].flat());
-  const reason = (error: string | null | undefined) => oneLine(kinds[kind].reason(error ?? ''));
   await suppressAll(
     call,
-    entries.map(({ address, error }) => ({ address, reason: reason(error) })),
+    entries.map((one) => entryOf(one, kind)),
   );
   return Array.isArray(given)
     ? { message: `${entries.length} addresses have been added to the ${kind} table` }
@@ -106,11 +116,19 @@ async function add(call: DialectCall, kind: Kind) {
 }
 
 const maxReason = 200;
+const maxError = 1000;
 
-function oneLine(text: string): string {
+function entryOf({ address, code, error }: z.output<typeof entry>, kind: Kind): ListEntry {
+  const text = oneLine(error ?? '', maxError);
+  const reason = oneLine(kinds[kind].reason(text), maxReason);
+  if (kind !== 'bounces') return { address, reason };
+  return { address, reason, reply: { ...replyIn(text), ...(code && { code }) } };
+}
+
+function oneLine(text: string, maxLength: number): string {
   return text
     .replace(/\p{C}+/gu, ' ')
-    .slice(0, maxReason)
+    .slice(0, maxLength)
     .toWellFormed();
 }
 
@@ -120,10 +138,11 @@ async function find(call: DialectCall, kind: Kind): Promise<StoredSuppression> {
   return requireItem(found && isIn(found, kind) ? found : null, `address in ${kind}`);
 }
 
-function present({ address, reason, createdAt }: StoredSuppression, kind: Kind) {
-  const created_at = new Date(createdAt).toUTCString().replace('GMT', 'UTC');
-  const more = { bounces: { code: '550', error: reason }, complaints: {}, unsubscribes: { tags: ['*'] } };
-  return { address, ...more[kind], created_at };
+function present(entry: StoredSuppression, kind: Kind) {
+  const created_at = new Date(entry.createdAt).toUTCString().replace('GMT', 'UTC');
+  const { code, text: error } = bounceOf(entry);
+  const more = { bounces: { code, error }, complaints: {}, unsubscribes: { tags: ['*'] } };
+  return { address: entry.address, ...more[kind], created_at };
 }
 
 async function remove(call: DialectCall, kind: Kind) {

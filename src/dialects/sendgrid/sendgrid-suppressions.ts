@@ -11,6 +11,7 @@ import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredSuppression } from '../dialect-store.ts';
 import {
+  bounceOf,
   findSuppressed,
   listSuppressed,
   suppress,
@@ -80,16 +81,14 @@ async function list(call: DialectCall, origin: Origin | null) {
   return found.slice(offset).map(present);
 }
 
-/** Of the categories of hard bounces; the server's own status is with the email. */
-const statuses: Record<string, string> = { unknown_user: '5.1.1', mailbox_disabled: '5.2.1', dns: '5.1.2' };
-
 function present(entry: StoredSuppression) {
-  const { address: email, reason, createdAt } = entry;
+  const { address: email, createdAt } = entry;
   const shown = { created: unixOf(createdAt), email };
   const origin = originOf(entry);
   if (origin === 'complaint') return { ...shown, ip: '' };
   if (origin === 'manual') return shown;
-  return { ...shown, reason, status: statuses[reason.replace('hard bounce: ', '')] ?? '5.0.0' };
+  const { text, status } = bounceOf(entry);
+  return { ...shown, reason: text || entry.reason, status };
 }
 
 function unixOf(time: number): number {

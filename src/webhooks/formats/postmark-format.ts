@@ -162,7 +162,7 @@ function subscriptionChange(email: EmailEvent, isSuppressed: boolean) {
 }
 
 function suppressionReasonOf(reason: string): string {
-  if (reason.startsWith('hard bounce')) return 'HardBounce';
+  if (/^(?:hard|soft) bounce/.test(reason)) return 'HardBounce';
   return reason.startsWith('complaint') ? 'SpamComplaint' : 'ManualSuppression';
 }
 

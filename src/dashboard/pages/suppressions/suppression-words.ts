@@ -30,6 +30,13 @@ export function whyOf(reason: string): Why {
       isByEmail: true,
     };
   }
+  if (reason.startsWith('soft bounce'))
+    return {
+      tone: 'bad',
+      badge: 'Bounced',
+      text: `Mail to this address kept bouncing: ${reason.replaceAll('_', ' ')}.`,
+      isByEmail: true,
+    };
   if (reason === 'complaint')
     return {
       tone: 'warn',
