@@ -39,6 +39,8 @@ export interface MailHandler<User> {
   onRcpt(address: string, session: MailSession<User>): Promise<void>;
   /** Returns the text of the 250, without codes. All line ends in the bytes are CRLF. */
   onMessage(raw: Buffer, envelope: Envelope, session: MailSession<User>): Promise<string>;
+  /** Called with a message that is refused before onMessage, for its form or size. */
+  onUnread?(reason: string, to: string[], session: MailSession<User>): void;
 }
 
 /** A refusal with the codes of RFC 5321 and RFC 3463. 421 also ends the connection. */

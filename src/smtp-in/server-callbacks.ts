@@ -64,6 +64,15 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
   };
 }
 
+/** For messages that the connection refuses by itself. */
+export function onUnreadOf<User>({ onUnread }: MailHandler<User>) {
+  return (reason: string, session: SMTPServerSession): void => {
+    // There is no envelope before the greeting.
+    const to = (session.envelope?.rcptTo ?? []).map(({ address }) => address);
+    if (to.length > 0) onUnread?.(reason, to, sessionOf(session));
+  };
+}
+
 /** RFC 1870, RFC 6152, RFC 6531, RFC 4954 section 5; RFC 8689 where applications submit mail. */
 const ofMail = ['SIZE', 'BODY', 'SMTPUTF8', 'AUTH'];
 const ofSubmission = [...ofMail, 'REQUIRETLS'];
@@ -84,7 +93,10 @@ async function take<User>(
   const hold = memoryBudget.open(session.remoteAddress);
   const { mailFrom, rcptTo, smtpUtf8 } = session.envelope;
   try {
-    const raw = await receive(stream, hold, bounds);
+    const raw = await receive(stream, hold, bounds).catch((error) => {
+      if (error instanceof SmtpRefusal) onUnreadOf(handler)(error.message, session);
+      throw error;
+    });
     const envelope = {
       from: mailFrom ? mailFrom.address : '',
       to: rcptTo.map(({ address }) => address),

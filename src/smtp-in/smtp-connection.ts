@@ -33,6 +33,8 @@ export interface ConnectionPolicy {
   minimumRate: MinimumRate;
   /** Whether this client may log in: over TLS, or if clear text is allowed. */
   mayLogIn(isSecure: boolean, address: string): boolean;
+  /** Called with a message that is refused here. */
+  onUnread(reason: string, session: SMTPServerSession): void;
   /** Called when the connection closes. */
   leave?: () => void;
 }
@@ -102,7 +104,10 @@ export class SmtpConnection extends ClientSession {
       // A client over the announced limit is read to the end of its message, to get a 552; at twice the limit it is cut off.
       largestMessage: 2 * largestMessage,
       endsGroup: (line) => this.isInLogin || endingGroup.test(line),
-      onFault: (fault) => this.#end(...replies[fault]),
+      onFault: (fault) => {
+        this.#reportUnread(replies[fault][1]);
+        this.#end(...replies[fault]);
+      },
       onMessageBytes: (count) => this.#transfer?.received(count),
     });
   }
@@ -125,10 +130,9 @@ export class SmtpConnection extends ClientSession {
   protected override admitMessage(): boolean {
     if (!this.session.user || !this.#overfull.has(this.session.envelope)) return true;
     const { maxRecipients } = this.#policy;
-    this.send(
-      552,
-      `5.5.3 Nothing was sent: a message may have ${maxRecipients} recipients. Send it in several parts.`,
-    );
+    const text = `5.5.3 Nothing was sent: a message may have ${maxRecipients} recipients. Send it in several parts.`;
+    this.#reportUnread(text);
+    this.send(552, text);
     return false;
   }
 
@@ -191,6 +195,10 @@ export class SmtpConnection extends ClientSession {
 
   #sendShutdown(): void {
     this.send(421, '4.3.2 The server is shutting down. Retry later.');
+  }
+
+  #reportUnread(text: string): void {
+    this.#policy.onUnread(text.replace(withEnhanced, ''), this.session);
   }
 
   #end(code: number, text: string): void {

@@ -16,7 +16,7 @@ import type { Certificate } from './listener-certificate.ts';
 import type { MailHandler } from './mail-handler.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import type { Bounds } from './receive-message.ts';
-import { callbacksOf } from './server-callbacks.ts';
+import { callbacksOf, onUnreadOf } from './server-callbacks.ts';
 import { type ConnectionPolicy, type ConnectionTimeouts, SmtpConnection } from './smtp-connection.ts';
 
 export interface ListenerParts<User> {
@@ -133,6 +133,7 @@ class Server<User> extends SessionServer<SmtpConnection> {
       maxRecipients: parts.maxRecipients,
       // A bounce or complaint is worth more than its line ends. An application's mail goes on to servers that refuse them.
       takesBareLf: parts.handler.authenticate === null,
+      onUnread: onUnreadOf(parts.handler),
       minimumRate: parts.minimumRate ?? transferRate,
       mayLogIn: (isSecure, address) => isSecure || (parts.allowClearLogin && isLoopback(address)),
     };

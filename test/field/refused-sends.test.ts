@@ -5,11 +5,11 @@ import { addSuppression, suppressionOf } from '../../src/db/accounts/suppression
 import { mailLogFile } from '../../src/mail/mail-log.ts';
 import { cliOf } from '../lab/cli.ts';
 import { oneKind } from '../lab/database/databases.ts';
-import { submissionWorlds, tenantOf, transportOf } from '../lab/scenes/submission.ts';
+import { loggedIn, submissionWorlds, tenantOf, transportOf } from '../lab/scenes/submission.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
-const submission = submissionWorlds([oneKind]);
+const submission = submissionWorlds([oneKind], { settings: { POSTERN_SUBMISSION_RECIPIENTS: '100' } });
 
 const mail = { from: 'app@sender.invalid', subject: 's', text: 't' };
 
@@ -123,4 +123,35 @@ test('a mail that is refused over SMTP is logged with its recipients', async (t)
     (await refused(world)).filter(({ recipient }) => recipient === 'two@there.invalid');
   await until(async () => (await ours()).length > 0, { what: 'the line on the refused mail' });
   t.is((await ours())[0]!.category, 'DOMAIN_NOT_FOUND');
+});
+
+test('a mail that is refused over SMTP for its form or size is logged, too', async (t) => {
+  const world = submission[oneKind];
+  const tenant = await tenantOf(world);
+  const talkTo = async (address: string) => {
+    const talk = await loggedIn(tenant);
+    await talk.says('MAIL FROM:<>\r\n', '250');
+    await talk.says(`RCPT TO:<${address}>\r\n`, '250');
+    return talk;
+  };
+  const reasonFor = (address: string) =>
+    until(async () => (await refused(world)).find(({ recipient }) => recipient === address)?.msg, {
+      what: `the line on the mail to ${address}`,
+    });
+  const bare = await talkTo('bare@there.invalid');
+  await bare.says('DATA\r\n', '354');
+  await bare.says('From: app@sender.invalid\n\nHi\r\n.\r\n', '521');
+  t.regex(await reasonFor('bare@there.invalid'), /400 BAD_REQUEST key test: Bare CR or LF; a line must end/);
+  const large = await talkTo('large@there.invalid');
+  await large.says('DATA\r\n', '354');
+  await large.says(`${`${'x'.repeat(998)}\r\n`.repeat(20 * 1049)}.\r\n`, '552');
+  t.regex(await reasonFor('large@there.invalid'), /The message is larger than \d+ bytes$/);
+  const many = await talkTo('many@there.invalid');
+  for (let n = 1; n < 100; n += 1) await many.says(`RCPT TO:<many${n}@there.invalid>\r\n`, '250');
+  await many.says('RCPT TO:<last@there.invalid>\r\n', '452');
+  await many.says('DATA\r\n', '552');
+  t.regex(
+    await reasonFor('many@there.invalid'),
+    /Nothing was sent: a message may have 100 recipients\..*90 more/,
+  );
 });

@@ -39,6 +39,7 @@ export function countRefusals<User>(
   }
   const { authenticate } = handler;
   return {
+    ...handler,
     authenticate: authenticate && ((...login) => counted(authenticate(...login))),
     onMailFrom: (...mail) => counted(handler.onMailFrom(...mail)),
     onRcpt: (...rcpt) => counted(handler.onRcpt(...rcpt)),

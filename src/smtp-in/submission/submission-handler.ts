@@ -59,6 +59,7 @@ export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
       throw new SmtpRefusal(553, '5.1.3', 'VALIDATION_ERROR: to: must be a plain email address');
     },
     onMessage: (raw, envelope, session) => withReplies(parts, () => send(parts, raw, envelope, session)),
+    onUnread: (reason, to, session) => void logUnread(parts, reason, to, session),
   };
 }
 
@@ -102,6 +103,21 @@ async function begin(parts: SubmissionParts, { id, user, ending }: MailSession<L
     await parts.requestWait.count(sender.orgId, sender.limits, ending);
     requireGrant(sender, 'email:send');
   });
+}
+
+async function logUnread(
+  { findCaller, onRefusedSend, onError }: SubmissionParts,
+  reason: string,
+  recipients: string[],
+  { id, user }: MailSession<Login | null>,
+): Promise<void> {
+  try {
+    const sender = user && (await findCaller(user.key));
+    if (sender)
+      onRefusedSend({ sender, recipients, requestId: id, refusal: new Refusal('BAD_REQUEST', reason) });
+  } catch (error) {
+    onError('a refused message could not be logged', error);
+  }
 }
 
 async function orLogged<Result>(
