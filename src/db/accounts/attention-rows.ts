@@ -20,8 +20,6 @@ export async function progressOf(db: Db, orgId: string) {
 const waitingMail = records({
   domain: text,
   oldestAt: number,
-  /** The first next attempt. */
-  dueAt: number,
 });
 
 export type WaitingMail = ReturnType<typeof waitingMail.read>;
@@ -37,13 +35,12 @@ export async function longestWaiting(db: Db, orgId: string): Promise<WaitingMail
     .where(inPool('waiting'))
     .orderBy('expires_at')
     .limit(maxScanned)
-    .select('org_id', 'domain', 'created_at', 'due_at');
+    .select('org_id', 'domain', 'created_at');
   const rows = await db(oldest.as('oldest'))
     .where({ org_id: orgId })
     .groupBy('domain')
     .select('domain')
     .min('created_at as oldest_at')
-    .min('due_at as due_at')
     .orderBy('oldest_at');
   return rows.map(waitingMail.read);
 }

@@ -146,34 +146,32 @@ function sumOf(a: DestinationState, b: DestinationState): DestinationState {
     connections: a.connections + b.connections,
     limit: a.limit + b.limit,
     waiting: a.waiting + b.waiting,
-    circuit:
-      [a.circuit, b.circuit].filter((one) => one !== null).sort((x, y) => x.nextProbeAt - y.nextProbeAt)[0] ??
-      null,
-    busySince:
-      a.busySince === null || b.busySince === null
-        ? (a.busySince ?? b.busySince)
-        : Math.min(a.busySince, b.busySince),
+    circuit: merged(a.circuit, b.circuit, (x, y) => (y.nextProbeAt < x.nextProbeAt ? y : x)),
+    busySince: merged(a.busySince, b.busySince, Math.min),
     busyReply: (latest.busyReply ?? a.busyReply ?? b.busyReply) || null,
     busyAt: Math.max(a.busyAt ?? 0, b.busyAt ?? 0),
     lastReply: latest.lastReply,
     lastReplyAt: latest.lastReplyAt,
-    problem: problemOf(a.problem ?? null, b.problem ?? null),
-    accepted: acceptedBy(a.accepted ?? null, b.accepted ?? null),
+    problem: merged(a.problem, b.problem, sameProblem),
+    accepted: merged(a.accepted, b.accepted, (x, y) => ({
+      // Nodes that began at another time differ by a few seconds.
+      since: Math.min(x.since, y.since),
+      count: x.count + y.count,
+      ms: x.ms + y.ms,
+    })),
   };
 }
 
+/** Of two nodes, of which one or both may know nothing. */
+function merged<T>(a: T | null | undefined, b: T | null | undefined, both: (a: T, b: T) => T): T | null {
+  return a != null && b != null ? both(a, b) : (a ?? b ?? null);
+}
+
 /** The latest; if the nodes see the same one, since the first of them. */
-function problemOf(a: DestinationProblem | null, b: DestinationProblem | null): DestinationProblem | null {
-  if (a === null || b === null) return a ?? b;
+function sameProblem(a: DestinationProblem, b: DestinationProblem): DestinationProblem {
   const latest = b.at > a.at ? b : a;
   if (a.cause !== b.cause) return latest;
   return { ...latest, since: Math.min(a.since, b.since), count: a.count + b.count };
-}
-
-function acceptedBy(a: AcceptedMail | null, b: AcceptedMail | null): AcceptedMail | null {
-  if (a === null || b === null) return a ?? b;
-  // Nodes that began at another time differ by a few seconds.
-  return { since: Math.min(a.since, b.since), count: a.count + b.count, ms: a.ms + b.ms };
 }
 
 /** Returns the last destination of each domain; a domain without one is left out. */

@@ -162,11 +162,7 @@ function troubleOf(
 }
 
 /** Its limit is still lowered when mail is due, or it has asked us to slow down not long ago. */
-export function isThrottled(
-  { busySince, busyAt, problem }: DestinationState,
-  isDue: boolean,
-  now: number,
-): boolean {
+function isThrottled({ busySince, busyAt, problem }: DestinationState, isDue: boolean, now: number): boolean {
   if (problem?.cause === 'throttled') return true;
   return busySince !== null && (isDue || (busyAt ?? 0) > now - throttledMs);
 }

@@ -44,15 +44,11 @@ function rowOf(destination: string, group: DomainQueue[], conditionOf: Condition
   const domains = group.map(({ domain }) => domain);
   const sum = (countOf: (queue: DomainQueue) => number) =>
     group.reduce((all, each) => all + countOf(each), 0);
-  const counts = {
-    queued: sum(({ counts }) => counts.queued),
-    sending: sum(({ counts }) => counts.sending),
-    deferred: sum(({ counts }) => counts.deferred),
-    held: sum(({ counts }) => counts.held),
-  };
+  const of = (status: WaitingFigures) => sum(({ counts }) => counts[status]);
+  const counts = { queued: of('queued'), sending: of('sending'), deferred: of('deferred'), held: of('held') };
   const dueAt = earliest(group.flatMap(({ nextAttemptAt }) => nextAttemptAt ?? []));
   const waiting = counts.queued + counts.deferred;
-  const subject: Subject = {
+  const condition = conditionOf({
     destination,
     domains,
     dueAt,
@@ -60,8 +56,7 @@ function rowOf(destination: string, group: DomainQueue[], conditionOf: Condition
     noSource: noSourceIn(group, waiting),
     paused: pausedIn(group, waiting),
     greylisted: greylistedIn(group),
-  };
-  const condition = conditionOf(subject);
+  });
   const { state } = condition;
   return {
     destination,
@@ -74,7 +69,8 @@ function rowOf(destination: string, group: DomainQueue[], conditionOf: Condition
     ...latestReply(group, state),
     state,
     condition,
-    nextAttemptAt: nextAttemptAt(dueAt, condition),
+    // Mail that is due waits until its destination may be tried.
+    nextAttemptAt: dueAt === null ? null : Math.max(dueAt, condition.blockedUntil ?? 0),
   };
 }
 
@@ -108,25 +104,20 @@ function greylistedIn(group: DomainQueue[]): Subject['greylisted'] {
 }
 
 /** The latest reply that the waiting mail got, or a later one that the destination gave to other mail. */
-function latestReply(
-  group: DomainQueue[],
-  state: DestinationState | null,
-): Pick<QueueRow, 'lastReply' | 'lastReplyAt'> {
-  if (group.length === 0) return { lastReply: null, lastReplyAt: null };
-  const replies = [
-    ...group.map(({ lastReply, lastReplyAt }) => ({
-      lastReply: lastReply && replyText(lastReply),
+function latestReply(group: DomainQueue[], state: DestinationState | null) {
+  const none = { lastReply: null, lastReplyAt: null };
+  if (group.length === 0) return none;
+  const replies: Pick<QueueRow, 'lastReply' | 'lastReplyAt'>[] = [
+    ...group.map(({ lastReply: reply, lastReplyAt }) => ({
+      lastReply: reply && replyText(reply),
       lastReplyAt,
     })),
-    { lastReply: state?.lastReply ?? null, lastReplyAt: state?.lastReplyAt ?? null },
+    state ?? none,
   ];
-  return replies.reduce((a, b) => ((b.lastReplyAt ?? 0) > (a.lastReplyAt ?? 0) ? b : a));
-}
-
-/** Mail that is due waits until its destination may be tried. */
-function nextAttemptAt(dueAt: number | null, condition: Condition): number | null {
-  if (dueAt === null) return null;
-  return Math.max(dueAt, condition.blockedUntil ?? 0);
+  const { lastReply, lastReplyAt } = replies.reduce((a, b) =>
+    (b.lastReplyAt ?? 0) > (a.lastReplyAt ?? 0) ? b : a,
+  );
+  return { lastReply, lastReplyAt };
 }
 
 export function totalOf({ counts }: QueueRow): number {

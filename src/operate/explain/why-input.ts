@@ -6,7 +6,7 @@ import { readDestinationStatuses, routesOf } from '../../db/queue/destination-st
 import { poolOf } from '../../db/queue/ip-pools.ts';
 import { countWaiting } from '../../db/queue/waiting-counts.ts';
 import { parseMailbox } from '../../mail/address.ts';
-import { conditionsAt, isThrottled, type Subject } from '../condition/condition.ts';
+import { conditionsAt, named, type Subject } from '../condition/condition.ts';
 import type { WhyInput } from './why.ts';
 
 /** One for each recipient. `served`: whether a server runs; read from the database if left out. */
@@ -19,34 +19,32 @@ export async function readWhyInputs(
   const conditionOf = conditionsAt(statuses, now);
   const pool = await poolOf(db, email.orgId);
   const pause = await readPause(db, email.orgId);
-  const domains = email.deliveries.map(({ domain }) => domain);
-  const routes = await routesOf(db, domains);
-  const destinations = [...new Set(domains.map((domain) => routes.get(domain) ?? domain))];
-  const waiting = await countWaiting(db, destinations.filter(throttles));
+  const routes = await routesOf(
+    db,
+    email.deliveries.map(({ domain }) => domain),
+  );
   const hasNoSource = statuses.missingPools.includes(pool);
+  const byDelivery = Map.groupBy(attempts, ({ deliveryId }) => deliveryId);
+  const attemptsOf = ({ id }: DeliveryRecord) => byDelivery.get(id) ?? [];
+  const subjects = email.deliveries.map((delivery) => ({
+    ...named(routes.get(delivery.domain) ?? delivery.domain),
+    domains: [delivery.domain],
+    dueAt: delivery.nextAttemptAt,
+    noSource: hasNoSource ? { pools: [pool], count: 1, isWhole: true } : null,
+    paused: pause && { count: 1, isWhole: true, pause },
+    greylisted: greylistedBy(attemptsOf(delivery)),
+  }));
   // Only what throttles has a time to drain.
-  function throttles(destination: string): boolean {
-    const state = statuses.states.get(destination);
-    return state !== undefined && isThrottled(state, true, now);
-  }
-  return email.deliveries.map((delivery) => {
-    const { id, domain } = delivery;
-    const own = attempts.filter(({ deliveryId }) => deliveryId === id);
-    const subject: Subject = {
-      destination: routes.get(domain) ?? domain,
-      domains: [domain],
-      dueAt: delivery.nextAttemptAt,
-      waiting: waiting.get(routes.get(domain) ?? domain) ?? null,
-      noSource: hasNoSource ? { pools: [pool], count: 1, isWhole: true } : null,
-      paused: pause && { count: 1, isWhole: true, pause },
-      greylisted: greylistedBy(own),
-    };
+  const throttled = subjects.filter((subject) => conditionOf(subject).cause === 'throttled');
+  const waiting = await countWaiting(db, [...new Set(throttled.map(({ destination }) => destination))]);
+  return email.deliveries.map((delivery, at) => {
+    const subject = subjects[at]!;
     return {
       delivery,
-      last: own.at(-1) ?? null,
+      last: attemptsOf(delivery).at(-1) ?? null,
       withheld: withheldBy(email, delivery),
       action: actionOf(email, delivery),
-      condition: conditionOf(subject),
+      condition: conditionOf({ ...subject, waiting: waiting.get(subject.destination) ?? null }),
       now,
       emailId: email.id,
       orgId: email.orgId,
