@@ -82,9 +82,26 @@ function fieldsOf(form: URLSearchParams): Record<string, string | string[]> {
   );
 }
 
-/** The values as sent, to show the form again with its errors. */
+/** The values as sent, to show the form again with its errors. What is too long to be shown again is empty. */
 export function valuesOf(form: URLSearchParams): Record<string, string> {
-  return Object.fromEntries([...form.entries()].reverse());
+  let left = maxShownLength;
+  const values: Record<string, string> = {};
+  for (const [name, text] of form) {
+    if (Object.hasOwn(values, name)) continue;
+    const length = shownLength(text);
+    values[name] = length <= left ? text : '';
+    if (length <= left) left -= length;
+  }
+  return values;
+}
+
+/** Of a form's values together, in octets of HTML: longer texts are not corrected by hand. */
+const maxShownLength = 50_000;
+
+function shownLength(text: string): number {
+  if (text.length > maxShownLength) return text.length;
+  const escaped = text.match(/[&<>"'`]/g)?.length ?? 0;
+  return Buffer.byteLength(text) + escaped * '&quot;'.length;
 }
 
 /** One line of text, trimmed. `what` names it in errors, with an article. */

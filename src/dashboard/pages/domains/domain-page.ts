@@ -16,7 +16,7 @@ import {
 import { listReports } from '../../../db/bounces/domain-reports-table.ts';
 import { toDomain } from '../../../mail/address.ts';
 import { inSlot, showForm } from '../../form-page.ts';
-import { checkbox, checkForm, type Errors, nullable } from '../../forms.ts';
+import { checkbox, checkForm, type Errors, nullable, valuesOf } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 import { names, verdictOn } from './domain-words.ts';
@@ -112,7 +112,7 @@ async function page(
       clicks: domain.clickTracking,
       host: domain.trackingHost ?? '',
     },
-    typed: visit.form.get('typed') ?? '',
+    typed: valuesOf(visit.form).typed ?? '',
   };
   return showForm('domains/domain', domain.name, visit, data, errors);
 }

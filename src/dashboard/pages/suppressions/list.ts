@@ -10,6 +10,7 @@ import {
 import { importAddresses } from '../../../accounts/suppression-list.ts';
 import { formBody } from '../../../api/body-limits.ts';
 import { goneSignal } from '../../../api/management.ts';
+import { valuesOf } from '../../forms.ts';
 import { count } from '../../number-format.ts';
 import { type DashboardPage, type PageView, redirect, sendBody, show } from '../../page.ts';
 
@@ -29,7 +30,7 @@ export const listPage: DashboardPage = {
     async 'POST /dashboard/o/:org/suppressions/import'({ org, base, now, context, form: sent }, parts) {
       const text = sent.get('list') ?? '';
       const read = await addressesIn(text);
-      if ('fault' in read) return form(text, read.fault);
+      if ('fault' in read) return form(valuesOf(sent).list, read.fault);
       const change = { ...parts, orgId: org.id, now };
       const { added, before } = await importAddresses(change, read.addresses, goneSignal(context));
       const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} already on it.`;
@@ -57,11 +58,7 @@ function leftOut(list: AddressList): string {
   return list.rejected === 0 ? '' : ` Left out, because they have no email address: ${linesText(list)}.`;
 }
 
-/** A longer text is not sent back with the error: such a list is not corrected by hand. */
-const maxShownLength = 20_000;
-
 function form(text = '', error?: string): PageView {
-  const value = text.length > maxShownLength ? '' : text;
-  const data = { value, error, max: maxImported };
+  const data = { value: text, error, max: maxImported };
   return show('suppressions/import', 'Import suppressions', data, { status: error ? 422 : 200 });
 }
