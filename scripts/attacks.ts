@@ -2,7 +2,7 @@
  * `node scripts/attacks.ts [--only 1,3] [--json]`: attacks a running server, one attack after the other (attacks/), while another
  * organization sends a small mail every 50 ms, whose p95 must stay under 250 ms. The items are 1 large bodies, 2 many links,
  * 3 reserved space, 4 returned mail, 5 open connections, 6 forged domain reports, 7 redirects, 8 guessed passwords and keys,
- * 9 limits and headers. Each has its own server, which scripts/start runs. "Stall" is the longest time in which /health/live did
+ * 9 limits and headers, 10 the walk over every route. Each has its own server, which scripts/start runs. "Stall" is the longest time in which /health/live did
  * not answer. "Unclear" is an attack of which only times are too long, if others waited for more than 100 ms before it too.
  *
  * Linux, on a quiet machine. Exits 0 if every attack is withstood, 1 if one is not or is unclear. Leaves nothing behind.
@@ -25,6 +25,7 @@ import { redirects } from './attacks/redirects.ts';
 import { reservations } from './attacks/reservations.ts';
 import { returnedMail } from './attacks/returned-mail.ts';
 import { type Scene, startScene } from './attacks/scene.ts';
+import { walk } from './attacks/walk.ts';
 
 const attacks: Attack[] = [
   ...hostileBodies,
@@ -36,13 +37,14 @@ const attacks: Attack[] = [
   ...redirects,
   ...guesses,
   ...bounds,
+  ...walk,
 ];
 
 const usage = 'node scripts/attacks.ts [--only ITEM,…] [--json] (see its header)';
 const args = readOptions(usage, { only: { type: 'string' }, json: { type: 'boolean', default: false } });
 const items = args.only?.split(',').map(Number) ?? [...new Set(attacks.map(({ item }) => item))];
 if (!items.every((item) => attacks.some((attack) => attack.item === item))) {
-  console.error(`--only ${args.only}: the items are 1 to 9\nusage: ${usage}`);
+  console.error(`--only ${args.only}: the items are 1 to 10\nusage: ${usage}`);
   process.exit(2);
 }
 

@@ -33,6 +33,9 @@ export interface WalkedRoute {
   schema: z.ZodType | null;
 }
 
+/** Walked last: after it the dashboard's pages would be those of a stranger. */
+const endsSession = /sign-out|sessions\/end$/;
+
 export function routesOfServer(): WalkedRoute[] {
   const plain = { bodies: [], example: undefined, schema: null };
   const recorded = readExamples();
@@ -61,9 +64,9 @@ export function routesOfServer(): WalkedRoute[] {
       ({ path }): WalkedRoute => ({ service: name, method: 'GET', path: `/compat/${name}${path}`, ...plain }),
     ),
   ]);
-  const dashboard = accessTable().map(
-    ({ method, path }): WalkedRoute => ({ service: 'dashboard', method, path, ...plain }),
-  );
+  const dashboard = accessTable()
+    .map(({ method, path }): WalkedRoute => ({ service: 'dashboard', method, path, ...plain }))
+    .sort((a, b) => Number(endsSession.test(a.path)) - Number(endsSession.test(b.path)));
   const others = [createTracking({} as TrackingParts).router, referenceRoutes()].flatMap((router) =>
     router.stack.map(
       ({ path }): WalkedRoute => ({ service: 'pages', method: 'GET', path: String(path), ...plain }),
@@ -205,7 +208,7 @@ export interface Target {
   signedIn: { cookie: string; csrf: string };
   /** Those of the dashboard's forms, by the paths that they go to. */
   forms: Map<string, string[]>;
-  /** One of so many trials with texts that nearly match, and with paths, queries and headers, is made; always the same ones. */
+  /** One of so many trials with texts that nearly match, and with paths, queries and headers (`isRare`), is made; always the same ones. */
   oneOf: number;
 }
 
@@ -216,10 +219,19 @@ export interface Trial {
   isRare: boolean;
 }
 
+/** Each route gets its first trial, and each body those that are the whole of it. */
 export function* trialsOf(route: WalkedRoute, target: Target): Generator<Trial> {
-  for (const one of allTrialsOf(route, target))
-    if (!one.isRare || crc32(one.what) % target.oneOf === 0) yield one;
+  let isFirst = true;
+  for (const one of allTrialsOf(route, target)) {
+    const oneOf = one.isRare ? target.oneOf : Math.ceil(target.oneOf / commonShare);
+    const isWhole = !one.isRare && one.what.endsWith('as the body');
+    if (isFirst || isWhole || crc32(one.what) % oneOf === 0) yield one;
+    isFirst = false;
+  }
 }
+
+/** Trials that are not rare are made so many times as often. */
+const commonShare = 6;
 
 /** A route of each method gets them in its path, its query and its headers, too. */
 function* allTrialsOf(route: WalkedRoute, target: Target): Generator<Trial> {
@@ -271,7 +283,9 @@ const largeFields = ['text', 'html', 'addresses'];
 type Ask = (what: string, type: string, text: string) => Trial;
 const urlencoded = 'application/x-www-form-urlencoded';
 
-function kindsOf({ bytes }: Pick<Target, 'bytes'>): [kind: string, make: () => string, isNear: boolean][] {
+export function kindsOf({
+  bytes,
+}: Pick<Target, 'bytes'>): [kind: string, make: () => string, isNear: boolean][] {
   return [
     ...Object.entries(hostileJson).map(
       ([kind, make]) => [kind, () => make(bytes.value), false] as [string, () => string, boolean],
@@ -283,7 +297,7 @@ function kindsOf({ bytes }: Pick<Target, 'bytes'>): [kind: string, make: () => s
 }
 
 /** As a text that is no JSON, for a field. */
-function textIn(make: () => string): string {
+export function textIn(make: () => string): string {
   const made = make();
   return made.startsWith('"') && made.endsWith('"') ? made.slice(1, -1) : made;
 }
