@@ -60,6 +60,8 @@ interface Snapshot {
   /** By organization: recipients accepted today before this batch and in it, and requests that it refused. */
   days: Map<string, { orgId: string; day: string; before: number; emails: number; refused: RequestCount }>;
   rows: AcceptanceRows;
+  /** Sends that repeat earlier ones, by the email that each repeats. */
+  repeats: { emailId: string; event: object }[];
   policy: AcceptPolicy;
 }
 
@@ -83,7 +85,10 @@ export async function acceptAll(
 /** Bytes of messages that are passed as JSON, in all. */
 const maxBytesInJson = 256 * 1024;
 
-async function write(trx: Trx, { rows: { tables }, orgs, days, earlier }: Snapshot): Promise<void> {
+async function write(trx: Trx, snapshot: Snapshot): Promise<void> {
+  const { rows, orgs, days, earlier } = snapshot;
+  const { tables } = rows;
+  tables.events.push(...(await eventsOfRepeats(trx, snapshot)));
   const bytes = [...tables.message_bases, ...tables.messages].reduce((sum, { raw }) => sum + raw.length, 0);
   const isSmall = bytes <= maxBytesInJson;
   const insertDeliveries = (all: Trx) => insertRows(all, 'deliveries', tables.deliveries);
@@ -107,6 +112,16 @@ async function write(trx: Trx, { rows: { tables }, orgs, days, earlier }: Snapsh
   await insertWithBytes(trx, 'message_bases', tables.message_bases);
   await insertWithBytes(trx, 'messages', tables.messages);
   await insertDeliveries(trx);
+}
+
+/** An answer may be kept for longer than its email, which then has no events either. */
+async function eventsOfRepeats(trx: Trx, { repeats, rows }: Snapshot): Promise<object[]> {
+  if (repeats.length === 0) return [];
+  const ids = [...new Set(repeats.map(({ emailId }) => emailId))];
+  const kept: string[] = await trx('emails').whereIn('id', ids).pluck('id');
+  const added = rows.tables.emails.map((email) => (email as { id: string }).id);
+  const known = new Set([...kept, ...added]);
+  return repeats.filter(({ emailId }) => known.has(emailId)).map(({ event }) => event);
 }
 
 const withHex = (row: MessageRow) => ({ ...row, raw: toHex(row.raw) });
@@ -150,6 +165,7 @@ async function readSnapshot(trx: Trx, sends: Send[], policy: AcceptPolicy): Prom
       ]),
     ),
     rows: newRows(),
+    repeats: [],
     policy,
   };
 }
@@ -212,9 +228,8 @@ function repeatOf(send: Send, snapshot: Snapshot): Decision | null {
   const { emailId } = before.answer;
   const { orgId, recipients, acceptedAt: at } = send;
   const [{ address: recipient }] = recipients as [SendRecipient];
-  snapshot.rows.tables.events.push(
-    eventRow({ orgId, emailId, recipient, type: 'email.repeated', at, data: {} }),
-  );
+  const event = eventRow({ orgId, emailId, recipient, type: 'email.repeated', at, data: {} });
+  snapshot.repeats.push({ emailId, event });
   return { answer: before.answer, replayed: true };
 }
 
