@@ -25,6 +25,18 @@ export function toIssues(error: z.ZodError, input: unknown): Issue[] {
   });
 }
 
+/** The issues of a batch together, in octets of JSON. */
+const maxInBatch = 40_000;
+
+/** The first ones, of one of `elements` that are answered together; the first of all is always there. */
+export function issuesInBatch(issues: Issue[], elements: number): Issue[] {
+  let left = Math.floor(maxInBatch / elements);
+  return issues.filter((issue, index) => {
+    left -= Buffer.byteLength(JSON.stringify(issue));
+    return index === 0 || left >= 0;
+  });
+}
+
 /** A name of a tag or header can have 20 MB, and would be repeated in the path and in the message. */
 const maxTextLength = 500;
 

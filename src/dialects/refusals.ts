@@ -49,7 +49,14 @@ export function refuses(name: DialectName, code: RefusalCode): boolean {
   return table[code][columns[name]] !== null;
 }
 
-/** The fields that are wrong, because most SDKs show nothing but the message. */
-export function messageOf({ issues, message }: Refusal): string {
-  return issues.length === 0 ? message : issues.map((issue) => issue.message).join('; ');
+/** The messages of a batch's refusals together, in characters. */
+const maxMessages = 60_000;
+
+/** The fields that are wrong, because most SDKs show nothing but the message. `batch`: how many emails are answered together. */
+export function messageOf({ code, issues, message }: Refusal, batch = 1): string {
+  // SDKs take the addresses from the sentence.
+  if (code === 'ALL_RECIPIENTS_SUPPRESSED') return message;
+  const max = Math.floor(maxMessages / batch);
+  const text = issues.length === 0 ? message : issues.map((issue) => issue.message).join('; ');
+  return text.length > max ? `${text.slice(0, max - 1)}…` : text;
 }

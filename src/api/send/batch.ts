@@ -9,6 +9,7 @@ import { errorBody, Refusal, statusOf } from '../../mail/refusal.ts';
 import { recipientsIn } from '../../record/refused-sends.ts';
 import type { Slot } from '../admission.ts';
 import type { Endpoint } from '../endpoint.ts';
+import { issuesInBatch } from '../issues.ts';
 import { anyError } from '../openapi/error-responses.ts';
 import { readQuery } from '../query.ts';
 import type { AcceptBatch } from './accept-batch.ts';
@@ -125,7 +126,11 @@ async function handle(
   try {
     const batch = { requests, count: elements.length, isAtomic };
     const results = await acceptCounted(parts, context, caller, batch);
-    return { results: results.map((one, index) => present(one, index, requestId, parts.onError)) };
+    return {
+      results: results.map((one, index) =>
+        present(one, index, requestId, { ...parts, count: results.length }),
+      ),
+    };
   } finally {
     if (ignored.length > 0) context.set(ignoredHeader, ignoredNames(ignored));
   }
@@ -163,12 +168,14 @@ function present(
   one: Result,
   index: number,
   requestId: string,
-  onError: BatchParts['onError'],
+  { onError, count }: Pick<BatchParts, 'onError'> & { count: number },
 ): BatchAnswer['results'][number] {
   if (!(one instanceof Refusal)) {
     const body = presentSend(one.answer);
     return { index, status: 200, ...(one.replayed && { replayed: true as const }), body };
   }
   if (one.code === 'SEND_FAILED') onError(`element ${index} of request ${requestId} failed`, one.cause);
-  return { index, status: statusOf[one.code], body: errorBody(one) };
+  const { issues, ...rest } = errorBody(one);
+  const body = { ...rest, issues: issuesInBatch(issues, count) };
+  return { index, status: statusOf[one.code], body };
 }

@@ -11,9 +11,9 @@ export function writePostmarkError(context: Context, refusal: Refusal): void {
       : postmarkError(refusal);
 }
 
-export function postmarkError(refusal: Refusal): { ErrorCode: number; Message: string } {
+export function postmarkError(refusal: Refusal, batch = 1): { ErrorCode: number; Message: string } {
   const [, ErrorCode] = answerTo('postmark', refusal);
-  return { ErrorCode, Message: messageOf(refusal) };
+  return { ErrorCode, Message: messageOf(refusal, batch) };
 }
 
 /** The words that SDKs take the addresses from. */

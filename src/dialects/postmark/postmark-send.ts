@@ -136,7 +136,7 @@ async function sendBatch(call: DialectCall) {
       }).catch((error) => {
         if (!(error instanceof Refusal)) throw error;
         if (error.code === 'SEND_FAILED') call.onError('an email of a batch failed', error.cause);
-        return postmarkError(error);
+        return postmarkError(error, list.length);
       }),
     ),
   );

@@ -93,7 +93,7 @@ async function sendBatch(call: DialectCall) {
   const data = results.flatMap((one) => (one instanceof Refusal ? [] : [{ id: one.answer.emailId }]));
   if (mode === 'strict') return { data };
   const errors = results.flatMap((one, index) =>
-    one instanceof Refusal ? [{ index, message: messageOf(one) }] : [],
+    one instanceof Refusal ? [{ index, message: messageOf(one, results.length) }] : [],
   );
   return { data, errors };
 }
