@@ -267,7 +267,8 @@ export class Dispatcher {
 
   /** What kept mail until its deadline had passed. `blocked`: why it could not start now. */
   #whatHeld({ orgId, expiresAt }: Delivery, blocked: string | null): string {
-    if (this.#parts.pausedUntil(orgId) >= expiresAt) return wasPaused;
+    // A paused organization is not ours either; and when it was last seen to be paused can be a second before the deadline.
+    if (this.#parts.isPaused(orgId) || this.#parts.pausedUntil(orgId) >= expiresAt) return wasPaused;
     return blocked ?? (expiresAt < this.#startedAt ? notServed : noTurn);
   }
 
