@@ -174,7 +174,7 @@ test('a browser is known to one account, by what we have signed, until the passw
   t.not(home.jar.get('postern-browser'), cookie, 'who changed it is known again');
 });
 
-test('of ninety codes that are sent at once, ten are judged; of ninety passwords, too', async (t) => {
+test('of ninety codes that are sent at once, at most ten are judged; of ninety passwords, too', async (t) => {
   const world = await startWorld(t);
   const browser = createBrowser(world, { 'x-forwarded-for': '192.0.2.1' });
   await setUp(browser, world);
@@ -196,8 +196,15 @@ test('of ninety codes that are sent at once, ten are judged; of ninety passwords
     .page()
     .forms.find(({ action }) => action.endsWith('/code'))!
     .fields.get('half_way')!;
-  t.is(await ninety(eve, '/dashboard/sign-in/code', { half_way, code: '000000' }), 10);
-  t.is(await ninety(eve, '/dashboard/sign-in', { email: 'ann@postern.invalid', password: 'x' }), 10);
+  // One network has eight places; the guesses of an account are ten.
+  const guesses: [path: string, fields: Record<string, string>][] = [
+    ['/dashboard/sign-in/code', { half_way, code: '000000' }],
+    ['/dashboard/sign-in', { email: 'ann@postern.invalid', password: 'x' }],
+  ];
+  for (const [path, fields] of guesses) {
+    const judged = await ninety(eve, path, fields);
+    t.true(judged > 0 && judged <= 10, `${path}: ${judged}`);
+  }
 });
 
 test('silent connections keep nobody out: a form has ten seconds, and takes no place until it is there', async (t) => {
