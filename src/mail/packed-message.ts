@@ -7,8 +7,9 @@
  * (base/byte-patch.ts) begins with such an octet, so messages that older versions stored are recognized. A dictionary is part
  * of the database's format and never changes; a better one gets the next number.
  */
-import { constants, zstdCompressSync, zstdDecompressSync } from 'node:zlib';
+import { constants, zstdDecompressSync } from 'node:zlib';
 import { maxPreloadedBytes } from '../glossary.ts';
+import { type Compress, keepZstd } from '../vendor/kept-compression.ts';
 
 /** The last strings of a dictionary are the cheapest to refer to. A larger one costs more time than it saves bytes. */
 const dictionary = Buffer.from(
@@ -53,15 +54,19 @@ Content-Transfer-Encoding: quoted-printable
 );
 
 const number = 1;
-/** Most packed messages fit in a chunk of this size. Node's default of 16 KB would be allocated and cut for each. */
-const chunkSize = 4096;
-const options = { dictionary, chunkSize, params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+const options = { dictionary, params: { [constants.ZSTD_c_compressionLevel]: 1 } };
+/** Made at the first use, one for each thread. */
+let compress: Compress | undefined;
 
 export function packMessage(raw: Buffer): Buffer {
   if (raw.length > maxPreloadedBytes) return raw;
-  const packed = zstdCompressSync(raw, options);
-  if (packed.length + 1 >= raw.length) return raw;
-  return Buffer.concat([Buffer.of(number), packed]);
+  compress ??= keepZstd(options, maxPreloadedBytes);
+  const packed = compress(raw);
+  if (packed === null || packed.length + 1 >= raw.length) return raw;
+  const stored = Buffer.allocUnsafe(packed.length + 1);
+  stored[0] = number;
+  stored.set(packed, 1);
+  return stored;
 }
 
 export function unpackMessage(stored: Buffer): Buffer {

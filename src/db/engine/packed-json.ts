@@ -6,6 +6,7 @@
  * In rows that are passed as JSON, the bytes are hexadecimal as PostgreSQL reads it; `fromHex` makes bytes of it on SQLite.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
+import { type Compress, keepDeflateRaw } from '../../vendor/kept-compression.ts';
 
 /** The last strings of a dictionary are the cheapest to refer to. A larger one costs more time than it saves bytes. */
 const dictionary = Buffer.from(
@@ -16,9 +17,16 @@ const number = 1;
 /** A small window and hash table take less time to set up, which is most of the time for a short text. */
 const options = { dictionary, level: 6, windowBits: 12, memLevel: 5, chunkSize: 1024 };
 
+/** The record of an attempt is a tenth of this. A longer text is compressed in a context of its own. */
+const maxKept = 16 * 1024;
+/** Made at the first use, one for each thread. */
+let compress: Compress | undefined;
+
 /** Hexadecimal, for a row that is passed as JSON. */
 export function packJson(value: unknown): string {
-  const packed = deflateRawSync(JSON.stringify(value), options);
+  const bytes = Buffer.from(JSON.stringify(value));
+  compress ??= keepDeflateRaw(options, maxKept);
+  const packed = (bytes.length < maxKept && compress(bytes)) || deflateRawSync(bytes, options);
   return `\\x0${number}${packed.toString('hex')}`;
 }
 
