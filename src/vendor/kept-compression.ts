@@ -2,7 +2,7 @@
  * Compression contexts that are kept and used for one text after the other, without a callback or a stream. Read in Node 24.
  * `deflateRawSync` and `zstdCompressSync` create a native context for each call; V8 counts its memory as external, and answers
  * with full garbage collections. The public streams keep a context, but compress on the thread pool and end with one text. Node
- * writes to its own handles as this file does (lib/zlib.js, processChunkSync).
+ * writes to its own handles as this file does (processChunkSync).
  */
 import {
   constants,

@@ -290,7 +290,7 @@ test('Mailgun: the lists of suppressions as the SDKs of PHP, Ruby, Python and Go
     empty,
   );
   t.deepEqual(gone.body, { message: 'Bounced address has been removed', address: 'php@there.invalid' });
-  t.is((await call('DELETE', 'bounces')).status, 404);
+  t.is((await call('DELETE', 'bounces')).status, 405);
 });
 
 test('Mailgun: a broken request gets an error in its form, and nothing is stored or charged', async (t) => {

@@ -69,13 +69,13 @@ async function startScene(t: ExecutionContext, database: DatabaseKind) {
       '_smtp._tls.testing.invalid': { TXT: ['v=TLSRPTv1; rua=mailto:rua@there.invalid'] },
     },
   });
-  return { world, collector };
+  return { world, collector, policyPort: policies.port };
 }
 
 for (const kind of kinds) {
   test(`a day is counted, and reported once the next day, whatever the number of nodes: ${kind}`, async (t) => {
-    const { world, collector } = await startScene(t, kind);
-    if (kind === 'postgres') await startNode(t, world);
+    const { world, collector, policyPort } = await startScene(t, kind);
+    if (kind === 'postgres') await startNode(t, world, {}, { policyPort });
     const send = async (to: string) => {
       const { body } = await world.send({ to, subject: to });
       await world.when(body.emailId, ({ status }) => status === 'delivered');

@@ -64,16 +64,16 @@ test('by POSTERN_ENV_FILE: with an & in it, told by its place, under the environ
     `POSTERN_DATABASE_URL=${url}\nPOSTERN_HTTP_PORT=82\nPOSTERN_MTA_PORT=27\nPGPASSWORD=x\nPOSTERN_CONFIG=${config}\n`,
   );
   const { json } = createCli(t, { POSTERN_ENV_FILE: file, POSTERN_MTA_PORT: '28' });
-  const shown: { name: string; value: string; source: string }[] = await json('config');
+  const shown: { name: string; value: string | number; source: string }[] = await json('config');
   const given = shown.filter(({ source }) => source !== 'default');
   t.deepEqual(
     given.map(({ name, value, source }) => [name, value, source]),
     [
       ['POSTERN_DATABASE_URL', url.replace('pass', '***'), `file ${file}`],
       ['POSTERN_HOSTNAME', 'mail.postern.invalid', 'environment'],
-      ['POSTERN_HTTP_PORT', '82', `file ${file}`],
-      ['POSTERN_MTA_PORT', '28', 'environment'],
-      ['POSTERN_SMTP_CONNECTIONS', '7', `file ${config}`],
+      ['POSTERN_HTTP_PORT', 82, `file ${file}`],
+      ['POSTERN_MTA_PORT', 28, 'environment'],
+      ['POSTERN_SMTP_CONNECTIONS', 7, `file ${config}`],
     ],
   );
   await writeFile(file, 'POSTERN_DATA_DIR="$HOME"\nPOSTERN_HTP_PORT=1\nPOSTERN_MTA_PORT=smtp\n');

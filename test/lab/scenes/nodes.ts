@@ -1,6 +1,7 @@
 /** Another node beside a world's own, in this process: on its database and clock, with a directory of its own. */
 import type { ExecutionContext } from 'ava';
 import type { Config } from '../../../src/config.ts';
+import type { Overrides } from '../../../src/server/context.ts';
 import { type Running, start } from '../../../src/server/start.ts';
 import { composeHere } from '../compose-here.ts';
 import { keepOnFailure, memoryLog, temporaryDirectory } from '../evidence.ts';
@@ -10,16 +11,17 @@ import type { World } from './world.ts';
 /** For the settings of the world. */
 export const sharedSecret = { POSTERN_SECRET: 'one secret for all nodes' };
 
-/** `changes`: what is set otherwise than for the world's node. */
+/** `changes`: what is set otherwise than for the world's node; `overrides`: as those of a world. */
 export async function startNode(
   t: ExecutionContext,
   world: World,
   changes: Partial<Config> = {},
+  overrides: Partial<Overrides> = {},
 ): Promise<Running> {
   const dataDir = await temporaryDirectory(t);
   const config = { ...world.config, dataDir, ...changes };
   const { log, text } = memoryLog();
-  const node = await start(config, { clock: world.clock, log, ...composeHere });
+  const node = await start(config, { clock: world.clock, log, ...composeHere, ...overrides });
   t.teardown(node.stop);
   keepOnFailure(t, dataDir, 'server.log', text);
   return node;
