@@ -135,7 +135,6 @@ test('after ten minutes each trouble has the cause that it began with, in every 
   const now = await needs();
   const [summary, top] = [await json('queue summary'), await json('top --once')];
   const page = (await browser.get('/dashboard/queue')).text;
-  const metrics = await (await fetch(`${world.url()}/metrics`)).text();
   for (const [subject, [cause, says, command]] of lasting) {
     const need = now.find((one) => one.subject === subject);
     t.is(need?.cause, cause, subject);
@@ -161,7 +160,11 @@ test('after ten minutes each trouble has the cause that it began with, in every 
     const [{ condition, why }] = (await json(`email why ${email_id}`)).recipients;
     t.is(condition, cause, `${subject}: why`);
     t.regex(why, /Postern keeps trying/);
-    t.regex(metrics, new RegExp(`destination="${subject}",cause="${cause}"`), `${subject} in the metrics`);
+    const isMeasured = async () => {
+      const metrics = await (await fetch(`${world.url()}/metrics`)).text();
+      return metrics.includes(`destination="${subject}",cause="${cause}"`);
+    };
+    await world.clock.passUntil(isMeasured, { what: `${subject} in the metrics` });
   }
   if (process.env.SHOW_STATUS)
     console.log((await cliOf(t, world, clock).onTerminalOf(80, 24)('status')).stdout.toString());
