@@ -9,6 +9,8 @@
  *   --vs postfix         the same work through Postfix and OpenDKIM, in turns; needs root
  *   --rate 200, --floor, --profile     latency at a fixed rate; the cost of each step alone; where the threads spend their time
  *   --idle, --cold       only what a minute without mail costs; only the first 5,000 mails after a start, with 32 callers
+ *   --cost               only the CPU time of a mail, cold, warm and at low rates, in units of an RSA-2048 signature; with
+ *                        --against REV [--pairs 8], in pairs with another commit's tree
  *   --kept [--mails 5000]      only the disk that mails of a case take at three ages, on both databases
  *   --set NAME=VALUE, --json FILE      a Postern setting, may be repeated; also write all results as JSON
  */
@@ -30,6 +32,7 @@ import {
   profileTables,
 } from './bench/bench-report.ts';
 import { measureCold } from './bench/cold.ts';
+import { costTable, measureCost, measurePairs, pairsTable } from './bench/cost.ts';
 import type { Step } from './bench/floor.ts';
 import { idleTable, measureIdle } from './bench/idle.ts';
 import { keptTable, measureKept } from './bench/kept.ts';
@@ -44,6 +47,9 @@ const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs
   idle: { type: 'boolean', default: false },
   cold: { type: 'boolean', default: false },
   kept: { type: 'boolean', default: false },
+  cost: { type: 'boolean', default: false },
+  against: { type: 'string' },
+  pairs: { type: 'string', default: '8' },
   rounds: { type: 'string' },
   mails: { type: 'string' },
   parallel: { type: 'string' },
@@ -69,7 +75,7 @@ function defaultMails(): number {
 
 /** All cases; for an option that examines one case, the first. */
 function defaultCases(): Case[] {
-  return args.profile || args.floor || args.idle || args.cold || rate !== null
+  return args.profile || args.floor || args.idle || args.cold || args.cost || rate !== null
     ? cases.slice(0, 1)
     : cases.filter(({ batch }) => batch === 1);
 }
@@ -133,6 +139,20 @@ async function runKept(stage: Stage) {
   return kept;
 }
 
+async function runCost(stage: Stage) {
+  const loader = await stage.start(startLoader(), (it) => it.stop());
+  const plan = { work: chosen[0]!, loader };
+  const revision = args.against;
+  if (revision === undefined) {
+    const cost = await measureCost(stage, plan);
+    console.log(costTable(cost));
+    return cost;
+  }
+  const pairs = await measurePairs(stage, plan, { revision, pairs: Number(args.pairs) });
+  console.log(pairsTable(pairs, revision));
+  return pairs;
+}
+
 /** A sentence that says why it cannot be run as asked. */
 function hindrance(): string | null {
   if (chosen.length === 0)
@@ -142,7 +162,7 @@ function hindrance(): string | null {
   return args.vs === 'postfix' ? obstacle() : `--vs ${args.vs}: there is only --vs postfix`;
 }
 
-const run = args.kept ? runKept : args.idle ? runIdle : runAll;
+const run = args.cost ? runCost : args.kept ? runKept : args.idle ? runIdle : runAll;
 endIf(hindrance());
 if (!isInstalled('strace')) progress('disk syncs are not counted: apt-get install strace');
 const faults = await runScript('bench', async (stage) => {

@@ -96,14 +96,19 @@ export async function startMeasured(
   };
 }
 
-const start = join(import.meta.dirname, '../../../scripts/start');
+const thisTree = join(import.meta.dirname, '../../..');
 
 /** Runs scripts/start, which sets the same memory limits as in production. */
 export async function launch(
   directory: string,
   settings: Record<string, string>,
-  { nodeFlags = [], traceTo }: Pick<MeasuredOptions, 'nodeFlags' | 'traceTo'> = {},
+  {
+    nodeFlags = [],
+    traceTo,
+    tree = thisTree,
+  }: Pick<MeasuredOptions, 'nodeFlags' | 'traceTo'> & { tree?: string } = {},
 ) {
+  const start = join(tree, 'scripts/start');
   const log = join(directory, 'postern.log');
   const command = traceTo ? ['strace', ...straceArgs(traceTo), start] : [start];
   const out = openSync(log, 'w');
