@@ -69,7 +69,8 @@ function cureOf(expected: string, value: unknown): string {
   const given = typeOf(value);
   const meant = given === 'object' ? textMeantBy(value as Record<string, unknown>) : null;
   if (meant !== null && (expected === 'string' || expected === 'array')) return `; write ${meant}`;
-  const text = String(value).slice(0, maxQuoted);
+  // An object of JSON can have a toString that is no function, and a list can be long.
+  const text = typeof value === 'object' ? '' : String(value).slice(0, maxQuoted);
   const cures: Record<string, string> = {
     'array object': 'write it in brackets: [{…}]',
     'array string': 'write it in brackets: ["…"]',

@@ -168,3 +168,27 @@ test.serial('GET on the path of sends says to send with POST', async (t) => {
   t.regex(body.message, /Send with POST \/api\/public\/email\/send\.$/);
   t.regex(headers.get('allow')!, /POST/);
 });
+
+test('an object without a toString of its own, and a long list, are told what is right', async (t) => {
+  const world = await asNewTenant(file());
+  for (const subject of [{ toString: null, '': true }, Array(50).fill({ valueOf: 1, toString: 2 })]) {
+    const body = JSON.stringify({ from: 'a@sender.invalid', to: 'b@there.invalid', subject, text: 'x' });
+    const { status, body: said } = await world.call('POST', '/api/public/email/send', { body });
+    t.is(status, 400);
+    t.regex(said.message, /subject: must be a string, not (object|array)/);
+  }
+  const message = {
+    personalizations: [{ to: [{ email: 'b@there.invalid' }] }],
+    from: { email: 'a@sender.invalid' },
+    subject: 's',
+    content: [{ type: 'text/plain', value: 'x' }],
+    custom_args: { a: { toString: null } },
+  };
+  const init = { body: JSON.stringify(message) };
+  const response = await fetch(`${world.url()}/v3/mail/send`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
+    ...init,
+  });
+  t.true(response.status < 500, String(response.status));
+});

@@ -152,7 +152,10 @@ function mergedHeaders(common: Personalization['headers'], own: Personalization[
 /** The tag named `tag` becomes the categories again in SendGrid's webhooks. */
 function tagsOf({ categories, custom_args: common }: SendgridRequest, one: Personalization) {
   const tags = Object.fromEntries(
-    Object.entries({ ...common, ...one.custom_args }).map(([name, value]) => [name, String(value)]),
+    Object.entries({ ...common, ...one.custom_args }).map(([name, value]) => [
+      name,
+      typeof value === 'string' ? value : JSON.stringify(value),
+    ]),
   );
   const tag = [categories ?? []].flat().join(',');
   if (tag === '') return tags;
