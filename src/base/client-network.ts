@@ -43,7 +43,7 @@ export function networkText(text: string): string | null {
   return length === bitsOf(address) ? address.toString() : `${address.toString()}/${length}`;
 }
 
-/** Whether an address is in one of the networks; text that is no address is in none. */
+/** Whether an address is in one of the networks; text that is not an address is in none. */
 export function matcherOf(networks: readonly string[]): (address: string) => boolean {
   const read = networks.flatMap((text) => {
     const network = readNetwork(text);

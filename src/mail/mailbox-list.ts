@@ -18,7 +18,7 @@ const token = /"(?:[^"\\]|\\.)*"|<(?:"(?:[^"\\]|\\.)*"|[^"<>])*>|[,;:]|[^"<>(),;
 /** RFC 5322 section 3.2.3, with the dots of section 4.1 and the letters of RFC 6532. */
 const atoms = /^[\w!#$%&'*+\-/=?^`{|}~.\s\u0080-\u{10ffff}]*$/u;
 
-/** Null if the text is no list, or could be read in two ways. */
+/** Null if the text is not a list, or could be read in two ways. */
 export function readAddressList(text: string): AddressList | null {
   const list = new ListReader(text);
   for (let at = 0; at < text.length; ) {
@@ -61,7 +61,7 @@ class ListReader {
     this.#addText(' ', ' ', ' ');
   }
 
-  /** False: the text is no list. */
+  /** False: the text is not a list. */
   add(found: string, at: number): boolean {
     if (found === ',') return this.#separate(found, true);
     if (found === ';') return this.#isInGroup ? this.#endGroup() : this.#separate(found, false);
