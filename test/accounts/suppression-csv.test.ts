@@ -4,27 +4,12 @@ import fc from 'fast-check';
 import { csvHead, csvOf, ListFault, readAddresses } from '../../src/accounts/suppression-csv.ts';
 import { compareKey, domainOf } from '../../src/mail/address.ts';
 import { runs } from '../lab/runs.ts';
+import { table } from '../lab/table.ts';
 
 const read = async (text: string | Buffer, max?: number) =>
   (await readAddresses(Buffer.from(text), max)).addresses;
 
-const lists: [name: string, text: string, addresses: string[]][] = [
-  ['nothing', '', []],
-  ['one a line', 'ann@a.org\nbob@a.org\n', ['ann@a.org', 'bob@a.org']],
-  ['CRLF, a BOM, headings', '\uFEFFemail,why\r\nann@a.org,x\r\n', ['ann@a.org']],
-  ['semicolons and tabs', 'ann@a.org;x\nbob@a.org\ty\n', ['ann@a.org', 'bob@a.org']],
-  ['comments, empty lines, spaces', '# old\n\n  \n  ann@a.org  \n', ['ann@a.org']],
-  ['quotes', '"ann@a.org","a ""b"""\n "bob@a.org" ,x\n', ['ann@a.org', 'bob@a.org']],
-  ['a line break in a later column', '"ann@a.org","a\r\nb@a.org"\r\ncy@a.org', ['ann@a.org', 'cy@a.org']],
-  ['a quoted local part, bare', '"john doe"@a.org\n', ['"john doe"@a.org']],
-  ['the same twice', 'Ann@a.org\nann@A.org\n', ['Ann@a.org']],
-  [
-    'a guarded formula',
-    `address\n'=ann@a.org\n''=bob@a.org\n'cy@a.org`,
-    ['=ann@a.org', "'=bob@a.org", "'cy@a.org"],
-  ],
-  ['bytes of another encoding, later', 'ann@a.org,M\xFCller', ['ann@a.org']],
-];
+const lists: [name: string, text: string, addresses: string[]][] = table('accounts/suppression-lists');
 
 for (const [name, text, addresses] of lists) {
   test(`read: ${name}`, async (t) => {

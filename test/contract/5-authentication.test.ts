@@ -1,11 +1,9 @@
 /** docs/api.md, section 5: keys, scopes, and who is refused. */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import { until } from '../lab/until.ts';
+import { table } from '../lab/table.ts';
 import { isError, isSent } from './answer.ts';
 import {
   type Call,
-  client,
   elsewhere,
   emailPath,
   nobodysId,
@@ -15,7 +13,7 @@ import {
 } from './client.ts';
 
 let tenant: Tenant;
-const world = sharedWorld(async (made) => {
+sharedWorld(async (made) => {
   tenant = await openTenant(made);
   await tenant.addDomain('other.invalid');
 });
@@ -32,62 +30,11 @@ test('5.1 every request carries the header Authorization: Bearer <API_KEY>', asy
   isError(t, found!, '404 NOT_FOUND');
 });
 
-test('5.1 the key starts with em_', (t) => t.regex(tenant.key!, /^em_/));
-
-test('5.2 a key has a label, scopes and optionally domain restrictions; its value is displayed once', async (t) => {
-  const { json, refusal } = cliOf(t, world());
-  const create = `key create --org ${tenant.orgId}`;
-  const made = await json(
-    `${create} --label web --scope email:send --scope email:read --domain Other.invalid`,
-  );
-  t.deepEqual(made.scopes, ['email:send', 'email:read', 'domain_scope:other.invalid']);
-  t.false(JSON.stringify(await json(`key list --org ${tenant.orgId}`)).includes(made.key));
-  isSent(t, await client(world(), made.key).send({ from: 'app@other.invalid' }));
-  await refusal(2, `${create} --scope email:send`);
-  await refusal(2, `${create} --label web --scope email:everything`);
-});
-
-test('5.3 a compromised key is revoked', async (t) => {
-  const key = await tenant.addKey('full_access');
-  isSent(t, await key.send());
-  await tenant.revoke(key);
-  const from = elsewhere();
-  await until(
-    async () => (await key.call('GET', emailPath(nobodysId), { from: elsewhere() })).status === 401,
-    { what: 'the revocation' },
-  );
-  isError(t, await key.send({}, { from }), '401 UNAUTHORIZED');
-  isSent(t, await tenant.send(), undefined, 'the others go on');
-});
-
-test('5.3 a compromised key is rotated', async (t) => {
-  const { json } = cliOf(t, world());
-  const made = await json(`key create --org ${tenant.orgId} --label web --scope email:send`);
-  const rotated = await json(`key rotate ${made.id} --now`);
-  t.deepEqual(rotated.scopes, made.scopes);
-  isError(t, await client(world(), made.key).send({}, { from: elsewhere() }), '401 UNAUTHORIZED');
-  isSent(t, await client(world(), rotated.key).send());
-});
-
 // The table of scopes: what each allows.
 
 type Outcome = 'allowed' | 'FORBIDDEN' | 'DOMAIN_NOT_ALLOWED';
-const scopes: [granted: string[], send: Outcome, sendOther: Outcome, get: Outcome][] = [
-  [['email:send'], 'allowed', 'allowed', 'FORBIDDEN'],
-  [['email:read'], 'FORBIDDEN', 'FORBIDDEN', 'allowed'],
-  [['email:send', 'email:read'], 'allowed', 'allowed', 'allowed'],
-  [['full_access'], 'allowed', 'allowed', 'allowed'],
-  [['email:send', 'domain_scope:other.invalid'], 'DOMAIN_NOT_ALLOWED', 'allowed', 'FORBIDDEN'],
-  [['full_access', 'domain_scope:other.invalid'], 'DOMAIN_NOT_ALLOWED', 'allowed', 'allowed'],
-  [['email:read', 'domain_scope:other.invalid'], 'FORBIDDEN', 'FORBIDDEN', 'allowed'],
-  [
-    ['email:send', 'domain_scope:other.invalid', 'domain_scope:sender.invalid'],
-    'allowed',
-    'allowed',
-    'FORBIDDEN',
-  ],
-  [['domain_scope:sender.invalid'], 'FORBIDDEN', 'FORBIDDEN', 'FORBIDDEN'],
-];
+const scopes: [granted: string[], send: Outcome, sendOther: Outcome, get: Outcome][] =
+  table('contract/scopes');
 
 for (const [granted, send, sendOther, get] of scopes) {
   test(`5 scopes: ${granted.join(' and ')}: sending ${send}, from other.invalid ${sendOther}, reading ${get}`, async (t) => {

@@ -1,16 +1,12 @@
 /** docs/api.md, section 7: every error, on every operation that can have it, and that there are no others. */
 import { connect } from 'node:net';
 import test from 'ava';
-import type { Answer, World } from '../lab/scenes/world.ts';
+import { table } from '../lab/table.ts';
 import { isError, isInvalid, isSent } from './answer.ts';
 import {
-  breakSubject,
-  client,
-  elsewhere,
   emailPath,
   nobodysId,
   openTenant,
-  people,
   sendPath,
   sharedWorld,
   someone,
@@ -24,121 +20,6 @@ const world = sharedWorld(async (made) => {
 });
 
 const turned = turningWorld();
-
-type Provoke = (own: Tenant, world: World) => Promise<Answer>;
-
-/** The table of section 7, row by row: what brings the error about. */
-const table: [expected: string, condition: string, provoke: Provoke][] = [
-  ['400 VALIDATION_ERROR', 'body fails schema validation', (own) => own.send({ subject: 5 })],
-  ['400 BAD_REQUEST', 'malformed JSON', (own) => own.send({}, { body: '{"to":' })],
-  ['400 BAD_REQUEST', 'invalid sender email', (own) => own.send({ from: 'App <app>' })],
-  ['400 BAD_REQUEST', 'non-UUID path parameter', (own) => own.get('17')],
-  ['401 UNAUTHORIZED', 'API key missing', (_, made) => client(made, null).send({}, { from: elsewhere() })],
-  [
-    '401 UNAUTHORIZED',
-    'API key malformed',
-    (_, made) => client(made, 'sk_1').send({}, { from: elsewhere() }),
-  ],
-  [
-    '401 UNAUTHORIZED',
-    'API key inactive',
-    async (own) => {
-      const key = await own.addKey('full_access');
-      await own.revoke(key);
-      return key.send({}, { from: elsewhere() });
-    },
-  ],
-  [
-    '402 INSUFFICIENT_CREDITS',
-    'neither subscription quota nor wallet balance has credits',
-    async (_, made) => (await openTenant(made, { quota: 0, wallet: 0 })).send(),
-  ],
-  [
-    '402 INSUFFICIENT_CREDITS',
-    'both were used up',
-    async (_, made) => {
-      const poor = await openTenant(made, { quota: 1, wallet: 1 });
-      await poor.send({ to: people(2) });
-      return poor.send({ to: people(2) });
-    },
-  ],
-  [
-    '403 FORBIDDEN',
-    'key lacks the required scope, email:send',
-    async (own) => (await own.addKey('email:read')).send(),
-  ],
-  [
-    '403 FORBIDDEN',
-    'key lacks the required scope, email:read',
-    async (own) => (await own.addKey('email:send')).get(nobodysId),
-  ],
-  [
-    '403 DOMAIN_NOT_ALLOWED',
-    'sender domain prohibited by the key’s domain_scope',
-    async (own) => (await own.addKey('full_access', 'domain_scope:other.invalid')).send(),
-  ],
-  [
-    '403 DOMAIN_NOT_FOUND',
-    'sender domain is not registered in the organization',
-    (own) => own.send({ from: 'app@nobodys.invalid' }),
-  ],
-  [
-    '403 DOMAIN_NOT_VERIFIED',
-    'sender domain DNS / DKIM verification is incomplete',
-    async (_, made) => (await openTenant(made, { domain: { status: 'pending' } })).send(),
-  ],
-  ['404 NOT_FOUND', 'emailId does not exist', (own) => own.get(nobodysId)],
-  [
-    '404 NOT_FOUND',
-    'emailId belongs to another organization',
-    async (own, made) => {
-      const { body } = await (await openTenant(made)).send();
-      return own.get(body.emailId);
-    },
-  ],
-  [
-    '422 ALL_RECIPIENTS_SUPPRESSED',
-    'all recipients in to are on the suppression list',
-    async (own) => {
-      const to = people(2);
-      await own.suppress(...to);
-      return own.send({ to });
-    },
-  ],
-  [
-    '429 RATE_LIMIT_EXCEEDED',
-    'per-second request limit exceeded',
-    async (_, made) => {
-      const slow = await openTenant(made, { limits: { requestsPerSecond: 1 } });
-      await slow.get(nobodysId);
-      return slow.send();
-    },
-  ],
-  [
-    '429 RATE_LIMIT_EXCEEDED',
-    'daily request limit exceeded',
-    async (_, made) => {
-      const slow = await openTenant(made, { limits: { requestsPerDay: 1 } });
-      await slow.send();
-      return slow.get(nobodysId);
-    },
-  ],
-  [
-    '500 SEND_FAILED',
-    'internal delivery failure',
-    async (own, made) => {
-      const mend = await breakSubject(made, 'row500');
-      const answer = await own.send({ subject: 'row500' });
-      await mend();
-      return answer;
-    },
-  ],
-];
-
-for (const [expected, condition, provoke] of table)
-  test(`7 ${expected}: ${condition}`, async (t) => {
-    isError(t, await provoke(tenant, world()), expected);
-  });
 
 for (const body of ['[]', '"x"', 'null', '5', 'true', '[{"to":"a@b.invalid"}]']) {
   test(`7 400 VALIDATION_ERROR: a body that is JSON and no object, ${body}`, async (t) => {
@@ -169,16 +50,7 @@ test('7 400 BAD_REQUEST: malformed JSON, and what is not UTF-8', async (t) => {
 
 // The rest of the address space.
 
-const unknown: [method: string, path: string][] = [
-  ['GET', '/api/public'],
-  ['GET', '/api/public/nothing'],
-  ['POST', '/api/public/email'],
-  ['GET', '/api/public/email/'],
-  ['POST', '/api/public/email/send/more'],
-  ['GET', '/api/public/v2/email/send'],
-  ['GET', '/api/publicity'],
-  ['GET', '/nothing'],
-];
+const unknown: [method: string, path: string][] = table('contract/unknown-paths');
 
 for (const [method, path] of unknown) {
   test(`7 an unknown path has the error body too: ${method} ${path} is 404 NOT_FOUND`, async (t) => {

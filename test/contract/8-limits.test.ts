@@ -121,30 +121,3 @@ test('8 X-RateLimit-Limit: maximum requests in the current window (2 or 5000)', 
   await used(last, { requests: 5000 });
   t.is(rate(await ask(last))[0], '5000');
 });
-
-test('8 X-RateLimit-Remaining: requests remaining in the current window', async (t) => {
-  const own = await openTenant(world(), { limits: { requestsPerSecond: 5, requestsPerDay: 7 } });
-  const seen: unknown[] = [];
-  for (let n = 0; n < 6; n++)
-    seen.push(
-      rate(await ask(own))
-        .slice(0, 2)
-        .join(),
-    );
-  t.deepEqual(seen, ['5,4', '5,3', '5,2', '5,1', '5,0', '5,0']);
-});
-
-test('8 X-RateLimit-Reset: seconds until the current window resets', async (t) => {
-  const second = await openTenant(world(), { limits: { requestsPerSecond: 5 } });
-  t.is(rate(await ask(second))[2], '1');
-  const daily = await openTenant(world(), { limits: { requestsPerDay: 5 } });
-  t.is(rate(await ask(daily))[2], noon);
-});
-
-test('8 Retry-After: seconds to wait before retrying', async (t) => {
-  const second = await openTenant(world(), { limits: { requestsPerSecond: 1 } });
-  const daily = await openTenant(world(), { limits: { requestsPerDay: 1 } });
-  for (const own of [second, daily]) await ask(own);
-  t.is(rate(await ask(second))[3], '1');
-  t.is(rate(await ask(daily))[3], noon);
-});

@@ -22,7 +22,7 @@ export function isError(t: ExecutionContext, answer: Answer, expected: string, w
   const { status, body } = answer;
   t.is(`${status} ${body.error}`, expected, `${what} ${body.message}`);
   t.deepEqual(Object.keys(body).sort(), ['error', 'issues', 'message']);
-  t.true(typeof body.message === 'string' && body.message !== '');
+  t.regex(body.message, /^\S+( \S+){2,}/, 'a sentence');
   hasHeaders(t, answer);
   if (body.error === 'VALIDATION_ERROR') t.true(body.issues.length > 0);
   else t.deepEqual(body.issues, []);

@@ -2,18 +2,8 @@
 import test from 'ava';
 import { cliOf } from '../lab/cli.ts';
 import { until } from '../lab/until.ts';
-import { hasHeaders, isError, isSent } from './answer.ts';
-import {
-  client,
-  elsewhere,
-  openTenant,
-  people,
-  sendPath,
-  sharedWorld,
-  someone,
-  type Tenant,
-  turningWorld,
-} from './client.ts';
+import { isError, isSent } from './answer.ts';
+import { elsewhere, openTenant, people, sharedWorld, someone, type Tenant, turningWorld } from './client.ts';
 
 const world = sharedWorld();
 const turned = turningWorld();
@@ -161,12 +151,3 @@ for (const [what, expected, change] of changes) {
 }
 
 // OpenAPI, versioning, error codes.
-
-test('design 2 OpenAPI: /api/public/openapi.json, no key needed', async (t) => {
-  const answer = await client(world(), null).call('GET', '/api/public/openapi.json');
-  t.is(answer.status, 200);
-  hasHeaders(t, answer);
-  t.regex(answer.body.openapi, /^3\.\d\.\d$/);
-  t.truthy(answer.body.paths[sendPath].post);
-  t.truthy(answer.body.paths['/api/public/email/{id}'].get);
-});

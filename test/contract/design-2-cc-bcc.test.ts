@@ -5,7 +5,6 @@ import { runs } from '../lab/runs.ts';
 import { until } from '../lab/until.ts';
 import { isError, isInvalid, isReplay, isSent, mailTo } from './answer.ts';
 import { openTenant, people, sharedWorld, someone, type Tenant } from './client.ts';
-import { type Fields, type Row, testRows } from './rows.ts';
 
 let tenant: Tenant;
 const world = sharedWorld(async (made) => {
@@ -14,38 +13,6 @@ const world = sharedWorld(async (made) => {
 
 const together = 'must be at most 10 recipients in to, cc and bcc together';
 const lists = (to: number, cc: number, bcc: number) => ({ to: people(to), cc: people(cc), bcc: people(bcc) });
-const listRow = (field: string): Row => ({
-  takes: [{ [field]: someone() }, { [field]: [someone()] }, { [field]: [] }],
-  refuses: [
-    ...[5, true, null, { a: 'b' }, '', 'ann', 'ann@'].map((value): [string, Fields] => [
-      field,
-      { [field]: value },
-    ]),
-    [`${field}.1`, { [field]: [someone(), 'ann'] }],
-    [field, { [field]: people(11) }],
-  ],
-});
-
-const rows: Record<string, Row> = {
-  'cc: string or array of string': listRow('cc'),
-  'bcc: string or array of string': listRow('bcc'),
-  'to is required beside cc and bcc': {
-    refuses: [
-      ['to', { to: undefined, cc: someone() }],
-      ['to', { to: [], bcc: someone() }],
-    ],
-  },
-  'to, cc and bcc together: ten recipients': {
-    takes: [lists(1, 9, 0), lists(4, 3, 3), lists(1, 0, 9)],
-    refuses: [
-      ['cc', lists(2, 9, 0)],
-      ['bcc', lists(5, 5, 1)],
-      ['bcc', { to: 'ann@there.invalid', cc: [], bcc: Array(10).fill('ann@there.invalid') }],
-    ],
-  },
-};
-testRows('design 2 ', rows, () => tenant);
-
 test('too many together is one issue that says so, beside the others', async (t) => {
   const answer = await tenant.send({ ...lists(8, 3, 8), subject: '' });
   isInvalid(t, answer, ['subject', 'cc']);
