@@ -7,10 +7,6 @@ import { until } from '../lab/until.ts';
 
 const timeouts = ['greeting', 'ehlo', 'tls', 'mail', 'rcpt', 'data', 'dot'].map((phase) => `${phase}=4s`);
 
-test('there are more than a hundred hostile conversations', (t) => {
-  t.true(hostileCases.length > 100);
-});
-
 // Alone, because the memory of the process is that of all tests of the room.
 test.serial('hostile hosts have their mail deferred and nothing worse; the next mail goes out', async (t) => {
   const addressOf = (index: number) => `127.0.${1 + (index >> 7)}.${1 + (index & 127)}`;

@@ -4,6 +4,7 @@ import type { Timeouts } from '../../src/smtp-out/deadline.ts';
 import { type MxOptions, startMx } from '../lab/mx/mx.ts';
 import { type Step, startHostile } from '../lab/mx/mx-hostile.ts';
 import { said, startDeliverer } from '../lab/scenes/deliverer.ts';
+import { table } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
 
 async function deliver(t: ExecutionContext, mxOptions: MxOptions, message: string, recipient?: string) {
@@ -36,21 +37,7 @@ const pipelined = {
 
 const head = 'Subject: hello\r\n\r\n';
 
-const bodies: [what: string, sent: string, received?: string][] = [
-  ['plain lines', 'one\r\ntwo\r\n'],
-  ['a lone dot', 'one\r\n.\r\ntwo\r\n'],
-  ['a dot first', '.\r\n'],
-  ['dots that begin lines', '..\r\n...\r\n.x\r\n'],
-  ['a dot at the end, no line end', 'one\r\n.', 'one\r\n.\r\n'],
-  ['no line end', 'one', 'one\r\n'],
-  ['a CR at the end', 'one\r', 'one\r\n'],
-  ['an empty body', '', ''],
-  ['a bare LF', 'one\n.\ntwo\n', 'one\r\n.\r\ntwo\r\n'],
-  ['a bare CR', 'one\r.\rtwo\r', 'one\r\n.\r\ntwo\r\n'],
-  ['CR LF apart from each other', 'one\r\r\n.\r\n\n.\n', 'one\r\n\r\n.\r\n\r\n.\r\n'],
-  ['what looks like the end', 'one\r\n.\r\nQUIT\r\n.\r\n'],
-  ['a long message', `${'x'.repeat(70)}\r\n`.repeat(40_000)],
-];
+const bodies: [what: string, sent: string, received?: string][] = table('smtp-out/messages');
 
 for (const [what, sent, received = sent] of bodies) {
   test(`the message arrives as it was: ${what}`, async (t) => {

@@ -15,7 +15,7 @@ import SmtpConnection, {
 import { verifyDkim } from '../dkim.ts';
 import { startDns } from '../dns/dns.ts';
 import { until } from '../until.ts';
-import { type Mx, type MxOptions, mxPem, startMx, startMxs } from './mx.ts';
+import { type Mx, type MxOptions, mxPem, startMx } from './mx.ts';
 
 async function start(t: ExecutionContext, options?: MxOptions): Promise<Mx> {
   const mx = await startMx(options);
@@ -49,22 +49,6 @@ async function connect(t: ExecutionContext, { host, port }: Mx, options: Partial
   };
 }
 
-/** One message to one recipient on a connection of its own; what the server said to it. */
-async function deliver(
-  t: ExecutionContext,
-  mx: Mx,
-  to: string,
-  options?: Partial<ClientOptions>,
-): Promise<string> {
-  const client = await connect(t, mx, options);
-  const { response } = await client.send(
-    { from: 'sender@example.invalid', to },
-    'Subject: hello\r\n\r\nhello\r\n',
-  );
-  client.quit();
-  return response;
-}
-
 /** Sends all the bytes at once and reads until the server ends the connection. */
 async function dialogue(mx: Mx, bytes: string): Promise<string[]> {
   const socket = net.connect(mx.port, mx.host);
@@ -92,118 +76,6 @@ test('a message arrives over TLS, byte for byte, with its envelope', async (t) =
   client.quit();
   await until(() => mx.connections === 0, { what: 'the connection to end' });
   t.is(mx.maxConnections, 1);
-});
-
-test('several messages on one connection', async (t) => {
-  const mx = await start(t);
-  const client = await connect(t, mx);
-  for (const n of [1, 2, 3])
-    await client.send({ from: '', to: `user${n}@x.invalid` }, `Subject: ${n}\r\n\r\n`);
-  const messages = await mx.received(3);
-  t.deepEqual(
-    messages.map(({ from, to }) => [from, to]),
-    [
-      ['', ['user1@x.invalid']],
-      ['', ['user2@x.invalid']],
-      ['', ['user3@x.invalid']],
-    ],
-  );
-  t.is(mx.sessions.length, 1);
-});
-
-test('addresses that decide for themselves', async (t) => {
-  const mx = await start(t);
-  const rejection = async (to: string) =>
-    (await t.throwsAsync(deliver(t, mx, to))) as Error & { response?: string };
-  t.regex((await rejection('unknown@x.invalid')).response!, /^550 5\.1\.1 /);
-  t.regex((await rejection('unknown+2@x.invalid')).response!, /^550 5\.1\.1 /);
-  t.regex((await rejection('full@x.invalid')).response!, /^552 5\.2\.2 /);
-  t.regex((await rejection('tempfail@x.invalid')).response!, /^451 4\.3\.0 /);
-  t.regex((await rejection('greylist@x.invalid')).response!, /^451 4\.7\.1 /);
-  t.regex(await deliver(t, mx, 'greylist@x.invalid'), /^250 /);
-  t.is((await rejection('drop-in-data@x.invalid')).response, undefined);
-  t.is(mx.messages.length, 1);
-  t.is((await rejection('drop-after-dot@x.invalid')).response, undefined);
-  const [, dropped] = await mx.received(2);
-  t.like(dropped, { to: ['drop-after-dot@x.invalid'], reply: null });
-});
-
-test('one bad recipient among good ones', async (t) => {
-  const mx = await start(t);
-  const client = await connect(t, mx);
-  const to = ['unknown@x.invalid', 'good@x.invalid'];
-  const { rejected } = await client.send({ from: 'a@example.invalid', to }, 'Subject: x\r\n\r\n');
-  t.deepEqual(rejected, ['unknown@x.invalid']);
-  t.deepEqual(mx.messages[0]!.to, ['good@x.invalid']);
-});
-
-test('TLS: not offered, refused, broken', async (t) => {
-  const mxs = await startMxs(
-    ['127.0.0.2', { host: '127.0.0.3', tls: 'refused' }, { host: '127.0.0.4', tls: 'broken' }],
-    { tls: false },
-  );
-  t.teardown(() => Promise.all(mxs.map((mx) => mx.close())));
-  const [plain, refused, broken] = mxs as [Mx, Mx, Mx];
-  await deliver(t, plain, 'b@x.invalid');
-  t.false(plain.messages[0]!.tls);
-  t.notRegex(plain.sessions[0]!.transcript.join(), /STARTTLS/);
-
-  await t.throwsAsync(deliver(t, refused, 'b@x.invalid'), { message: /STARTTLS/ });
-  await deliver(t, refused, 'b@x.invalid', { opportunisticTLS: true });
-  t.false(refused.messages[0]!.tls);
-
-  await t.throwsAsync(deliver(t, broken, 'b@x.invalid'), { message: /wrong version number/ });
-  t.deepEqual(broken.sessions[0]!.commands, ['EHLO client.invalid', 'STARTTLS']);
-});
-
-test('hosts at one port', async (t) => {
-  const mxs = await startMxs(['127.0.0.2', '127.0.0.3', '127.0.0.4']);
-  t.teardown(() => Promise.all(mxs.map((mx) => mx.close())));
-  t.is(new Set(mxs.map((mx) => mx.port)).size, 1);
-  for (const mx of mxs) await deliver(t, mx, 'b@x.invalid');
-  t.deepEqual(
-    mxs.map((mx) => mx.messages.length),
-    [1, 1, 1],
-  );
-  await mxs[0]!.close();
-  await t.throwsAsync(deliver(t, mxs[0]!, 'b@x.invalid'), { message: /ECONNREFUSED/ });
-});
-
-test('a script speaks first: replies, attempts, several lines', async (t) => {
-  const mx = await start(t, {
-    script: {
-      ehlo: () => ['250 other.invalid', '250 SIZE 100'],
-      rcpt: ({ address, attempt }) => (attempt < 3 ? `451 4.2.1 ${address} ${attempt}` : undefined),
-      dot: async ({ message }) => `250 2.0.0 ${message!.raw.length} bytes`,
-    },
-  });
-  const refusal = { message: /451 4\.2\.1 b@x\.invalid 1/ };
-  await t.throwsAsync(deliver(t, mx, 'b@x.invalid'), refusal);
-  await t.throwsAsync(deliver(t, mx, 'b@x.invalid'), { message: /451 4\.2\.1 b@x\.invalid 2/ });
-  t.is(await deliver(t, mx, 'b@x.invalid'), '250 2.0.0 25 bytes');
-  t.true(mx.sessions[0]!.transcript.includes('S: 250-other.invalid'));
-  mx.script = { dot: () => '554 5.7.1 spam' };
-  await t.throwsAsync(deliver(t, mx, 'b@x.invalid'), { message: /554 5\.7\.1 spam/ });
-  t.is(mx.messages.length, 1, 'a refused message is not kept');
-});
-
-test('a script misbehaves: close, hang, raw, 421', async (t) => {
-  const mx = await start(t);
-  mx.script = { connect: () => 'close' };
-  await t.throwsAsync(connect(t, mx), { message: /ECONNRESET/ });
-  mx.script = { greeting: () => 'close' };
-  await t.throwsAsync(connect(t, mx), { message: /closed/ });
-  mx.script = { greeting: () => 'hang' };
-  await t.throwsAsync(connect(t, mx, { greetingTimeout: 50 }), { message: /Greeting never received/ });
-  mx.script = { greeting: () => '554 5.3.2 no service' };
-  await t.throwsAsync(connect(t, mx), { message: /554 5\.3\.2 no service/ });
-  mx.script = { greeting: () => ({ raw: 'SSH-2.0-OpenSSH\r\n' }) };
-  await t.throwsAsync(connect(t, mx), { message: /SSH-2\.0/ });
-  mx.script = { mail: () => '421 4.3.2 going down' };
-  await t.throwsAsync(deliver(t, mx, 'b@x.invalid'), { message: /421 4\.3\.2/ });
-  mx.script = { dot: () => 'hang' };
-  await t.throwsAsync(deliver(t, mx, 'b@x.invalid'), { code: 'ETIMEDOUT' });
-  t.like(mx.messages, [{ reply: null }]);
 });
 
 test('commands in one packet are answered in order (RFC 2920)', async (t) => {
@@ -280,14 +152,6 @@ test('commands sent ahead of the handshake are forgotten (RFC 3207)', async (t) 
     what: 'STARTTLS to be answered',
   });
   t.deepEqual(mx.sessions[0]!.commands, ['EHLO c.invalid', 'STARTTLS']);
-});
-
-test('received tells what came instead', async (t) => {
-  const mx = await start(t);
-  await t.throwsAsync(deliver(t, mx, 'full@x.invalid'));
-  await t.throwsAsync(mx.received(1, 30), {
-    message: /1 messages at .*there are 0.*C: RCPT TO:<full@x.invalid>\n {2}S: 552/s,
-  });
 });
 
 test('verifyDkim judges a message by the keys in the DNS', async (t) => {
