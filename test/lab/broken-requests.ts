@@ -11,6 +11,7 @@
  *     isError: ({ status, json }) => json?.statusCode === status,
  *   });
  */
+
 import { Agent, type IncomingHttpHeaders, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
@@ -18,6 +19,7 @@ import type { ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { runs } from './runs.ts';
 import type { World } from './scenes/world.ts';
+import { column } from './table.ts';
 
 interface GoodRequest {
   /** The method, and the path with its query. */
@@ -373,38 +375,7 @@ const strayBytes = [
   [0x5c],
 ];
 
-const otherBodies = [
-  ...[
-    '',
-    ' ',
-    '{',
-    '}',
-    '[',
-    '""',
-    'null',
-    '[]',
-    '{}',
-    '[null]',
-    '[{}]',
-    '0',
-    '1e999',
-    'NaN',
-    '{"a":1}}',
-    "{'a':1}",
-    '&',
-    '=',
-    '%',
-  ],
-  ...[
-    '['.repeat(100_000),
-    '{"a":'.repeat(3000),
-    `${'['.repeat(5000)}${']'.repeat(5000)}`,
-    '{"a":"\\ud800"}',
-    '{"\\u0000":0}',
-  ],
-  ...[`--${boundary}--`, `--${boundary}\r\n\r\n`, `--${boundary}\r\n`.repeat(20_000), 'a=b&'.repeat(20_000)],
-  ...['x'.repeat(3_000_000), `"${'x'.repeat(1_000_000)}"`],
-].map((text) => Buffer.from(text));
+const otherBodies = column('dialects/other-bodies').map((text) => Buffer.from(text));
 
 function brokenBytes(wire: Wire): fc.Arbitrary<Wire> {
   const body = wire.body!;
@@ -432,26 +403,8 @@ function brokenBytes(wire: Wire): fc.Arbitrary<Wire> {
 }
 
 const headerChanges: Record<string, string | undefined>[] = [
-  ...[
-    undefined,
-    '',
-    'x',
-    'text/plain',
-    'application/xml',
-    'application/json; charset=utf-16',
-    'application/json, text/plain',
-  ],
-  ...[
-    'application/x-www-form-urlencoded',
-    'multipart/form-data',
-    'multipart/form-data; boundary=',
-    'application/octet-stream',
-  ],
-  ...[
-    'multipart/form-data; boundary=other',
-    'multipart/mixed; boundary=x',
-    `multipart/form-data; boundary=${'x'.repeat(300)}`,
-  ],
+  undefined,
+  ...column('dialects/odd-content-types'),
 ].map((type) => ({ 'content-type': type }));
 
 const otherHeaders: Record<string, string>[] = [
@@ -468,20 +421,7 @@ function brokenHeaders(wire: Wire): fc.Arbitrary<Wire> {
     .map((headers) => ({ ...wire, headers: { ...wire.headers, ...headers } }));
 }
 
-const oddSegments = [
-  '%',
-  '%zz',
-  '%ff',
-  '%00',
-  '%2e%2e',
-  '%2f',
-  '..;',
-  "'",
-  '~',
-  '*',
-  'x'.repeat(3000),
-  '%f0%9f%98%80',
-];
+const oddSegments = column('dialects/odd-segments');
 
 /** Another method; or a segment or a value of the query that is something else. */
 function brokenPath(wire: Wire): fc.Arbitrary<Wire> {
