@@ -5,6 +5,7 @@ import { readSources } from '../../src/db/events/emails.ts';
 import { startFileServer } from '../lab/scenes/file-server.ts';
 import { worldOfFile } from '../lab/scenes/shared-world.ts';
 import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
+import { table } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
 
 const zone = { 'files.invalid': { A: ['127.0.0.1'] } };
@@ -87,21 +88,7 @@ test('a file is fetched, through a redirect, and a repeat fetches nothing', asyn
   await isUntouched(t, world, 1);
 });
 
-const failures: [path: string, reason: RegExp][] = [
-  ['/gone', /files\.invalid answers HTTP 404/],
-  ['/empty', /empty file/],
-  ['/large', /larger than 10 MiB/],
-  ['/loop', /redirects more than 5 times/],
-  ['/ftp', /redirects to something that is not a URL/],
-  ['/short', /before the end of the file/],
-  ['/chunks', /before the end of the file/],
-  ['/reset', /neither Content-Length nor chunks/],
-  ['/closed', /neither Content-Length nor chunks/],
-  ['/coding', /neither Content-Length nor chunks/],
-  ['/two-lengths', /Duplicate Content-Length/],
-  ['/gzip', /compressed/],
-  ['/switch', /ended the connection without an answer/],
-];
+const failures: [path: string, reason: RegExp][] = table('api/failed-downloads');
 
 test('a file that cannot be fetched is refused with the reason, and nothing is charged', async (t) => {
   const { world, files } = await start(t);

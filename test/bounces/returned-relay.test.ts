@@ -1,14 +1,16 @@
 /** The port of returned mail takes mail for its own addresses alone, whatever is said to it. */
 import test from 'ava';
-import { relayTricks } from '../fixtures/relay-tricks.ts';
 import { connectSmtp } from '../lab/mx/smtp-client.ts';
 import { startReturns } from '../lab/scenes/returns.ts';
+import { table } from '../lab/table.ts';
 
 test('no trick makes the inbound port relay', async (t) => {
   const world = await startReturns(t, { settings: { POSTERN_RETURN_PATH_DOMAIN: 'ours.invalid' } });
   const { path } = await world.delivered();
   const { smtpHost: host, inboundPort: port } = world.config;
-  for (const [name, { from = '<stranger@elsewhere.invalid>', to }] of Object.entries(relayTricks)) {
+  for (const [name, to, from = '<stranger@elsewhere.invalid>'] of table<
+    [name: string, to: string, from?: string]
+  >('smtp-in/relay-tricks')) {
     const talk = await connectSmtp(port!, { host: host! });
     await talk.says('EHLO x\r\n', '250');
     await talk.says(`MAIL FROM:${from}\r\n`, '');

@@ -9,6 +9,7 @@ import type { Page } from '../lab/browser/browser.ts';
 import { sizes, startChromium } from '../lab/browser/chromium.ts';
 import { pathOf, sampledTable } from '../lab/scenes/dashboard-samples.ts';
 import { markup, type Scene, startScene } from '../lab/scenes/dashboard-scene.ts';
+import { table } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
 
 const { visit } = startChromium(test);
@@ -35,28 +36,7 @@ function showing(entry: (typeof sampledTable)[number], show: string | null) {
 }
 
 /** Where each text must be seen, so that a page that shows nothing proves nothing; it counts once the page is there. */
-const shownBy: Record<string, string> = {
-  'org-acme': 'GET /dashboard/organizations',
-  'operator-name': 'GET /dashboard/account',
-  'user-agent': 'GET /dashboard/account',
-  'key-label': 'GET /dashboard/o/:org/keys',
-  'defer-reply': 'GET /dashboard/queue',
-  'suspension-why': 'GET /dashboard/queue',
-  'circuit-reason': 'GET /dashboard/queue/to/:destination',
-  'order-reason': 'GET /dashboard/queue',
-  'found-spf': 'GET /dashboard/doctor',
-  subject: 'GET /dashboard/o/:org/emails',
-  'tag-name': 'GET /dashboard/o/:org/emails/:id',
-  'tag-value': 'GET /dashboard/o/:org/emails/:id',
-  'from-name': 'GET /dashboard/o/:org/emails/:id',
-  'dot-reply': 'GET /dashboard/o/:org/emails/:id',
-  'suppression-reason': 'GET /dashboard/o/:org/suppressions',
-  'webhook-url': 'GET /dashboard/o/:org/webhooks',
-  'webhook-answer': 'GET /dashboard/o/:org/webhooks/:id',
-  'user-viewer': 'GET /dashboard/o/:org/team',
-  text: `${emailRoute}?show=text`,
-  'found-dmarc': 'GET /dashboard/o/:org/domains/:name/records',
-};
+const shownBy: Record<string, string> = Object.fromEntries(table('browser/pages-of-samples'));
 
 /** Beside what each scene has: what operators and other servers say of the queue and of this machine. */
 async function fill(scene: Scene) {

@@ -16,6 +16,7 @@ import {
 } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
+import { column } from '../lab/table.ts';
 
 const olga = 'olga@postern.invalid';
 
@@ -78,19 +79,7 @@ test('signing in takes the right address and password, and says no more than tha
   );
   t.true(await isIn(browser));
 
-  const elsewhere = [
-    'https://evil.invalid/',
-    '//evil.invalid',
-    '/dashboard/../../x',
-    '/dashboard\\@evil.invalid',
-    '/dashboard/..//evil.invalid/x',
-    '/dashboard/..\\\\evil.invalid/x',
-    '/dashboard/./..//evil.invalid/x',
-    '/dashboard/%2e%2e//evil.invalid/x',
-    '/dashboard/x/.%2E/..//evil.invalid/x',
-    '/dashboard/..\t//evil.invalid',
-    '/dashboardx',
-  ];
+  const elsewhere = column('dashboard/foreign-paths');
   const within = ({ headers }: Page, to: string) => {
     const { origin, pathname } = new URL(headers.get('location')!, world.url());
     t.is(origin, new URL(world.url()).origin, to);

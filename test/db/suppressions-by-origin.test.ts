@@ -8,19 +8,9 @@ import {
 } from '../../src/db/accounts/suppressions.ts';
 import { kinds } from '../lab/database/databases.ts';
 import { startWorld } from '../lab/scenes/world.ts';
+import { column } from '../lab/table.ts';
 
-const reasons = [
-  'hard bounce: 550',
-  'hard bounce',
-  'complaint',
-  'manual',
-  'imported',
-  'Hard bounce',
-  'complaints',
-  'hard bounc',
-  'soft bounces on 3 days: mailbox_full',
-  '%',
-];
+const reasons = column('db/suppression-reasons');
 
 for (const database of kinds) {
   test(`SQL and code agree on what put an address on the list: ${database}`, async (t) => {

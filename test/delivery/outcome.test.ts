@@ -2,6 +2,7 @@
 import test from 'ava';
 import { classify, type Phase, type SessionResult } from '../../src/outcome.ts';
 import { parseReply } from '../../src/smtp-out/reply.ts';
+import { table } from '../lab/table.ts';
 
 /** A classification in one line: outcome, category, fault, hard or soft or -, origin, `next` or `stop`, what of the host. */
 function row(result: SessionResult): string {
@@ -101,65 +102,7 @@ test('accepted: delivered, whatever the reply says besides', (t) => {
   );
 });
 
-const refusals: [Phase, reply: string, expected: string][] = [
-  // The host's own word, before the mail: another one may serve.
-  ['greeting', '554 no service here', 'deferred unavailable infrastructure - remote next dead'],
-  ['greeting', '554 5.7.1 your address is on a list', 'deferred policy sender - remote next dead'],
-  ['greeting', '521 5.3.2 takes no mail', 'deferred unavailable infrastructure - remote next dead'],
-  ['greeting', '421 4.3.2 too busy', 'deferred unavailable infrastructure - remote next throttled'],
-  ['ehlo', '550 who are you', 'deferred unavailable infrastructure - remote next -'],
-  ['ehlo', '504 5.5.2 bad name', 'deferred protocol infrastructure - remote next -'],
-  ['starttls', '454 4.7.0 not now', 'deferred tls infrastructure - remote next -'],
-  ['starttls', '554 5.7.0 never', 'deferred tls infrastructure - remote next -'],
-  // Not now.
-  ['mail', '421 4.4.2 closing', 'deferred network infrastructure - remote next throttled'],
-  ['mail', '451 later', 'deferred unavailable infrastructure - remote next -'],
-  ['rcpt', '421 closing', 'deferred unavailable infrastructure - remote next throttled'],
-  ['rcpt', '450 4.2.0 busy mailbox', 'deferred unavailable recipient - remote next well'],
-  ['rcpt', '451 4.7.1 Greylisted, try again', 'deferred greylisting infrastructure - remote next -'],
-  ['rcpt', '450 4.2.0 you have been gray-listed', 'deferred greylisting infrastructure - remote next -'],
-  ['rcpt', '452 4.2.2 full', 'deferred mailbox_full recipient - remote next well'],
-  ['rcpt', '452 4.5.3 too many recipients', 'deferred rate_limit infrastructure - remote next -'],
-  ['data', '451 4.3.0 later', 'deferred unavailable infrastructure - remote next -'],
-  ['dot', '451 4.7.0 later', 'deferred policy sender - remote next throttled'],
-  ['dot', '452 4.3.1 disk full', 'deferred unavailable infrastructure - remote next throttled'],
-  ['dot', '421 4.3.0 stopping', 'deferred unavailable infrastructure - remote next throttled'],
-  // Never.
-  ['mail', '550 5.7.1 not from you', 'bounced policy sender soft remote stop well'],
-  ['mail', '553 5.1.8 your domain does not exist', 'bounced policy sender soft remote stop well'],
-  ['mail', '550 no', 'bounced other infrastructure soft remote stop -'],
-  ['mail', '552 5.3.4 too big', 'bounced size content soft remote stop well'],
-  ['rcpt', '550 no such user', 'bounced unknown_user recipient hard remote stop well'],
-  ['rcpt', '551 not here', 'bounced unknown_user recipient soft remote stop well'],
-  ['rcpt', '553 not a mailbox', 'bounced unknown_user recipient soft remote stop well'],
-  ['rcpt', '550 5.0.0 no', 'bounced unknown_user recipient soft remote stop well'],
-  ['rcpt', '550 5.1.1 no such user', 'bounced unknown_user recipient hard remote stop well'],
-  ['rcpt', '554 5.7.1 refused', 'bounced policy sender soft remote stop well'],
-  ['data', '554 no valid recipients', 'bounced other infrastructure soft remote stop -'],
-  ['dot', '550 5.7.26 not authenticated', 'bounced auth sender soft remote stop well'],
-  ['dot', '554 5.6.0 malformed', 'bounced content content soft remote stop well'],
-  ['dot', '554 refused', 'bounced other infrastructure soft remote stop -'],
-  ['dot', '550 5.1.1 no such user', 'bounced unknown_user recipient hard remote stop well'],
-  ['dot', '552 too large', 'bounced mailbox_full recipient soft remote stop well'],
-  // At RCPT, but not about the mailbox.
-  ['rcpt', '554 blocked', 'bounced other infrastructure soft remote stop -'],
-  ['rcpt', '503 MAIL first', 'bounced protocol infrastructure soft remote stop -'],
-  ['rcpt', '501 syntax', 'bounced protocol infrastructure soft remote stop -'],
-  ['rcpt', '555 parameters', 'bounced protocol infrastructure soft remote stop -'],
-  // RFC 5321 section 4.5.3.1.10.
-  ['rcpt', '552 too many recipients', 'deferred rate_limit infrastructure - remote next -'],
-  ['rcpt', '552 5.2.2 full', 'bounced mailbox_full recipient soft remote stop well'],
-  ['rcpt', '552 5.3.4 too big', 'bounced size content soft remote stop well'],
-  // The code and its enhanced code disagree: doubt.
-  ['rcpt', '550 4.1.1 perhaps', 'deferred unknown_user recipient - remote next well'],
-  ['rcpt', '550 2.1.5 fine', 'deferred unknown_user recipient - remote next well'],
-  ['dot', '554 4.7.1 later', 'deferred policy sender - remote next well'],
-  ['rcpt', '450 5.1.1 perhaps', 'deferred unknown_user recipient - remote next well'],
-  ['rcpt', '552 4.2.2 full', 'deferred mailbox_full recipient - remote next well'],
-  // A reply to a question that has none.
-  ['rcpt', '354 go ahead', 'deferred unavailable infrastructure - remote next -'],
-  ['quit', '500 what', 'deferred protocol infrastructure - remote next -'],
-];
+const refusals: [Phase, reply: string, expected: string][] = table('delivery/refusals');
 
 for (const [phase, reply, expected] of refusals) {
   test(`refused at ${phase}: ${reply}`, (t) => {
@@ -169,25 +112,7 @@ for (const [phase, reply, expected] of refusals) {
 }
 
 /** Each enhanced code, as a 550 at RCPT has it, with what it tells of the host. */
-const enhanced: [codes: string, expected: string, host: string][] = [
-  ['5.1.1 5.1.3 5.1.6', 'unknown_user recipient hard', 'well'],
-  ['5.1.2 5.1.10 5.4.4', 'dns recipient hard', 'well'],
-  ['5.1.7 5.1.8', 'policy sender soft', 'well'],
-  ['5.2.1 5.7.13', 'mailbox_disabled recipient hard', 'well'],
-  ['5.2.2', 'mailbox_full recipient soft', 'well'],
-  ['5.2.3 5.3.4', 'size content soft', 'well'],
-  ['5.2.0 5.2.4', 'unavailable recipient soft', 'well'],
-  ['5.3.0 5.3.1 5.3.2 5.3.3 5.3.5', 'unavailable infrastructure soft', '-'],
-  ['5.4.0 5.4.1 5.4.3', 'network infrastructure soft', '-'],
-  ['5.4.6 5.4.14', 'loop infrastructure soft', 'well'],
-  ['5.5.0 5.5.1 5.5.3 5.5.6', 'protocol infrastructure soft', '-'],
-  ['5.6.0 5.6.1 5.6.7', 'content content soft', 'well'],
-  ['5.7.20 5.7.23 5.7.25 5.7.26 5.7.29 5.7.30 5.7.31 5.7.40', 'auth sender soft', 'well'],
-  ['5.7.28', 'rate_limit sender soft', 'throttled'],
-  ['5.7.0 5.7.1 5.7.2 5.7.19 5.7.33 5.7.606', 'policy sender soft', 'well'],
-  // No word says that the mailbox does not exist: it bounces, but is not suppressed.
-  ['5.0.0 5.1.0 5.1.4 5.1.9 5.9.9', 'unknown_user recipient soft', 'well'],
-];
+const enhanced: [codes: string, expected: string, host: string][] = table('delivery/enhanced-codes');
 
 for (const [codes, expected, host] of enhanced) {
   test(`${codes}: ${expected}`, (t) => {

@@ -7,6 +7,7 @@ import PostalMime from 'postal-mime';
 import { checkBroken } from '../lab/broken-requests.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
+import { table } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
 
 /** A part of a form: the lines of its head, and its content. */
@@ -296,18 +297,7 @@ test('Mailgun: the lists of suppressions as the SDKs of PHP, Ruby, Python and Go
 test('Mailgun: a broken request gets an error in its form, and nothing is stored or charged', async (t) => {
   const world = await startWorld(t, { tenant: { quota: 1_000_000 } });
   const path = '/v3/sender.invalid';
-  const common: [string, string][] = [
-    ['from', 'Acme, Inc. <app@sender.invalid>'],
-    ['to', 'Ann <ann@there.invalid>, bob@there.invalid'],
-    ['subject', 'Hi %recipient.name%'],
-    ['html', '<p>Hi</p>'],
-    ['h:Reply-To', 'help@sender.invalid'],
-    ['v:plan', 'pro'],
-    ['o:tag', 'one'],
-    ['o:tracking-opens', 'yes'],
-    ['h:X-Mailgun-Variables', '{"a":{"b":[1]}}'],
-    ['recipient-variables', '{"ann@there.invalid":{"name":"Ann"},"bob@there.invalid":{"name":["Bob"]}}'],
-  ];
+  const common: [string, string][] = table('dialects/mailgun-common');
   const attachment = { filename: 'a.txt', content: 'a', type: 'text/plain' };
   await checkBroken(t, world, {
     base: `${world.url()}/compat/mailgun`,

@@ -7,6 +7,7 @@ import PostalMime from 'postal-mime';
 import { base64Content } from '../../src/api/send/base64-content.ts';
 import { messageTo, type SubmissionWorld, startSubmission } from '../lab/scenes/submission.ts';
 import { type GivenFile, waysIn } from '../lab/scenes/ways-in.ts';
+import { table } from '../lab/table.ts';
 
 const bytes = Buffer.from([0xfb, 0xef, 0xff, 0x3e, 0x3f, 0x00, 0x61]);
 const standard = bytes.toString('base64');
@@ -19,25 +20,7 @@ const forms: [string, Buffer][] = [
   ['\r\n', Buffer.alloc(0)],
 ];
 
-const faults: [string, RegExp][] = [
-  [standard.replace(/=+$/, ''), /padding is missing or wrong\. End it with ==$/],
-  ['aGk', /End it with =$/],
-  ['aGk==', /End it with =$/],
-  ['YWJj=', /= that do not belong there/],
-  [standard.replaceAll('+', '-').replaceAll('/', '_'), /URL-safe base64.* Write \+ in place of -/],
-  [bytes.toString('base64url'), /URL-safe base64/],
-  [`data:application/pdf;base64,${standard}`, /data: URI\. Give only what follows its comma/],
-  ['DATA:text/plain,hello', /data: URI/],
-  ['hello world', /a blank, after 5 characters\. Forms write \+ as a blank/],
-  ['{"type":"Buffer"}', /the character "\{", after 0 characters/],
-  ['YWJj😀', /the character "😀", after 4 characters/],
-  ['YWJj\u0000', /the character "\\u0000", after 4 characters/],
-  ['-_+/', /characters of both alphabets/],
-  ['YQ==YQ==', /= before its end, or more than two/],
-  ['YQ===', /= before its end, or more than two/],
-  ['YWJjZ', /ends within an octet; the content may have been cut off/],
-  ['=', /ends within an octet/],
-];
+const faults: [string, RegExp][] = table('api/base64-faults');
 
 test('base64 is read with line breaks, and what is none is named', (t) => {
   for (const [given, expected] of forms) t.deepEqual(base64Content.parse(given), expected, given);
@@ -96,23 +79,7 @@ test('a file of no octets is taken by every way in; Postmark’s API refuses it 
 });
 
 /** What the APIs derive from a name. Over SMTP, the client gives the type. */
-const types: Record<string, string> = {
-  'report.pdf': 'application/pdf',
-  'REPORT.PDF': 'application/pdf',
-  'größe.CSV': 'text/csv',
-  'a.b.png': 'image/png',
-  invoice: 'application/octet-stream',
-  pdf: 'application/octet-stream',
-  text: 'application/octet-stream',
-  html: 'application/octet-stream',
-  '.pdf': 'application/octet-stream',
-  '.html': 'application/octet-stream',
-  'report.pdf.': 'application/octet-stream',
-  'report.': 'application/octet-stream',
-  'a.unknown': 'application/octet-stream',
-  'a.constructor': 'application/octet-stream',
-  'a.b/c': 'application/octet-stream',
-};
+const types: Record<string, string> = Object.fromEntries(table('compose/types-of-names'));
 
 test('the type of a file comes from the extension of its name; without one it is application/octet-stream', async (t) => {
   const world = await startSubmission(t);

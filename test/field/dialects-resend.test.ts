@@ -4,6 +4,7 @@ import { Resend } from 'resend';
 import { suppressAddress } from '../../src/accounts/suppression-list.ts';
 import { worldOfFile } from '../lab/scenes/shared-world.ts';
 import { asNewTenant, type World } from '../lab/scenes/world.ts';
+import { table } from '../lab/table.ts';
 
 const file = worldOfFile();
 
@@ -163,18 +164,7 @@ test.serial("Resend: tags are taken in Symfony's form, and seventy-five of them"
 test.serial('a file keeps its name when it is downloaded, with a fallback in ASCII', async (t) => {
   const world = await asNewTenant(file());
   const { emails } = sdk(world);
-  const names: [filename: string, header: string][] = [
-    ['größe.csv', `attachment; filename="gro_e.csv"; filename*=UTF-8''gr%C3%B6%C3%9Fe.csv`],
-    [
-      'Übersicht 2026.pdf',
-      `attachment; filename="Ubersicht 2026.pdf"; filename*=UTF-8''%C3%9Cbersicht%202026.pdf`,
-    ],
-    ['請求書.pdf', `attachment; filename="___.pdf"; filename*=UTF-8''%E8%AB%8B%E6%B1%82%E6%9B%B8.pdf`],
-    ['a "b".txt', 'attachment; filename="a \\"b\\".txt"'],
-    ['50%25.txt', `attachment; filename="50%25.txt"; filename*=UTF-8''50%2525.txt`],
-    ['😀.png', `attachment; filename="_.png"; filename*=UTF-8''%F0%9F%98%80.png`],
-    ['plain.csv', 'attachment; filename="plain.csv"'],
-  ];
+  const names: [filename: string, header: string][] = table('dialects/file-names');
   const attachments = names.map(([filename]) => ({ filename, content: Buffer.from('x').toString('base64') }));
   const { id } = (await emails.send({ ...mail, attachments })).data!;
   const { data } = (await emails.attachments.list({ emailId: id })).data!;

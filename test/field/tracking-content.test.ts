@@ -11,6 +11,7 @@ import { setDomainTracking } from '../../src/db/accounts/domains-table.ts';
 import { partOf } from '../lab/mail.ts';
 import { messageTo, startSubmission } from '../lab/scenes/submission.ts';
 import { waysIn } from '../lab/scenes/ways-in.ts';
+import { column, table } from '../lab/table.ts';
 
 const both = { opens: true, clicks: true };
 const tracker = { pixel: () => 'https://t.invalid/pixel', link: () => 'https://t.invalid/link' };
@@ -18,25 +19,7 @@ const tracked = (html: string) => prepareTracking(html, both)!(tracker);
 const withoutPixel = (html: string) => html.replace(/<img src="https:[^>]*\/>/, '');
 
 const link = 'href="https://app.invalid/reset"';
-const optOuts: [string, string][] = [
-  [`<a clicktracking="off" ${link}>`, `<a ${link}>`],
-  [`<a clicktracking=off ${link}>`, `<a ${link}>`],
-  [`<A ${link} CLICKTRACKING='OFF'>`, `<A ${link}>`],
-  [`<a ${link}\n  clicktracking = " Off "\n  class="b">`, `<a ${link}\n  class="b">`],
-  [`<a ${link} data-pm-no-track>`, `<a ${link}>`],
-  [`<a data-pm-no-track="" ${link}>`, `<a ${link}>`],
-  [`<a DATA-PM-NO-TRACK=true ${link}>`, `<a ${link}>`],
-  [`<a ${link} disable-tracking="true">`, `<a ${link}>`],
-  [`<a ${link} disable-tracking=true>`, `<a ${link}>`],
-  [`<a ${link} Disable-Tracking>`, `<a ${link}>`],
-  [`<a ${link} data-postern-no-track>`, `<a ${link}>`],
-  [`<a data-pm-no-track clicktracking=off ${link} disable-tracking=true>`, `<a ${link}>`],
-  [`<area ${link} clicktracking="off" />`, `<area ${link} />`],
-  // What follows does not become part of the value before.
-  ['<a href=https://app.invalid/x data-pm-no-track/>', '<a href=https://app.invalid/x />'],
-  [`<a ${link}clicktracking="off"class=b>`, `<a ${link}class=b>`],
-  ['<a data-pm-no-track href="mailto:a@b.invalid">', '<a href="mailto:a@b.invalid">'],
-];
+const optOuts: [string, string][] = table('compose/links-opted-out');
 
 test('a link that opts out is left alone, and loses the attribute', (t) => {
   for (const [given, expected] of optOuts)
@@ -60,70 +43,7 @@ function hasPixel(node: Node): boolean {
   return node.childNodes?.some(hasPixel) ?? false;
 }
 
-const endings = [
-  ...[
-    '',
-    '</p></body></html>',
-    '</p></body></html><p>after</p>',
-    '</p></html>',
-    '</body></body></html></html>',
-  ],
-  ...[
-    '<!-- a note',
-    '<!-- a note <b>bold</b></body></html>',
-    '<!--[if mso]><table></body></html>',
-    '<?php echo',
-    '<![endif]',
-  ],
-  ...[
-    '<style>p { color: red }',
-    '<style></body></html>',
-    '<title>Receipt</body></html>',
-    '<script>if (a < b) {',
-    '<textarea>x</body>',
-  ],
-  ...[
-    '<noscript>no</body></html>',
-    '<select><option>one</body></html>',
-    '<svg><g></body></html>',
-    '<svg><title>x</body></html>',
-  ],
-  ...[
-    '<math><mi>x</body></html>',
-    '<template><p>x</body></html>',
-    '<template></body></template></html>',
-    '<xmp></body>',
-    '<plaintext></body>',
-  ],
-  ...[
-    '<iframe src="x"></body></html>',
-    '<object data="x"></body></html>',
-    '<video><p></body></html>',
-    '<noframes></body>',
-  ],
-  ...[
-    '<a href="https://app.invalid/',
-    '<a href="https://app.invalid/>click</a></body></html>',
-    '<img src=',
-    '<',
-    '</',
-    '</bod',
-    '<p class',
-  ],
-  ...[
-    '<svg/></body></html>',
-    '<noscript>no</noscript></body></html>',
-    '<table><tr><td>x</body></html>',
-    '<b><i><u>x',
-  ],
-  ...[
-    '<select><select></body></html>',
-    '<svg><svg></svg></body></html>',
-    '</body><!--',
-    '</body></html><style>',
-    '</body><template>',
-  ],
-];
+const endings = column('compose/cut-html');
 
 test('the pixel is put where it loads, however the HTML ends', (t) => {
   const begins = ['<!doctype html><html><head><title>T</title></head><body><p>Hello ', '<p>Hello ', 'Hello '];

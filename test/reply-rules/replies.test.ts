@@ -5,6 +5,7 @@ import { rules } from '../../src/reply-rules/classify.ts';
 import { retryAfterMs } from '../../src/reply-rules/retry-after.ts';
 import { parseReply } from '../../src/smtp-out/reply.ts';
 import { recordedReplies } from '../lab/mx/replies.ts';
+import { table } from '../lab/table.ts';
 import { threadMs } from '../lab/thread-time.ts';
 
 const rows = recordedReplies();
@@ -83,28 +84,7 @@ test('a block of our address never counts against the recipient', (t) => {
   }
 });
 
-const hints: [text: string, seconds: number | null][] = [
-  ['try again in 300 seconds', 300],
-  ['retry after 5 minutes', 300],
-  ['Please retry in 00:04:32', 272],
-  ['please come back in 09:00', 540],
-  ['Greylisted for 300 seconds', 300],
-  ['try again in 1 hour', 3600],
-  ['Retry-After: PT10M', 600],
-  ['wait 2h before the next attempt', 7200],
-  ['try again in 10 sec', 10],
-  ['try again in 24 hours', 86_400],
-  // Out of bounds, or not of us.
-  ['try again in 5 seconds', null],
-  ['try again in 25 hours', null],
-  ['try again in 999999 hours', null],
-  ['try again later', null],
-  ['try again in a few minutes', null],
-  ['Please try again later from [192.0.2.2]. (AS761)', null],
-  ['Try again later - https://support.apple.com/en-us/HT204137', null],
-  ['limit of 100 mails in 5 minutes exceeded', null],
-  ['deferred, message 4711 s', null],
-];
+const hints: [text: string, seconds: number | null][] = table('replies/hints');
 
 test('when we are asked to come back: read off the words, within bounds', (t) => {
   for (const [text, seconds] of hints) t.is(retryAfterMs(text), seconds && seconds * 1000, text);

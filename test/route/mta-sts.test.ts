@@ -8,6 +8,7 @@ import { createResolver } from '../../src/route/resolver.ts';
 import { type ManualClock, manualClock } from '../lab/clock.ts';
 import { startDns, type Zone } from '../lab/dns/dns.ts';
 import { policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
+import { table } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
 
 trustAuthority();
@@ -248,16 +249,7 @@ test('where the memory fails the policy still holds', async (t) => {
   t.is((await find('mx2.invalid')).result?.kind, 'tls-required');
 });
 
-const broken: [what: string, text: string][] = [
-  ['no version', 'mode: enforce\nmx: mx1.invalid\nmax_age: 86400\n'],
-  ['another version', 'version: STSv2\nmode: enforce\nmx: mx1.invalid\nmax_age: 86400\n'],
-  ['no mode', 'version: STSv1\nmx: mx1.invalid\nmax_age: 86400\n'],
-  ['an unknown mode', 'version: STSv1\nmode: report\nmx: mx1.invalid\nmax_age: 86400\n'],
-  ['no mx', 'version: STSv1\nmode: enforce\nmax_age: 86400\n'],
-  ['a strange mx', 'version: STSv1\nmode: enforce\nmx: mx*.invalid\nmax_age: 86400\n'],
-  ['no max_age', 'version: STSv1\nmode: enforce\nmx: mx1.invalid\n'],
-  ['a max_age of more than a year', 'version: STSv1\nmode: enforce\nmx: mx1.invalid\nmax_age: 31557601\n'],
-];
+const broken: [what: string, text: string][] = table('route/broken-policies');
 
 for (const [what, text] of broken) {
   test(`a policy with ${what} is none`, async (t) => {

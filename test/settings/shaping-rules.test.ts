@@ -3,6 +3,7 @@ import test from 'ava';
 import type { DestinationShape } from '../../src/mail/destination-shape.ts';
 import { loadShaping } from '../../src/settings/shaping-file.ts';
 import { createDestinationOf, defaultShape, type ShapingRule } from '../../src/settings/shaping-rules.ts';
+import { table } from '../lab/table.ts';
 
 const fallback = defaultShape(20);
 
@@ -140,44 +141,8 @@ test('a destination never begins with more than it may have', (t) => {
 });
 
 /** Hosts as the providers publish them today. */
-const providers: [domain: string, hosts: string[], name: string, connections: number][] = [
-  ['gmail.com', ['gmail-smtp-in.l.google.com', 'alt1.gmail-smtp-in.l.google.com'], 'google', 5],
-  ['workspace.example', ['aspmx.l.google.com', 'aspmx2.googlemail.com'], 'google', 5],
-  ['workspace.example', ['smtp.google.com'], 'google', 5],
-  ['hotmail.com', ['hotmail-com.olc.protection.outlook.com'], 'outlook.com', 5],
-  ['firm.example', ['firm-example.mail.protection.outlook.com'], 'microsoft-365', 5],
-  ['firm.example', ['firm-example.o-v1.mx.microsoft'], 'microsoft-365', 5],
-  ['yahoo.com', ['mta5.am0.yahoodns.net', 'mta7.am0.yahoodns.net'], 'yahoo', 5],
-  ['aol.com', ['mx-aol.mail.gm0.yahoodns.net'], 'yahoo', 5],
-  ['icloud.com', ['mx01.mail.icloud.com', 'mx02.mail.icloud.com'], 'apple', 5],
-  ['gmx.de', ['mx00.emig.gmx.net', 'mx01.emig.gmx.net'], 'gmx', 4],
-  ['web.de', ['mx-ha02.web.de', 'mx-ha03.web.de'], 'gmx', 4],
-  ['firm.example', ['mx00.kundenserver.de', 'mx01.kundenserver.de'], 'ionos', 4],
-  ['t-online.de', ['mx00.t-online.de', 'mx03.t-online.de'], 't-online', 4],
-  ['orange.fr', ['smtp-in.orange.fr'], 'orange', 2],
-  ['free.fr', ['mx1.free.fr', 'mx2.free.fr'], 'free.fr', 2],
-  ['comcast.net', ['mx1h1.comcast.net', 'mx2h1.comcast.net'], 'comcast', 10],
-  [
-    'firm.example',
-    ['mx0a-00000000.pphosted.com', 'mx0b-00000000.pphosted.com'],
-    'mx0a-00000000.pphosted.com,mx0b-00000000.pphosted.com',
-    5,
-  ],
-  [
-    'firm.example',
-    ['eu-smtp-inbound-1.mimecast.com', 'eu-smtp-inbound-2.mimecast.com'],
-    'eu-smtp-inbound-1.mimecast.com,eu-smtp-inbound-2.mimecast.com',
-    10,
-  ],
-  ['zoho.com', ['mx.zoho.com', 'mx2.zoho.com'], 'zoho', 5],
-  ['yandex.ru', ['mx.yandex.ru'], 'yandex', 5],
-  ['mail.ru', ['mxs.mail.ru'], 'mail.ru', 5],
-  ['qq.com', ['mx1.qq.com', 'mx2.qq.com'], 'qq', 4],
-  ['163.com', ['163mx01.mxmail.netease.com'], 'netease', 4],
-  ['fastmail.com', ['in1-smtp.messagingengine.com'], 'fastmail', 5],
-  ['proton.me', ['mail.protonmail.ch', 'mailsec.protonmail.ch'], 'proton', 5],
-  ['example.com', ['mx.example.com'], 'mx.example.com', 20],
-];
+const providers: [domain: string, hosts: string[], name: string, connections: number][] =
+  table('settings/providers');
 
 test('the built-in rules know the big providers', (t) => {
   const find = createDestinationOf(loadShaping(null, 20), fallback);

@@ -7,31 +7,14 @@
 import test from 'ava';
 import { startListener } from '../lab/mx/listener.ts';
 import { connectSmtp, plain, type SmtpClient } from '../lab/mx/smtp-client.ts';
+import { table } from '../lab/table.ts';
 
 const header = 'From: a@there.invalid\r\nSubject: one\r\n\r\nfirst';
 const smuggled =
   'MAIL FROM:<evil@there.invalid>\r\nRCPT TO:<joe@ours.invalid>\r\nDATA\r\nSubject: two\r\n\r\nsecond';
 
 /** What stands between the first message and the one behind it. */
-const ends: Record<string, string> = {
-  'LF . LF': '\n.\n',
-  'LF . CRLF': '\n.\r\n',
-  'CRLF . LF': '\r\n.\n',
-  'CR . CR': '\r.\r',
-  'CR . CRLF': '\r.\r\n',
-  'CRLF . CR': '\r\n.\r',
-  'CR LF . CR CR LF': '\r\n.\r\r\n',
-  'CR CR LF . CRLF': '\r\r\n.\r\n',
-  'LF . CR': '\n.\r',
-  'CR . LF': '\r.\n',
-  'LF LF . CRLF': '\n\n.\r\n',
-  'CRLF NUL . CRLF, then LF . LF': '\r\n\0.\r\n\n.\n',
-  'CRLF . CRLF LF . CRLF in reverse': '\n.\r\n\r\n.\n',
-  'an LF alone': '\n',
-  'a CR alone': '\r',
-  'LF CR': '\n\r',
-  'CR CR': '\r\r',
-};
+const ends: Record<string, string> = Object.fromEntries(table('smtp-in/false-ends'));
 
 async function sendInPieces(talk: SmtpClient, all: string, size: number): Promise<void> {
   await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');

@@ -18,6 +18,7 @@ import {
   transportOf,
   withKey,
 } from '../lab/scenes/submission.ts';
+import { table } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
 
 const worlds = submissionWorlds(kinds);
@@ -186,94 +187,9 @@ test('without TLS there is no login, unless clear text is allowed on loopback; w
   await submit(clear, to, good);
 });
 
-const attachment = (name: string, type = 'application/octet-stream') => [
-  ...[from, 'MIME-Version: 1.0', 'Content-Type: multipart/mixed; boundary="b"', '', '--b', '', 'Hi', '--b'],
-  ...[`Content-Type: ${type}`, `Content-Disposition: attachment; ${name}`, '', 'x', '--b--'],
-];
-
-const contents: Record<string, [lines: string[], expected: string]> = {
-  'no From': [good.slice(1), '554 5.6.0 BAD_REQUEST: from: '],
-  'two From fields': [['From: other@sender.invalid', ...good], '554 5.6.0 BAD_REQUEST: from: '],
-  'two addresses in From': [
-    ['From: a@sender.invalid, b@sender.invalid', ...good.slice(1)],
-    '554 5.6.0 BAD_REQUEST: from: ',
-  ],
-  'an empty From': [['From:', ...good.slice(1)], '554 5.6.0 BAD_REQUEST: from: '],
-  'a line that is no field': [
-    ['Subject Hi', ...good],
-    '554 5.6.0 BAD_REQUEST: "Subject Hi" is not a header field',
-  ],
-  'a line of white space in the header': [[from, ' ', 'Subject: x', '', 'Hi'], '554 5.6.0 BAD_REQUEST: '],
-  'two subjects': [['Subject: a', ...good], '554 5.6.0 BAD_REQUEST: subject: '],
-  'a circle': [[...Array<string>(51).fill('Received: x'), ...good], '554 5.6.0 BAD_REQUEST: mail loop'],
-  'a NUL': [[...good, 'a\0b'], '554 5.6.0 BAD_REQUEST: the message contains a NUL byte'],
-  'too many fields': [
-    [...Array<string>(501).fill('X-A: b'), ...good],
-    '554 5.6.0 BAD_REQUEST: the header is too large',
-  ],
-  'a header only, with too many fields': [
-    [from, ...Array<string>(500).fill('X-A: b')],
-    '554 5.6.0 BAD_REQUEST: the header is too large',
-  ],
-  // A reader of the header that judges a line when the next one comes never judges the last.
-  'a header only, with a field without end': [
-    [from, `To: ${'a, '.repeat(40_000)}`],
-    '554 5.6.0 BAD_REQUEST: the header is too large',
-  ],
-  'a header only, with a folded field without end': [
-    [from, 'To: a@b.invalid', ...Array<string>(40_000).fill(' a@b.invalid,')],
-    '554 5.6.0 BAD_REQUEST: the header is too large',
-  ],
-  'a part that is a header only, without end': [
-    [from, 'Content-Type: multipart/mixed; boundary="b"', '', '--b', `Content-Type: ${'a'.repeat(200_000)}`],
-    '554 5.6.0 BAD_REQUEST: the message has ',
-  ],
-  'a subject of 999 characters': [
-    [from, `Subject: ${'x'.repeat(500)}`, ` ${'x'.repeat(498)}`, '', 'Hi'],
-    '554 5.6.0 VALIDATION_ERROR: subject: at most 998 characters',
-  ],
-  'a tag value too long': [
-    [`X-Postern-Tag-a: ${'x'.repeat(257)}`, ...good],
-    '554 5.6.0 VALIDATION_ERROR: tags.a: ',
-  ],
-  'a tag without a name': [['X-Postern-Tag-: x', ...good], '554 5.6.0 VALIDATION_ERROR: tags'],
-  'a tag twice': [
-    ['X-Postern-Tag-a: x', 'X-Postern-Tag-a: y', ...good],
-    '554 5.6.0 VALIDATION_ERROR: tags: a',
-  ],
-  'eleven tags': [
-    [...Array.from({ length: 11 }, (_, n) => `X-Postern-Tag-${n}: x`), ...good],
-    '554 5.6.0 VALIDATION_ERROR: tags: must be at most 10 pairs',
-  ],
-  'a time in the past': [
-    ['X-Postern-Scheduled-At: 2020-01-01T00:00:00Z', ...good],
-    '554 5.6.0 VALIDATION_ERROR: The request is not valid. scheduledAt: must be in the future',
-  ],
-  'a time without an offset': [
-    ['X-Postern-Scheduled-At: 2030-01-01T00:00:00', ...good],
-    '554 5.6.0 VALIDATION_ERROR: x-postern-scheduled-at: ',
-  ],
-  'an expiry twice': [
-    ['X-Postern-Expires-After: 60', 'X-Postern-Expires-After: 60', ...good],
-    '554 5.6.0 VALIDATION_ERROR: X-Postern-Expires-After: occurs more than once',
-  ],
-  'an expiry that is not in seconds': [
-    ['X-Postern-Expires-After: 1h', ...good],
-    '554 5.6.0 VALIDATION_ERROR: x-postern-expires-after: must be whole seconds',
-  ],
-  'an executable': [
-    attachment('filename="setup.EXE"'),
-    '554 5.6.0 VALIDATION_ERROR: attachments: setup.EXE is an executable',
-  ],
-  'an executable in disguise': [
-    attachment("filename*=utf-8''run%2Esh"),
-    '554 5.6.0 VALIDATION_ERROR: attachments: run.sh',
-  ],
-  'an executable by its type': [
-    attachment('filename=x', 'application/x-sh'),
-    '554 5.6.0 VALIDATION_ERROR: attachments: x is',
-  ],
-};
+const contents: Record<string, [lines: string[], expected: string]> = Object.fromEntries(
+  table('submission/refused-contents'),
+);
 
 test('a message that is not well-formed, or against the contract, is refused, and the session goes on', async (t) => {
   const world = worlds.sqlite;

@@ -12,6 +12,7 @@ import { createPoster, type PosterOptions } from '../../src/webhooks/guarded-pos
 import { type Dns, startDns, type Zone } from '../lab/dns/dns.ts';
 import { authorizedPem, trustAuthority } from '../lab/mx/policy-host.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
+import { column, table } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
 
 trustAuthority();
@@ -30,25 +31,7 @@ async function start(t: ExecutionContext, zone: Zone = {}, options: Partial<Post
 }
 
 /** Each is refused before anything is connected to, with the reason in words. */
-const disguises: [what: string, records: Zone[string]][] = [
-  ['loopback', { A: ['127.0.0.1'] }],
-  ['this host', { A: ['0.0.0.0'] }],
-  ['a private network', { A: ['10.1.2.3'] }],
-  ['carrier-grade NAT', { A: ['100.64.0.1'] }],
-  ['link-local, where clouds keep their credentials', { A: ['169.254.169.254'] }],
-  ['broadcast', { A: ['255.255.255.255'] }],
-  ['IPv6 loopback', { AAAA: ['::1'] }],
-  ['IPv6 unspecified', { AAAA: ['::'] }],
-  ['unique local', { AAAA: ['fd00::1'] }],
-  ['IPv6 link-local', { AAAA: ['fe80::1'] }],
-  ['IPv4-mapped', { AAAA: ['::ffff:127.0.0.1'] }],
-  ['IPv4-compatible', { AAAA: ['::7f00:1'] }],
-  ['NAT64', { AAAA: ['64:ff9b::7f00:1'] }],
-  ['NAT64 of local use', { AAAA: ['64:ff9b:1::7f00:1'] }],
-  ['6to4', { AAAA: ['2002:7f00:1::1'] }],
-  ['Teredo', { AAAA: ['2001:0:7f00:1::1'] }],
-  ['an alias of such a one', { CNAME: ['inside.invalid'] }],
-];
+const disguises: [what: string, records: Zone[string]][] = table('webhooks/private-names');
 
 for (const [what, records] of disguises) {
   test.serial(`a name at ${what} is refused`, async (t) => {
@@ -62,28 +45,7 @@ for (const [what, records] of disguises) {
   });
 }
 
-const spellings = [
-  '127.0.0.1',
-  '127.1',
-  '2130706433',
-  '0x7f000001',
-  '0x7f.1',
-  '0177.0.0.1',
-  '0',
-  '[::1]',
-  '[::]',
-  '[::ffff:127.0.0.1]',
-  '[0:0:0:0:0:ffff:7f00:1]',
-  '[64:ff9b::127.0.0.1]',
-  '168.63.129.16',
-  '[::ffff:168.63.129.16]',
-  '[64:ff9b::168.63.129.16]',
-  'localhost',
-  'LOCALHOST',
-  'localhost.',
-  'app.localhost',
-  '①②⑦.0.0.1',
-];
+const spellings = column('webhooks/private-addresses');
 
 for (const host of spellings) {
   test.serial(`http://${host} is refused, when it is added and when it is posted to`, async (t) => {
