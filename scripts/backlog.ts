@@ -10,10 +10,10 @@
  *   --json FILE          also write all results as JSON
  */
 import { writeFileSync } from 'node:fs';
-import Table from 'cli-table3';
 import type { Amounts } from '../test/lab/database/backlog-rows.ts';
 import { startPostgres } from '../test/lab/database/postgres.ts';
-import { median, progress } from '../test/lab/load/figures.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { median, progress, tableOf } from '../test/lab/load/figures.ts';
 import { type Loader, startLoader } from '../test/lab/load/loader.ts';
 import { peakMb } from '../test/lab/load/processes.ts';
 import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
@@ -143,13 +143,11 @@ function print([empty, full]: [Result, Result]): void {
       ms,
     ]),
   ];
-  const table = new Table({
-    head: ['', 'empty', `${amounts.waiting} waiting, ${amounts.past} past`, 'ratio'],
-    style: { head: [], border: [] },
+  const head = ['', 'empty', `${amounts.waiting} waiting, ${amounts.past} past`, 'ratio'];
+  const shown = rows.map(([what, of, show]) => {
+    return [what, show(of(empty)), show(of(full)), (of(full) / of(empty)).toFixed(2)];
   });
-  for (const [what, of, show] of rows)
-    table.push([what, show(of(empty)), show(of(full)), (of(full) / of(empty)).toFixed(2)]);
-  console.log(table.toString());
+  console.log(tableOf(head, shown));
 }
 
 function faultsOf([empty, full]: [Result, Result]): string[] {
@@ -174,5 +172,4 @@ const faults = await runScript('backlog', async (stage) => {
   return faultsOf(results as [Result, Result]);
 });
 if (args.json) writeFileSync(args.json, `${JSON.stringify({ amounts, results, faults }, null, 2)}\n`);
-console.log(faults.length === 0 ? '\nIt holds.' : `\nIt does not hold:\n  ${faults.join('\n  ')}`);
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({ faults });

@@ -14,13 +14,14 @@
  *
  * The envelope sender is taken from Return-Path, where Sendmail writes MAILER-DAEMON for the empty one. A mail without a line there counts as `failed`. A mail whose bytes were read before, in any folder, is skipped.
  */
+
 import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import Table from 'cli-table3';
 import { readMail } from '../src/bounces/parse/parse-bounce.ts';
 import type { ParseResult } from '../src/bounces/parse/parse-result.ts';
+import { tableOf } from '../test/lab/load/figures.ts';
 
 const kinds = ['hard', 'soft', 'failed', 'complaint', 'automatic', 'letter'] as const;
 type Kind = (typeof kinds)[number];
@@ -120,12 +121,11 @@ function percent(part: number, whole: number): string {
 
 function print(rows: Row[]): void {
   const head = ['source', 'mails', 'recognised', 'of known kind', 'hard or soft right', 'dead called soft'];
-  const table = new Table({ head: [...head, 'living called hard'], style: { head: [], border: [] } });
-  for (const { source, mails, recognised, known, right, deadCalledSoft, livingCalledHard } of rows) {
+  const shown = rows.map(({ source, mails, recognised, known, right, deadCalledSoft, livingCalledHard }) => {
     const rates = [percent(recognised, mails), known, percent(right, known)];
-    table.push([source, mails, ...rates, deadCalledSoft, livingCalledHard]);
-  }
-  console.log(table.toString());
+    return [source, mails, ...rates, deadCalledSoft, livingCalledHard];
+  });
+  console.log(tableOf([...head, 'living called hard'], shown));
 }
 
 const { values, positionals } = parseArgs({

@@ -10,10 +10,10 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Table from 'cli-table3';
 import { listInbound } from '../src/db/bounces/inbound-mails.ts';
 import { startDns, type Zone } from '../test/lab/dns/dns.ts';
-import { progress } from '../test/lab/load/figures.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress, tableOf } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
 import { endIf, readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, startMx } from '../test/lab/mx/mx.ts';
@@ -142,15 +142,11 @@ async function describe({ recipients: [one] }: Email, { db }: Postern): Promise<
 }
 
 function print(rows: Row[]): void {
-  const table = new Table({
-    head: ['server', 'mail to', 'became', 'read as', 'reason given', 'time'],
-    style: { head: [], border: [] },
-    colWidths: [null, null, null, null, 60],
-    wordWrap: true,
+  const head = ['server', 'mail to', 'became', 'read as', 'reason given', 'time'];
+  const shown = rows.map(({ server, to, became, format, diagnostic, seconds }) => {
+    return [server, to, became, format, diagnostic, `${seconds.toFixed(1)} s`];
   });
-  for (const { server, to, became, format, diagnostic, seconds } of rows)
-    table.push([server, to, became, format, diagnostic, `${seconds.toFixed(1)} s`]);
-  console.log(table.toString());
+  console.log(tableOf(head, shown, [null, null, null, null, 60]));
 }
 
 endIf(
@@ -182,9 +178,4 @@ const faults = await runScript('bouncers', async (stage) => {
   return wrong;
 });
 rows.sort((a, b) => a.server.localeCompare(b.server));
-if (args.json) console.log(JSON.stringify({ rows, faults }, null, 2));
-else {
-  if (rows.length > 0) print(rows);
-  console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
-}
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({ faults, json: args.json && { rows }, print: () => rows.length > 0 && print(rows) });

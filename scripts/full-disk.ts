@@ -11,12 +11,11 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import Table from 'cli-table3';
 import { type Db, openDatabase } from '../src/db/engine/open.ts';
 import { migrate } from '../src/db/schema/migrate.ts';
 import { startDns } from '../test/lab/dns/dns.ts';
 import { conclude } from '../test/lab/load/conclude.ts';
-import { progress } from '../test/lab/load/figures.ts';
+import { progress, tableOf } from '../test/lab/load/figures.ts';
 import { type Answers, repeat, sendUntilStopped } from '../test/lab/load/load.ts';
 import { type Audit, audit, auditRows, faultsOf, queueEmpty } from '../test/lab/load/reconciliation.ts';
 import { makeSmallDisk, type SmallDisk } from '../test/lab/load/small-disk.ts';
@@ -324,12 +323,13 @@ function print(runs: Run[]): void {
     ['memory, at most', (one) => `${one.peakMb} MB`],
     ['lines for the operator', (one) => one.logErrors],
   ];
-  const table = new Table({
-    head: ['', ...runs.map(({ scenario }) => scenario)],
-    style: { head: [], border: [] },
-  });
-  table.push(...rows.map(([what, cell]) => [what, ...runs.map(cell)]));
-  console.log(table.toString());
+  const head = ['', ...runs.map(({ scenario }) => scenario)];
+  console.log(
+    tableOf(
+      head,
+      rows.map(([what, cell]) => [what, ...runs.map(cell)]),
+    ),
+  );
 }
 
 const runs: Run[] = [];
@@ -347,6 +347,6 @@ const faults = await runScript('full-disk', async (stage) => {
 });
 conclude({
   faults,
-  json: args.json ? { runs } : false,
+  json: args.json && { runs },
   print: () => print(runs),
 });

@@ -11,10 +11,10 @@
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import Table from 'cli-table3';
 import { startDns, type Zone } from '../test/lab/dns/dns.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
 import { judgeFairness, measureFairness } from '../test/lab/load/fairness.ts';
-import { median, ms, progress, quantile } from '../test/lab/load/figures.ts';
+import { median, ms, progress, quantile, tableOf } from '../test/lab/load/figures.ts';
 import { judgeLargeSends, measureLargeSends } from '../test/lab/load/large-sends.ts';
 import { recipients, type Sent, sendAll } from '../test/lab/load/load.ts';
 import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
@@ -143,10 +143,8 @@ async function isolate(stage: Stage): Promise<Isolation> {
       all.push(await stage.nested((scene) => measure(scene, kind, `round ${round} of ${rounds}`)));
     }
   }
-  const table = new Table({
-    head: ['backlog', '200 to MX: median', 'p95', 'call to MX: p95', 'p95 ratio', 'missing', 'RSS'],
-    style: { head: [], border: [] },
-  });
+  const head = ['backlog', '200 to MX: median', 'p95', 'call to MX: p95', 'p95 ratio', 'missing', 'RSS'];
+  const rows: (string | number)[][] = [];
   const faults: string[] = [];
   const over = (kind: Case, figure: (one: Measured) => number) =>
     median(all.filter((one) => one.backlog === kind).map(figure));
@@ -162,7 +160,7 @@ async function isolate(stage: Stage): Promise<Isolation> {
     };
     const { ratio, missing, rssMb } = figure;
     const name = kind === 'none' ? 'none' : `${backlog} to ${destinations} ${kind}`;
-    table.push([
+    rows.push([
       name,
       ms(figure.median),
       ms(p95),
@@ -175,7 +173,7 @@ async function isolate(stage: Stage): Promise<Isolation> {
     else if (!(ratio < 2)) faults.push(`backlog ${kind}: the p95 is ${ratio.toFixed(2)} times that without`);
     return { ...figure, backlog: kind === 'none' ? 0 : backlog };
   });
-  return { table: table.toString(), figures, faults };
+  return { table: tableOf(head, rows), figures, faults };
 }
 
 if (loadavg()[0]! > availableParallelism() / 2) progress('this machine is busy: the times will be uneven');
@@ -191,21 +189,12 @@ const faults = await runScript('isolation', async (stage) => {
   }
   return Object.values(parts).flatMap((part) => part.faults);
 });
-if (args.json) {
-  console.log(
-    JSON.stringify(
-      {
-        isolation: parts.isolation?.figures,
-        fairness: parts.fairness?.figures[0],
-        largeSends: parts.largeSends?.figures[0],
-        faults,
-      },
-      null,
-      2,
-    ),
-  );
-} else {
-  for (const { table } of Object.values(parts)) console.log(table);
-  console.log(faults.length === 0 ? 'It holds.' : `It does not hold:\n  ${faults.join('\n  ')}`);
-}
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({
+  faults,
+  json: args.json && {
+    isolation: parts.isolation?.figures,
+    fairness: parts.fairness?.figures[0],
+    largeSends: parts.largeSends?.figures[0],
+  },
+  print: () => Object.values(parts).map(({ table }) => console.log(table)),
+});

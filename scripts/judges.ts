@@ -1,5 +1,5 @@
 /**
- * `node scripts/judges.ts [--only NAME]… [--json]`: sends 65 kinds of mail (judges/kinds.ts) through the API and by submission, each to
+ * `node scripts/judges.ts [--only NAME]… [--json]`: sends 65 kinds of mail (judges/kinds.jsonl) through the API and by submission, each to
  * a host with 8BITMIME and to a Postfix whose next hop has neither 8BITMIME nor SMTPUTF8, and shows what other people's
  * programs find in what arrives (judges/judges.ts): DKIM verifiers, parsers, spam filters with every symbol of 0.1 or more.
  * The filters are told the return path that the mail arrived with. Each finding is of one kind:
@@ -14,7 +14,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Table from 'cli-table3';
 import MailComposer from 'nodemailer/lib/mail-composer/index.js';
 import { newDkimKey } from '../src/accounts/domains.ts';
 import { createSeal } from '../src/accounts/seal.ts';
@@ -23,7 +22,8 @@ import { loadConfig } from '../src/config.ts';
 import { insertDkimKey } from '../src/db/accounts/dkim-keys.ts';
 import { insertDomain, setDomainStatus } from '../src/db/accounts/domains-table.ts';
 import { type Dns, startDns } from '../test/lab/dns/dns.ts';
-import { progress } from '../test/lab/load/figures.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress, tableOf } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
 import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, startMx } from '../test/lab/mx/mx.ts';
@@ -293,17 +293,13 @@ function note(findings: Finding[], { kind, judge, way, remark }: Omit<Finding, '
 }
 
 function print(findings: Finding[], arrived: Arrived[]): void {
-  const table = new Table({
-    head: ['whose', 'judge', 'hops', 'remark', 'mails', 'for example'],
-    style: { head: [], border: [] },
-  });
+  const head = ['whose', 'judge', 'hops', 'remark', 'mails', 'for example'];
   const order: FindingKind[] = ['ours', 'return path', 'any composer'];
-  for (const { kind, judge, way, remark, mails } of order.flatMap((one) =>
-    findings.filter((finding) => finding.kind === one),
-  )) {
-    table.push([kind, judge, way, remark.slice(0, 60), mails.length, mails.slice(0, 3).join('\n')]);
-  }
-  console.log(table.toString());
+  const sorted = order.flatMap((one) => findings.filter(({ kind }) => kind === one));
+  const rows = sorted.map(({ kind, judge, way, remark, mails }) => {
+    return [kind, judge, way, remark.slice(0, 60), mails.length, mails.slice(0, 3).join('\n')];
+  });
+  console.log(tableOf(head, rows));
   if (findings.some(({ kind }) => kind === 'return path'))
     console.log("The cure of a return path finding is a return path under the sender's domain.");
   console.log(`${arrived.length} mails arrived; judged by ${present.map(({ name }) => name).join(', ')}.`);
@@ -325,6 +321,4 @@ const faults = await runScript('judges', async (stage) => {
   const ours = findings.filter(({ kind }) => kind === 'ours');
   return ours.map(({ judge, way, remark, mails }) => `${judge}, ${way}: ${remark}: ${mails.join('; ')}`);
 });
-if (args.json) console.log(JSON.stringify({ findings, faults }, null, 2));
-else console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({ faults, json: args.json && { findings } });

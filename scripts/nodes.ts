@@ -11,9 +11,8 @@
  *   --set NAME=VALUE, --json  a Postern setting, may be repeated; print all results as JSON
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import Table from 'cli-table3';
 import { conclude } from '../test/lab/load/conclude.ts';
-import { progress } from '../test/lab/load/figures.ts';
+import { progress, tableOf } from '../test/lab/load/figures.ts';
 import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
 import { faultsOfWindows, recordWindows, type Windows, windowsOf } from '../test/lab/load/rate-windows.ts';
 import { type Audit, auditRows, faultsOf } from '../test/lab/load/reconciliation.ts';
@@ -159,21 +158,20 @@ async function reached(accepted: () => Promise<number[]>): Promise<void> {
 
 function print(one: Run): void {
   const { day, credits: paid, seconds } = one;
-  const table = new Table({ style: { head: [], border: [] } });
-  table.push(
+  const rows: [string, string | number][] = [
     ['nodes, and how often they were killed', `${args.nodes}, ${one.kills}`],
     ['the limit of the day, and accepted', `${day.limit}, ${day.accepted}`],
     ['the credits, accepted, and left', `${paid.limit}, ${paid.accepted}, ${paid.left}`],
     ['the limit of a second, and the most of any', `${perSecond}, ${seconds.max}`],
     ['seconds with requests, of these full', `${seconds.count}, ${seconds.full}`],
     ['answered otherwise, not answered', `${one.refused}, ${one.unanswered}`],
-    ...auditRows.map(([what, cell]) => [what, cell(one)]),
+    ...auditRows.map(([what, cell]): [string, string | number] => [what, cell(one)]),
     [
       'it took',
       `${one.tookSeconds.toFixed(0)} s, and ${one.drainSeconds.toFixed(1)} s until the queue was empty`,
     ],
-  );
-  console.log(table.toString());
+  ];
+  console.log(tableOf([], rows));
 }
 
 function faultsIn(one: Run): string[] {
@@ -193,6 +191,6 @@ const faults = await runScript('nodes', async (stage) => {
 });
 conclude({
   faults,
-  json: args.json ? { run: result } : false,
+  json: args.json && { run: result },
   print: () => result && print(result),
 });

@@ -8,6 +8,7 @@
  *
  * Exits 0 if all is right, 1 if not, 2 if no client is installed.
  */
+
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -15,10 +16,11 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { createServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
-import Table from 'cli-table3';
 import PostalMime from 'postal-mime';
 import { verifyDkim } from '../test/lab/dkim.ts';
 import { type Dns, startDns } from '../test/lab/dns/dns.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { tableOf } from '../test/lab/load/figures.ts';
 import { runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, startMx } from '../test/lab/mx/mx.ts';
 import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
@@ -182,12 +184,7 @@ async function play(stage: Stage): Promise<string[]> {
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ address: 'gone@there.invalid' }),
   });
-  const table = new Table({
-    head: ['client', ...calls.map(({ name }) => name)],
-    style: { head: [], border: [] },
-    colWidths: [24, 24, 40, 40, 40],
-    wordWrap: true,
-  });
+  const rows: string[][] = [];
   const all: string[] = [];
   for (const client of clients.filter(({ isInstalled }) => isInstalled)) {
     const cells: string[] = [];
@@ -199,9 +196,9 @@ async function play(stage: Stage): Promise<string[]> {
       all.push(...faults.map((fault) => `${client.name}, ${call.name}: ${fault}`));
       cells.push(`${ok ? 'ok' : 'no'}: ${said.replace(/\s+/g, ' ').slice(0, 200)}`);
     }
-    table.push([client.name, ...cells]);
+    rows.push([client.name, ...cells]);
   }
-  console.log(table.toString());
+  console.log(tableOf(['client', ...calls.map(({ name }) => name)], rows, [24, 24, 40, 40, 40]));
   return all;
 }
 
@@ -209,5 +206,4 @@ const missing = clients.filter(({ isInstalled }) => !isInstalled).map(({ name })
 if (missing.length > 0) console.error(`not installed, left out: ${missing.join('; ')}`);
 if (missing.length === clients.length) process.exit(2);
 const faults = await runScript('other-clients', play);
-console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({ faults });

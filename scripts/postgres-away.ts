@@ -9,9 +9,8 @@
  *   --set NAME=VALUE, --json  a Postern setting, may be repeated; print all results as JSON
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import Table from 'cli-table3';
 import { conclude } from '../test/lab/load/conclude.ts';
-import { progress } from '../test/lab/load/figures.ts';
+import { progress, tableOf } from '../test/lab/load/figures.ts';
 import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
 import { type Audit, auditRows, faultsOf } from '../test/lab/load/reconciliation.ts';
 import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
@@ -170,20 +169,15 @@ function sumOf(all: Map<string, number>[]): Record<string, number> {
 const seconds = (ms: number) => `${(ms / 1000).toFixed(1)} s`;
 
 function print(one: Run): void {
-  const times = new Table({
-    head: ['PostgreSQL was', 'away for', 'all well after'],
-    style: { head: [], border: [] },
-  });
-  for (const { kind, awayMs, backMs } of one.times) times.push([kind, seconds(awayMs), seconds(backMs)]);
-  console.log(times.toString());
-  const table = new Table({ style: { head: [], border: [] } });
-  table.push(
+  const times = one.times.map(({ kind, awayMs, backMs }) => [kind, seconds(awayMs), seconds(backMs)]);
+  console.log(tableOf(['PostgreSQL was', 'away for', 'all well after'], times));
+  const rows = [
     ...Object.entries(one.answers).map(([what, count]) => [`answered ${what}`, count]),
     ['answered 500, and kept all the same', one.keptOf500],
     ...auditRows.map(([what, cell]) => [what, cell(one)]),
     ['until the queue was empty in the end', `${one.drainSeconds.toFixed(1)} s`],
-  );
-  console.log(table.toString());
+  ];
+  console.log(tableOf([], rows));
 }
 
 const allowed = ['200', '500 SEND_FAILED', '429 RATE_LIMIT_EXCEEDED'];
@@ -202,6 +196,6 @@ const faults = await runScript('postgres-away', async (stage) => {
 });
 conclude({
   faults,
-  json: args.json ? { run: result } : false,
+  json: args.json && { run: result },
   print: () => result && print(result),
 });

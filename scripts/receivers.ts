@@ -13,11 +13,11 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Table from 'cli-table3';
 import { readSources } from '../src/db/events/emails.ts';
 import { verifyDkim } from '../test/lab/dkim.ts';
 import { type Dns, startDns, type Zone } from '../test/lab/dns/dns.ts';
-import { progress } from '../test/lab/load/figures.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress, tableOf } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
 import { endIf, readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { eximProgram, startExim } from '../test/lab/programs/exim.ts';
@@ -197,15 +197,12 @@ async function deliverAll(running: Running, world: World): Promise<Row> {
 }
 
 function print(rows: Row[]): void {
-  const table = new Table({
-    head: ['receiver', 'sent', 'delivered', 'TLS', 'same bytes', 'DKIM pass', 'attempts', 'time'],
-    style: { head: [], border: [] },
-  });
+  const head = ['receiver', 'sent', 'delivered', 'TLS', 'same bytes', 'DKIM pass', 'attempts', 'time'];
   const different = (values: (string | number)[]) => [...new Set(values)].join('\n');
-  for (const { version, mails: results } of rows) {
+  const shown = rows.map(({ version, mails: results }) => {
     const count = (holds: (one: MailResult) => boolean) => results.filter(holds).length;
     const slowest = Math.max(...results.map(({ seconds }) => seconds));
-    table.push([
+    return [
       version,
       results.length,
       count(({ isDelivered }) => isDelivered),
@@ -214,9 +211,9 @@ function print(rows: Row[]): void {
       count(({ passesDkim }) => passesDkim),
       different(results.map(({ attempts }) => attempts)),
       `${slowest.toFixed(1)} s`,
-    ]);
-  }
-  console.log(table.toString());
+    ];
+  });
+  console.log(tableOf(head, shown));
 }
 
 endIf(
@@ -239,9 +236,4 @@ const faults = await runScript('receivers', async (stage) => {
   }
   return wrong;
 });
-if (args.json) console.log(JSON.stringify({ rows, faults }, null, 2));
-else {
-  if (rows.length > 0) print(rows);
-  console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
-}
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({ faults, json: args.json && { rows }, print: () => rows.length > 0 && print(rows) });

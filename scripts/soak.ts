@@ -15,13 +15,12 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import Table from 'cli-table3';
 import { openDatabase } from '../src/db/engine/open.ts';
 import { migrate } from '../src/db/schema/migrate.ts';
 import { startPostgres } from '../test/lab/database/postgres.ts';
 import { startDns } from '../test/lab/dns/dns.ts';
 import { conclude } from '../test/lab/load/conclude.ts';
-import { median, progress } from '../test/lab/load/figures.ts';
+import { median, progress, tableOf } from '../test/lab/load/figures.ts';
 import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
 import { type Audit, audit, auditRows, faultsOf, queueEmpty } from '../test/lab/load/reconciliation.ts';
 import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
@@ -176,12 +175,13 @@ function print(runs: Run[]): void {
     ['250 to disk at 100 a second', ({ toDisk }) => spreadOf(toDisk.steady)],
     ['until the queue was empty', (one) => `${one.drainSeconds.toFixed(1)} s`],
   ];
-  const table = new Table({
-    head: ['', ...runs.map(({ database }) => database)],
-    style: { head: [], border: [] },
-  });
-  table.push(...rows.map(([what, cell]) => [what, ...runs.map(cell)]));
-  console.log(table.toString());
+  const head = ['', ...runs.map(({ database }) => database)];
+  console.log(
+    tableOf(
+      head,
+      rows.map(([what, cell]) => [what, ...runs.map(cell)]),
+    ),
+  );
 }
 
 const runs: Run[] = [];
@@ -191,7 +191,7 @@ const faults = await runScript('soak', async (stage) => {
 });
 conclude({
   faults,
-  json: args.json ? { runs } : false,
+  json: args.json && { runs },
   print: () => print(runs),
   holds: 'Nothing is lost.',
 });

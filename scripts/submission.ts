@@ -4,10 +4,12 @@
  * with the same text and a valid DKIM signature. Exits 0 if all is right, 1 if not, 2 if no client is installed; one that is missing is
  * skipped with a message.
  */
-import Table from 'cli-table3';
+
 import PostalMime from 'postal-mime';
 import { verifyDkim } from '../test/lab/dkim.ts';
 import { type Dns, startDns } from '../test/lab/dns/dns.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { tableOf } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
 import { runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, startMx } from '../test/lab/mx/mx.ts';
@@ -138,14 +140,14 @@ async function play(stage: Stage): Promise<string[]> {
     for (const way of ways) rows.push(await send(client, way, world));
     for (const one of refusals) rows.push(await refuse(client, one, world));
   }
-  const table = new Table({
-    head: ['client', 'was told', 'taken', 'DKIM', 'same text'],
-    colWidths: [32, 62, 7, 6, 7],
-    wordWrap: true,
-    style: { head: [], border: [] },
-  });
-  table.push(...rows.map(({ cells }) => cells));
-  console.log(table.toString());
+  const head = ['client', 'was told', 'taken', 'DKIM', 'same text'];
+  console.log(
+    tableOf(
+      head,
+      rows.map(({ cells }) => cells),
+      [32, 62, 7, 6, 7],
+    ),
+  );
   return rows.flatMap(({ faults }) => faults);
 }
 
@@ -154,9 +156,7 @@ async function main(): Promise<void> {
   if (missing.length > 0)
     console.error(`not installed, left out: ${missing.join(', ')} (apt-get install swaks msmtp)`);
   if (missing.length === clients.length) process.exit(2);
-  const faults = await runScript('submission', play);
-  console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
-  process.exit(faults.length === 0 ? 0 : 1);
+  conclude({ faults: await runScript('submission', play) });
 }
 
 await main();

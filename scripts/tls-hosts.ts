@@ -14,9 +14,9 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import Table from 'cli-table3';
 import { startDns, type Zone } from '../test/lab/dns/dns.ts';
-import { progress } from '../test/lab/load/figures.ts';
+import { conclude } from '../test/lab/load/conclude.ts';
+import { progress, tableOf } from '../test/lab/load/figures.ts';
 import { freePort } from '../test/lab/load/ports.ts';
 import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, startMxs } from '../test/lab/mx/mx.ts';
@@ -159,12 +159,16 @@ function faultsOf({ what, expected, ...results }: Row): string[] {
 
 function print(rows: Row[]): void {
   const names = (['postern', 'postfix', 'exim'] as const).filter((name) => rows[0]?.[name]);
-  const table = new Table({ head: ['host', ...names], style: { head: [], border: [] } });
-  table.push(...rows.map((row) => [row.what, ...names.map((name) => row[name])]));
-  for (const result of ranks) {
-    table.push([result, ...names.map((name) => rows.filter((row) => row[name] === result).length)]);
-  }
-  console.log(table.toString());
+  const sums = ranks.map((result) => [
+    result,
+    ...names.map((name) => rows.filter((row) => row[name] === result).length),
+  ]);
+  console.log(
+    tableOf(
+      ['host', ...names],
+      [...rows.map((row) => [row.what, ...names.map((name) => row[name]!)]), ...sums],
+    ),
+  );
 }
 
 let rows: Row[] = [];
@@ -172,9 +176,4 @@ const faults = await runScript('tls-hosts', async (stage) => {
   rows = await compare(stage);
   return rows.flatMap(faultsOf);
 });
-if (args.json) console.log(JSON.stringify({ rows, faults }, null, 2));
-else {
-  if (rows.length > 0) print(rows);
-  console.log(faults.length === 0 ? 'All of it holds.' : `It does not hold:\n${faults.join('\n')}`);
-}
-process.exit(faults.length === 0 ? 0 : 1);
+conclude({ faults, json: args.json && { rows }, print: () => rows.length > 0 && print(rows) });

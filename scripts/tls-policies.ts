@@ -4,104 +4,29 @@
  * mail goes to each domain. Needs root. Exits 0 if each ends as it must, 1 if not, 2 if Unbound cannot be run; it then prints how
  * to install it.
  */
+
 import { createHash, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
-import Table from 'cli-table3';
 import { loadConfig } from '../src/config.ts';
 import { openDatabase } from '../src/db/engine/open.ts';
 import type { telemetry } from '../src/record/telemetry.ts';
 import { startDns, type Zone } from '../test/lab/dns/dns.ts';
 import { obstacle, type SignedZone, startUnbound } from '../test/lab/dns/unbound.ts';
 import { conclude } from '../test/lab/load/conclude.ts';
+import { tableOf } from '../test/lab/load/figures.ts';
 import { endIf, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, mxPem, startMxs } from '../test/lab/mx/mx.ts';
 import { authorityFile, authorizedPem, policy, startPolicyHost } from '../test/lab/mx/policy-host.ts';
 import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
 import { createTenant } from '../test/lab/scenes/world.ts';
+import { table } from '../test/lab/table.ts';
 import { until } from '../test/lab/until.ts';
 
 type Email = ReturnType<typeof telemetry>;
 
-interface Case {
-  domain: string;
-  /** What is special about this domain. */
-  what: string;
-  status: 'delivered' | 'deferred';
-  /** If it must be delivered: the TLS policy, and whether the certificate is verified. */
-  tls?: [policy: string, verified: boolean];
-  /** If it must be deferred: a pattern that the reason must match. */
-  reason?: RegExp;
-}
+type Case = [domain: string, what: string, status: string, sign: string | RegExp, isVerified?: boolean];
 
-const cases: Case[] = [
-  {
-    domain: 'right.signed.invalid',
-    what: 'DANE, the right certificate',
-    status: 'delivered',
-    tls: ['dane', true],
-  },
-  {
-    domain: 'wrong.signed.invalid',
-    what: 'DANE, a wrong certificate',
-    status: 'deferred',
-    reason: /TLSA/,
-  },
-  { domain: 'clear.signed.invalid', what: 'DANE, no STARTTLS', status: 'deferred', reason: /dane/i },
-  {
-    domain: 'altered.signed.invalid',
-    what: 'DANE, TLSA records altered on the way',
-    status: 'deferred',
-    reason: /TLSA records of .* could not be looked up/,
-  },
-  {
-    domain: 'next.signed.invalid',
-    what: 'DANE, the same of its first host; a second one is right',
-    status: 'delivered',
-    tls: ['dane', true],
-  },
-  {
-    domain: 'forged.invalid',
-    what: 'all signed by another key',
-    status: 'deferred',
-    reason: /DNS|SERVFAIL|looked up/i,
-  },
-  {
-    domain: 'bare.signed.invalid',
-    what: 'signed, no TLSA records',
-    status: 'delivered',
-    tls: ['opportunistic', false],
-  },
-  {
-    domain: 'plain.invalid',
-    what: 'TLSA records, not signed',
-    status: 'delivered',
-    tls: ['opportunistic', false],
-  },
-  {
-    domain: 'right.invalid',
-    what: 'MTA-STS enforce, the right certificate',
-    status: 'delivered',
-    tls: ['mta-sts', true],
-  },
-  {
-    domain: 'wrong.invalid',
-    what: 'MTA-STS enforce, a wrong certificate',
-    status: 'deferred',
-    reason: /certificate/,
-  },
-  {
-    domain: 'other.invalid',
-    what: 'MTA-STS enforce, a host not in the policy',
-    status: 'deferred',
-    reason: /not among the hosts of the domain's MTA-STS policy/,
-  },
-  {
-    domain: 'testing.invalid',
-    what: 'MTA-STS testing, a wrong certificate',
-    status: 'delivered',
-    tls: ['opportunistic', false],
-  },
-];
+const cases = table<Case>('route/tls-policies');
 
 /** One address each: a self-signed certificate (twice), one of the tests' authority, none at all. */
 const exchangers = {
@@ -239,31 +164,25 @@ async function send(domain: string, { postern, key, interrupted }: World): Promi
 
 /** The result of one domain's mail: its row of the table, and its faults. */
 async function judge(one: Case, world: World): Promise<{ row: string[]; fault: string | null }> {
-  const email = await send(one.domain, world);
+  const [domain, what, wanted, sign, isVerified] = one;
+  const email = await send(domain, world);
   const { status, tls } = email.recipients[0]!;
   const { data } = email.events.findLast(({ type }) => type === `email.${status}`)!;
   const reason = String((data as { diagnostic?: string }).diagnostic ?? '');
   const protection = tls ? `${tls.policy}, ${tls.verified ? '' : 'not '}verified` : 'none';
-  const arrived = world.mxs.some((mx) => mx.messages.some(({ to }) => to.includes(`ann@${one.domain}`)));
+  const arrived = world.mxs.some((mx) => mx.messages.some(({ to }) => to.includes(`ann@${domain}`)));
   const holds =
-    status === one.status &&
-    arrived === (one.status === 'delivered') &&
-    (one.tls === undefined || (tls?.policy === one.tls[0] && tls.verified === one.tls[1])) &&
-    (one.reason === undefined || one.reason.test(reason));
-  const row = [one.what, status, status === 'delivered' ? protection : reason, holds ? 'yes' : 'NO'];
-  const fault = holds ? null : `${one.domain} must be ${one.status}, is ${status}: ${protection}, ${reason}`;
+    status === wanted &&
+    arrived === (wanted === 'delivered') &&
+    (sign instanceof RegExp ? sign.test(reason) : tls?.policy === sign && tls.verified === isVerified);
+  const row = [what, status, status === 'delivered' ? protection : reason, holds ? 'yes' : 'NO'];
+  const fault = holds ? null : `${domain} must be ${wanted}, is ${status}: ${protection}, ${reason}`;
   return { row, fault };
 }
 
 function print(rows: string[][]): void {
-  const table = new Table({
-    head: ["the recipient's domain publishes", 'status', 'protection, or the reason', 'as it must be'],
-    colWidths: [36, 11, 68, 9],
-    wordWrap: true,
-    style: { head: [], border: [] },
-  });
-  table.push(...rows);
-  console.log(table.toString());
+  const head = ["the recipient's domain publishes", 'status', 'protection, or the reason', 'as it must be'];
+  console.log(tableOf(head, rows, [36, 11, 68, 9]));
 }
 
 endIf(process.getuid?.() === 0 ? obstacle() : 'port 443 is for root; run this as root, in a container say');
@@ -274,4 +193,4 @@ const faults = await runScript('tls-policies', async (stage) => {
   rows = judged.map(({ row }) => row);
   return judged.flatMap(({ fault }) => fault ?? []);
 });
-conclude({ faults, json: false, print: () => print(rows) });
+conclude({ faults, print: () => print(rows) });

@@ -38,6 +38,8 @@ const options = { maxBuffer: 64 * 1024 * 1024 };
 const python = '/usr/bin/python3';
 const can = (program: string, ...args: string[]) => spawnSync(program, args).status === 0;
 
+const program = (name: string) => join(import.meta.dirname, name);
+
 /** One line of output for each file; remarks are separated by tabs. */
 async function linesOf(command: string, args: string[]): Promise<string[][]> {
   const { stdout } = await run(command, args, options);
@@ -47,56 +49,12 @@ async function linesOf(command: string, args: string[]): Promise<string[][]> {
     .map((line) => line.split('\t').filter((one) => one !== '-'));
 }
 
-const dkimpy = `
-import dkim, json, sys
-keys = json.loads(sys.argv[1])
-def find(name, **named): return keys.get(name.decode().rstrip('.'), '').encode()
-for name in sys.argv[2:]:
-    passes = dkim.verify(open(name, 'rb').read(), dnsfunc=find)
-    print('-' if passes else 'DKIM fails')
-`;
-
-const pythonEmail = `
-import email, email.policy, sys
-for name in sys.argv[1:]:
-    message = email.message_from_bytes(open(name, 'rb').read(), policy=email.policy.default)
-    found = []
-    for part in message.walk():
-        found += [type(one).__name__ for one in part.defects]
-        for field, value in part.items():
-            found += [field + ': ' + type(one).__name__ for one in getattr(value, 'defects', [])]
-    print('\\t'.join(found) or '-')
-`;
-
-const perlMime = `
-use MIME::Parser;
-for my $name (@ARGV) {
-    my $parser = MIME::Parser->new; $parser->output_to_core(1); $parser->extract_nested_messages(1);
-    my $mail = eval { $parser->parse_open($name) };
-    my @found = $mail ? ($parser->results->warnings, $parser->results->errors) : ("$@");
-    s/\\s+/ /g for @found;
-    print join("\\t", @found) || '-', "\\n";
-}
-`;
-
-const spamAssassin = `
-use Mail::SpamAssassin;
-my $judge = Mail::SpamAssassin->new({ local_tests_only => 1, dont_copy_prefs => 1, userprefs_filename => '/dev/null' });
-my %sender = map { split /\t/, $_, 2 } split /\n/, shift @ARGV;
-for my $name (@ARGV) {
-    open my $file, '<', $name; local $/; my $mail = $judge->parse("Return-Path: <$sender{$name}>\n" . <$file>);
-    my $status = $judge->check($mail);
-    my @found = grep { /=(.*)/ && $1 >= 0.1 } split /,/, $status->get_names_of_tests_hit_with_scores;
-    print join("\\t", @found) || '-', "\\n";
-}
-`;
-
 export const judges: Judge[] = [
   {
     name: 'dkimpy',
     packages: 'python3-dkim',
     isThere: () => can(python, '-c', 'import dkim'),
-    judge: (files, { keys }) => linesOf(python, ['-c', dkimpy, JSON.stringify(keys), ...files]),
+    judge: (files, { keys }) => linesOf(python, [program('dkimpy.py'), JSON.stringify(keys), ...files]),
   },
   { name: 'OpenDKIM', packages: 'opendkim', isThere: () => isInstalled('opendkim'), judge: openDkim },
   {
@@ -115,13 +73,13 @@ export const judges: Judge[] = [
     name: 'Python email',
     packages: 'python3',
     isThere: () => can(python, '-c', 'import email'),
-    judge: (files) => linesOf(python, ['-c', pythonEmail, ...files]),
+    judge: (files) => linesOf(python, [program('python-email.py'), ...files]),
   },
   {
     name: 'Perl MIME::Parser',
     packages: 'libmime-tools-perl',
     isThere: () => can('perl', '-e', 'use MIME::Parser'),
-    judge: (files) => linesOf('perl', ['-e', perlMime, ...files]),
+    judge: (files) => linesOf('perl', [program('mime-parser.pl'), ...files]),
   },
   { name: 'Rspamd', packages: 'rspamd', isThere: () => isInstalled('rspamd'), judge: rspamd },
   {
@@ -130,7 +88,7 @@ export const judges: Judge[] = [
     isThere: () => can('perl', '-e', 'use Mail::SpamAssassin'),
     judge(files, { envelopes }) {
       const lines = files.map((file) => `${file}\t${envelopes.get(file)!.from}`);
-      return linesOf('perl', ['-e', spamAssassin, lines.join('\n'), ...files]);
+      return linesOf('perl', [program('spamassassin.pl'), lines.join('\n'), ...files]);
     },
   },
 ];

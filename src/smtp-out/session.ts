@@ -4,7 +4,7 @@
  * carries mails, one transaction after the other. It reports each result; outcome.ts classifies them.
  *
  * nodemailer's client is not used. When a connection is lost, its error does not say whether the whole message was sent,
- * so it would be unknown whether a retry may deliver it twice. Their cost is similar (scripts/mail-libraries.ts shows both).
+ * so it would be unknown whether a retry may deliver it twice. Their cost is similar.
  */
 import type { Socket } from 'node:net';
 import type { TlsFailureType, TlsTrial, TlsUsed } from '../glossary.ts';

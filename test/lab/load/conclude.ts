@@ -3,13 +3,13 @@
 export interface Conclusion {
   faults: string[];
   /** Printed instead, with the faults, if JSON was requested. */
-  json: false | object;
+  json?: false | object;
   /** Prints the results for a reader, if there are any. */
-  print(): void;
+  print?(): unknown;
   holds?: string;
 }
 
-export function conclude({ faults, json, print, holds = 'It holds.' }: Conclusion): never {
+export function conclude({ faults, json, print = () => {}, holds = 'It holds.' }: Conclusion): never {
   if (json) console.log(JSON.stringify({ ...json, faults }, null, 2));
   else {
     print();
