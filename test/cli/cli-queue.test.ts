@@ -138,7 +138,7 @@ test('the status names what is wrong, on a terminal and in a pipe', async (t) =>
     [/for \d+ [smh]:/g, 'for AGO:'],
     [/in \d+ [smh]\b/g, 'in TIME'],
   ];
-  await golden(t, scene, 'status', ['status', 'status --full'], times);
+  await golden(t, scene, 'status', times);
   const top = (await scene.cli('top --once')).stdout.toString().split('\n');
   t.is(top[0], 'status\tverdict\twell\tNo problem needs action, 2 to watch.');
   t.regex(top[1]!, /^status\twatch\tunreachable\tmx\.dead\.invalid\t/);
@@ -222,23 +222,6 @@ test('what is being sent is left alone and counted', async (t) => {
     /1 is being sent now; try again in a moment/,
   );
   t.is((await cli(`queue retry ${mail.busy.emailId} --reason test`)).code, 1);
-});
-
-test('bad usage of the queue is named', async (t) => {
-  const { refusal } = createCli(t, (await openQueue(t, 'sqlite')).settings);
-  t.regex(
-    await refusal(2, 'queue hold --reason test'),
-    /nothing selects the mail; give an emailId, --domain, .*; see `postern queue hold --help`/,
-  );
-  for (const action of ['retry', 'hold', 'release', 'cancel'])
-    t.regex(await refusal(2, `queue ${action} --domain there.invalid`), /required option '--reason <R>'/);
-  t.regex(await refusal(2, 'queue suspend there.invalid'), /required option '--reason <R>'/);
-  t.regex(await refusal(2, 'queue resume there.invalid'), /required option '--reason <R>'/);
-  t.regex(await refusal(2, 'queue release --status deferred --reason test'), /give one of held/);
-  t.regex(await refusal(2, 'queue suspend there.invalid --for 1 --reason test'), /"1" is not a duration/);
-  t.regex(await refusal(2, 'queue suspend --reason test', 'a b'), /"a b" is not a destination/);
-  t.regex(await refusal(2, 'queue hold --to nobody --reason test'), /not an email address/);
-  t.regex(await refusal(2, 'queue hold --domain there.invalid --reason', ' '), /is not a reason/);
 });
 
 test('a destination is suspended by any of its names, for an hour, and again, and resumed', async (t) => {

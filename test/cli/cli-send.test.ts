@@ -108,13 +108,7 @@ test('send without a server: checked like the API, queued, and found again by an
   t.deepEqual(await listed('--tag', 'kind=x'), []);
   t.deepEqual(await listed('--until', '1h'), []);
   t.deepEqual(await listed('--since', '1h'), ['second', 'first']);
-  await golden(t, { cli, onTerminal }, 'send-and-list', [
-    'send cat@there.invalid --from app@sender.invalid --subject Golden',
-    'send cat@there.invalid --from app@unknown.invalid',
-    'email list --limit 3',
-    'email list --status bounced',
-    'queue list --to cat@there.invalid',
-  ]);
+  await golden(t, { cli, onTerminal }, 'send-and-list');
 });
 
 test('--org: the only organization, else POSTERN_ORG, else a question', async (t) => {
@@ -133,27 +127,10 @@ test('--org: the only organization, else POSTERN_ORG, else a question', async (t
   t.regex(await wrong.refusal(1, 'key list'), /there is no organization "Nobody"/);
 });
 
-test('an id in a table is enough of a key, and a suppression says where it comes from', async (t) => {
-  const scene = await startCli(t);
-  const { cli, json, refusal } = scene;
+test('the end of an id, as a table shows it, names a key', async (t) => {
+  const { json } = await startCli(t);
   const { id } = await json('key create --label web --scope email:send');
   t.is((await json('key revoke', id.slice(-8))).id, id);
-  t.regex(await refusal(1, 'key revoke 12345'), /no key with the id "12345"/);
-  await json('suppression add Ann@there.invalid');
-  t.like(await json('suppression show ANN@there.invalid'), { reason: 'manual', emailId: null });
-  t.regex(
-    await refusal(1, 'suppression show bob@there.invalid'),
-    /bob@there\.invalid is not on the suppression list/,
-  );
-  const exported = (await cli('suppression export')).stdout.toString();
-  t.regex(exported, /^"address","reason","createdAt"\r\n"Ann@there\.invalid","manual","20/);
-  t.is((await json('suppression export')).length, 1);
-  await golden(t, scene, 'suppressions', [
-    'suppression show ann@there.invalid',
-    'suppression show bob@there.invalid',
-    'suppression export',
-    'suppression list',
-  ]);
 });
 
 test('send --watch: follows the email to its end, and says by its exit code whether it was delivered', async (t) => {

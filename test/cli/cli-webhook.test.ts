@@ -50,26 +50,8 @@ test('add, list, show, test, rotate, remove, without a server', async (t) => {
   t.deepEqual(await json('webhook list --org Acme'), []);
 });
 
-test('what cannot be is said in a sentence', async (t) => {
-  const { json, refusal, env, dataDir } = await startCli(t);
-  t.regex(await refusal(1, 'webhook add http://127.0.0.1/ --org Acme'), /private or special address/);
-  t.regex(await refusal(1, 'webhook add app --org Acme'), /"app" is not a URL such as https:/);
-  t.regex(await refusal(1, 'webhook add https://a:b@app.invalid/ --org Acme'), /user name or password/);
-  t.regex(await refusal(1, 'webhook add https://app.invalid/ --org Nobody'), /there is no organization/);
-  t.regex(
-    await refusal(2, 'webhook add https://app.invalid/ --org Acme --event email.eaten'),
-    /email\.delivered/,
-  );
-  const { id } = await json('webhook add https://app.invalid/ --org Acme');
-  t.regex(await refusal(1, `webhook replay ${id}`), /nothing selects the events to post again/);
-  t.regex(
-    await refusal(1, `webhook replay ${id} --failed --since 2h`),
-    /nothing selects the events to post again/,
-  );
-  t.regex(await refusal(1, `webhook replay ${id} --until 2h`), /nothing selects the events to post again/);
-  t.regex(await refusal(1, `webhook replay ${id} nothing`), /there is no event with the id "nothing"/);
-  t.regex(await refusal(2, `webhook replay ${id} --since yesterday`), /2026-01-31T12:00:00Z/);
-  t.is((await json(`webhook replay ${id} --since 2026-01-01T00:00:00Z --until 1h`)).replayed, 0);
+test('a private address that was allowed once is not posted to when it is not allowed any more', async (t) => {
+  const { env, dataDir } = await startCli(t);
   // Allowed when it was added, and not any more.
   const receiver = await startReceiver(t);
   const added = await createCli(t, { ...env, ...allow } as Record<string, string>).json(

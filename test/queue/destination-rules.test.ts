@@ -112,13 +112,7 @@ test('rule: mail to a held domain is held without a word to its hosts, and mail 
   await json('queue release --domain there.invalid --reason right');
   await inState(held, 'delivered');
   await json('queue slow there.invalid --per-minute 5 --for 2h --reason', 'they asked us to');
-  await golden(t, cli, 'queue-rules', [
-    'queue rules',
-    'queue rule same.invalid hold',
-    'queue rule other.invalid none',
-    'queue slow same.invalid --per-minute 30 --for 1h',
-    'queue resume same.invalid --reason enough',
-  ]);
+  await golden(t, cli, 'queue-rules');
 });
 
 test('trace: the transcript of each attempt at a destination, as it ends', async (t) => {
@@ -129,20 +123,14 @@ test('trace: the transcript of each attempt at a destination, as it ends', async
   const past = (await cli('queue trace mx1.invalid --last 5 --once')).stdout.toString();
   t.regex(past, /^attempt\tfirst@there\.invalid\t1\t2.*\tdelivered\tmx1\.invalid\t250 /);
   t.regex(past, /^transcript\tfirst@there\.invalid\t1\t\d+\t>\tRCPT TO:<first@there\.invalid>/m);
-  await golden(
-    t,
-    { cli, onTerminal },
-    'queue-trace',
-    ['queue trace mx1.invalid --last 1 --once'],
-    [
-      [/\d+ ms/g, '1 ms'],
-      [/\t1\t\d+\t([<>*])/g, '\t1\t1\t$1'],
-      [/\]:\d+/g, ']:25'],
-      [/FROM:<[^<>\s]+@/g, 'FROM:<return-path@'],
-      [/SIZE=\d+/g, 'SIZE=1000'],
-      [/[\d,.]+ (octets|bytes)/g, '1000 $1'],
-    ],
-  );
+  await golden(t, { cli, onTerminal }, 'queue-trace', [
+    [/\d+ ms/g, '1 ms'],
+    [/\t1\t\d+\t([<>*])/g, '\t1\t1\t$1'],
+    [/\]:\d+/g, ']:25'],
+    [/FROM:<[^<>\s]+@/g, 'FROM:<return-path@'],
+    [/SIZE=\d+/g, 'SIZE=1000'],
+    [/[\d,.]+ (octets|bytes)/g, '1000 $1'],
+  ]);
   const live = start('queue', 'trace', 'same.invalid', '--json');
   const other = await send('elsewhere@other.invalid');
   const bad = await send('unknown@same.invalid');
