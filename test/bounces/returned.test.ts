@@ -22,6 +22,7 @@ import {
   reportOf,
 } from '../lab/golden.ts';
 import { runs } from '../lab/runs.ts';
+import { table } from '../lab/table.ts';
 
 const golden = goldenMails();
 
@@ -178,21 +179,7 @@ const complaint: Complaint = {
 };
 
 /** State, whether an attempt may have arrived, then what a bounce and what a complaint makes of it. */
-const moves: [DeliveryStatus, boolean, string | null, string | null][] = [
-  ['delivered', false, 'bounced', 'complained'],
-  ['deferred', true, 'bounced', 'complained'],
-  ['deferred', false, null, null],
-  ['sending', false, 'wait', 'wait'],
-  ['sending', true, 'wait', 'wait'],
-  ['queued', false, null, null],
-  ['held', true, null, null],
-  ['canceled', false, null, null],
-  ['bounced', false, null, 'complained'],
-  ['expired', true, null, 'complained'],
-  ['complained', false, null, null],
-  ['suppressed', false, null, null],
-  ['insufficient_credit', false, null, null],
-];
+const moves: [DeliveryStatus, boolean, string | null, string | null][] = table('bounces/states');
 
 for (const [status, mayHaveArrived, bounced, complained] of moves) {
   test(`${status}${mayHaveArrived ? ', which may have arrived' : ''}: a bounce makes it ${bounced}, a complaint ${complained}`, (t) => {

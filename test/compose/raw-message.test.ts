@@ -10,6 +10,7 @@ import { decoded } from '../../src/compose/transfer-encoding.ts';
 import { dkimKey } from '../lab/dkim.ts';
 import { partOf } from '../lab/mail.ts';
 import { runs } from '../lab/runs.ts';
+import { table } from '../lab/table.ts';
 import { threadMs } from '../lab/thread-time.ts';
 
 const signer = {
@@ -86,26 +87,7 @@ test('in a multipart, only the HTML is edited, and there is one pixel', async (t
   t.is(out.replace(/<img [^>]*>/, ''), `${expected}\r\n`);
 });
 
-const untouched: Record<string, string[]> = {
-  'under a signature': multipart('multipart/signed', htmlPart, [
-    'Content-Type: application/pgp-signature',
-    '',
-    'x',
-  ]),
-  'in an attachment': multipart(
-    'multipart/mixed',
-    ['', 'Hi'],
-    [...['Content-Type: text/html', 'Content-Disposition: attachment; filename=a.html', '', link]],
-  ),
-  'in a message within': multipart(
-    'multipart/mixed',
-    ['', 'Hi'],
-    ['Content-Type: message/rfc822', '', 'From: x', '', link],
-  ),
-  'in UTF-16': [...head, 'Content-Type: text/html; charset=utf-16', '', link],
-  'in an encoding that is not known': [...html('Content-Transfer-Encoding: x-uuencode'), '', link],
-  'of plain text': [...head, 'Content-Type: text/plain', '', link],
-};
+const untouched: Record<string, string[]> = Object.fromEntries(table('compose/untouched-html'));
 
 for (const [name, lines] of Object.entries(untouched)) {
   test(`HTML that is not edited: ${name}`, (t) => {

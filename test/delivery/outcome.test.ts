@@ -28,31 +28,8 @@ const refused = (phase: Phase, text: string): SessionResult => ({
 
 const detail = 'what happened';
 
-const withoutReply: [what: string, result: SessionResult, expected: string][] = [
-  ['nothing answers', { kind: 'unreachable', detail }, 'deferred network infrastructure - remote next dead'],
-  [
-    'TLS fails',
-    { kind: 'tls-failed', isPassing: true, mayBeOld: false, detail },
-    'deferred tls infrastructure - remote next -',
-  ],
-  ['larger than they take', { kind: 'too-big', detail }, 'bounced size content soft remote stop well'],
-  ['no SMTPUTF8', { kind: 'no-smtputf8', detail }, 'bounced protocol recipient hard remote next well'],
-  [
-    'no SMTPUTF8 for a header',
-    { kind: 'no-utf8-header', detail },
-    'bounced protocol content soft remote next well',
-  ],
-  ['null MX', { kind: 'null-mx', detail }, 'bounced dns recipient hard remote stop -'],
-  ['no such domain', { kind: 'no-mail-host', detail }, 'bounced dns recipient hard remote stop -'],
-  ['DNS does not know', { kind: 'dns-failed', detail }, 'deferred dns infrastructure - remote next dead'],
-  [
-    'TLS demanded, and not given',
-    { kind: 'tls-required', detail },
-    'deferred tls infrastructure - remote next -',
-  ],
-  ['not tried', { kind: 'withheld', detail }, 'deferred withheld infrastructure - local stop -'],
-  ['private addresses', { kind: 'private-address', detail }, 'deferred policy infrastructure - local stop -'],
-];
+const withoutReply: [what: string, result: SessionResult, expected: string][] =
+  table('delivery/without-reply');
 
 const cut = ['lost', 'timeout', 'not-smtp', 'interrupted', 'internal'] as const;
 const cutRows: Record<(typeof cut)[number], [before: string, afterDot: string]> = {
