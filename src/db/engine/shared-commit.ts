@@ -5,13 +5,15 @@
  * ended it because it and another one waited for each other.
  *
  * A work is done once or not at all, independently of the others: if the shared transaction fails, each is tried again in
- * its own. So a work must have no effect outside its transaction.
+ * its own. So a work must have no effect outside its transaction. Work that nothing else waits with may be one statement,
+ * which is a transaction by itself, without BEGIN and COMMIT.
  */
 import { createTransact } from '../../vendor/knex.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
 
 interface Waiting {
   work(trx: Trx): Promise<unknown>;
+  asStatement(): Promise<unknown>;
   resolve(result: unknown): void;
   reject(error: unknown): void;
 }
@@ -45,11 +47,16 @@ export function beforeSharedCommit(db: Db, join: () => boolean): void {
   if (!isPostgres(db)) queueOf(db).onBegin.push(join);
 }
 
-export function inSharedCommit<Result>(db: Db, work: (trx: Trx) => Promise<Result>): Promise<Result> {
+/** `asStatement`: the work as one statement on SQLite; null if it cannot be one, and has then changed nothing. */
+export function inSharedCommit<Result>(
+  db: Db,
+  work: (trx: Trx) => Promise<Result>,
+  asStatement: () => Promise<Result | null> = async () => null,
+): Promise<Result> {
   if (isPostgres(db)) return onPostgres(db, work);
   const queue = queueOf(db);
   return new Promise((resolve, reject) => {
-    queue.waiting.push({ work, resolve: (result) => resolve(result as Result), reject });
+    queue.waiting.push({ work, asStatement, resolve: (result) => resolve(result as Result), reject });
     if (!queue.isRunning) void run(queue);
   });
 }
@@ -88,11 +95,12 @@ function isJoined({ onBegin }: Queue): boolean {
 /** False if a transaction of several works failed; they still have to be done. */
 async function settle({ transact }: Queue, works: Waiting[]): Promise<boolean> {
   try {
-    const results = await transact(async (trx) => {
+    const inTransaction = async (trx: Db) => {
       const done: unknown[] = [];
       for (const { work } of works) done.push(await work(trx as Trx));
       return done;
-    });
+    };
+    const results = (await asStatement(works)) ?? (await transact(inTransaction));
     for (const [index, { resolve }] of works.entries()) resolve(results[index]);
     return true;
   } catch (error) {
@@ -100,4 +108,9 @@ async function settle({ transact }: Queue, works: Waiting[]): Promise<boolean> {
     for (const { reject } of works) reject(error);
     return true;
   }
+}
+
+async function asStatement([work, ...others]: Waiting[]): Promise<unknown[] | null> {
+  const result = others.length > 0 ? null : await work!.asStatement();
+  return result === null ? null : [result];
 }

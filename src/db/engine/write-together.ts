@@ -2,36 +2,37 @@
  * Runs statements of one transaction whose results are not read, in their order. On SQLite they are one call, because each
  * call of the driver wakes another thread and then this one, which costs more than a small statement. SQLite has no
  * procedures, so the statements are the body of a temporary trigger on a view: `insert into the view values (…)` runs them.
- * On PostgreSQL each is a call of its own.
+ * Without a transaction that call is one, and `raise(abort, …)` among the statements undoes them. On PostgreSQL each is a
+ * call of its own.
  *
  * Rows that others refer to come first: foreign keys are checked after the last statement, but while one is violated,
  * SQLite looks through the referring table at each insert into the other one.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { isPostgres, type Trx } from './open.ts';
+import { type Db, isPostgres, type Trx } from './open.ts';
 
 /** Runs its statements by `trx.raw`, which returns nothing. */
-type Write = (trx: Trx) => Promise<unknown>;
+export type Write = (trx: Trx) => Promise<unknown>;
 
-export async function writeTogether(trx: Trx, writes: Write[]): Promise<void> {
-  if (isPostgres(trx)) {
-    for (const write of writes) await write(trx);
+export async function writeTogether(db: Db, writes: Write[]): Promise<void> {
+  if (isPostgres(db)) {
+    for (const write of writes) await write(db as Trx);
     return;
   }
-  const statements = await collect(trx, writes);
+  const statements = await collect(db, writes);
   if (statements.length === 0) return;
   const procedure = procedureOf(statements.map(({ sql }) => sql));
   const values = statements.flatMap((one) => one.values);
   const call = () =>
-    trx.raw(`insert into ${procedure.name} values (${values.map(() => '?')})`, values as never);
+    db.raw(`insert into ${procedure.name} values (${values.map(() => '?')})`, values as never);
   try {
     await call();
   } catch (error) {
     // The first call on this connection, or the transaction that created it was rolled back.
     if (!isMissing(error, procedure.name)) throw error;
-    await trx.raw(procedure.view);
-    await trx.raw(procedure.trigger);
+    await db.raw(procedure.view);
+    await db.raw(procedure.trigger);
     await call();
   }
 }
@@ -42,7 +43,7 @@ interface Statement {
 }
 
 /** What the writes would run. */
-async function collect({ client }: Trx, writes: Write[]): Promise<Statement[]> {
+async function collect({ client }: Db, writes: Write[]): Promise<Statement[]> {
   const statements: Statement[] = [];
   const raw = async (sql: string, values: unknown[]) => {
     statements.push({ sql, values });

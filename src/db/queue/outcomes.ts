@@ -1,8 +1,11 @@
 /**
  * Records outcomes: the delivery's new state, the attempt with its transcript, the event and, after some bounces, the
- * suppression of the address; many in one transaction. The end of mail that was not tried is no attempt. A delivery whose lease this node has lost is skipped, because its new
- * owner records it. So is one that was attempted since, because the node may have lost the lease and got it again: the
- * number of attempts, which every outcome increases, is the fencing token.
+ * suppression of the address; many in one transaction. The end of mail that was not tried is no attempt. A delivery whose
+ * lease this node has lost is skipped, because its new owner records it. So is one that was attempted since, because the
+ * node may have lost the lease and got it again: the number of attempts, which every outcome increases, is the fencing token.
+ *
+ * On SQLite, outcomes that suppress no address are one statement, which fails as a whole if a lease was lost; then, and
+ * on PostgreSQL, they are recorded step by step.
  *
  * A commit whose answer was lost is tried again, and recognises by its attempt rows, or by the final state of
  * mail that was not tried, what it had already written.
@@ -24,9 +27,9 @@ import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
-import type { Db, Trx } from '../engine/open.ts';
+import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
-import { writeTogether } from '../engine/write-together.ts';
+import { type Write, writeTogether } from '../engine/write-together.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { eventRow } from '../events/event-row.ts';
 import { packAttempt, packResult } from '../events/packed-records.ts';
@@ -42,54 +45,96 @@ export async function recordAll(
   transitions: Transition[],
   suppressAfter: readonly string[],
 ): Promise<boolean[]> {
-  return inSharedCommit(db, async (trx) => {
-    const updated = await updateDeliveries(trx, node, transitions);
-    failpoint('recording');
-    const isFresh = ({ delivery }: Transition) => updated.has(delivery.id);
-    const kept = transitions.filter(isFresh);
-    const before =
-      kept.length < transitions.length ? await writtenBefore(trx, transitions) : new Set<Transition>();
-    const written = transitions.map((transition) => isFresh(transition) || before.has(transition));
-    if (kept.length === 0) return written;
-    const at = Math.max(...kept.map(({ attempt }) => attempt.endedAt));
-    const emailIds = kept.map(({ delivery }) => delivery.emailId);
-    const real = kept.filter(({ delivery }) => !isTestMail(delivery));
-    const suppressed = real.flatMap((transition) => suppressionAfter(transition, suppressAfter));
-    await writeTogether(trx, [
-      (all) => bumpUpdatedAt(all, emailIds, at),
-      (all) => insertRows(all, 'attempts', kept.filter(({ attempt }) => wasTried(attempt)).map(attemptRow)),
-      (all) => insertRows(all, 'events', kept.map(eventOf)),
-    ]);
-    const soft = suppressAfter.length === 0 ? [] : real.flatMap(softBounceOf);
-    if (soft.length > 0) suppressed.push(...(await noteSoftBounces(trx, soft)));
-    await suppress(trx, suppressed, at);
-    // Last, because other nodes count the same large domains: their rows stay locked until the commit.
-    await countTlsSessions(
-      trx,
-      kept.map(({ delivery: { domain }, attempt }) => ({ domain, attempt })),
-    );
-    return written;
-  });
+  const plan = { node, transitions, suppressAfter };
+  return inSharedCommit(
+    db,
+    async (trx) => (await recordAtOnce(trx, plan)) ?? recordInSteps(trx, plan),
+    () => recordAtOnce(db, plan),
+  );
 }
 
-/** Writes the new states in one statement. Returns the deliveries that this node still had leased. */
-async function updateDeliveries(trx: Trx, node: string, transitions: Transition[]): Promise<Set<string>> {
+interface Plan {
+  node: string;
+  transitions: Transition[];
+  suppressAfter: readonly string[];
+}
+
+const leaseLost = 'a lease was lost';
+
+/** Null if that is not possible: an address may have to be suppressed, or this node has lost a lease; or PostgreSQL. */
+async function recordAtOnce(db: Db, { node, transitions, suppressAfter }: Plan): Promise<boolean[] | null> {
+  if (isPostgres(db) || transitions.some((one) => concernsAddress(one, suppressAfter))) return null;
+  failpoint('recording');
+  const { sql, values } = updateOf(db, node, transitions);
+  try {
+    await writeTogether(db, [
+      (all) => all.raw(sql, values),
+      (all) => all.raw(`select raise(abort, '${leaseLost}') where changes() <> ?`, [transitions.length]),
+      ...writesOf(transitions),
+      (all) => countTlsSessions(all, transitions.map(tlsCountOf)),
+    ]);
+    return transitions.map(() => true);
+  } catch (error) {
+    if ((error as Error).message.includes(leaseLost)) return null;
+    throw error;
+  }
+}
+
+async function recordInSteps(trx: Trx, { node, transitions, suppressAfter }: Plan): Promise<boolean[]> {
+  const { sql, values } = updateOf(trx, node, transitions);
+  const rows = await query<{ id: string }>(trx, `${sql} returning deliveries.id`, values);
+  const updated = new Set(rows.map(({ id }) => id));
+  failpoint('recording');
+  const isFresh = ({ delivery }: Transition) => updated.has(delivery.id);
+  const kept = transitions.filter(isFresh);
+  const before =
+    kept.length < transitions.length ? await writtenBefore(trx, transitions) : new Set<Transition>();
+  const written = transitions.map((transition) => isFresh(transition) || before.has(transition));
+  if (kept.length === 0) return written;
+  await writeTogether(trx, writesOf(kept));
+  const concerned = kept.filter((one) => concernsAddress(one, suppressAfter));
+  const suppressed = concerned.flatMap((transition) => suppressionAfter(transition, suppressAfter));
+  const soft = concerned.flatMap(softBounceOf);
+  if (soft.length > 0) suppressed.push(...(await noteSoftBounces(trx, soft)));
+  await suppress(trx, suppressed, latestOf(kept));
+  // Last, because other nodes count the same large domains: their rows stay locked until the commit.
+  await countTlsSessions(trx, kept.map(tlsCountOf));
+  return written;
+}
+
+/** Writes the new states of the deliveries that this node still has leased. */
+function updateOf(db: Db, node: string, transitions: Transition[]): { sql: string; values: string[] } {
   const fence: JsonColumns<Transition> = {
     id: ['uuid', ({ delivery }) => delivery.id],
     before: ['integer', ({ delivery }) => delivery.attempts],
   };
-  const rows = jsonItems<Transition>(trx, { ...fence, ...columns });
-  const { from, column } = rows;
+  const { from, column, json } = jsonItems<Transition>(db, { ...fence, ...columns });
   const assignments = Object.keys(columns).map((name) => `${name} = ${column(name)}`);
-  const updated = await query<{ id: string }>(
-    trx,
-    `update deliveries set ${assignments.join(', ')}, lease_owner = null
-     from ${from}
-     where deliveries.id = ${column('id')} and deliveries.attempts = ${column('before')} and ${isOurs}
-     returning deliveries.id`,
-    [rows.json(transitions), node],
-  );
-  return new Set(updated.map(({ id }) => id));
+  const sql = `update deliveries set ${assignments.join(', ')}, lease_owner = null from ${from}
+     where deliveries.id = ${column('id')} and deliveries.attempts = ${column('before')} and ${isOurs}`;
+  return { sql, values: [json(transitions), node] };
+}
+
+/** What follows from the new states, whatever they are. */
+function writesOf(transitions: Transition[]): Write[] {
+  const emailIds = transitions.map(({ delivery }) => delivery.emailId);
+  const tried = transitions.filter(({ attempt }) => wasTried(attempt));
+  return [
+    (all) => bumpUpdatedAt(all, emailIds, latestOf(transitions)),
+    (all) => insertRows(all, 'attempts', tried.map(attemptRow)),
+    (all) => insertRows(all, 'events', transitions.map(eventOf)),
+  ];
+}
+
+const latestOf = (transitions: Transition[]) =>
+  Math.max(...transitions.map(({ attempt }) => attempt.endedAt));
+
+const tlsCountOf = ({ delivery: { domain }, attempt }: Transition) => ({ domain, attempt });
+
+/** Whether the outcome says something about the recipient's address, which may be suppressed for it. */
+function concernsAddress(transition: Transition, suppressAfter: readonly string[]): boolean {
+  if (suppressAfter.length === 0 || isTestMail(transition.delivery)) return false;
+  return suppressionReason(transition, suppressAfter) !== null || softMailboxCategory(transition) !== null;
 }
 
 /** Those whose rows say so already: an earlier try of this commit succeeded. */
