@@ -15,9 +15,9 @@ import { sessionOf, sessionOfSkipped } from './route/published-tls.ts';
 import type { Host, Route, Routes } from './route/route.ts';
 import type { SameSource } from './route/same-source.ts';
 import type { Offer, Target } from './smtp-out/offer.ts';
+import type { Mail } from './smtp-out/session.ts';
 import { type SimulatedHost, simulatedHost } from './smtp-out/simulated-host.ts';
 import { demandOf } from './smtp-out/tls-demand.ts';
-import type { Mail } from './smtp-out/transaction.ts';
 import { createTranscript, type Transcript } from './smtp-out/transcript.ts';
 
 export interface DeliverParts {

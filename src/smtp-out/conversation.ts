@@ -1,6 +1,6 @@
 /**
  * The dialogue with a host over one socket: sends commands and reads replies, each with a deadline, and checks each reply
- * against its command. The order of the commands is decided by opening.ts and transaction.ts.
+ * against its command. The order of the commands is decided by session.ts.
  *
  * It is active during exchanges (the opening, then each mail) and idle between them. Silence, a lost connection, bytes
  * that are not SMTP, an unexpected reply or the stop of this server end it: the socket is destroyed and `readReply`

@@ -18,9 +18,8 @@ import type { SessionResult } from '../outcome.ts';
 import type { ConnectionPool, Permit } from './connection-pool.ts';
 import type { Timeouts } from './deadline.ts';
 import type { TlsOffer } from './handshake.ts';
-import { type Opened, openSession, type Session } from './session.ts';
+import { type Mail, type Opened, openSession, type Session } from './session.ts';
 import { allowsClear, type Demand, type Protection } from './tls-demand.ts';
-import type { Mail } from './transaction.ts';
 import type { Transcript } from './transcript.ts';
 
 export interface Target {
