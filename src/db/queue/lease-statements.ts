@@ -115,17 +115,22 @@ export async function claimExpired(
   otherPools: string[] = [],
   anyPaused = false,
 ): Promise<Delivery[]> {
-  return db.transaction(async (trx) => {
-    const expired = trx('deliveries')
+  const expired = (on: Db) => {
+    const rows = on('deliveries')
       .where(inPool('waiting'))
       .where('expires_at', '<=', terms.now)
       .orderBy('expires_at')
       .limit(limit)
       .select('id', 'due_at');
-    if (otherPools.length > 0) expired.whereNotIn('org_id', sendersOf(trx, otherPools));
-    if (anyPaused) expired.whereNotIn('org_id', pausedOrganizations(trx));
-    return lease(trx, await (isPostgres(trx) ? expired.forUpdate().skipLocked() : expired), terms);
-  });
+    if (otherPools.length > 0) rows.whereNotIn('org_id', sendersOf(on, otherPools));
+    if (anyPaused) rows.whereNotIn('org_id', pausedOrganizations(on));
+    return rows;
+  };
+  // It is asked once a second, and seldom is there any.
+  if ((await expired(db).limit(1)).length === 0) return [];
+  return db.transaction(async (trx) =>
+    lease(trx, await (isPostgres(trx) ? expired(trx).forUpdate().skipLocked() : expired(trx)), terms),
+  );
 }
 
 /** Leases waiting mail to a domain, whenever it is due, except that of paused organizations. */
