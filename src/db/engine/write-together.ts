@@ -1,12 +1,12 @@
 /**
- * Runs statements of one transaction whose results are not read, in their order. On SQLite they are one call, because each
- * call of the driver wakes another thread and then this one, which costs more than a small statement. SQLite has no
- * procedures, so the statements are the body of a temporary trigger on a view: `insert into the view values (…)` runs them.
- * Without a transaction that call is one, and `raise(abort, …)` among the statements undoes them. On PostgreSQL each is a
- * call of its own.
+ * Runs statements of one transaction as one call. Their results are not read, and none sees what another one has written. Each
+ * call of the driver costs more than a small statement: on SQLite it wakes another thread and then this one, on PostgreSQL it
+ * is a round trip.
  *
- * Rows that others refer to come first: foreign keys are checked after the last statement, but while one is violated,
- * SQLite looks through the referring table at each insert into the other one.
+ * SQLite has no procedures, so the statements are the body of a temporary trigger on a view: `insert into the view values (…)`
+ * runs them. Without a transaction that call is one, and `raise(abort, …)` among the statements undoes them. On PostgreSQL they
+ * are parts of a WITH. Foreign keys are checked after the last statement; but rows that others refer to come first, because
+ * while a key is violated, SQLite looks through the referring table at each insert into the other one.
  */
 import { hash } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
@@ -16,16 +16,22 @@ import { type Db, isPostgres, type Trx } from './open.ts';
 export type Write = (trx: Trx) => Promise<unknown>;
 
 export async function writeTogether(db: Db, writes: Write[]): Promise<void> {
-  if (isPostgres(db)) {
-    for (const write of writes) await write(db as Trx);
-    return;
-  }
   const statements = await collect(db, writes);
   if (statements.length === 0) return;
-  const procedure = procedureOf(statements.map(({ sql }) => sql));
-  const values = statements.flatMap((one) => one.values);
-  const call = () =>
-    db.raw(`insert into ${procedure.name} values (${values.map(() => '?')})`, values as never);
+  const texts = statements.map(({ sql }) => sql);
+  const values = statements.flatMap((one) => one.values) as never;
+  if (isPostgres(db)) await db.raw(inOneStatement(texts), values);
+  else await callProcedure(db, procedureOf(texts), values);
+}
+
+function inOneStatement(texts: string[]): string {
+  const last = texts.at(-1)!;
+  const others = texts.slice(0, -1).map((sql, index) => `write${index} as (${sql})`);
+  return others.length === 0 ? last : `with ${others.join(',\n')}\n${last}`;
+}
+
+async function callProcedure(db: Db, procedure: Procedure, values: never[]): Promise<void> {
+  const call = () => db.raw(`insert into ${procedure.name} values (${values.map(() => '?')})`, values);
   try {
     await call();
   } catch (error) {
