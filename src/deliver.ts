@@ -2,8 +2,9 @@
  * One attempt at a due delivery: finds the hosts and offers the message to one after the other, and at each host to
  * its addresses, until outcome.ts says that the result is final.
  *
- * Test mail goes to a simulated host instead. Orders the steps and decides nothing itself. Never throws: an error of our own becomes a deferral that names it. Does
- * not use the database; the message's bytes come with the delivery or from `readMessage`.
+ * Test mail goes to a simulated host instead. Orders the steps and decides nothing itself. Never throws: an error of our own
+ * becomes a deferral that names it. Does not use the database; the message's bytes come with the delivery or from
+ * `readMessage`.
  */
 import { orAborted } from './base/abort.ts';
 import type { Clock } from './base/clock.ts';
@@ -13,7 +14,7 @@ import { isTestMail } from './mail/test-route.ts';
 import { type Classification, classify, type SessionResult } from './outcome.ts';
 import { sessionOf, sessionOfSkipped } from './route/published-tls.ts';
 import type { Host, Route, Routes } from './route/route.ts';
-import type { SameSource } from './route/same-source.ts';
+import { createSameSource } from './route/same-source.ts';
 import type { Offer, Target } from './smtp-out/offer.ts';
 import type { Mail } from './smtp-out/session.ts';
 import { type SimulatedHost, simulatedHost } from './smtp-out/simulated-host.ts';
@@ -21,18 +22,17 @@ import { demandOf } from './smtp-out/tls-demand.ts';
 import { createTranscript, type Transcript } from './smtp-out/transcript.ts';
 
 export interface DeliverParts {
-  findRoute: Routes['find'];
-  /** Makes the next attempt look the domain up again. */
-  forgetRoute: Routes['forget'];
+  /** route/route-cache.ts. */
+  routes: Pick<Routes, 'find' | 'forget'>;
+  /** smtp-out/offer.ts. */
   offer: Offer;
-  /** Answers for test mail instead of the recipient's hosts. */
+  /** Answers for test mail instead of the recipient's hosts (smtp-out/simulated-host.ts). */
   simulate: SimulatedHost['offer'];
   readMessage(messageId: string): Promise<Buffer>;
-  /** The delivery's own envelope sender (VERP), which identifies the delivery in a bounce. */
+  /** The delivery's own envelope sender (VERP), which identifies the delivery in a bounce (bounces/return-path.ts). */
   returnPath(deliveryId: string): string;
-  /** The IP pool of an organization. */
+  /** The IP pool of an organization (cluster/pool-assignment.ts). */
   poolOf(orgId: string): string;
-  sameSource: SameSource;
   /** Called if a host refused a mail in clear because it demands TLS. */
   onTlsWanted(host: string): void;
   /** Called once for each host that was tried or skipped, for the mail log. */
@@ -76,7 +76,8 @@ interface AttemptJob {
 type Reachable = Extract<Route, { hosts: Host[] }>;
 
 export function createDeliver(parts: DeliverParts) {
-  const { clock } = parts;
+  const { clock, routes } = parts;
+  const sameSource = createSameSource();
 
   /** `connections`: how many the destination may have now, if that is fewer than its shape allows. */
   async function deliver(
@@ -86,12 +87,12 @@ export function createDeliver(parts: DeliverParts) {
   ): Promise<Attempt> {
     const startedAt = clock.now();
     const transcript = createTranscript(() => performance.now());
-    const from = { pool: parts.poolOf(delivery.orgId), address: parts.sameSource.of(delivery.id) };
+    const from = { pool: parts.poolOf(delivery.orgId), address: sameSource.of(delivery.id) };
     const job = { delivery, from, connections, transcript, stopped };
     let destination = delivery.domain;
     let tried: HostAttempts;
     try {
-      const route = isTestMail(delivery) ? null : await orAborted(parts.findRoute(delivery.domain), stopped);
+      const route = isTestMail(delivery) ? null : await orAborted(routes.find(delivery.domain), stopped);
       destination = route?.destination.name ?? delivery.domain;
       if (route === null) tried = [await trySimulated(parts, job)];
       else if ('result' in route) tried = [skipped(parts, job, null, route.result)];
@@ -103,7 +104,7 @@ export function createDeliver(parts: DeliverParts) {
       tried = [hostAttempt(null, { kind, detail, afterDot: false })];
     }
     const { source, classification } = decisive(tried);
-    parts.sameSource.note(delivery.id, source, classification.outcome.category === 'greylisting');
+    sameSource.note(delivery.id, source, classification.outcome.category === 'greylisting');
     return attemptOf(tried, { destination, startedAt, endedAt: clock.now(), transcript });
   }
 
@@ -181,7 +182,7 @@ async function tryHosts(parts: DeliverParts, job: AttemptJob, route: Reachable):
   const hosts = new HostList(parts, job, withMailTls(route, delivery), mail);
   const tried = await hosts.tryAll();
   const isUnreachable = tried.some(({ result }) => result.kind === 'unreachable');
-  if (isUnreachable && !hosts.hasAnswered) parts.forgetRoute(delivery.domain);
+  if (isUnreachable && !hosts.hasAnswered) parts.routes.forget(delivery.domain);
   return tried;
 }
 

@@ -20,5 +20,3 @@ export function createSameSource() {
     },
   };
 }
-
-export type SameSource = ReturnType<typeof createSameSource>;

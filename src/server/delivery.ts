@@ -55,7 +55,6 @@ import { createProtect } from '../route/protect.ts';
 import { createResolver } from '../route/resolver.ts';
 import type { Route, Routes } from '../route/route.ts';
 import { createRouteCache } from '../route/route-cache.ts';
-import { createSameSource } from '../route/same-source.ts';
 import { type CurrentShaping, createCurrentShaping } from '../settings/current-shaping.ts';
 import { headerOf } from '../settings/grammar.ts';
 import { ConnectionPool } from '../smtp-out/connection-pool.ts';
@@ -173,8 +172,7 @@ function createAttempts(context: ServerContext, { routes, connections, assignmen
   const { config, db } = context;
   const tlsFailures = learnedCache<TlsFailure>(context, 'tls-trouble');
   return createDeliver({
-    findRoute: routes.find,
-    forgetRoute: routes.forget,
+    routes,
     offer: createOfferWithTls(context, connections, tlsFailures),
     simulate,
     readMessage: createReads({
@@ -183,7 +181,6 @@ function createAttempts(context: ServerContext, { routes, connections, assignmen
     }),
     returnPath: createReturnPath(context.secrets, config.returnPathDomain),
     poolOf: assignment.poolOf,
-    sameSource: createSameSource(),
     onTlsWanted: (host) => void forgetTlsFailure(tlsFailures, host),
     onAttempted: (delivery, { peer, classification, tls, ms }) =>
       logAttempted(context.mailLog, delivery, {

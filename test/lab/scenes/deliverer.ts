@@ -11,7 +11,6 @@ import { createDeliver } from '../../../src/deliver.ts';
 import type { Attempt, Delivery } from '../../../src/glossary.ts';
 import type { DestinationShape } from '../../../src/mail/destination-shape.ts';
 import type { Route } from '../../../src/route/route.ts';
-import { createSameSource } from '../../../src/route/same-source.ts';
 import { defaultTimeouts } from '../../../src/settings/durations.ts';
 import { ConnectionPool } from '../../../src/smtp-out/connection-pool.ts';
 import type { Timeouts } from '../../../src/smtp-out/deadline.ts';
@@ -80,16 +79,18 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
   let made = 0;
   let max = 0;
   const { deliver } = createDeliver({
-    findRoute: async () => ({
-      destination: { name: 'mx1.invalid', shape },
-      hosts: hosts.map((host, index) => ({
-        name: `mx${index + 1}.invalid`,
-        addresses: [`127.0.0.${index + 2}`],
-        tls: { policy: 'opportunistic' },
-        ...host,
-      })),
-    }),
-    forgetRoute: (domain) => forgotten.push(domain),
+    routes: {
+      find: async () => ({
+        destination: { name: 'mx1.invalid', shape },
+        hosts: hosts.map((host, index) => ({
+          name: `mx${index + 1}.invalid`,
+          addresses: [`127.0.0.${index + 2}`],
+          tls: { policy: 'opportunistic' },
+          ...host,
+        })),
+      }),
+      forget: (domain) => forgotten.push(domain),
+    },
     simulate: async () => ({ kind: 'internal', detail: 'not a test mail', afterDot: false }),
     offer: createOffer({
       connect: async (host) => {
@@ -108,7 +109,6 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
     readMessage: options.readMessage ?? (async () => Buffer.from('Subject: hello\r\n\r\nHello\r\n')),
     returnPath: (id) => `b-${id}@postern.invalid`,
     poolOf: () => 'default',
-    sameSource: createSameSource(),
     onTlsWanted: (host) => void forgetTlsFailure(tlsTrouble, host),
     onAttempted: () => {},
     listsTlsSessions: () => true,
