@@ -10,7 +10,8 @@
  *   --rate 200, --floor, --profile     latency at a fixed rate; the cost of each step alone; where the threads spend their time
  *   --idle, --cold       only what a minute without mail costs; only the first 5,000 mails after a start, with 32 callers
  *   --cost               only the CPU time of a mail, cold, warm and at low rates, in units of an RSA-2048 signature; with
- *                        --against REV [--pairs 8], in pairs with another commit's tree
+ *                        --against REV [--pairs 8], in pairs with another commit's tree; with --check, fails if it is
+ *                        15 % above the recorded cost
  *   --kept [--mails 5000]      only the disk that mails of a case take at three ages, on both databases
  *   --set NAME=VALUE, --json FILE      a Postern setting, may be repeated; also write all results as JSON
  */
@@ -33,6 +34,7 @@ import {
 } from './bench/bench-report.ts';
 import { measureCold } from './bench/cold.ts';
 import { costTable, measureCost, measurePairs, pairsTable } from './bench/cost.ts';
+import { checkCost } from './bench/cost-check.ts';
 import type { Step } from './bench/floor.ts';
 import { idleTable, measureIdle } from './bench/idle.ts';
 import { keptTable, measureKept } from './bench/kept.ts';
@@ -49,6 +51,7 @@ const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs
   kept: { type: 'boolean', default: false },
   cost: { type: 'boolean', default: false },
   against: { type: 'string' },
+  check: { type: 'boolean', default: false },
   pairs: { type: 'string', default: '8' },
   rounds: { type: 'string' },
   mails: { type: 'string' },
@@ -153,6 +156,11 @@ async function runCost(stage: Stage) {
   return pairs;
 }
 
+async function runCheck(stage: Stage): Promise<string[]> {
+  const loader = await stage.start(startLoader(), (it) => it.stop());
+  return checkCost(stage, { work: chosen[0]!, loader });
+}
+
 /** A sentence that says why it cannot be run as asked. */
 function hindrance(): string | null {
   if (chosen.length === 0)
@@ -166,6 +174,7 @@ const run = args.cost ? runCost : args.kept ? runKept : args.idle ? runIdle : ru
 endIf(hindrance());
 if (!isInstalled('strace')) progress('disk syncs are not counted: apt-get install strace');
 const faults = await runScript('bench', async (stage) => {
+  if (args.cost && args.check) return runCheck(stage);
   const all = await run(stage);
   if (args.json) writeFileSync(args.json, `${JSON.stringify(all, null, 2)}\n`);
   return [];

@@ -6,11 +6,13 @@
  *   npm test -- test/route/dane.test.ts these files, each in a process of its own; other arguments go to AVA
  *   npm test -- --slowest               and print the slowest tests at the end
  *   npm test -- --again                 and run at most three failed tests of rooms a second time (scripts/test/second-run.ts)
- *   npm run test:slow                   test/slow, and the rooms again on PostgreSQL, with property tests at full count
+ *   npm run test:slow                   test/slow, and the rooms again on PostgreSQL, with property tests at full count; then
+ *                                       what a mail costs (scripts/bench/cost-check.ts)
  *
  * The directories of failed tests are kept, and named at the end, as are the tests. The last line of a run that was not cut
  * short says `N passed, N failed`.
  */
+import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,6 +48,8 @@ const onceOnly = [
 /** AVA's options that take a value. */
 const withValue = ['--match', '-m', '--timeout', '-T', '--concurrency', '-c', '--node-arguments', '--config'];
 
+const costCheck = [join(root, 'scripts/bench.ts'), '--cost', '--check'];
+
 const isSlow = process.argv[2] === '--slow';
 const ownOptions = ['--slowest', '--again'];
 const args = process.argv.slice(isSlow ? 3 : 2).filter((arg) => !ownOptions.includes(arg));
@@ -71,11 +75,13 @@ try {
   else await reportEvidence(result?.unstable ?? []);
 }
 if (result) {
+  const isDear =
+    isSlow && args.length === 0 && spawnSync(process.execPath, costCheck, { stdio: 'inherit' }).status !== 0;
   const { passed, failed, failedTests, slowest } = result;
   if (process.argv.includes('--slowest')) process.stdout.write(`${slowest.join('\n')}\n`);
   for (const name of failedTests) process.stdout.write(`failed: ${name}\n`);
   process.stdout.write(`${passed} passed, ${failed} failed\n`);
-  process.exitCode = result.exitCode;
+  process.exitCode = isDear ? 1 : result.exitCode;
 }
 
 interface Result extends Judged {

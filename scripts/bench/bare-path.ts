@@ -35,6 +35,7 @@ export async function startBarePath(stage: Stage, sink: Options['sink']): Promis
 // Everything below runs in that process.
 
 interface Mail {
+  id: number;
   to: string;
   message: string;
   accepted(): void;
@@ -46,12 +47,15 @@ async function serve({ directory, sink }: Options): Promise<void> {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   const store = await openStore(join(directory, 'bare.sqlite'));
   const courier = new Courier(sink, (mail) => store.delivered(mail));
+  let lastId = 0;
   const server = createServer((request, response) => {
     const chunks: Buffer[] = [];
     request.on('data', (chunk) => chunks.push(chunk));
     request.on('end', () => {
       const { to, subject, text, html } = JSON.parse(Buffer.concat(chunks).toString());
+      lastId += 1;
       const mail: Mail = {
+        id: lastId,
         to,
         message: signed(privateKey, messageOf({ to, subject, text, html })),
         accepted() {
@@ -92,8 +96,18 @@ async function openStore(file: string) {
   const exec = (sql: string) => new Promise<void>((done) => db.exec(sql, () => done()));
   await exec('pragma journal_mode = wal; pragma synchronous = full');
   await exec('create table mails (id integer primary key, recipient text, message blob, state text)');
-  const insert = db.prepare('insert into mails (recipient, message, state) values (?, ?, ?)');
-  const update = db.prepare("update mails set state = 'delivered' where recipient = ?");
+  const insert = db.prepare(
+    "insert into mails select value ->> 'id', value ->> 'to', value ->> 'message', 'queued' from json_each(?)",
+  );
+  const update = db.prepare(
+    "update mails set state = 'delivered' where id in (select value from json_each(?))",
+  );
+  // A statement of the driver costs more than the row that it writes.
+  const run = (statement: sqlite3.Statement, rows: unknown[]) =>
+    new Promise<void>((done, fail) => {
+      if (rows.length === 0) return done();
+      statement.run(JSON.stringify(rows), (error: Error | null) => (error ? fail(error) : done()));
+    });
   const accepting: Mail[] = [];
   const delivered: Mail[] = [];
   let isBusy = false;
@@ -103,8 +117,11 @@ async function openStore(file: string) {
     while (accepting.length + delivered.length > 0) {
       const [fresh, done] = [accepting.splice(0), delivered.splice(0)];
       await exec('begin immediate');
-      for (const { to, message } of fresh) insert.run(to, message, 'queued');
-      for (const { to } of done) update.run(to);
+      await run(insert, fresh);
+      await run(
+        update,
+        done.map(({ id }) => id),
+      );
       await exec('commit');
       for (const mail of fresh) mail.accepted();
     }

@@ -7,6 +7,8 @@
  * pairs this tree is cheaper.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { median, progress } from '../../test/lab/load/figures.ts';
 import type { Loader } from '../../test/lab/load/loader.ts';
 import { cpuSeconds, peakMb } from '../../test/lab/load/processes.ts';
@@ -15,6 +17,7 @@ import { type SmtpSink, startSmtpSink } from '../../test/lab/mx/smtp-sink.ts';
 import { until } from '../../test/lab/until.ts';
 import { startBarePath } from './bare-path.ts';
 import { bodyOf, type Case, hostsOf, recipientsOf } from './bench-cases.ts';
+import { type Garbage, garbageIn, traceGarbage } from './garbage.ts';
 import { checkOut, startTree, thisTree } from './tree.ts';
 
 export interface CostPlan {
@@ -30,6 +33,8 @@ export interface Cost {
   unit: number;
   figures: Figures;
   peakMb: number;
+  /** Of the main thread, for each of the warm mails; the full collections are those of all of them. */
+  garbage: Garbage;
 }
 
 const coldMails = 3000;
@@ -83,22 +88,33 @@ interface TreeTerms {
   withRates: boolean;
 }
 
-function measureTree(stage: Stage, plan: CostPlan, { tree, withRates }: TreeTerms): Promise<Cost> {
+export function measureTree(stage: Stage, plan: CostPlan, { tree, withRates }: TreeTerms): Promise<Cost> {
   return stage.nested(async (scene) => {
-    const before = signatureMs();
+    const unit = signatureMs();
     const sink = await sinkOf(scene, plan.work);
-    const target = await startTree(scene, tree, sink);
+    const target = await startTree(scene, tree, sink, { nodeFlags: [traceGarbage] });
+    const garbage = () => garbageIn(readFileSync(join(scene.directory, 'postern.log'), 'utf8'));
     const all = { ...plan, sink };
     const figures: Figures = { cold: await send(target, all, { mails: coldMails, label: 'cold' }) };
     await send(target, all, { mails: warmUpMails, label: 'between' });
+    const before = garbage();
     figures.warm = await send(target, all, { mails: warmMails, label: 'warm' });
+    const after = garbage();
     for (const rate of withRates ? rates : [])
       figures[`${rate} a second`] = await send(target, all, {
         mails: rate * secondsAtRate,
         label: `at${rate}`,
         rate,
       });
-    return { unit: median([before, signatureMs()]), figures, peakMb: peakMb([target.pid]) };
+    return {
+      unit: median([unit, signatureMs()]),
+      figures,
+      peakMb: peakMb([target.pid]),
+      garbage: {
+        kilobytes: (after.kilobytes - before.kilobytes) / warmMails,
+        full: after.full - before.full,
+      },
+    };
   });
 }
 
@@ -152,7 +168,7 @@ function ratios({ here, there }: Pair): Figures {
   );
 }
 
-export function costTable({ unit, figures, peakMb: peak }: Cost): string {
+export function costTable({ unit, figures, peakMb: peak, garbage }: Cost): string {
   const lines = Object.entries(figures).map(
     ([name, ms]) =>
       `${name.padEnd(14)}${ms.toFixed(2).padStart(8)} ms${(ms / unit).toFixed(1).padStart(8)} signatures`,
@@ -160,6 +176,7 @@ export function costTable({ unit, figures, peakMb: peak }: Cost): string {
   return [
     `CPU time of a mail (a signature: ${(unit * 1000).toFixed(0)} us; peak memory ${peak} MB)`,
     ...lines,
+    `Garbage of a warm mail on the main thread: ${garbage.kilobytes.toFixed(0)} KB; ${garbage.full} full collections in ${warmMails} mails`,
   ].join('\n');
 }
 
@@ -174,6 +191,13 @@ export function pairsTable(pairs: Pair[], revision: string): string {
     const ms = (side: keyof Pair) => median(pairs.map((pair) => pair[side].figures[name]!)).toFixed(2);
     return `${name.padEnd(8)}${ms('there').padStart(8)} ms → ${ms('here')} ms, ${median(all).toFixed(2)} times; cheaper in ${cheaper} of ${all.length} pairs`;
   });
+  const memory = (side: keyof Pair) => {
+    const of = (read: (cost: Cost) => number) => median(pairs.map((pair) => read(pair[side])));
+    return `${of(({ peakMb: peak }) => peak)} MB, ${of(({ garbage }) => garbage.kilobytes).toFixed(0)} KB, ${of(({ garbage }) => garbage.full)}`;
+  };
+  lines.push(
+    `Peak memory, garbage of a warm mail on the main thread, full collections: ${memory('there')} → ${memory('here')}`,
+  );
   const hint = pairs.length < enoughPairs ? [`Fewer than ${enoughPairs} pairs: this is a hint only.`] : [];
   return [`CPU time of a mail, against ${revision}`, ...lines, ...hint].join('\n');
 }

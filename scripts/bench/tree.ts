@@ -36,7 +36,12 @@ export async function checkOut(stage: Stage, revision: string): Promise<string> 
   return directory;
 }
 
-export async function startTree(stage: Stage, tree: string, sink: SmtpSink): Promise<TreeServer> {
+export async function startTree(
+  stage: Stage,
+  tree: string,
+  sink: SmtpSink,
+  extras: { nodeFlags?: string[]; settings?: Record<string, string> } = {},
+): Promise<TreeServer> {
   const dns = await stage.start(startDns(zoneOf(sink.hosts)), (it) => it.close());
   const dataDir = join(stage.directory, 'data');
   const cache = join(stage.directory, '..', tree === thisTree ? 'cache-here' : 'cache-there');
@@ -49,8 +54,12 @@ export async function startTree(stage: Stage, tree: string, sink: SmtpSink): Pro
     POSTERN_MTA_PORT: String(sink.port),
     POSTERN_MTA_ALLOW_PRIVATE: 'true',
     NODE_COMPILE_CACHE: cache,
+    ...extras.settings,
   };
-  const process_ = await stage.start(launch(stage.directory, settings, { tree }), (it) => it.end('SIGKILL'));
+  const process_ = await stage.start(
+    launch(stage.directory, settings, { tree, nodeFlags: extras.nodeFlags ?? [] }),
+    (it) => it.end('SIGKILL'),
+  );
   const cli = async (...args: string[]) => {
     const env = { PATH: process.env.PATH, ...settings };
     const { stdout } = await run(join(tree, 'scripts/postern'), [...args, '--json'], { env });
