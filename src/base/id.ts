@@ -1,33 +1,49 @@
 /**
  * Ids of rows: UUIDs of version 7 (RFC 9562 section 5.7), so that later ids sort later; within this process even in the
- * same millisecond. `uuid` makes them, with our random bytes: it would ask the system for random bytes for every id, which
- * costs more than the rest of the work. Here one call gets them for a thousand ids.
+ * same millisecond. They are written here, because a mail has eight of them and the package `uuid` makes a dozen objects for
+ * each. One call gets the random octets of a thousand ids, which costs less than one call for each.
  */
 import { randomFillSync } from 'node:crypto';
-import { v7 } from 'uuid';
 
-const idBytes = 16;
-const pool = new Uint8Array(1024 * idBytes);
+/** Of an id: four for the start of the counter, and its last six. */
+const randomOctets = 10;
+const pool = Buffer.allocUnsafeSlow(1024 * randomOctets);
 let used = pool.length;
 let lastMs = Number.NEGATIVE_INFINITY;
 let counter = 0;
 
-export function newId(): string {
-  const random = randomBytes();
-  const now = Date.now();
-  // The counter of RFC 9562 section 6.2, method 1: a new random start in each millisecond, with space to count up.
-  if (now > lastMs) {
-    lastMs = now;
-    counter = ((random[6]! << 23) | (random[7]! << 16) | (random[8]! << 8) | random[9]!) >>> 0;
-  } else counter += 1;
-  return v7({ random, msecs: lastMs, seq: counter });
-}
+const id = Buffer.allocUnsafeSlow(16);
+/** The id with its dashes. */
+const text = Buffer.from('00000000-0000-0000-0000-000000000000');
+const digits = Buffer.from('0123456789abcdef');
+const dash = 0x2d;
 
-function randomBytes(): Uint8Array {
+export function newId(): string {
   if (used === pool.length) {
     randomFillSync(pool);
     used = 0;
   }
-  used += idBytes;
-  return pool.subarray(used - idBytes, used);
+  const now = Date.now();
+  if (now > lastMs) {
+    lastMs = now;
+    id.writeUIntBE(now, 0, 6);
+    // RFC 9562 section 6.2, method 1: 26 bits, with a new random start in each millisecond that leaves the highest bit clear.
+    counter = pool.readUInt32BE(used) >>> 7;
+  } else counter += 1;
+  id.writeUInt16BE(0x7000 | (counter >>> 14), 6);
+  id.writeUInt16BE(0x8000 | (counter & 0x3fff), 8);
+  pool.copy(id, 10, used + 4, used + randomOctets);
+  used += randomOctets;
+  return hexadecimal();
+}
+
+function hexadecimal(): string {
+  let to = 0;
+  for (let at = 0; at < id.length; at++) {
+    if (text[to] === dash) to += 1;
+    text[to] = digits[id[at]! >> 4]!;
+    text[to + 1] = digits[id[at]! & 15]!;
+    to += 2;
+  }
+  return text.toString('latin1');
 }
