@@ -8,7 +8,8 @@
  * (SRS), where RFC 5321 allows 64; nothing depends on letter case. Before 0.8 it was b-<32 hex digits>-<16 hex digits>;
  * such an address is still read, because a host may return a mail weeks later.
  */
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { timingSafeEqual } from 'node:crypto';
+import { type Hmac, hmacSha256 } from '../base/hmac.ts';
 import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
 
 export function createReturnPath(secrets: Secrets, domain: string): (deliveryId: string) => string {
@@ -38,7 +39,7 @@ export function createReturnPathReader(secrets: Secrets): ReadReturnPath {
     if (!found) return null;
     const id = found.id!;
     const tag = Buffer.from(found.tag!);
-    const ofKey = (key: KeyObject) => Buffer.from(tagOf(key, id).slice(0, tag.length));
+    const ofKey = (key: Hmac) => Buffer.from(tagOf(key, id).slice(0, tag.length));
     const isOurs = keys.find((key) => timingSafeEqual(tag, ofKey(key)) || null);
     return isOurs && id.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   };
@@ -50,11 +51,10 @@ function toHex(digits: string): string {
   return number.toString(16).padStart(46, '0');
 }
 
-/** Created once, because creating a key from its bytes for every mail takes longer than the HMAC. */
-function keyOf(secret: string): KeyObject {
-  return createSecretKey(deriveKey(secret, 'return-path'));
+function keyOf(secret: string): Hmac {
+  return hmacSha256(deriveKey(secret, 'return-path'));
 }
 
-function tagOf(key: KeyObject, id: string): string {
-  return createHmac('sha256', key).update(id).digest('hex').slice(0, 16);
+function tagOf(hmac: Hmac, id: string): string {
+  return hmac(Buffer.from(id)).toString('hex', 0, 8);
 }
