@@ -87,9 +87,6 @@ export class JsonCounter {
   #isText = false;
   /** The previous chunk ended with a backslash. */
   #isEscaped = false;
-  /** In this chunk; before the position that is read: not searched yet. */
-  #nextQuote = -1;
-  #nextBackslash = -1;
   #textStart = 0;
   #textMax = 0;
   /** What is known of the name that is being read; null: nobody needs it. */
@@ -108,8 +105,6 @@ export class JsonCounter {
 
   /** To be called with each chunk of the body. Throws a Refusal. */
   check(chunk: Buffer): void {
-    this.#nextQuote = -1;
-    this.#nextBackslash = -1;
     for (let at = 0; at < chunk.length; )
       at = this.#isText ? this.#insideText(chunk, at) : this.#outsideText(chunk, at);
     this.#before += chunk.length;
@@ -149,23 +144,17 @@ export class JsonCounter {
     if (byte === openingBracket) seen.start = this.#before + at;
   }
 
+  /** A quote after an odd number of backslashes is part of the text. */
   #insideText(chunk: Buffer, start: number): number {
-    let at = start;
-    if (this.#isEscaped) at += 1;
-    this.#isEscaped = false;
-    for (const near = Math.min(at + shortString, chunk.length); at < near; at += 1) {
-      const byte = chunk[at];
-      if (byte === quote) {
-        this.#closeText(chunk, at);
-        return at + 1;
-      }
-      if (byte !== backslash) continue;
-      at += 1;
-      this.#isEscaped = at === chunk.length;
+    const begin = this.#isEscaped ? start + 1 : start;
+    for (let at = nextQuote(chunk, begin); at < chunk.length; at = nextQuote(chunk, at + 1)) {
+      if (endsEscaping(chunk, begin, at)) continue;
+      this.#isEscaped = false;
+      this.#closeText(chunk, at);
+      return at + 1;
     }
-    if (this.#nextQuote < at) this.#nextQuote = find(chunk, quote, at);
-    if (this.#nextBackslash < at) this.#nextBackslash = find(chunk, backslash, at);
-    return Math.min(this.#nextQuote, this.#nextBackslash);
+    this.#isEscaped = endsEscaping(chunk, begin, chunk.length);
+    return chunk.length;
   }
 
   #take(cost: number): void {
@@ -269,9 +258,18 @@ function unescaped(written: string): string {
 }
 
 /** The end of the chunk if there is none. */
-function find(chunk: Buffer, byte: number, from: number): number {
-  const found = chunk.indexOf(byte, from);
+function nextQuote(chunk: Buffer, from: number): number {
+  const near = Math.min(from + shortString, chunk.length);
+  for (let at = from; at < near; at += 1) if (chunk[at] === quote) return at;
+  const found = chunk.indexOf(quote, near);
   return found === -1 ? chunk.length : found;
+}
+
+/** Whether the octets between the two positions end with an odd number of backslashes. */
+function endsEscaping(chunk: Buffer, begin: number, end: number): boolean {
+  let at = end;
+  while (at > begin && chunk[at - 1] === backslash) at -= 1;
+  return (end - at) % 2 === 1;
 }
 
 const numeral = (count: number) => count.toLocaleString('en-US');
