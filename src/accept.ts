@@ -215,6 +215,8 @@ function replayOr(fault: Refusal, decision: Decision) {
   throw fault;
 }
 
+const notComposed = [{ id: '', raw: Buffer.alloc(0) }];
+
 /** The send without its messages: enough to decide about credits, suppression and idempotency. */
 function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
   const emailId = newId();
@@ -238,14 +240,17 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     tls: mailTls(demandedTls(domain), request.tlsRequired),
     mustAffordAll: request.mustAffordAll,
     mustReach: request.mustReach ?? (request.rawMessage ? 'any' : 'to'),
-    recipients: request.recipients.map((one) => ({
-      ...one,
-      domain: isTest ? testRoute : one.domain,
+    recipients: request.recipients.map(({ kind, name, address, key, domain: own }) => ({
+      kind,
+      name,
+      address,
+      key,
+      domain: isTest ? testRoute : own,
       deliveryId: newId(),
       message: 0,
       disposition: startEntry(scheduledAt),
     })),
-    messages: [{ id: newId(), raw: Buffer.alloc(0) }],
+    messages: notComposed,
     base: null,
     packed: null,
     trackedLinks: null,
@@ -261,13 +266,18 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
 
 const startEntry = (scheduledAt: number | null) => (scheduledAt === null ? 'due' : 'scheduled');
 
+/** Completes the draft: a send has thirty members, and copies of it are a good part of what a mail leaves to the garbage collector. */
 async function composeSend(parts: ComposeParts, checked: CheckedSend): Promise<Send> {
-  const { draft } = checked;
-  const { messages: composed, ...made } = await parts.compose(orderOf(parts, checked));
-  const messages = composed.map((raw) => ({ id: newId(), raw }));
-  const message = (index: number) => (messages.length === 1 ? 0 : index);
-  const recipients = draft.recipients.map((recipient, index) => ({ ...recipient, message: message(index) }));
-  return { ...draft, ...made, messages, recipients };
+  const { draft: send } = checked;
+  const composed = await parts.compose(orderOf(parts, checked));
+  send.messageId = composed.messageId;
+  send.messages = composed.messages.map((raw) => ({ id: newId(), raw }));
+  send.base = composed.base;
+  send.packed = composed.packed;
+  send.trackedLinks = composed.trackedLinks;
+  const hasCopies = send.messages.length > 1;
+  for (const [index, recipient] of send.recipients.entries()) recipient.message = hasCopies ? index : 0;
+  return send;
 }
 
 function orderOf(parts: ComposeParts, { draft, request, from, domain }: CheckedSend): ComposeOrder {
@@ -298,10 +308,20 @@ function contentOf(
     const received = how && `${how} id ${emailId}`;
     return { raw, messageId: rawMessage.messageId ?? messageId, date, received };
   }
-  const to = namesOf(request.recipients, 'to');
-  const cc = namesOf(request.recipients, 'cc');
-  const content = { subject, html, text, textFromHtml, attachments, headers };
-  return { from, to, cc, replyTo, ...content, messageId, date };
+  return {
+    from,
+    to: namesOf(request.recipients, 'to'),
+    cc: namesOf(request.recipients, 'cc'),
+    replyTo,
+    subject,
+    html,
+    text,
+    textFromHtml,
+    attachments,
+    headers,
+    messageId,
+    date,
+  };
 }
 
 /** The instant of acceptance. */
@@ -310,7 +330,7 @@ async function commit(parts: AcceptParts, send: Send, request: RequestLog): Prom
   let decision: Decision | null = null;
   try {
     failpoint('composed');
-    decision = await parts.commit(started.send);
+    decision = await parts.commit(send);
     failpoint('accepted');
     return decision;
   } finally {
@@ -326,16 +346,11 @@ export function startCommit(
   parts: Pick<AcceptParts, 'admit' | 'onAccepted' | 'onRepeated' | 'onScheduled'>,
   send: Send,
   request: RequestLog,
-): { send: Send; settle(decision: Decision | null): void } {
-  const { scheduledAt } = send;
-  const slots =
-    scheduledAt === null ? send.recipients.map(({ domain }) => parts.admit(domain, send.orgId)) : [];
-  const recipients = send.recipients.map((one, index) => ({
-    ...one,
-    disposition: slots[index]?.disposition ?? one.disposition,
-  }));
+): { settle(decision: Decision | null): void } {
+  const { scheduledAt, recipients } = send;
+  const slots = scheduledAt === null ? recipients.map(({ domain }) => parts.admit(domain, send.orgId)) : [];
+  for (const [index, { disposition }] of slots.entries()) recipients[index]!.disposition = disposition;
   return {
-    send: { ...send, recipients },
     settle(decision) {
       const isAnswered = decision !== null && 'answer' in decision;
       const isNew = isAnswered && !decision.replayed;

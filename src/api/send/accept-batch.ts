@@ -83,7 +83,7 @@ async function commitAll(
   isAtomic: boolean,
 ): Promise<(Accepted | Refusal)[]> {
   const started = prepared.map((one) => ('send' in one ? startCommit(parts, one.send, one.request) : null));
-  const sends = started.flatMap((one) => (one ? [one.send] : []));
+  const sends = prepared.flatMap((one) => ('send' in one ? [one.send] : []));
   let decisions: (Decision | Error)[] = [];
   try {
     failpoint('composed');
