@@ -68,6 +68,7 @@ export interface Transfer<Value> {
 
 export function packOrder(order: ComposeOrder): Transfer<ComposeOrder> {
   const { fields } = order;
+  if (!hasBytes(fields)) return { value: order, transferList: [] };
   if ('raw' in fields) {
     const raw = ownMemory(fields.raw);
     return { value: { ...order, fields: { ...fields, raw } }, transferList: memoryOf([raw]) };
@@ -76,6 +77,9 @@ export function packOrder(order: ComposeOrder): Transfer<ComposeOrder> {
   const value = { ...order, fields: { ...fields, attachments } };
   return { value, transferList: memoryOf(attachments.map(({ content }) => content)) };
 }
+
+/** Most orders have only texts. */
+const hasBytes = (fields: ComposeOrder['fields']) => 'raw' in fields || fields.attachments.length > 0;
 
 export function packComposed(composed: Composed): Transfer<Composed> {
   const [messages, base] = [composed.messages.map(ownMemory), composed.base && ownMemory(composed.base)];
@@ -89,6 +93,7 @@ export function packComposed(composed: Composed): Transfer<Composed> {
 /** In the other thread, a Buffer arrives as a plain Uint8Array. */
 export function unpackOrder(order: ComposeOrder): ComposeOrder {
   const { fields } = order;
+  if (!hasBytes(fields)) return order;
   if ('raw' in fields) return { ...order, fields: { ...fields, raw: asBuffer(fields.raw) } };
   const attachments = fields.attachments.map((one) => ({ ...one, content: asBuffer(one.content) }));
   return { ...order, fields: { ...fields, attachments } };

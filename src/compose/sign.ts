@@ -42,8 +42,12 @@ const oversigned = [
   'Feedback-ID',
 ];
 
-/** The fields that are signed if the message has them. */
-const signedHeaders = [...oversigned, 'Sender', 'In-Reply-To', 'References'].join(':');
+const oversignedNames = oversigned.join(': ');
+
+/** The fields that are signed if the message has them, in lower case. */
+const signedNames = new Set(
+  [...oversigned, 'Sender', 'In-Reply-To', 'References'].map((name) => name.toLowerCase()),
+);
 
 interface SigningKey {
   selector: string;
@@ -93,9 +97,12 @@ export function signatures(
   const lines = fields.map(({ name, text }) => {
     return { key: name.toLowerCase(), casedKey: name, line: Buffer.from(text, charset) };
   });
-  const present = getSigningHeaderLines(lines, signedHeaders);
+  // mailauth reads each name that it is given, so it gets those that the message has.
+  const names = lines.flatMap(({ key }) => (signedNames.has(key) ? [key] : []));
+  const present = getSigningHeaderLines(lines, names.join(':'));
   // A name in `h=` that has no field left signs its absence (RFC 6376 section 5.4.2).
-  const signed = { ...present, keys: [present.keys, ...oversigned].filter(Boolean).join(': ') };
+  const listed = present.keys === '' ? oversignedNames : `${present.keys}: ${oversignedNames}`;
+  const signed = { keys: listed, headers: present.headers };
   const bodyHasher = dkimBody('relaxed', 'sha256');
   bodyHasher.update(body);
   const bodyHash = bodyHasher.digest('base64');

@@ -58,9 +58,10 @@ const space = 0x20;
 const equals = 0x3d;
 const softBreak = Buffer.from('=\r\n');
 const hexDigits = Buffer.from('0123456789ABCDEF');
-const isLiteral = Array.from({ length: 256 }, (_, byte) => {
-  return byte === tab || (byte >= space && byte <= 0x7e && byte !== equals);
-});
+/** 1: the octet may stay as it is. */
+const literal = Uint8Array.from({ length: 256 }, (_, byte) =>
+  Number(byte === tab || (byte >= space && byte <= 0x7e && byte !== equals)),
+);
 
 /**
  * Encodes UTF-8 with CRLF line ends, which stay; white space before them is encoded (RFC 2045 section 6.7 (3)). No character
@@ -77,9 +78,9 @@ export function quotedPrintable(bytes: Buffer): Buffer {
     const byte = bytes[at]!;
     const end = literalEnd(bytes, at, Math.min(at + maxLength - column, length));
     if (end > at) {
-      to += bytes.copy(lines, to, at, end);
       column += end - at;
-      at = end;
+      // A loop, because a run is too short for a call of `copy`.
+      while (at < end) lines[to++] = bytes[at++]!;
     } else if (byte === cr && bytes[at + 1] === lf) {
       lines[to++] = cr;
       lines[to++] = lf;
@@ -109,7 +110,7 @@ function doubled(bytes: Buffer): Buffer {
 /** The end of the run of literal octets that starts at `at`; at most `max`. */
 function literalEnd(bytes: Buffer, at: number, max: number): number {
   let end = at;
-  while (end < max && isLiteral[bytes[end]!]) end++;
+  while (end < max && literal[bytes[end]!] === 1) end++;
   const isLineEnd = end === bytes.length || bytes[end] === cr;
   return isLineEnd && end > at && isWhite(bytes[end - 1]!) ? end - 1 : end;
 }
