@@ -61,9 +61,14 @@ const maxStatements = 200;
 /** A longer text has a placeholder for each of many values, and is seldom repeated. */
 const maxTextLength = 2_000;
 
-/** A statement keeps its values until it runs again, so one that has a message among them is not kept. */
+/** A statement keeps its values until it runs again. */
+const maxKeptBytes = 256 * 1024;
+
 function isWorthKeeping({ sql, bindings = [] }: Query): boolean {
-  return sql.length <= maxTextLength && !bindings.some(Buffer.isBuffer);
+  if (sql.length > maxTextLength) return false;
+  let bytes = 0;
+  for (const value of bindings) if (Buffer.isBuffer(value)) bytes += value.length;
+  return bytes <= maxKeptBytes;
 }
 
 /** Prepared statements by connection, because knex creates the clients of transactions without calling the constructor. */

@@ -3,6 +3,7 @@
 import { patchedLength } from '../../base/byte-patch.ts';
 import { iso } from '../../base/clock.ts';
 import { mailboxText } from '../../mail/address.ts';
+import type { RawRow } from '../engine/insert-rows.ts';
 import { eventRow } from '../events/event-row.ts';
 import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-record.ts';
 
@@ -15,15 +16,9 @@ export interface Paid {
   fromWallet: number;
 }
 
-/** A row of `messages` or `message_bases`. */
-export interface MessageRow {
-  [column: string]: unknown;
-  raw: Buffer;
-}
-
 export interface AcceptanceRows {
   tables: Record<'emails' | 'deliveries' | 'events' | 'credit_entries' | 'soft_bounces', object[]> &
-    Record<'message_bases' | 'messages', MessageRow[]>;
+    Record<'message_bases' | 'messages', RawRow[]>;
   /** Adds an accepted send, with the dispositions in the order of its recipients, and returns its answer. */
   add(send: Send, dispositions: Disposition[], paid: Paid): SendAnswerRecord;
 }
@@ -109,7 +104,7 @@ function emailRow(send: Send, { credits, fromWallet }: Paid): object {
   };
 }
 
-function messageRow({ emailId, base, packed }: Send, { id, raw }: SendMessage): MessageRow {
+function messageRow({ emailId, base, packed }: Send, { id, raw }: SendMessage): RawRow {
   return base
     ? { id, email_id: emailId, size: patchedLength(raw), raw, is_patch: true }
     : { id, email_id: emailId, size: raw.length, raw: packed!, is_patch: false };

@@ -14,20 +14,13 @@ import { failpoint } from '../../base/failpoints.ts';
 import { type Organization, readOrganizations } from '../accounts/organizations.ts';
 import { watchRow } from '../accounts/soft-bounces.ts';
 import { readSuppressed, suppressionKey } from '../accounts/suppressions.ts';
-import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
+import { bytesOf, insertRawRows, insertRows, insertWithBytes, maxRawBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import { toHex } from '../engine/packed-json.ts';
 import { readTogether } from '../engine/read-together.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { writeTogether } from '../engine/write-together.ts';
 import { eventRow } from '../events/event-row.ts';
-import {
-  type AcceptanceRows,
-  type Disposition,
-  type MessageRow,
-  newRows,
-  type Paid,
-} from './acceptance-rows.ts';
+import { type AcceptanceRows, type Disposition, newRows, type Paid } from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
 import { balanceOf, creditEvents, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
 import { addUsages, readUsages, withMissing } from './daily-usage.ts';
@@ -82,15 +75,11 @@ export async function acceptAll(
   });
 }
 
-/** Bytes of messages that are passed as JSON, in all. */
-const maxBytesInJson = 256 * 1024;
-
 async function write(trx: Trx, snapshot: Snapshot): Promise<void> {
   const { rows, orgs, days, earlier } = snapshot;
   const { tables } = rows;
   tables.events.push(...(await eventsOfRepeats(trx, snapshot)));
-  const bytes = [...tables.message_bases, ...tables.messages].reduce((sum, { raw }) => sum + raw.length, 0);
-  const isSmall = bytes <= maxBytesInJson;
+  const isSmall = bytesOf(tables.message_bases) + bytesOf(tables.messages) <= maxRawBytes(trx);
   const insertDeliveries = (all: Trx) => insertRows(all, 'deliveries', tables.deliveries);
   await writeTogether(trx, [
     (all) => insertRows(all, 'emails', tables.emails),
@@ -102,8 +91,8 @@ async function write(trx: Trx, snapshot: Snapshot): Promise<void> {
     (all) => insertRows(all, 'soft_bounces', tables.soft_bounces),
     ...(isSmall
       ? [
-          (all: Trx) => insertRows(all, 'message_bases', tables.message_bases.map(withHex)),
-          (all: Trx) => insertRows(all, 'messages', tables.messages.map(withHex)),
+          (all: Trx) => insertRawRows(all, 'message_bases', tables.message_bases),
+          (all: Trx) => insertRawRows(all, 'messages', tables.messages),
           insertDeliveries,
         ]
       : []),
@@ -123,8 +112,6 @@ async function eventsOfRepeats(trx: Trx, { repeats, rows }: Snapshot): Promise<o
   const known = new Set([...kept, ...added]);
   return repeats.filter(({ emailId }) => known.has(emailId)).map(({ event }) => event);
 }
-
-const withHex = (row: MessageRow) => ({ ...row, raw: toHex(row.raw) });
 
 /** Returns what `acceptAll` would decide about a send now. Writes only that a request refused with 429 does not count. */
 export async function dryRun(db: Db, send: Send, policy: AcceptPolicy): Promise<Decision> {

@@ -3,7 +3,7 @@
  * placeholder for each value must be built and compiled again for every number of rows, at twice the cost.
  */
 import { isPostgres, type Trx } from './open.ts';
-import { fromHex } from './packed-json.ts';
+import { fromHex, toHex } from './packed-json.ts';
 import { partsOf } from './parts-of.ts';
 
 /**
@@ -32,6 +32,42 @@ export function insertOf(trx: Trx, table: string, rows: object[]): [sql: string,
     [JSON.stringify(rows.map((row) => columns.map((column) => (row as Record<string, unknown>)[column])))],
   ];
 }
+
+/** A row with bytes in the column `raw`. */
+export interface RawRow {
+  [column: string]: unknown;
+  raw: Buffer;
+}
+
+/** The bytes of `insertRawRows`: those that may be copied once more, and on PostgreSQL those that may be JSON. */
+export const maxRawBytes = (trx: Trx) => (isPostgres(trx) ? 256 * 1024 : 4 * 1024 * 1024);
+
+/**
+ * Inserts rows with at most `maxRawBytes` in all by one call of `raw`. On SQLite all bytes are one value, of which each row
+ * takes its part: as hexadecimal they would be written, copied and read again at twice their length.
+ */
+export async function insertRawRows(trx: Trx, table: string, rows: RawRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  if (isPostgres(trx)) return insertRows(trx, table, rows.map(withHex));
+  const columns = Object.keys(rows[0]!).filter((column) => column !== 'raw');
+  const [start, length] = [columns.length, columns.length + 1];
+  let next = 1;
+  const given = rows.map((row) => {
+    const part = [next, row.raw.length];
+    next += row.raw.length;
+    return [...columns.map((column) => row[column]), ...part];
+  });
+  await trx.raw(
+    `insert into ${table} (${columns}, raw)
+     select ${columns.map((_, index) => `value ->> ${index}`)}, substr(?, value ->> ${start}, value ->> ${length})
+     from jsonb_each(?)`,
+    [Buffer.concat(rows.map(({ raw }) => raw)), JSON.stringify(given)],
+  );
+}
+
+export const bytesOf = (rows: RawRow[]) => rows.reduce((sum, { raw }) => sum + raw.length, 0);
+
+const withHex = (row: RawRow) => ({ ...row, raw: toHex(row.raw) });
 
 const isBytes = (column: string) => column === 'packed' || column === 'raw';
 
