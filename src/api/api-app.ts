@@ -68,9 +68,9 @@ export function createApi(parts: ApiParts): Koa {
   app.use(respondToRefusals(authorize, parts));
   app.use(parts.dialects);
   app.use(refuseOtherMethods(authorize));
-  app.use(async (context, next) => {
+  app.use((context, next) => {
     boundQuery(context);
-    await next();
+    return next();
   });
   app.use(router.routes());
   app.use(docs.routes());
@@ -95,12 +95,12 @@ function createRouter(parts: EndpointParts): Router {
   return router;
 }
 
-async function setCommonHeaders(context: Context, next: Next): Promise<void> {
+function setCommonHeaders(context: Context, next: Next): Promise<void> {
   context.state.requestId = requestId(context.get('x-request-id'));
   context.set('X-Request-Id', context.state.requestId);
   context.set('X-API-Version', '1');
   setRateHeaders(context, []);
-  await next();
+  return next();
 }
 
 /** The caller's id if it is safe in a log line, else a new one. */
@@ -186,11 +186,13 @@ function unexpected(error: unknown): Refusal {
 
 function refuseOtherMethods(authorize: Authorize): Middleware {
   const otherMethods = literalPaths(endpoints.map(({ route }) => route.replace(' ', ' /api/public')));
-  return async (context, next) => {
-    const methods = otherMethods(context);
-    if (methods === null) return next();
+  const refuse = async (context: Context, methods: string[]) => {
     await authorize.countUnrouted(context);
     throw wrongMethod(context, methods);
+  };
+  return (context, next) => {
+    const methods = otherMethods(context);
+    return methods === null ? next() : refuse(context, methods);
   };
 }
 

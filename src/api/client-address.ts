@@ -50,6 +50,8 @@ export function clientAddressOf(socketAddress: string, forwardedFor: string, isT
 
 /** RFC 7239 section 6: an address, also in quotes, in brackets, with a port or a zone; null for other names. */
 function hopAddress(hop: string): string | null {
+  // There is one way to write it, and most proxies are at 127.0.0.1.
+  if (isIP(hop) === 4) return hop;
   const text = /^"(.*)"$/.exec(hop)?.[1] ?? hop;
   const withPort = /^\[([^\]]*)\](?::[\w.-]+)?$|^([\d.]+):[\w.-]+$/.exec(text);
   const address = (withPort?.[1] ?? withPort?.[2] ?? text).split('%', 1)[0]!;

@@ -2,7 +2,7 @@
  * The dashboard as one middleware: it answers everything below /dashboard, errors included, and passes other requests on.
  * The path of a request: headers → route → security/authorize-page.ts → the page's handler → respond.ts.
  */
-import type { Middleware } from 'koa';
+import type { Context, Middleware } from 'koa';
 import { type Cost, createPasswords } from '../accounts/passwords.ts';
 import type { Secrets } from '../base/secrets.ts';
 import type { Surroundings } from '../operate/doctor/surroundings.ts';
@@ -73,10 +73,13 @@ export function createDashboard(dependencies: DashboardParts): Dashboard {
     await slots.whileHandling(visit, async () => respond(visit, await handler(visit, parts)));
   });
 
-  async function answer(...[context, next]: Parameters<Middleware>): Promise<void> {
+  const answer: Middleware = (context, next) => {
     const { path, method } = context;
     if (path === '/' && (method === 'GET' || method === 'HEAD')) return context.redirect('/dashboard');
-    if (path !== '/dashboard' && !path.startsWith('/dashboard/')) return next();
+    return path === '/dashboard' || path.startsWith('/dashboard/') ? answerPage(context) : next();
+  };
+
+  async function answerPage(context: Context): Promise<void> {
     setPageHeaders(context);
     try {
       if (!(await assets.serve(context))) await route(context);

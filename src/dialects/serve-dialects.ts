@@ -3,7 +3,7 @@
  * /compat/<name>/. At the root, a dialect is told from another by its paths and by the header that has its key.
  */
 import Router from '@koa/router';
-import type { Context, Middleware } from 'koa';
+import type { Context, Middleware, Next } from 'koa';
 import { requireManager } from '../accounts/api-keys.ts';
 import type { Slot } from '../api/admission.ts';
 import { requireDeclaration } from '../api/body-limits.ts';
@@ -44,9 +44,10 @@ export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): 
     router: routerOf(dialect, parts, withinLimit),
     otherMethods: literalPaths(dialect.routes.map(({ route }) => route)),
   }));
-  return async (context, next) => {
-    // No dialect has a path of ours, and most requests are for one.
-    if (ownPaths.test(context.path)) return next();
+  // No dialect has a path of ours, and most requests are for one.
+  return (context, next) => (ownPaths.test(context.path) ? next() : serve(context, next));
+
+  async function serve(context: Context, next: Next): Promise<void> {
     // Some SDKs join the configured URL and the path with one slash too many.
     const path = context.path.replace(/\/{2,}/g, '/');
     const found = findPrefixed(served, path) ?? findAtRoot(served, path, context);
@@ -67,7 +68,7 @@ export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): 
     await router.routes()(context as never, () =>
       refuse(router.match(found.path, context.method).path.flatMap((layer) => layer.methods)),
     );
-  };
+  }
 }
 
 interface Found {

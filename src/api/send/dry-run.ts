@@ -16,6 +16,7 @@ export const sendQuery = z.object({
 });
 
 export function isDryRun(context: Context): boolean {
+  if (context.querystring === '') return false;
   refuseLike(context, 'dryRun');
   return readQuery(context, sendQuery).dryRun === 'true';
 }
