@@ -2,8 +2,9 @@
  * The service's own log on standard output: JSON lines, or readable text for a terminal. If the reader is gone or slow, or
  * standard output is a file on a full disk, lines are lost; mail never stops because of the log.
  */
+import { createRequire } from 'node:module';
 import pino, { type Logger } from 'pino';
-import { prettyFactory } from 'pino-pretty';
+import type PinoPretty from 'pino-pretty';
 
 export type Log = Logger & {
   /** Writes complete JSON lines of the mail log, many at a time; null if the log format is not JSON. */
@@ -84,6 +85,8 @@ export function createLog(config: { logLevel: string; logFormat: 'json' | 'prett
     const writeLines = (text: string) => void (log.isLevelEnabled('info') && stream.write(text));
     return Object.assign(log, { writeLines, settled });
   }
+  // 29 modules that a service does not need.
+  const { prettyFactory }: typeof PinoPretty = createRequire(import.meta.url)('pino-pretty');
   const prettify = prettyFactory({ colorize: process.stdout.isTTY, translateTime: 'SYS:HH:MM:ss.l' });
   const log = pino(options, { write: (line) => stream.write(prettify(line)) });
   return Object.assign(log, { writeLines: null, settled });

@@ -9,7 +9,6 @@
  * is lost or silent is replaced. Notifications may have been missed by then, so the new connection counts as one.
  */
 import { setTimeout as rest } from 'node:timers/promises';
-import pg from 'pg';
 import { z } from 'zod';
 import { orAborted } from '../base/abort.ts';
 import type { Backlog } from '../queue/backlogs.ts';
@@ -180,7 +179,8 @@ async function listenOnce(
   handlers: NotificationHandlers & { onConnected(): void },
   closing: AbortSignal,
 ): Promise<void> {
-  const connection = new pg.Client({
+  const { Client } = await import('pg');
+  const connection = new Client({
     connectionString: databaseUrl!,
     keepAlive: true,
     application_name: sends ? senderConnection : anyConnection,

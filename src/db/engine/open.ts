@@ -8,7 +8,7 @@ import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import knex, { type Knex } from 'knex';
 import { SqliteClient } from '../../vendor/knex.ts';
-import { openPostgres } from './postgres.ts';
+import type { PostgresTerms } from './postgres.ts';
 
 export type Db = Knex;
 export type Trx = Knex.Transaction;
@@ -54,6 +54,12 @@ function sqlite(file: string): Knex {
       afterCreate: setUpSqlite,
     },
   });
+}
+
+/** SQLite needs none of its modules. */
+async function postgres(url: string, terms: PostgresTerms): Promise<Knex> {
+  const { openPostgres } = await import('./postgres.ts');
+  return openPostgres(url, terms);
 }
 
 interface SqliteConnection {
@@ -144,7 +150,7 @@ export async function openExisting(config: Location): Promise<Db | null> {
 export async function openDatabase(config: Location, timeoutMs: number | null = null): Promise<Db> {
   const file = fileIn(config.dataDir);
   const { databaseUrl, databaseConnections: connections = defaultConnections } = config;
-  const db = databaseUrl ? openPostgres(databaseUrl, { timeoutMs, connections, quiet }) : sqlite(file);
+  const db = databaseUrl ? await postgres(databaseUrl, { timeoutMs, connections, quiet }) : sqlite(file);
   try {
     await db.raw(config.databaseUrl ? 'select 1' : 'select count(*) from sqlite_master');
     return db;
