@@ -5,6 +5,7 @@ import { iso } from '../../base/clock.ts';
 import { mailboxText } from '../../mail/address.ts';
 import type { RawRow } from '../engine/insert-rows.ts';
 import { eventRow } from '../events/event-row.ts';
+import { deliveries, emails } from './mail-tables.ts';
 import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-record.ts';
 
 /** The decision about one recipient. */
@@ -80,28 +81,15 @@ function answerOf(send: Send, dispositions: Disposition[]): SendAnswerRecord {
 
 function emailRow(send: Send, { credits, fromWallet }: Paid): object {
   const hasNames = send.recipients.some(({ name }) => name !== '');
-  const isTracked = send.tracking.openTracking || send.tracking.clickTracking;
-  return {
+  return emails.write({
+    ...send,
     id: send.emailId,
-    org_id: send.orgId,
-    key_id: send.keyId,
-    dialect: send.dialect,
-    is_test: send.isTest,
-    message_id: send.messageId,
-    sender: send.from,
-    reply_to: send.replyTo,
-    subject: send.subject,
-    // What most mails have is left out: each row stays for good.
-    recipients: JSON.stringify(hasNames ? send.recipients.map(mailboxText) : []),
-    tags: JSON.stringify(send.tags),
-    tracking: isTracked ? JSON.stringify(send.tracking) : '{}',
-    tls: send.tls === 'opportunistic' ? '' : send.tls,
+    recipients: hasNames ? send.recipients.map(mailboxText) : [],
     credits,
-    wallet_credits: fromWallet,
-    scheduled_at: send.scheduledAt,
-    created_at: send.acceptedAt,
-    updated_at: send.acceptedAt,
-  };
+    walletCredits: fromWallet,
+    createdAt: send.acceptedAt,
+    updatedAt: send.acceptedAt,
+  });
 }
 
 function messageRow({ emailId, base, packed }: Send, { id, raw }: SendMessage): RawRow {
@@ -117,29 +105,30 @@ function deliveryRow(
   disposition: Disposition,
   messageId: string | null,
 ): object {
-  return {
+  return deliveries.write({
     id: recipient.deliveryId,
-    email_id: send.emailId,
-    org_id: send.orgId,
-    message_id: messageId,
+    emailId: send.emailId,
+    orgId: send.orgId,
+    messageId,
     position,
     kind: recipient.kind,
     recipient: recipient.address,
     domain: recipient.domain,
     ...(disposition === 'queued'
-      ? leaseColumns(send, recipient)
-      : { status: disposition, due_at: null, lease_owner: null }),
-    created_at: send.acceptedAt,
-    expires_at: send.expiresAt,
-    has_deadline: send.hasDeadline,
-    updated_at: send.acceptedAt,
-  };
+      ? startOf(send, recipient)
+      : { status: disposition, dueAt: null, leaseOwner: null }),
+    createdAt: send.acceptedAt,
+    expiresAt: send.expiresAt,
+    hasDeadline: send.hasDeadline,
+    updatedAt: send.acceptedAt,
+  });
 }
 
 /** All cases have the same columns, because many rows share one statement. */
-function leaseColumns({ acceptedAt, scheduledAt, lease }: Send, { disposition }: SendRecipient): object {
-  if (disposition === 'scheduled') return { status: 'scheduled', due_at: scheduledAt, lease_owner: null };
+function startOf({ acceptedAt, scheduledAt, lease }: Send, { disposition }: SendRecipient) {
+  if (disposition === 'scheduled')
+    return { status: 'scheduled' as const, dueAt: scheduledAt, leaseOwner: null };
   return disposition === 'leased'
-    ? { status: 'sending', due_at: lease.until, lease_owner: lease.node }
-    : { status: 'queued', due_at: acceptedAt, lease_owner: null };
+    ? { status: 'sending' as const, dueAt: lease.until, leaseOwner: lease.node }
+    : { status: 'queued' as const, dueAt: acceptedAt, leaseOwner: null };
 }

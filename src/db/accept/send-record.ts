@@ -1,24 +1,12 @@
 /** A send as it is committed, and its answer. */
-import type { DialectName, MailTls } from '../../glossary.ts';
 import type { Recipient } from '../../mail/recipients.ts';
+import type { EmailRow } from './mail-tables.ts';
 
-export interface Send {
+/** The columns of an email that are known only when it is accepted. */
+type DecidedColumn = 'id' | 'recipients' | 'credits' | 'walletCredits' | 'createdAt' | 'updatedAt';
+
+export interface Send extends Omit<EmailRow, DecidedColumn> {
   emailId: string;
-  orgId: string;
-  /** Null: sent in the dashboard. */
-  keyId: string | null;
-  /** Null: sent through our own API, by submission or in the dashboard. */
-  dialect: DialectName | null;
-  /** Test mail (mail/test-route.ts): it costs nothing. */
-  isTest: boolean;
-  /** Message-ID without its angle brackets. */
-  messageId: string;
-  from: string;
-  replyTo: string | null;
-  subject: string;
-  tags: Record<string, string>;
-  tracking: { openTracking: boolean; clickTracking: boolean };
-  tls: MailTls;
   /**
    * to: the send is refused if all recipients in `to` are suppressed, whoever else it has; any: if all recipients are; none: never,
    * and if all are, it is kept with its events and costs nothing.
@@ -43,8 +31,6 @@ export interface Send {
   acceptedAt: number;
   /** One of several sends of a call. */
   isInBatch?: boolean | undefined;
-  /** When the deliveries start; null: at once. */
-  scheduledAt: number | null;
   expiresAt: number;
   /** The sender has set `expiresAt` (`expiresAfter`): no attempt starts at or after it. */
   hasDeadline: boolean;

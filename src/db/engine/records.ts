@@ -1,7 +1,7 @@
 /**
  * Records: their type and the conversions from and to a table's rows follow from one list of members. A member's column has
  * the member's name in snake case (`createdAt`: `created_at`), or the name that `inColumn` gives. Columns that the list does
- * not have are left out, so a record never carries a secret by accident. The hot path's statements name their columns instead.
+ * not have are left out, so a record never carries a secret by accident.
  */
 interface Kind<T> {
   column?: string;
@@ -39,17 +39,25 @@ export function records<Members extends Record<string, Kind<unknown>>>(members: 
   }));
   return {
     columns: columns.map(({ column }) => column),
+    /** The columns for the SELECT of a join. */
+    columnsOf: (table: string) => columns.map(({ column }) => `${table}.${column}`),
+    /** Records of some of the members. */
+    pick: <Name extends keyof Members & string>(...names: Name[]) =>
+      records(Object.fromEntries(names.map((name) => [name, members[name]])) as Pick<Members, Name>),
     // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
-    read: (row: any) =>
-      Object.fromEntries(
-        columns.map(({ name, column, kind }) => [name, kind.read(row[column])]),
-      ) as RecordOf<Members>,
+    read(row: any): RecordOf<Members> {
+      const record: Record<string, unknown> = {};
+      for (const { name, column, kind } of columns) record[name] = kind.read(row[column]);
+      return record as RecordOf<Members>;
+    },
     /** The columns of the members that are given. */
-    write(record: { [Name in keyof Members]?: RecordOf<Members>[Name] | undefined }): object {
-      const given = columns.filter(({ name }) => record[name] !== undefined);
-      return Object.fromEntries(
-        given.map(({ name, column, kind }) => [column, kind.write ? kind.write(record[name]) : record[name]]),
-      );
+    write(given: { [Name in keyof Members]?: RecordOf<Members>[Name] | undefined }): object {
+      const row: Record<string, unknown> = {};
+      for (const { name, column, kind } of columns) {
+        const value = given[name];
+        if (value !== undefined) row[column] = kind.write ? kind.write(value) : value;
+      }
+      return row;
     },
   };
 }

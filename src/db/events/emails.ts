@@ -1,51 +1,11 @@
 /** Reads emails with their deliveries, events and attempts, in a fixed number of statements. */
-import type { DeliveryStatus, DialectName, RecipientKind } from '../../glossary.ts';
-import type { Bounce } from '../../record/transition.ts';
+import { deliveries, type EmailRow, emails } from '../accept/mail-tables.ts';
 import { query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { flag, inColumn, json, number, orNull, records, text, value } from '../engine/records.ts';
-import { mailTlsColumn, trackingColumn } from '../queue/email-columns.ts';
+import { number, orNull, records, text } from '../engine/records.ts';
 import { bytesOf, type StoredMessage, storedMessage } from '../queue/messages.ts';
 import { tallyFrom } from './engagement.ts';
 import { attemptDetail, eventData, lastResult } from './packed-records.ts';
-
-const emails = records({
-  id: text,
-  orgId: text,
-  messageId: text,
-  dialect: orNull(value<DialectName>()),
-  from: inColumn('sender', text),
-  replyTo: orNull(text),
-  subject: text,
-  /** With display names, in the order of the deliveries; empty if none of them has one. */
-  recipients: json<string[]>(),
-  tags: json<Record<string, string>>(),
-  tracking: trackingColumn,
-  credits: number,
-  tls: mailTlsColumn,
-  isTest: flag,
-  scheduledAt: orNull(number),
-  createdAt: number,
-  updatedAt: number,
-});
-
-const deliveries = records({
-  id: text,
-  /** The row of the message's bytes; null for a recipient that was never queued. */
-  messageId: orNull(text),
-  kind: value<RecipientKind>(),
-  recipient: text,
-  domain: text,
-  status: value<DeliveryStatus>(),
-  attempts: number,
-  /** When the state last changed. */
-  updatedAt: number,
-  expiresAt: number,
-  /** The sender has set `expiresAt`. */
-  hasDeadline: flag,
-  deliveredAt: orNull(number),
-  bounce: orNull(json<Bounce>()),
-});
 
 const events = records({
   id: text,
@@ -63,7 +23,7 @@ const attempts = records({
 
 export type DeliveryRecord = ReturnType<typeof deliveryFrom>;
 export type AttemptRecord = ReturnType<typeof attemptFrom>;
-export type EmailRecord = ReturnType<typeof emails.read> & {
+export type EmailRecord = EmailRow & {
   /** In the order to, cc, bcc. */
   deliveries: DeliveryRecord[];
   events: ReturnType<typeof eventFrom>[];

@@ -7,10 +7,9 @@
 import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
 import { compareKey, parseMailbox } from '../../mail/address.ts';
 import { type EmailStatus, statusOf } from '../../record/states.ts';
+import { emails } from '../accept/mail-tables.ts';
 import { nearestFirst } from '../engine/neighbors.ts';
 import type { Db } from '../engine/open.ts';
-import { flag, inColumn, json, number, orNull, records, text } from '../engine/records.ts';
-import { trackingColumn } from '../queue/email-columns.ts';
 import { pagedSearch } from './paged-search.ts';
 import { lastIdOf } from './time-of-id.ts';
 
@@ -37,19 +36,19 @@ export interface Search {
   limit: number;
 }
 
-const summaries = records({
-  id: text,
-  messageId: text,
-  from: inColumn('sender', text),
-  replyTo: orNull(text),
-  subject: text,
-  tags: json<Record<string, string>>(),
-  tracking: trackingColumn,
-  isTest: flag,
-  scheduledAt: orNull(number),
-  createdAt: number,
-  updatedAt: number,
-});
+const summaries = emails.pick(
+  'id',
+  'messageId',
+  'from',
+  'replyTo',
+  'subject',
+  'tags',
+  'tracking',
+  'isTest',
+  'scheduledAt',
+  'createdAt',
+  'updatedAt',
+);
 
 export type EmailSummary = ReturnType<typeof summaries.read> & {
   status: EmailStatus;

@@ -9,13 +9,13 @@
  */
 import { type Delivery, maxPreloadedBytes } from '../../glossary.ts';
 import { unpackMessage } from '../../mail/packed-message.ts';
+import { deliveries, emails } from '../accept/mail-tables.ts';
 import { pausedOrganizations } from '../accounts/pauses.ts';
 import { idList, jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { firstId } from '../events/time-of-id.ts';
-import { mailTlsColumn } from './email-columns.ts';
 import { sendersOf } from './ip-pools.ts';
 import { bytesOf, type StoredMessage, storedMessage } from './messages.ts';
 import { inPool, pools } from './unfinished-deliveries.ts';
@@ -222,27 +222,36 @@ export async function releaseLeases(db: Db, node: string, deliveries: Delivery[]
   );
 }
 
-type DeliveryRow = Omit<Delivery, 'message' | 'tags' | 'dueAt'> & { raw: Buffer | null; tags: string };
+const leased = deliveries.pick(
+  'id',
+  'emailId',
+  'orgId',
+  'recipient',
+  'domain',
+  'attempts',
+  'createdAt',
+  'expiresAt',
+  'hasDeadline',
+);
+const ofEmail = emails.pick('from', 'tags', 'tls');
 
 async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => number): Promise<Delivery[]> {
   const { from, column } = jsonRows(trx, { id: 'uuid' });
-  const rows = await query<DeliveryRow>(
+  const rows = await query<{ id: string; message_id: string; raw: Buffer | null }>(
     trx,
-    `select deliveries.id, deliveries.email_id as "emailId", deliveries.org_id as "orgId",
-       deliveries.message_id as "messageId", recipient, domain, attempts, deliveries.created_at as "createdAt",
-       expires_at as "expiresAt", has_deadline as "hasDeadline", sender as "from", emails.tags, emails.tls, messages.raw
+    `select ${leased.columnsOf('deliveries')}, deliveries.message_id, ${ofEmail.columnsOf('emails')}, messages.raw
      from ${from} cross join deliveries join emails on emails.id = deliveries.email_id
        left join messages on messages.id = deliveries.message_id and messages.size <= ${maxPreloadedBytes}
          and not messages.is_patch
      where deliveries.id = ${column('id')} order by deliveries.id`,
     [JSON.stringify(ids.map((id) => ({ id })))],
   );
-  return rows.map(({ raw, tags, ...row }) => ({
-    ...row,
-    hasDeadline: Boolean(row.hasDeadline),
-    tls: mailTlsColumn.read(row.tls),
-    ...(raw && { message: unpackMessage(raw) }),
-    tags: JSON.parse(tags),
+  return rows.map((row) => ({
+    ...leased.read(row),
+    ...ofEmail.read(row),
+    // A delivery that is queued has a message.
+    messageId: row.message_id,
+    ...(row.raw && { message: unpackMessage(row.raw) }),
     dueAt: dueAt(row.id),
   }));
 }

@@ -5,10 +5,10 @@
 import type { Knex } from 'knex';
 import type { DeliveryStatus, Reply } from '../../glossary.ts';
 import { ruleFor } from '../../reply-rules/classify.ts';
+import { deliveries } from '../accept/mail-tables.ts';
 import { countPausedMail } from '../accounts/pauses.ts';
 import type { Db } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
-import { number, records, text, value } from '../engine/records.ts';
 import { isTo } from '../events/find-by-name.ts';
 import { lastResult } from '../events/packed-records.ts';
 import { readMissing, readNoEgress } from './ip-pools.ts';
@@ -196,16 +196,8 @@ export function ofDestination(name: string, domain = 'domain'): (query: Knex.Que
   };
 }
 
-const entries = records({
-  /** Id of the delivery. */
-  id: text,
-  emailId: text,
-  orgId: text,
-  recipient: text,
-  status: value<DeliveryStatus>(),
-  attempts: number,
-  createdAt: number,
-});
+/** `id` is that of the delivery. */
+const entries = deliveries.pick('id', 'emailId', 'orgId', 'recipient', 'status', 'attempts', 'createdAt');
 
 export type QueueEntry = ReturnType<typeof entries.read> & {
   lastReply: Reply | null;
