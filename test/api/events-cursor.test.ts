@@ -7,22 +7,18 @@ import test, { type ExecutionContext } from 'ava';
 import { newId } from '../../src/base/id.ts';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { type Db, openDatabase, type Trx } from '../../src/db/engine/open.ts';
+import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { type EventPage, readEvents, settledPosition } from '../../src/db/events/read-events.ts';
-import { first } from '../../src/db/schema/migrations/001-first.ts';
-import { engine } from '../../src/db/schema/migrations/002-engine.ts';
-import { events } from '../../src/db/schema/migrations/005-events.ts';
-import { testKeys } from '../../src/db/schema/migrations/026-test-keys.ts';
-import { createDatabase, createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 import { until } from '../lab/until.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const types = ['email.queued', 'email.delivered', 'email.bounced'];
 
-async function newFeed(t: ExecutionContext, kind: DatabaseKind, lay?: (trx: Trx) => Promise<string[]>) {
+async function newFeed(t: ExecutionContext, kind: DatabaseKind) {
   const dataDir = await temporaryDirectory(t);
-  const database = await (lay ? createDatabase(kind) : createMigrated(kind, dataDir));
+  const database = await createMigrated(kind, dataDir);
   t.teardown(() => database.drop());
   const open = async () => {
     const db = await openDatabase({ dataDir, databaseUrl: database.url });
@@ -30,7 +26,6 @@ async function newFeed(t: ExecutionContext, kind: DatabaseKind, lay?: (trx: Trx)
     return db;
   };
   const db = await open();
-  if (lay) return { db, open, orgs: (await db.transaction(lay)) as [string, string, string] };
   const orgs: string[] = [];
   for (const name of ['One', 'Two', 'Three'])
     orgs.push(await db.transaction((trx) => insertOrganization(trx, name, now)));
@@ -152,26 +147,6 @@ for (const kind of kinds) {
       position: three.position,
       isMore: false,
     });
-  });
-
-  test(`${kind}: events from before the migration come first, in order`, async (t) => {
-    const { db, orgs } = await newFeed(t, kind, async (trx) => {
-      for (const migration of [first, engine]) await migration.up(trx);
-      const orgId = await insertOrganization(trx, 'Old', now);
-      const old = ['one', 'two', 'three'].map((type) => eventOf(orgId, type));
-      await insertRows(trx, 'events', old.toReversed());
-      await events.up(trx);
-      // Events are read with their emails' columns.
-      await testKeys.up(trx);
-      return [orgId];
-    });
-    await insertRows(db as never, 'events', [eventOf(orgs[0]!, 'four')]);
-    const read = await readAll(db, orgs[0]!, 0, 2);
-    t.deepEqual(
-      read.map(({ type }) => type),
-      ['one', 'two', 'three', 'four'],
-    );
-    t.is(new Set(read.map(({ position }) => position)).size, 4);
   });
 
   test(`${kind}: a position is never used twice, even if the newest events are deleted`, async (t) => {

@@ -1,11 +1,5 @@
-/**
- * Tables that grow, on PostgreSQL: how a database from before becomes partitioned, how partitions are cut ahead of what is
- * written, and what goes when they are dropped.
- */
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+/** Tables that grow, on PostgreSQL: how partitions are cut ahead of what is written, and what goes when they are dropped. */
 import test, { type ExecutionContext } from 'ava';
-import type { Knex } from 'knex';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { readEvents } from '../../src/db/events/read-events.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
@@ -69,35 +63,6 @@ async function boundsOf(db: Db, table: PartitionedTable): Promise<(number | null
     bound === null || table === 'events' ? bound : (bound - today) / day;
   return (await partitionsOf(db, table)).map(({ from, to }) => [told(from), told(to)]);
 }
-
-test('a database from before is partitioned without a row being copied, and loses none', async (t) => {
-  const { db } = await newDatabase(t);
-  const directory = join(import.meta.dirname, '../../src/db/schema/migrations');
-  const before = (await readdir(directory)).filter((name) => name < '010').sort();
-  await db.migrate.latest({
-    migrationSource: {
-      getMigrations: async () => before,
-      getMigrationName: (name: string) => name.replace('.ts', ''),
-      getMigration: async (name: string) =>
-        Object.values(await import(join(directory, name)))[0] as Knex.Migration,
-    },
-  });
-  const put = await insertEmail(db, noon - 400 * day);
-  for (let at = 0; at < 20; at++) await insertEmail(db, noon - at * day);
-  const fileOf = async (table: string) =>
-    (await db.raw('select pg_relation_filenode(?::regclass) as file', [table])).rows[0].file;
-  const files = await Promise.all(growing.map(fileOf));
-  await migrate(db);
-  t.deepEqual(await Promise.all(growing.map((table) => fileOf(`${table}_first`))), files);
-  for (const table of growing) t.is(await count(db, table), 21, table);
-  const { events, position } = await readEvents(db, { orgId: null, after: 0, limit: 100 });
-  t.is(events.length, 21);
-  t.is(events[0]?.email?.id, put.emailId);
-  // Positions go on, and each that writes events is still seen to.
-  await insertEmail(db, noon);
-  t.is((await readEvents(db, { orgId: null, after: position, limit: 9 })).events.length, 1);
-  await t.throwsAsync(db('events').insert(await db('events').first()), { message: /unique/ });
-});
 
 test('partitions are cut days ahead, and rows on both sides of a bound find their places', async (t) => {
   const { db, parts, time } = await newParts(t);

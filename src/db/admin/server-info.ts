@@ -9,7 +9,7 @@ export interface DatabaseInfo {
   bytes: number;
   /** PostgreSQL's settings that are off although a crash of the machine can then lose or damage committed data. */
   unsafe: string[];
-  /** Migrations of this program that have not been run, and run ones that this program does not know. */
+  /** Steps of the schema that the database lacks, and those of it that this program does not know. */
   pending: string[];
   unknown: string[];
 }

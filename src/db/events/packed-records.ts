@@ -1,6 +1,6 @@
 /**
- * What is packed of an attempt (db/engine/packed-json.ts), in which table, and how a row is read: one of before
- * (migration 024-packed) has it in columns of its own.
+ * What is packed of an attempt (db/engine/packed-json.ts), in which table, and how a row is read: one from
+ * before 0.9 has it in columns of its own.
  *
  *   attempts     outcome, reply, MX, TLS and the transcript
  *   deliveries   reply, MX and TLS of the last attempt, if the state is final

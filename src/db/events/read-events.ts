@@ -3,8 +3,11 @@
  * reads nothing twice, however many transactions write meanwhile.
  *
  * This holds because nothing after the settled position is read: all transactions that have a position up to it have ended. On
- * SQLite, with one writer, it is the last position. On PostgreSQL `events_settled()` computes it (see the migration
- * 005-events), in a statement of its own before the rows are read, so that they are read in their state after it.
+ * SQLite, with one writer, it is the last position; AUTOINCREMENT never gives a position twice, also after the newest event was
+ * deleted. PostgreSQL gives positions from a sequence, and transactions commit in any order: a trigger takes a shared lock in
+ * each that adds events, which names the last position given before its own. `events_settled()` computes the settled position
+ * from the locks (schema.postgres.sql), in a statement of its own before the rows are read, so that they are read in their state
+ * after it.
  */
 import { type Db, isPostgres } from '../engine/open.ts';
 import { number, orNull, records, text } from '../engine/records.ts';

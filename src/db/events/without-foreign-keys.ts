@@ -1,4 +1,4 @@
-/** Deletes rows that others refer to. PostgreSQL has no foreign keys between the tables of mails (010-partitions). */
+/** Deletes rows that others refer to. PostgreSQL has no foreign keys between the tables of mails (partitions.ts). */
 import { transactionBetween } from '../../vendor/knex.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 

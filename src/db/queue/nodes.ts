@@ -43,18 +43,15 @@ export async function refuseOtherNodes(
   trx: Trx,
   { self, now }: { self: string | null; now: number },
 ): Promise<void> {
-  if (!(await trx.schema.hasTable('nodes'))) return;
-  // Before version 0.6 the table has no column for the version.
-  const rows: { node: string; at: number; version?: string | null }[] = await trx('nodes')
+  const rows: { node: string; at: number; version: string }[] = await trx('nodes')
     .where('at', '>', now - leaseMs)
     .orderBy('at', 'desc')
-    .select('*');
-  const [other] = rows.filter(({ node }) => node !== self);
+    .select('node', 'at', 'version');
+  const other = rows.find(({ node }) => node !== self);
   if (!other) return;
-  const version = other.version ? `Postern ${other.version}` : 'an older Postern';
   const seconds = Math.max(Math.round((now - other.at) / 1000), 0);
   throw new DatabaseError(
-    `the database must be upgraded, and a node of ${version} is running on it (${other.node}, last heartbeat ${seconds} s ago): ` +
+    `the database must be upgraded, and a node of Postern ${other.version} is running on it (${other.node}, last heartbeat ${seconds} s ago): ` +
       `stop all its nodes first; one that was killed counts for ${leaseMs / 60_000} minutes. Nothing was changed`,
   );
 }

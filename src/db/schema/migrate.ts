@@ -1,77 +1,21 @@
 /**
- * Upgrades the schema; there are no downgrades. The migrations are listed here in order; a released migration is never edited.
- * A database that a newer program has upgraded is refused and stays unchanged.
+ * Makes the schema, or upgrades it; there are no downgrades. A new database gets schema.sqlite.sql or schema.postgres.sql, which
+ * have all steps; a database of 0.9 or later gets the steps that it lacks. A released step is never edited. A database that a
+ * newer program has upgraded, or one from before 0.9, is refused and stays unchanged.
  *
  * Everything runs in one transaction, under a lock that the database releases when the process ends: two nodes may start at
  * the same time, and a start that is killed leaves the schema unchanged.
  */
-import type { Knex } from 'knex';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { DatabaseError, type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { first } from './migrations/001-first.ts';
-import { engine } from './migrations/002-engine.ts';
-import { returned } from './migrations/003-returned.ts';
-import { flat } from './migrations/004-flat.ts';
-import { events } from './migrations/005-events.ts';
-import { webhooks } from './migrations/006-webhooks.ts';
-import { rotation } from './migrations/007-rotation.ts';
-import { users } from './migrations/008-users.ts';
-import { statistics } from './migrations/009-statistics.ts';
-import { partitions } from './migrations/010-partitions.ts';
-import { nodes } from './migrations/011-nodes.ts';
-import { sourcePools } from './migrations/012-source-pools.ts';
-import { messageBases } from './migrations/013-message-bases.ts';
-import { nodeVersions } from './migrations/014-node-versions.ts';
-import { pause } from './migrations/015-pause.ts';
-import { names, plannedRenames, type Rename } from './migrations/016-names.ts';
-import { softBounces } from './migrations/017-soft-bounces.ts';
-import { domainWatch } from './migrations/018-domain-watch.ts';
-import { recipientKinds } from './migrations/019-recipient-kinds.ts';
-import { scheduled } from './migrations/020-scheduled.ts';
-import { strictKeys } from './migrations/021-strict-keys.ts';
-import { tlsResults } from './migrations/022-tls-results.ts';
-import { webhookFormats } from './migrations/023-webhook-formats.ts';
-import { packed } from './migrations/024-packed.ts';
-import { dialect } from './migrations/025-dialect.ts';
-import { testKeys } from './migrations/026-test-keys.ts';
-import { destinationRules } from './migrations/027-destination-rules.ts';
-import { suppressionReply } from './migrations/028-suppression-reply.ts';
+import { baseline, steps } from './steps.ts';
 
-const migrations: Record<string, Knex.Migration> = {
-  '001-first': first,
-  '002-engine': engine,
-  '003-returned': returned,
-  '004-flat': flat,
-  '005-events': events,
-  '006-webhooks': webhooks,
-  '007-rotation': rotation,
-  '008-users': users,
-  '009-statistics': statistics,
-  '010-partitions': partitions,
-  '011-nodes': nodes,
-  '012-source-pools': sourcePools,
-  '013-message-bases': messageBases,
-  '014-node-versions': nodeVersions,
-  '015-pause': pause,
-  '016-names': names,
-  '017-soft-bounces': softBounces,
-  '018-domain-watch': domainWatch,
-  '019-recipient-kinds': recipientKinds,
-  '020-scheduled': scheduled,
-  '021-strict-keys': strictKeys,
-  '022-tls-results': tlsResults,
-  '023-webhook-formats': webhookFormats,
-  '024-packed': packed,
-  '025-dialect': dialect,
-  '026-test-keys': testKeys,
-  '027-destination-rules': destinationRules,
-  '028-suppression-reply': suppressionReply,
-};
+const names = [baseline, ...Object.keys(steps)];
+const newest = names.at(-1)!;
 
-const source: Knex.MigrationSource<string> = {
-  getMigrations: async () => Object.keys(migrations),
-  getMigrationName: (name) => name,
-  getMigration: async (name) => migrations[name]!,
-};
+/** Has a row for each step. Before 1.0, knex had written it. */
+const stepsTable = 'knex_migrations';
 
 /** "post" in ASCII, as a 32-bit number: the advisory lock's key. */
 const advisoryLock = 0x706f7374;
@@ -80,17 +24,12 @@ export interface Upgrade {
   from: string;
   to: string;
   steps: number;
-  /** Organizations that get a new name, because older ones have theirs. */
-  renames: Rename[];
 }
 
 /** The message to the operator before an upgrade. */
-export function upgradeNotice({ from, to, steps, renames }: Upgrade): string {
+export function upgradeNotice({ from, to, steps }: Upgrade): string {
   const by = steps === 1 ? '1 step' : `${steps} steps`;
-  const notice = `the database is upgraded from ${from} to ${to} in ${by}, in one transaction: if it fails, nothing is changed. Afterwards, only a backup from before can undo it`;
-  if (renames.length === 0) return notice;
-  const renamed = renames.map((each) => `"${each.from}" (id ${each.id}) becomes "${each.to}"`);
-  return `${notice}. The names of organizations are unique from now on: ${renamed.join(', ')}`;
+  return `the database is upgraded from ${from} to ${to} in ${by}, in one transaction: if it fails, nothing is changed. Afterwards, only a backup from before can undo it`;
 }
 
 /**
@@ -106,9 +45,32 @@ export async function migrate(
     if (isPostgres(trx)) await trx.raw('select pg_advisory_xact_lock(?)', [advisoryLock]);
     const upgrade = await upgradeOf(trx);
     if (upgrade) await onUpgrade(upgrade, trx);
-    await trx.migrate.latest({ migrationSource: source, disableTransactions: true });
+    const { done, pending } = await migrationsOf(trx);
+    if (done.length === 0) await createSchema(trx);
+    else for (const name of pending) await trx.raw(steps[name]!);
+    if (pending.length > 0)
+      await trx(stepsTable).insert(pending.map((name) => ({ name, migration_time: new Date() })));
     await onDone(trx);
     return upgrade;
+  });
+}
+
+export function readSchema(db: Db): Promise<string> {
+  const file = `schema.${isPostgres(db) ? 'postgres' : 'sqlite'}.sql`;
+  return readFile(join(import.meta.dirname, file), 'utf8');
+}
+
+async function createSchema(trx: Trx): Promise<void> {
+  const sql = await readSchema(trx);
+  // SQLite runs one statement at a time.
+  for (const statement of isPostgres(trx) ? [sql] : sql.trim().split(';\n')) await trx.raw(statement);
+  // `last_value` is a position that was given from here on (events_settled), and no event has this one.
+  if (isPostgres(trx)) await trx.raw("select setval('events_position_seq', 1)");
+  await trx('event_readers').insert(['statistics', 'webhooks'].map((name) => ({ name, position: 0 })));
+  await trx.schema.createTable(stepsTable, (table) => {
+    table.increments();
+    table.string('name');
+    table.timestamp('migration_time');
   });
 }
 
@@ -124,30 +86,33 @@ export async function requireSchema(db: Db): Promise<boolean> {
   return (await migrationsOf(db)).done.length > 0;
 }
 
-/** Changes nothing. */
+/** Changes nothing. `unknown`: steps of a newer program. */
 export async function migrationsOf(
   db: Db,
 ): Promise<{ done: string[]; pending: string[]; unknown: string[] }> {
-  const isMade = await db.schema.hasTable('knex_migrations');
-  const done: string[] = isMade ? await db('knex_migrations').orderBy('id').pluck('name') : [];
-  const names = Object.keys(migrations);
+  const isMade = await db.schema.hasTable(stepsTable);
+  const done: string[] = isMade ? await db(stepsTable).orderBy('id').pluck('name') : [];
   return {
     done,
     pending: names.filter((name) => !done.includes(name)),
-    unknown: done.filter((name) => !names.includes(name)),
+    unknown: done.filter((name) => name > baseline && !names.includes(name)),
   };
 }
 
 /** Null for a current or a new database. */
 async function upgradeOf(db: Db): Promise<Upgrade | null> {
   const { done, pending, unknown } = await migrationsOf(db);
-  const [from, to] = [done.at(-1), Object.keys(migrations).at(-1)!];
+  const from = done.at(-1);
+  if (from === undefined) return null;
   if (unknown.length > 0) {
     throw new DatabaseError(
-      `the database is from a newer Postern: it has been upgraded to ${unknown.at(-1)}, and this program supports only ${to}; start the newer program, or restore the backup from before the upgrade. Nothing was changed`,
+      `the database is from a newer Postern: it has been upgraded to ${unknown.at(-1)}, and this program supports only ${newest}; start the newer program, or restore the backup from before the upgrade. Nothing was changed`,
     );
   }
-  if (from === undefined || pending.length === 0) return null;
-  const renames = pending.includes('016-names') ? await plannedRenames(db) : [];
-  return { from, to, steps: pending.length, renames };
+  if (pending.includes(baseline)) {
+    throw new DatabaseError(
+      `the database is from a Postern before 0.9 (its schema is ${from}), which this program cannot upgrade: upgrade it to 0.9 first, then to this version. Nothing was changed`,
+    );
+  }
+  return pending.length === 0 ? null : { from, to: newest, steps: pending.length };
 }

@@ -3,6 +3,10 @@
  * partitions have no gaps, the first begins at MINVALUE and the last ends at MAXVALUE: every row has a partition, so no insert
  * depends on the jobs that create and drop partitions.
  *
+ * PostgreSQL has no foreign keys between the tables of mails: to drop a partition, it would have to search all rows that may refer
+ * to its rows, and to lock their tables. A transaction that adds such a row has created the row that it refers to, or has locked
+ * the delivery.
+ *
  * A bound is a number here: the time in an id, or the position of an event.
  */
 import type { Db, Trx } from '../engine/open.ts';
@@ -57,7 +61,7 @@ export function boundName(table: PartitionedTable, bound: number): string {
   return table === 'events' ? String(bound) : new Date(bound).toISOString().slice(0, 10).replaceAll('-', '');
 }
 
-/** Event ids are unique per partition, because PostgreSQL has no unique index over all partitions (010-partitions). */
+/** Event ids are unique per partition, because a unique index over all partitions would need the position. */
 export async function createPartition(
   trx: Trx,
   table: PartitionedTable,

@@ -1,23 +1,29 @@
-CREATE TABLE api_keys (
-  id uuid NOT NULL,
-  org_id uuid NOT NULL,
-  label text NOT NULL,
-  hash text NOT NULL,
-  hint text NOT NULL,
-  scopes text NOT NULL,
-  created_at bigint NOT NULL,
-  revoked_at bigint,
-  ends_at bigint,
-  used_at bigint,
-  strict boolean NOT NULL DEFAULT false,
-  is_test boolean NOT NULL DEFAULT false,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (id),
-  UNIQUE (hash)
-);
-CREATE UNIQUE INDEX api_keys_hash_unique ON public.api_keys USING btree (hash);
-CREATE INDEX api_keys_org_id_index ON public.api_keys USING btree (org_id);
-CREATE UNIQUE INDEX api_keys_pkey ON public.api_keys USING btree (id);
+CREATE SEQUENCE events_position_seq;
+
+CREATE OR REPLACE FUNCTION events_announce()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+   begin
+     perform pg_advisory_xact_lock_shared((25974::bigint << 48) | last_value)
+       from events_position_seq;
+     return null;
+   end $function$;
+
+CREATE OR REPLACE FUNCTION events_settled()
+ RETURNS bigint
+ LANGUAGE plpgsql
+AS $function$
+   declare given bigint; locked bigint;
+   begin
+     -- In this order: who locks later than the second look was given more than the first one saw.
+     select last_value into given from events_position_seq;
+     select min(((classid::bigint << 32) | objid::bigint) & ((1::bigint << 48) - 1)) into locked
+       from pg_locks
+       where locktype = 'advisory' and objsubid = 1 and classid::bigint >> 16 = 25974
+         and database = (select oid from pg_database where datname = current_database());
+     return least(given, locked);
+   end $function$;
 
 CREATE TABLE attempts (
   id uuid NOT NULL,
@@ -31,27 +37,173 @@ CREATE TABLE attempts (
   tls text,
   transcript text NOT NULL,
   packed bytea,
-  PRIMARY KEY (id)
+  CONSTRAINT attempts_pkey PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
-CREATE INDEX attempts_delivery_id_number_index ON ONLY public.attempts USING btree (delivery_id, number);
-CREATE UNIQUE INDEX attempts_pkey ON ONLY public.attempts USING btree (id);
+CREATE INDEX attempts_delivery_id_number_index ON attempts USING btree (delivery_id, number);
 
-CREATE TABLE attempts_first PARTITION OF attempts FOR VALUES FROM (MINVALUE) TO (MAXVALUE) (
-  id uuid NOT NULL,
-  delivery_id uuid NOT NULL,
-  number integer NOT NULL,
-  started_at bigint NOT NULL,
-  ended_at bigint NOT NULL,
-  verdict text NOT NULL,
-  reply text,
-  mx text,
-  tls text,
-  transcript text NOT NULL,
-  packed bytea,
-  PRIMARY KEY (id)
+CREATE TABLE attempts_first PARTITION OF attempts FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+
+CREATE TABLE destination_rules (
+  destination text NOT NULL,
+  kind text NOT NULL,
+  per_minute integer,
+  reason text NOT NULL,
+  created_at bigint NOT NULL,
+  until bigint,
+  CONSTRAINT destination_rules_pkey PRIMARY KEY (destination, kind)
 );
-CREATE INDEX attempts_first_delivery_id_number_index ON public.attempts_first USING btree (delivery_id, number);
-CREATE UNIQUE INDEX attempts_first_pkey ON public.attempts_first USING btree (id);
+
+CREATE TABLE destinations (
+  name text NOT NULL,
+  node text NOT NULL,
+  state text NOT NULL,
+  at bigint NOT NULL,
+  CONSTRAINT destinations_pkey PRIMARY KEY (name, node)
+);
+
+CREATE TABLE domain_reports (
+  id uuid NOT NULL,
+  kind text NOT NULL,
+  domain text NOT NULL,
+  reporter text NOT NULL,
+  report_id text NOT NULL,
+  begins_at bigint NOT NULL,
+  ends_at bigint NOT NULL,
+  received_at bigint NOT NULL,
+  report text NOT NULL,
+  CONSTRAINT domain_reports_pkey PRIMARY KEY (id),
+  CONSTRAINT domain_reports_kind_domain_reporter_report_id_unique UNIQUE (kind, domain, reporter, report_id)
+);
+CREATE INDEX domain_reports_domain_id_index ON domain_reports USING btree (domain, id);
+
+CREATE TABLE emails (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  key_id uuid,
+  message_id text NOT NULL,
+  sender text NOT NULL,
+  reply_to text,
+  subject text NOT NULL,
+  recipients text NOT NULL,
+  tags text NOT NULL,
+  tracking text NOT NULL,
+  credits integer NOT NULL,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  tls text NOT NULL DEFAULT 'opportunistic'::text,
+  scheduled_at bigint,
+  wallet_credits integer NOT NULL DEFAULT 0,
+  dialect text,
+  is_test boolean NOT NULL DEFAULT false,
+  CONSTRAINT emails_pkey PRIMARY KEY (id)
+) PARTITION BY RANGE (id);
+CREATE INDEX emails_org_id_id_index ON emails USING btree (org_id, id);
+CREATE INDEX emails_test_index ON emails USING btree (org_id, id) WHERE is_test;
+
+CREATE TABLE emails_first PARTITION OF emails FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+
+CREATE TABLE event_readers (
+  name text NOT NULL,
+  position bigint NOT NULL,
+  CONSTRAINT event_readers_pkey PRIMARY KEY (name)
+);
+
+CREATE TABLE events (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  email_id uuid,
+  type text NOT NULL,
+  recipient text,
+  at bigint NOT NULL,
+  data text NOT NULL,
+  position bigint NOT NULL DEFAULT nextval('events_position_seq'::regclass),
+  packed bytea
+) PARTITION BY RANGE ("position");
+CREATE INDEX events_email_id_position_index ON events USING btree (email_id, "position");
+CREATE INDEX events_org_id_position_index ON events USING btree (org_id, "position");
+CREATE TRIGGER events_announce BEFORE INSERT ON events FOR EACH STATEMENT EXECUTE FUNCTION events_announce();
+CREATE UNIQUE INDEX events_position_unique ON events USING btree ("position");
+
+CREATE TABLE events_first PARTITION OF events (
+  CONSTRAINT events_first_pkey PRIMARY KEY (id)
+) FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+
+CREATE TABLE learned (
+  kind text NOT NULL,
+  name text NOT NULL,
+  value text NOT NULL,
+  expires_at bigint NOT NULL,
+  CONSTRAINT learned_pkey PRIMARY KEY (kind, name)
+);
+CREATE INDEX learned_expires_at_index ON learned USING btree (expires_at);
+
+CREATE TABLE message_bases (
+  email_id uuid NOT NULL,
+  raw bytea NOT NULL,
+  CONSTRAINT message_bases_pkey PRIMARY KEY (email_id)
+);
+
+CREATE TABLE messages (
+  id uuid NOT NULL,
+  email_id uuid NOT NULL,
+  size integer NOT NULL,
+  raw bytea NOT NULL,
+  is_patch boolean NOT NULL DEFAULT false,
+  CONSTRAINT messages_pkey PRIMARY KEY (id)
+);
+CREATE INDEX messages_email_id_index ON messages USING btree (email_id) WHERE (size > 0);
+
+CREATE TABLE nodes (
+  node text NOT NULL,
+  members text NOT NULL,
+  at bigint NOT NULL,
+  version text,
+  sends boolean NOT NULL DEFAULT true,
+  CONSTRAINT nodes_pkey PRIMARY KEY (node)
+);
+
+CREATE TABLE organizations (
+  id uuid NOT NULL,
+  name text NOT NULL,
+  created_at bigint NOT NULL,
+  quota_limit bigint,
+  quota_used bigint NOT NULL DEFAULT '0'::bigint,
+  quota_since bigint NOT NULL,
+  wallet bigint NOT NULL DEFAULT '0'::bigint,
+  ledger_total bigint NOT NULL DEFAULT '0'::bigint,
+  requests_per_second integer,
+  requests_per_day integer,
+  emails_per_day integer,
+  told_low boolean NOT NULL DEFAULT false,
+  told_exhausted boolean NOT NULL DEFAULT false,
+  tls text NOT NULL DEFAULT 'opportunistic'::text,
+  pool text,
+  paused_at bigint,
+  paused_reason text,
+  CONSTRAINT organizations_pkey PRIMARY KEY (id),
+  CONSTRAINT organizations_name_unique UNIQUE (name)
+);
+CREATE INDEX organizations_paused_at_id_index ON organizations USING btree (paused_at, id) WHERE (paused_at IS NOT NULL);
+CREATE INDEX organizations_pool_id_index ON organizations USING btree (pool, id) WHERE (pool IS NOT NULL);
+
+CREATE TABLE api_keys (
+  id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  label text NOT NULL,
+  hash text NOT NULL,
+  hint text NOT NULL,
+  scopes text NOT NULL,
+  created_at bigint NOT NULL,
+  revoked_at bigint,
+  ends_at bigint,
+  used_at bigint,
+  strict boolean NOT NULL DEFAULT false,
+  is_test boolean NOT NULL DEFAULT false,
+  CONSTRAINT api_keys_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT api_keys_pkey PRIMARY KEY (id),
+  CONSTRAINT api_keys_hash_unique UNIQUE (hash)
+);
+CREATE INDEX api_keys_org_id_index ON api_keys USING btree (org_id);
 
 CREATE TABLE credit_entries (
   id uuid NOT NULL,
@@ -61,10 +213,9 @@ CREATE TABLE credit_entries (
   reason text NOT NULL,
   email_id uuid,
   balance bigint,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (org_id, id)
+  CONSTRAINT credit_entries_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT credit_entries_pkey PRIMARY KEY (org_id, id)
 );
-CREATE UNIQUE INDEX credit_entries_pkey ON public.credit_entries USING btree (org_id, id);
 
 CREATE TABLE daily_usage (
   org_id uuid NOT NULL,
@@ -73,10 +224,9 @@ CREATE TABLE daily_usage (
   emails integer NOT NULL DEFAULT 0,
   second_since bigint NOT NULL DEFAULT '0'::bigint,
   second_requests integer NOT NULL DEFAULT 0,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (org_id, day)
+  CONSTRAINT daily_usage_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT daily_usage_pkey PRIMARY KEY (org_id, day)
 );
-CREATE UNIQUE INDEX daily_usage_pkey ON public.daily_usage USING btree (org_id, day);
 
 CREATE TABLE deliveries (
   id uuid NOT NULL,
@@ -110,74 +260,16 @@ CREATE TABLE deliveries (
   kind text NOT NULL DEFAULT 'to'::text,
   has_deadline boolean NOT NULL DEFAULT false,
   packed bytea,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (id)
-);
-CREATE INDEX deliveries_domain_org_id_due_at_index ON public.deliveries USING btree (domain, org_id, due_at) WHERE (status = ANY (ARRAY['queued'::text, 'deferred'::text]));
-CREATE INDEX deliveries_due_at_index ON public.deliveries USING btree (due_at) WHERE (status = ANY (ARRAY['queued'::text, 'deferred'::text]));
-CREATE INDEX deliveries_email_id_position_index ON public.deliveries USING btree (email_id, "position");
-CREATE INDEX deliveries_expires_at_index ON public.deliveries USING btree (expires_at) WHERE (status = ANY (ARRAY['queued'::text, 'deferred'::text]));
-CREATE INDEX deliveries_held_index ON public.deliveries USING btree (id) WHERE (status = 'held'::text);
-CREATE INDEX deliveries_lease_owner_index ON public.deliveries USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
-CREATE UNIQUE INDEX deliveries_pkey ON public.deliveries USING btree (id);
-CREATE INDEX deliveries_scheduled_index ON public.deliveries USING btree (due_at, id) WHERE (status = 'scheduled'::text);
-
-CREATE TABLE destination_rules (
-  destination text NOT NULL,
-  kind text NOT NULL,
-  per_minute integer,
-  reason text NOT NULL,
-  created_at bigint NOT NULL,
-  until bigint,
-  PRIMARY KEY (destination, kind)
-);
-CREATE UNIQUE INDEX destination_rules_pkey ON public.destination_rules USING btree (destination, kind);
-
-CREATE TABLE destinations (
-  name text NOT NULL,
-  node text NOT NULL,
-  state text NOT NULL,
-  at bigint NOT NULL,
-  PRIMARY KEY (name, node)
-);
-CREATE UNIQUE INDEX destinations_pkey ON public.destinations USING btree (name, node);
-
-CREATE TABLE dkim_keys (
-  id uuid NOT NULL,
-  domain_id uuid NOT NULL,
-  algorithm text NOT NULL,
-  selector text NOT NULL,
-  public_key text NOT NULL,
-  private_key text,
-  status text NOT NULL,
-  created_at bigint NOT NULL,
-  checked_at bigint,
-  keep_until bigint,
-  FOREIGN KEY (domain_id) REFERENCES domains(id) ON DELETE CASCADE,
-  PRIMARY KEY (id),
-  UNIQUE (domain_id, selector)
-);
-CREATE UNIQUE INDEX dkim_keys_domain_id_selector_unique ON public.dkim_keys USING btree (domain_id, selector);
-CREATE UNIQUE INDEX dkim_keys_live_unique ON public.dkim_keys USING btree (domain_id, algorithm, status) WHERE (status <> 'retired'::text);
-CREATE UNIQUE INDEX dkim_keys_pkey ON public.dkim_keys USING btree (id);
-CREATE INDEX dkim_keys_watched_index ON public.dkim_keys USING btree (id) WHERE (status <> 'signing'::text);
-
-CREATE TABLE domain_reports (
-  id uuid NOT NULL,
-  kind text NOT NULL,
-  domain text NOT NULL,
-  reporter text NOT NULL,
-  report_id text NOT NULL,
-  begins_at bigint NOT NULL,
-  ends_at bigint NOT NULL,
-  received_at bigint NOT NULL,
-  report text NOT NULL,
-  PRIMARY KEY (id),
-  UNIQUE (kind, domain, reporter, report_id)
-);
-CREATE INDEX domain_reports_domain_id_index ON public.domain_reports USING btree (domain, id);
-CREATE UNIQUE INDEX domain_reports_kind_domain_reporter_report_id_unique ON public.domain_reports USING btree (kind, domain, reporter, report_id);
-CREATE UNIQUE INDEX domain_reports_pkey ON public.domain_reports USING btree (id);
+  CONSTRAINT deliveries_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT deliveries_pkey PRIMARY KEY (id)
+) WITH (autovacuum_vacuum_scale_factor=0.01);
+CREATE INDEX deliveries_domain_org_id_due_at_index ON deliveries USING btree (domain, org_id, due_at) WHERE (status = ANY (ARRAY['queued'::text, 'deferred'::text]));
+CREATE INDEX deliveries_due_at_index ON deliveries USING btree (due_at) WHERE (status = ANY (ARRAY['queued'::text, 'deferred'::text]));
+CREATE INDEX deliveries_email_id_position_index ON deliveries USING btree (email_id, "position");
+CREATE INDEX deliveries_expires_at_index ON deliveries USING btree (expires_at) WHERE (status = ANY (ARRAY['queued'::text, 'deferred'::text]));
+CREATE INDEX deliveries_held_index ON deliveries USING btree (id) WHERE (status = 'held'::text);
+CREATE INDEX deliveries_lease_owner_index ON deliveries USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
+CREATE INDEX deliveries_scheduled_index ON deliveries USING btree (due_at, id) WHERE (status = 'scheduled'::text);
 
 CREATE TABLE domains (
   id uuid NOT NULL,
@@ -197,103 +289,29 @@ CREATE TABLE domains (
   check_at bigint,
   failures integer NOT NULL DEFAULT 0,
   failing_since bigint,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (id),
-  UNIQUE (org_id, name)
+  CONSTRAINT domains_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT domains_pkey PRIMARY KEY (id),
+  CONSTRAINT domains_org_id_name_unique UNIQUE (org_id, name)
 );
-CREATE INDEX domains_check_at_id_index ON public.domains USING btree (check_at, id) WHERE (check_at IS NOT NULL);
-CREATE UNIQUE INDEX domains_org_id_name_unique ON public.domains USING btree (org_id, name);
-CREATE UNIQUE INDEX domains_pkey ON public.domains USING btree (id);
+CREATE INDEX domains_check_at_id_index ON domains USING btree (check_at, id) WHERE (check_at IS NOT NULL);
 
-CREATE TABLE emails (
+CREATE TABLE dkim_keys (
   id uuid NOT NULL,
-  org_id uuid NOT NULL,
-  key_id uuid,
-  message_id text NOT NULL,
-  sender text NOT NULL,
-  reply_to text,
-  subject text NOT NULL,
-  recipients text NOT NULL,
-  tags text NOT NULL,
-  tracking text NOT NULL,
-  credits integer NOT NULL,
+  domain_id uuid NOT NULL,
+  algorithm text NOT NULL,
+  selector text NOT NULL,
+  public_key text NOT NULL,
+  private_key text,
+  status text NOT NULL,
   created_at bigint NOT NULL,
-  updated_at bigint NOT NULL,
-  tls text NOT NULL DEFAULT 'opportunistic'::text,
-  scheduled_at bigint,
-  wallet_credits integer NOT NULL DEFAULT 0,
-  dialect text,
-  is_test boolean NOT NULL DEFAULT false,
-  PRIMARY KEY (id)
-) PARTITION BY RANGE (id);
-CREATE INDEX emails_org_id_id_index ON ONLY public.emails USING btree (org_id, id);
-CREATE UNIQUE INDEX emails_pkey ON ONLY public.emails USING btree (id);
-CREATE INDEX emails_test_index ON ONLY public.emails USING btree (org_id, id) WHERE is_test;
-
-CREATE TABLE emails_first PARTITION OF emails FOR VALUES FROM (MINVALUE) TO (MAXVALUE) (
-  id uuid NOT NULL,
-  org_id uuid NOT NULL,
-  key_id uuid,
-  message_id text NOT NULL,
-  sender text NOT NULL,
-  reply_to text,
-  subject text NOT NULL,
-  recipients text NOT NULL,
-  tags text NOT NULL,
-  tracking text NOT NULL,
-  credits integer NOT NULL,
-  created_at bigint NOT NULL,
-  updated_at bigint NOT NULL,
-  tls text NOT NULL DEFAULT 'opportunistic'::text,
-  scheduled_at bigint,
-  wallet_credits integer NOT NULL DEFAULT 0,
-  dialect text,
-  is_test boolean NOT NULL DEFAULT false,
-  PRIMARY KEY (id)
+  checked_at bigint,
+  keep_until bigint,
+  CONSTRAINT dkim_keys_domain_id_foreign FOREIGN KEY (domain_id) REFERENCES domains(id) ON DELETE CASCADE,
+  CONSTRAINT dkim_keys_pkey PRIMARY KEY (id),
+  CONSTRAINT dkim_keys_domain_id_selector_unique UNIQUE (domain_id, selector)
 );
-CREATE INDEX emails_first_org_id_id_idx ON public.emails_first USING btree (org_id, id) WHERE is_test;
-CREATE INDEX emails_first_org_id_id_index ON public.emails_first USING btree (org_id, id);
-CREATE UNIQUE INDEX emails_first_pkey ON public.emails_first USING btree (id);
-
-CREATE TABLE event_readers (
-  name text NOT NULL,
-  position bigint NOT NULL,
-  PRIMARY KEY (name)
-);
-CREATE UNIQUE INDEX event_readers_pkey ON public.event_readers USING btree (name);
-
-CREATE TABLE events (
-  id uuid NOT NULL,
-  org_id uuid NOT NULL,
-  email_id uuid,
-  type text NOT NULL,
-  recipient text,
-  at bigint NOT NULL,
-  data text NOT NULL,
-  position bigint NOT NULL DEFAULT nextval('events_position_seq'::regclass),
-  packed bytea
-) PARTITION BY RANGE ("position");
-CREATE INDEX events_email_id_position_index ON ONLY public.events USING btree (email_id, "position");
-CREATE INDEX events_org_id_position_index ON ONLY public.events USING btree (org_id, "position");
-CREATE UNIQUE INDEX events_position_unique ON ONLY public.events USING btree ("position");
-CREATE TRIGGER events_announce BEFORE INSERT ON public.events FOR EACH STATEMENT EXECUTE FUNCTION events_announce();
-
-CREATE TABLE events_first PARTITION OF events FOR VALUES FROM (MINVALUE) TO (MAXVALUE) (
-  id uuid NOT NULL,
-  org_id uuid NOT NULL,
-  email_id uuid,
-  type text NOT NULL,
-  recipient text,
-  at bigint NOT NULL,
-  data text NOT NULL,
-  position bigint NOT NULL DEFAULT nextval('events_position_seq'::regclass),
-  packed bytea,
-  PRIMARY KEY (id)
-);
-CREATE INDEX events_first_email_id_position_index ON public.events_first USING btree (email_id, "position");
-CREATE INDEX events_first_org_id_position_index ON public.events_first USING btree (org_id, "position");
-CREATE UNIQUE INDEX events_first_pkey ON public.events_first USING btree (id);
-CREATE UNIQUE INDEX events_first_position_unique ON public.events_first USING btree ("position");
+CREATE INDEX dkim_keys_watched_index ON dkim_keys USING btree (id) WHERE (status <> 'signing'::text);
+CREATE UNIQUE INDEX dkim_keys_live_unique ON dkim_keys USING btree (domain_id, algorithm, status) WHERE (status <> 'retired'::text);
 
 CREATE TABLE idempotency (
   org_id uuid NOT NULL,
@@ -303,11 +321,10 @@ CREATE TABLE idempotency (
   response text NOT NULL,
   email_id uuid NOT NULL,
   created_at bigint NOT NULL,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (org_id, kind, key)
-);
-CREATE INDEX idempotency_kind_created_at_index ON public.idempotency USING btree (kind, created_at);
-CREATE UNIQUE INDEX idempotency_pkey ON public.idempotency USING btree (org_id, kind, key);
+  CONSTRAINT idempotency_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT idempotency_pkey PRIMARY KEY (org_id, kind, key)
+) WITH (autovacuum_vacuum_scale_factor=0.01);
+CREATE INDEX idempotency_kind_created_at_index ON idempotency USING btree (kind, created_at);
 
 CREATE TABLE inbound_mails (
   id uuid NOT NULL,
@@ -320,134 +337,17 @@ CREATE TABLE inbound_mails (
   reading text NOT NULL,
   size integer NOT NULL,
   raw bytea NOT NULL,
-  FOREIGN KEY (delivery_id) REFERENCES deliveries(id) ON DELETE CASCADE,
-  PRIMARY KEY (id)
+  CONSTRAINT inbound_mails_delivery_id_foreign FOREIGN KEY (delivery_id) REFERENCES deliveries(id) ON DELETE CASCADE,
+  CONSTRAINT inbound_mails_pkey PRIMARY KEY (id)
 );
-CREATE INDEX inbound_mails_delivery_id_index ON public.inbound_mails USING btree (delivery_id);
-CREATE INDEX inbound_mails_letters_index ON public.inbound_mails USING btree (id) WHERE (delivery_id IS NULL);
-CREATE UNIQUE INDEX inbound_mails_pkey ON public.inbound_mails USING btree (id);
-
-CREATE TABLE learned (
-  kind text NOT NULL,
-  name text NOT NULL,
-  value text NOT NULL,
-  expires_at bigint NOT NULL,
-  PRIMARY KEY (kind, name)
-);
-CREATE INDEX learned_expires_at_index ON public.learned USING btree (expires_at);
-CREATE UNIQUE INDEX learned_pkey ON public.learned USING btree (kind, name);
-
-CREATE TABLE memberships (
-  user_id uuid NOT NULL,
-  org_id uuid NOT NULL,
-  role text NOT NULL,
-  created_at bigint NOT NULL,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
-  PRIMARY KEY (user_id, org_id)
-);
-CREATE INDEX memberships_org_id_index ON public.memberships USING btree (org_id);
-CREATE UNIQUE INDEX memberships_pkey ON public.memberships USING btree (user_id, org_id);
-
-CREATE TABLE message_bases (
-  email_id uuid NOT NULL,
-  raw bytea NOT NULL,
-  PRIMARY KEY (email_id)
-);
-CREATE UNIQUE INDEX message_bases_pkey ON public.message_bases USING btree (email_id);
-
-CREATE TABLE messages (
-  id uuid NOT NULL,
-  email_id uuid NOT NULL,
-  size integer NOT NULL,
-  raw bytea NOT NULL,
-  is_patch boolean NOT NULL DEFAULT false,
-  PRIMARY KEY (id)
-);
-CREATE INDEX messages_email_id_index ON public.messages USING btree (email_id) WHERE (size > 0);
-CREATE UNIQUE INDEX messages_pkey ON public.messages USING btree (id);
-
-CREATE TABLE nodes (
-  node text NOT NULL,
-  members text NOT NULL,
-  at bigint NOT NULL,
-  version text,
-  sends boolean NOT NULL DEFAULT true,
-  PRIMARY KEY (node)
-);
-CREATE UNIQUE INDEX nodes_pkey ON public.nodes USING btree (node);
-
-CREATE TABLE one_time_tokens (
-  hash text NOT NULL,
-  purpose text NOT NULL,
-  user_id uuid,
-  created_at bigint NOT NULL,
-  expires_at bigint NOT NULL,
-  FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
-  PRIMARY KEY (hash)
-);
-CREATE INDEX one_time_tokens_expires_at_index ON public.one_time_tokens USING btree (expires_at);
-CREATE UNIQUE INDEX one_time_tokens_pkey ON public.one_time_tokens USING btree (hash);
-CREATE INDEX one_time_tokens_user_id_index ON public.one_time_tokens USING btree (user_id);
-
-CREATE TABLE organizations (
-  id uuid NOT NULL,
-  name text NOT NULL,
-  created_at bigint NOT NULL,
-  quota_limit bigint,
-  quota_used bigint NOT NULL DEFAULT '0'::bigint,
-  quota_since bigint NOT NULL,
-  wallet bigint NOT NULL DEFAULT '0'::bigint,
-  ledger_total bigint NOT NULL DEFAULT '0'::bigint,
-  requests_per_second integer,
-  requests_per_day integer,
-  emails_per_day integer,
-  told_low boolean NOT NULL DEFAULT false,
-  told_exhausted boolean NOT NULL DEFAULT false,
-  tls text NOT NULL DEFAULT 'opportunistic'::text,
-  pool text,
-  paused_at bigint,
-  paused_reason text,
-  PRIMARY KEY (id),
-  UNIQUE (name)
-);
-CREATE UNIQUE INDEX organizations_name_unique ON public.organizations USING btree (name);
-CREATE INDEX organizations_paused_at_id_index ON public.organizations USING btree (paused_at, id) WHERE (paused_at IS NOT NULL);
-CREATE UNIQUE INDEX organizations_pkey ON public.organizations USING btree (id);
-CREATE INDEX organizations_pool_id_index ON public.organizations USING btree (pool, id) WHERE (pool IS NOT NULL);
-
-CREATE TABLE recovery_codes (
-  user_id uuid NOT NULL,
-  hash text NOT NULL,
-  FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
-  PRIMARY KEY (user_id, hash)
-);
-CREATE UNIQUE INDEX recovery_codes_pkey ON public.recovery_codes USING btree (user_id, hash);
+CREATE INDEX inbound_mails_delivery_id_index ON inbound_mails USING btree (delivery_id);
+CREATE INDEX inbound_mails_letters_index ON inbound_mails USING btree (id) WHERE (delivery_id IS NULL);
 
 CREATE TABLE routes (
   domain text NOT NULL,
   destination text NOT NULL,
-  PRIMARY KEY (domain)
+  CONSTRAINT routes_pkey PRIMARY KEY (domain)
 );
-CREATE UNIQUE INDEX routes_pkey ON public.routes USING btree (domain);
-
-CREATE TABLE sessions (
-  id uuid NOT NULL,
-  hash text NOT NULL,
-  user_id uuid NOT NULL,
-  address text NOT NULL,
-  agent text NOT NULL,
-  created_at bigint NOT NULL,
-  seen_at bigint NOT NULL,
-  expires_at bigint NOT NULL,
-  FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
-  PRIMARY KEY (id),
-  UNIQUE (hash)
-);
-CREATE INDEX sessions_expires_at_index ON public.sessions USING btree (expires_at);
-CREATE UNIQUE INDEX sessions_hash_unique ON public.sessions USING btree (hash);
-CREATE UNIQUE INDEX sessions_pkey ON public.sessions USING btree (id);
-CREATE INDEX sessions_user_id_index ON public.sessions USING btree (user_id);
 
 CREATE TABLE soft_bounces (
   id uuid NOT NULL,
@@ -456,19 +356,17 @@ CREATE TABLE soft_bounces (
   email_id uuid NOT NULL,
   created_at bigint NOT NULL,
   bounced_at bigint,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (id)
+  CONSTRAINT soft_bounces_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT soft_bounces_pkey PRIMARY KEY (id)
 );
-CREATE INDEX soft_bounces_org_id_address_key_index ON public.soft_bounces USING btree (org_id, address_key);
-CREATE UNIQUE INDEX soft_bounces_pkey ON public.soft_bounces USING btree (id);
+CREATE INDEX soft_bounces_org_id_address_key_index ON soft_bounces USING btree (org_id, address_key);
 
 CREATE TABLE source_pools (
   node text NOT NULL,
   pool text NOT NULL,
   at bigint NOT NULL,
-  PRIMARY KEY (node, pool)
+  CONSTRAINT source_pools_pkey PRIMARY KEY (node, pool)
 );
-CREATE UNIQUE INDEX source_pools_pkey ON public.source_pools USING btree (node, pool);
 
 CREATE TABLE statistics (
   org_id uuid NOT NULL,
@@ -495,11 +393,10 @@ CREATE TABLE statistics (
   took_11 integer NOT NULL,
   took_12 integer NOT NULL,
   took_13 integer NOT NULL,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (org_id, hour)
+  CONSTRAINT statistics_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT statistics_pkey PRIMARY KEY (org_id, hour)
 );
-CREATE INDEX statistics_hour_index ON public.statistics USING btree (hour);
-CREATE UNIQUE INDEX statistics_pkey ON public.statistics USING btree (org_id, hour);
+CREATE INDEX statistics_hour_index ON statistics USING btree (hour);
 
 CREATE TABLE suppressions (
   id uuid NOT NULL,
@@ -509,21 +406,18 @@ CREATE TABLE suppressions (
   reason text NOT NULL,
   created_at bigint NOT NULL,
   reply text,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (id),
-  UNIQUE (org_id, address_key)
+  CONSTRAINT suppressions_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT suppressions_pkey PRIMARY KEY (id),
+  CONSTRAINT suppressions_org_id_address_key_unique UNIQUE (org_id, address_key)
 );
-CREATE UNIQUE INDEX suppressions_org_id_address_key_unique ON public.suppressions USING btree (org_id, address_key);
-CREATE UNIQUE INDEX suppressions_pkey ON public.suppressions USING btree (id);
 
 CREATE TABLE suspensions (
   destination text NOT NULL,
   reason text NOT NULL,
   created_at bigint NOT NULL,
   until bigint NOT NULL,
-  PRIMARY KEY (destination)
+  CONSTRAINT suspensions_pkey PRIMARY KEY (destination)
 );
-CREATE UNIQUE INDEX suspensions_pkey ON public.suspensions USING btree (destination);
 
 CREATE TABLE tls_results (
   day integer NOT NULL,
@@ -537,10 +431,9 @@ CREATE TABLE tls_results (
   source text,
   reason text,
   due_at bigint NOT NULL,
-  PRIMARY KEY (day, domain, policy, host, failure)
+  CONSTRAINT tls_results_pkey PRIMARY KEY (day, domain, policy, host, failure)
 );
-CREATE INDEX tls_results_due_at_index ON public.tls_results USING btree (due_at);
-CREATE UNIQUE INDEX tls_results_pkey ON public.tls_results USING btree (day, domain, policy, host, failure);
+CREATE INDEX tls_results_due_at_index ON tls_results USING btree (due_at);
 
 CREATE TABLE users (
   id uuid NOT NULL,
@@ -554,55 +447,55 @@ CREATE TABLE users (
   created_at bigint NOT NULL,
   signed_in_at bigint,
   disabled_at bigint,
-  PRIMARY KEY (id),
-  UNIQUE (email_key)
+  CONSTRAINT users_pkey PRIMARY KEY (id),
+  CONSTRAINT users_email_key_unique UNIQUE (email_key)
 );
-CREATE UNIQUE INDEX users_email_key_unique ON public.users USING btree (email_key);
-CREATE UNIQUE INDEX users_pkey ON public.users USING btree (id);
 
-CREATE TABLE webhook_attempts (
-  id uuid NOT NULL,
-  message_id uuid NOT NULL,
-  webhook_id uuid NOT NULL,
-  number integer NOT NULL,
-  started_at bigint NOT NULL,
-  duration integer NOT NULL,
-  url text NOT NULL,
-  status integer,
-  answer text,
-  error text,
-  FOREIGN KEY (message_id) REFERENCES webhook_messages(id) ON DELETE CASCADE,
-  FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE,
-  PRIMARY KEY (id)
-);
-CREATE INDEX webhook_attempts_message_id_index ON public.webhook_attempts USING btree (message_id);
-CREATE UNIQUE INDEX webhook_attempts_pkey ON public.webhook_attempts USING btree (id);
-CREATE INDEX webhook_attempts_webhook_id_id_index ON public.webhook_attempts USING btree (webhook_id, id);
-
-CREATE TABLE webhook_messages (
-  id uuid NOT NULL,
-  webhook_id uuid NOT NULL,
-  event_id uuid NOT NULL,
-  type text NOT NULL,
-  position bigint NOT NULL,
-  lane uuid,
-  status text NOT NULL,
-  attempts integer NOT NULL DEFAULT 0,
-  due_at bigint,
-  lease_owner text,
+CREATE TABLE memberships (
+  user_id uuid NOT NULL,
+  org_id uuid NOT NULL,
+  role text NOT NULL,
   created_at bigint NOT NULL,
-  updated_at bigint NOT NULL,
-  FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE,
-  PRIMARY KEY (id),
-  UNIQUE (webhook_id, event_id)
+  CONSTRAINT memberships_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT memberships_user_id_foreign FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  CONSTRAINT memberships_pkey PRIMARY KEY (user_id, org_id)
 );
-CREATE INDEX webhook_messages_created_at_index ON public.webhook_messages USING btree (created_at);
-CREATE INDEX webhook_messages_failed_index ON public.webhook_messages USING btree (webhook_id, event_id) WHERE (status = 'failed'::text);
-CREATE INDEX webhook_messages_lease_owner_index ON public.webhook_messages USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
-CREATE UNIQUE INDEX webhook_messages_pkey ON public.webhook_messages USING btree (id);
-CREATE INDEX webhook_messages_webhook_id_due_at_position_index ON public.webhook_messages USING btree (webhook_id, due_at, "position") WHERE (due_at IS NOT NULL);
-CREATE UNIQUE INDEX webhook_messages_webhook_id_event_id_unique ON public.webhook_messages USING btree (webhook_id, event_id);
-CREATE INDEX webhook_messages_webhook_id_lane_position_index ON public.webhook_messages USING btree (webhook_id, lane, "position") WHERE (lane IS NOT NULL);
+CREATE INDEX memberships_org_id_index ON memberships USING btree (org_id);
+
+CREATE TABLE one_time_tokens (
+  hash text NOT NULL,
+  purpose text NOT NULL,
+  user_id uuid,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  CONSTRAINT one_time_tokens_user_id_foreign FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  CONSTRAINT one_time_tokens_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX one_time_tokens_expires_at_index ON one_time_tokens USING btree (expires_at);
+CREATE INDEX one_time_tokens_user_id_index ON one_time_tokens USING btree (user_id);
+
+CREATE TABLE recovery_codes (
+  user_id uuid NOT NULL,
+  hash text NOT NULL,
+  CONSTRAINT recovery_codes_user_id_foreign FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  CONSTRAINT recovery_codes_pkey PRIMARY KEY (user_id, hash)
+);
+
+CREATE TABLE sessions (
+  id uuid NOT NULL,
+  hash text NOT NULL,
+  user_id uuid NOT NULL,
+  address text NOT NULL,
+  agent text NOT NULL,
+  created_at bigint NOT NULL,
+  seen_at bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  CONSTRAINT sessions_user_id_foreign FOREIGN KEY (user_id) REFERENCES users(id) ON DELETE CASCADE,
+  CONSTRAINT sessions_pkey PRIMARY KEY (id),
+  CONSTRAINT sessions_hash_unique UNIQUE (hash)
+);
+CREATE INDEX sessions_expires_at_index ON sessions USING btree (expires_at);
+CREATE INDEX sessions_user_id_index ON sessions USING btree (user_id);
 
 CREATE TABLE webhooks (
   id uuid NOT NULL,
@@ -621,34 +514,51 @@ CREATE TABLE webhooks (
   updated_at bigint NOT NULL,
   format text NOT NULL DEFAULT 'standard'::text,
   public_key text,
-  FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  PRIMARY KEY (id)
+  CONSTRAINT webhooks_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
+  CONSTRAINT webhooks_pkey PRIMARY KEY (id)
 );
-CREATE INDEX webhooks_active_index ON public.webhooks USING btree (id) WHERE (status = 'active'::text);
-CREATE INDEX webhooks_org_id_index ON public.webhooks USING btree (org_id);
-CREATE UNIQUE INDEX webhooks_pkey ON public.webhooks USING btree (id);
+CREATE INDEX webhooks_active_index ON webhooks USING btree (id) WHERE (status = 'active'::text);
+CREATE INDEX webhooks_org_id_index ON webhooks USING btree (org_id);
 
-CREATE OR REPLACE FUNCTION public.events_announce()
- RETURNS trigger
- LANGUAGE plpgsql
-AS $function$
-   begin
-     perform pg_advisory_xact_lock_shared((25974::bigint << 48) | last_value)
-       from events_position_seq;
-     return null;
-   end $function$;
+CREATE TABLE webhook_messages (
+  id uuid NOT NULL,
+  webhook_id uuid NOT NULL,
+  event_id uuid NOT NULL,
+  type text NOT NULL,
+  position bigint NOT NULL,
+  lane uuid,
+  status text NOT NULL,
+  attempts integer NOT NULL DEFAULT 0,
+  due_at bigint,
+  lease_owner text,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT webhook_messages_webhook_id_foreign FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE,
+  CONSTRAINT webhook_messages_pkey PRIMARY KEY (id),
+  CONSTRAINT webhook_messages_webhook_id_event_id_unique UNIQUE (webhook_id, event_id)
+);
+CREATE INDEX webhook_messages_created_at_index ON webhook_messages USING btree (created_at);
+CREATE INDEX webhook_messages_failed_index ON webhook_messages USING btree (webhook_id, event_id) WHERE (status = 'failed'::text);
+CREATE INDEX webhook_messages_lease_owner_index ON webhook_messages USING btree (lease_owner) WHERE (lease_owner IS NOT NULL);
+CREATE INDEX webhook_messages_webhook_id_due_at_position_index ON webhook_messages USING btree (webhook_id, due_at, "position") WHERE (due_at IS NOT NULL);
+CREATE INDEX webhook_messages_webhook_id_lane_position_index ON webhook_messages USING btree (webhook_id, lane, "position") WHERE (lane IS NOT NULL);
 
-CREATE OR REPLACE FUNCTION public.events_settled()
- RETURNS bigint
- LANGUAGE plpgsql
-AS $function$
-   declare given bigint; locked bigint;
-   begin
-     -- In this order: who locks later than the second look was given more than the first one saw.
-     select last_value into given from events_position_seq;
-     select min(((classid::bigint << 32) | objid::bigint) & ((1::bigint << 48) - 1)) into locked
-       from pg_locks
-       where locktype = 'advisory' and objsubid = 1 and classid::bigint >> 16 = 25974
-         and database = (select oid from pg_database where datname = current_database());
-     return least(given, locked);
-   end $function$;
+CREATE TABLE webhook_attempts (
+  id uuid NOT NULL,
+  message_id uuid NOT NULL,
+  webhook_id uuid NOT NULL,
+  number integer NOT NULL,
+  started_at bigint NOT NULL,
+  duration integer NOT NULL,
+  url text NOT NULL,
+  status integer,
+  answer text,
+  error text,
+  CONSTRAINT webhook_attempts_message_id_foreign FOREIGN KEY (message_id) REFERENCES webhook_messages(id) ON DELETE CASCADE,
+  CONSTRAINT webhook_attempts_webhook_id_foreign FOREIGN KEY (webhook_id) REFERENCES webhooks(id) ON DELETE CASCADE,
+  CONSTRAINT webhook_attempts_pkey PRIMARY KEY (id)
+);
+CREATE INDEX webhook_attempts_message_id_index ON webhook_attempts USING btree (message_id);
+CREATE INDEX webhook_attempts_webhook_id_id_index ON webhook_attempts USING btree (webhook_id, id);
+
+ALTER SEQUENCE events_position_seq OWNED BY events.position;

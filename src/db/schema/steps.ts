@@ -1,0 +1,12 @@
+/**
+ * The steps from the schema of 0.9.0 to that of schema.sqlite.sql and schema.postgres.sql, in their order: each is a statement for
+ * both databases. A released step is never edited.
+ */
+
+/** The last step of 0.9.0. */
+export const baseline = '027-destination-rules';
+
+export const steps: Record<string, string> = {
+  // What the host said when the address bounced; null: it did not bounce, or it did before this column.
+  '028-suppression-reply': 'alter table suppressions add column reply text',
+};
