@@ -19,16 +19,12 @@ export type FailpointName =
   | 'recording'
   /** The outcome is committed. */
   | 'recorded'
-  /** `postern move` has marked the SQLite database as being moved; the target is still empty. */
-  | 'moving'
-  /** A batch of rows is in the target; the transaction is still open. */
+  /** `postern move` has written a batch of rows; the transaction is still open. */
   | 'copying'
-  /** The batch is committed. */
-  | 'copied'
-  /** Both databases hold the same rows; neither is marked yet. */
-  | 'checked'
-  /** The SQLite database is marked as moved; the target is not marked yet. */
-  | 'noted';
+  /** All rows are in the target, and SQLite is marked as being moved; the transaction is still open. */
+  | 'moving'
+  /** The target is committed; SQLite is not marked as moved yet. */
+  | 'moved';
 
 const failpoints = channel('postern:step');
 

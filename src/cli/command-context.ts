@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { openSecrets, type Secrets, secretFile } from '../base/secrets.ts';
 import { type Config, loadConfig } from '../config.ts';
-import { refuseLeft, refuseMoved } from '../db/admin/moved-marker.ts';
+import { refuseMoved } from '../db/admin/moved-marker.ts';
 import { type Db, openExisting } from '../db/engine/open.ts';
 import { isServed } from '../db/queue/server-running.ts';
 import { requireSchema } from '../db/schema/migrate.ts';
@@ -69,12 +69,10 @@ export function createCommandContext(
     },
     async db() {
       if (db) return db;
-      const { databaseUrl, dataDir } = context.config();
-      if (databaseUrl === null) refuseLeft(dataDir);
+      refuseMoved(context.config());
       const opened = await openExisting(context.config());
       if (opened === null) throw noDatabase(context.config());
       db = opened;
-      await refuseMoved(db, dataDir);
       if (!(await requireSchema(db))) throw noDatabase(context.config());
       return db;
     },

@@ -135,7 +135,7 @@ async function upgrade(
   try {
     await requireUsable(db);
     await databaseClock.compare(db);
-    await refuseMoved(db, config.dataDir);
+    refuseMoved(config);
     const onUpgrade = async (step: Upgrade, trx: Trx) => {
       await refuseOtherNodes(trx, { self: node, now: clock.now() });
       log.warn(upgradeNotice(step));

@@ -1,9 +1,5 @@
 /** What attempts leave behind is packed; rows of older versions, which are not, read the same. */
 import test from 'ava';
-import { newId } from '../../src/base/id.ts';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { beforeAll, type Key, readBatch } from '../../src/db/admin/move/sqlite-source.ts';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
 import { unpackJson } from '../../src/db/engine/packed-json.ts';
 import { findEmail, listAttempts } from '../../src/db/events/emails.ts';
 import { readEvents } from '../../src/db/events/read-events.ts';
@@ -65,30 +61,6 @@ for (const database of kinds) {
     t.deepEqual(await all(), packed);
   });
 }
-
-test('a move reads the ledger, which has no rowid, in batches by its key', async (t) => {
-  const { db } = await startWorld(t, { database: 'sqlite' });
-  const [{ id: orgId }] = await db('organizations').select('id');
-  const other = await insertOrganization(db, 'Other', 0);
-  await db('credit_entries').delete();
-  const ids = Array.from({ length: 4500 }, () => newId());
-  const rows = ids.map((id, at) => ({ id, org_id: at % 3 ? orgId : other, at, change: 1, reason: 'wallet' }));
-  await db.transaction((trx) => insertRows(trx, 'credit_entries', rows));
-  const columns = ['id', 'org_id'].map((name) => ({ name, type: 'uuid' }));
-  const table = { name: 'credit_entries', columns, key: ['org_id', 'id'] };
-  const lengths: number[] = [];
-  const read: string[] = [];
-  await db.transaction(async (trx) => {
-    for (let after: Key | null = beforeAll; after !== null; ) {
-      const batch = await readBatch(trx, table, after);
-      lengths.push(batch.rows.length);
-      read.push(...batch.rows.map(([id]) => String(id)));
-      after = batch.last;
-    }
-  });
-  t.deepEqual(lengths, [2000, 2000, 500, 0]);
-  t.deepEqual(read.toSorted(), ids.toSorted());
-});
 
 test('the dictionary is that of the rows in databases', (t) => {
   // Packed by the first version. If this fails, the dictionary was changed: give the new one another number, and keep this one.

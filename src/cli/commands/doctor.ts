@@ -46,14 +46,8 @@ async function run(context: CommandContext, domain: string | null): Promise<void
 
 /** Refuses a database that was moved to PostgreSQL. */
 async function openUnmoved(config: Config): Promise<Db | null> {
-  const db = await openExisting(config);
-  try {
-    if (db) await refuseMoved(db, config.dataDir);
-    return db;
-  } catch (error) {
-    await db?.destroy();
-    throw error;
-  }
+  refuseMoved(config);
+  return openExisting(config);
 }
 
 function progressLine({ done, known, waitingFor }: ExamineProgress): string {

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import { refuseLeft, refuseMoved } from '../../db/admin/moved-marker.ts';
+import { refuseMoved } from '../../db/admin/moved-marker.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { readNodeId } from '../../db/engine/node-id.ts';
 import { type Db, openExisting, type Trx } from '../../db/engine/open.ts';
@@ -24,12 +24,10 @@ export function migrateCommands(program: Command, context: CommandContext): void
 
 async function run(context: CommandContext): Promise<void> {
   const { out, config } = context;
-  const { dataDir, databaseUrl } = config();
-  if (databaseUrl === null) refuseLeft(dataDir);
+  refuseMoved(config());
   const db = await openExisting(config());
   if (db === null) throw noDatabase(config());
   try {
-    await refuseMoved(db, dataDir);
     const { done, pending } = await migrationsOf(db);
     if (done.length === 0) throw noDatabase(config());
     const upgrade = await upgradeAlone(context, db, pending.length > 0);

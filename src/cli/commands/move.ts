@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander';
 import { type MoveProgress, type MoveResult, moveDatabase } from '../../db/admin/move/move-database.ts';
-import { markerFile, readMarker } from '../../db/admin/moved-marker.ts';
+import { readMarker } from '../../db/admin/moved-marker.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { type Db, openDatabase, openExisting } from '../../db/engine/open.ts';
 import { countUnfinished } from '../../db/queue/queue-counts.ts';
@@ -22,7 +22,7 @@ export function moveCommands(program: Command, context: CommandContext): void {
   program
     .command('move')
     .description(
-      'Move the database from SQLite to an empty PostgreSQL while no server runs; after an interruption, run it again to continue.',
+      'Move the database from SQLite to an empty PostgreSQL while no server runs; if it fails, nothing has changed.',
     )
     .option('--to <URL>', 'postgres://USER:PASSWORD@HOST:PORT/DATABASE (env: POSTERN_MOVE_TO)', postgresUrl)
     .action(({ to }: { to?: string }, command: Command) =>
@@ -72,11 +72,8 @@ async function run(context: CommandContext, url: string): Promise<void> {
     const waiting = await countUnfinished(target);
     report(out, { to, dataDir, waiting, ms: performance.now() - begun }, moved);
   } catch (error) {
-    if (readMarker(dataDir)?.finishedAt === null) {
-      out.warn(
-        `the move is not finished: run the same command again to continue; to give up the move, delete ${markerFile(dataDir)}`,
-      );
-    }
+    if (readMarker(dataDir)?.finishedAt === null)
+      out.warn('PostgreSQL may have the move, or not: run the same command again to finish it');
     throw error;
   } finally {
     for (const db of open) await db.destroy();
@@ -96,15 +93,16 @@ async function lockFor(dataDir: string): Promise<() => Promise<void>> {
 const lineIntervalMs = 10_000;
 
 function createProgress({ out, process }: CommandContext): (progress: MoveProgress) => void {
-  let [begun, first, step] = [performance.now(), 0, ''];
-  let printedAt = begun;
-  return ({ doing, table, done, all }) => {
-    if (doing !== step) [begun, first, step] = [performance.now(), done, doing];
+  let [begun, printedAt, last] = [performance.now(), performance.now(), 0];
+  return ({ table, done, all }) => {
+    // The move has started again.
+    if (done < last) begun = performance.now();
+    last = done;
     const seconds = (performance.now() - begun) / 1000;
-    const rate = seconds > 0.5 ? (done - first) / seconds : 0;
+    const rate = seconds > 0.5 ? done / seconds : 0;
     const progress =
       rate > 0 ? `, ${grouped(Math.round(rate))} a second, ${span(((all - done) / rate) * 1000)} left` : '';
-    const line = `${grouped(done)} of ${grouped(all)} rows ${doing}${progress} (${table})`;
+    const line = `${grouped(done)} of ${grouped(all)} rows copied${progress} (${table})`;
     if (process.stderr.isTTY) out.progress(line);
     else if (!out.json && performance.now() - printedAt > lineIntervalMs) {
       printedAt = performance.now();
@@ -120,32 +118,23 @@ interface Summary {
   ms: number;
 }
 
-function report(out: Output, { to, dataDir, waiting, ms }: Summary, { tables, resumed }: MoveResult): void {
+function report(out: Output, { to, dataDir, waiting, ms }: Summary, { tables, replaced }: MoveResult): void {
   const rows = tables.reduce((sum, table) => sum + table.rows, 0);
-  const replaced = tables.filter((table) => table.replaced > 0);
   const left = Object.entries(waiting).map(([status, number]) => `${grouped(number)} ${status}`);
   out.print(
-    { to, rows, resumed, waiting, seconds: Math.round(ms / 100) / 10, tables },
+    { to, rows, waiting, seconds: Math.round(ms / 100) / 10, tables },
     {
-      fields: {
-        'moved to': to,
-        rows,
-        'from an earlier run': resumed,
-        waiting: left.join(', ') || 'nothing',
-        took: span(ms),
-      },
+      fields: { 'moved to': to, rows, waiting: left.join(', ') || 'nothing', took: span(ms) },
     },
     {
-      head: ['TABLE', 'ROWS', 'THE SAME ON BOTH SIDES'],
-      rows: tables
-        .filter((table) => table.rows > 0)
-        .map((table) => [table.table, table.rows, table.digest.slice(0, 16)]),
+      head: ['TABLE', 'ROWS'],
+      rows: tables.filter((table) => table.rows > 0).map((table) => [table.table, table.rows]),
       empty: 'The database was empty.',
     },
   );
-  for (const { table, replaced: values } of replaced) {
+  if (replaced > 0) {
     out.warn(
-      `${values} values of ${table} contained NUL characters, which PostgreSQL cannot store; they were replaced with U+FFFD`,
+      `${replaced} rows contained NUL characters, which PostgreSQL cannot store; they were replaced with U+FFFD`,
     );
   }
   if (out.json) return;

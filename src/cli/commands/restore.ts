@@ -11,7 +11,7 @@ import type { Command } from 'commander';
 import { createSeal } from '../../accounts/seal.ts';
 import { loadSecrets, readSecrets, secretFile, writeSecrets } from '../../base/secrets.ts';
 import { countSealed } from '../../db/accounts/sealed-columns.ts';
-import { refuseLeft } from '../../db/admin/moved-marker.ts';
+import { refuseMoved } from '../../db/admin/moved-marker.ts';
 import { holdQueue, skipPastEvents } from '../../db/admin/restored.ts';
 import { faultOf } from '../../db/admin/sqlite-backup.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
@@ -81,7 +81,7 @@ async function restoreFile(context: CommandContext, file: string, { force, hold 
     throw new Failure(`${file} does not exist; give the FILE that \`postern backup\` made`);
   const { dataDir } = context.config();
   makeDataDir(context);
-  refuseLeft(dataDir);
+  refuseMoved({ dataDir, databaseUrl: null });
   const target = join(dataDir, 'postern.sqlite');
   const unlock = await lockDataDir(dataDir);
   const temporary = await mkdtemp(join(dataDir, 'restore-'));

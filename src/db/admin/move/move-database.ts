@@ -1,27 +1,24 @@
 /**
- * Moves the database from SQLite to PostgreSQL. SQLite's file stays as it is, except that an old schema is upgraded. A move can
- * be interrupted at any step and continued:
+ * Moves the database from SQLite to PostgreSQL in one transaction: PostgreSQL has everything or, if the move fails, nothing,
+ * and SQLite is used on as before. If PostgreSQL restarts meanwhile, the transaction is repeated. SQLite's file stays as it is,
+ * except that an old schema is upgraded.
  *
- *   check the target · mark SQLite as moving (no server uses it) · claim the target (no server uses it yet) · copy ·
- *   sequences · compare · mark SQLite as moved · mark the target as finished
- *
- * The order of the last two matters: between them, neither database can be used, and the next run finishes the move.
+ * The marker (moved-marker.ts) is written just before the commit, so that neither database can be used if its answer is lost.
+ * The next run then finds the record that the transaction left in the target, or repeats the move.
  */
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
-import { setTimeout as rest } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { failpoint } from '../../../base/failpoints.ts';
+import { anyConnection, senderConnection } from '../../../cluster/notify.ts';
 import { DatabaseError, type Db, type Trx } from '../../engine/open.ts';
 import { isAway } from '../../engine/unavailable.ts';
-import { migrate, migrationsOf, type Upgrade } from '../../schema/migrate.ts';
-import { type MovedMarker, markerFile, readMarker, writeMarker } from '../moved-marker.ts';
-import { type Sum, sumOfSource, sumOfTarget } from './compare-tables.ts';
-import { planMove, type Table } from './move-plan.ts';
-import * as rows from './postgres-target.ts';
-import { countRows, givenNumbers, isSameKey, readBatch } from './sqlite-source.ts';
+import { migrate, type Upgrade } from '../../schema/migrate.ts';
+import { type MovedMarker, readMarker, refuseMoved, writeMarker } from '../moved-marker.ts';
+import { copyTable, countRows, type Table, tablesOf } from './copy-table.ts';
 
-interface Moving {
+export interface Moving {
   source: Db;
   target: Db;
   /** The target, without its credentials. */
@@ -36,160 +33,149 @@ interface Moving {
 }
 
 export interface MoveProgress {
-  doing: 'copied' | 'checked';
   table: string;
   done: number;
   all: number;
 }
 
 export interface MoveResult {
-  tables: ({ table: string; replaced: number } & Sum)[];
-  /** Rows that an earlier run had copied. */
-  resumed: number;
+  tables: { table: string; rows: number }[];
+  /** Number of rows with NUL, which PostgreSQL cannot store in text; they have U+FFFD instead. */
+  replaced: number;
 }
 
+const maxTries = 5;
 const defaultTimeoutMs = 60_000;
 const retryDelayMs = 500;
 
 export async function moveDatabase(moving: Moving): Promise<MoveResult> {
   const { source, target, to, dataDir, now } = moving;
-  const marker = await markerOf(moving);
+  const before = readMarker(dataDir);
+  if (before && before.finishedAt !== null) refuseMoved({ dataDir, databaseUrl: null });
+  // A different target makes it a new move; the old target is given up.
+  const marker = before?.to === to ? before : { id: randomUUID(), to, begunAt: now(), finishedAt: null };
   await migrate(source, moving.onUpgrade);
   // SQLite has one writer, so nothing else writes during the move.
-  return source.transaction(async (trx) => {
-    await migrate(target);
-    const tables = await planMove(trx, target);
-    writeMarker(dataDir, { ...marker, to });
-    failpoint('moving');
-    await rows.claimTarget(target, {
-      id: marker.id,
-      source: `${resolve(dataDir)} on ${hostname()}`,
-      now: now(),
+  return source.transaction(async (rows) => {
+    const result = await repeatWhileAway(moving, async () => {
+      await requireUsable(target);
+      await migrate(target);
+      return target.transaction((trx) => moveAll(moving, marker, rows, trx));
     });
-    const resumed = await copyAll(moving, trx, tables);
-    await retryWhileAway(moving, async () => {
-      await rows.setSequences(target, tables, await givenNumbers(trx));
-      await rows.analyze(target, tables);
-    });
-    const checked = await checkAll(moving, trx, tables);
-    failpoint('checked');
-    const finishedAt = marker.finishedAt ?? now();
-    writeMarker(dataDir, { ...marker, to, finishedAt });
-    failpoint('noted');
-    await retryWhileAway(moving, () => rows.finishTarget(target, marker.id, finishedAt));
-    return { tables: checked, resumed };
+    failpoint('moved');
+    writeMarker(dataDir, { ...marker, finishedAt: now() });
+    return result;
   });
 }
 
-/** Checks both sides and changes nothing. Returns the marker of a move that may begin or continue. */
-async function markerOf({ target, to, dataDir, now }: Moving): Promise<MovedMarker> {
-  const marker = readMarker(dataDir);
-  const record = await rows.readRecord(target);
-  const isSame = record !== null && record.id === marker?.id;
-  if (isSame && record.finishedAt === null) {
-    await rows.requireNoServer(target);
-    const { pending } = await migrationsOf(target);
-    if (pending.length === 0) return marker!;
-    throw new DatabaseError(
-      'the move was begun by an older Postern; finish it with that one, or move into an empty database',
-    );
-  }
-  if (marker && marker.finishedAt !== null) {
-    throw new DatabaseError(
-      `the database of ${dataDir} has moved to ${marker.to} already: set POSTERN_DATABASE_URL to that, and start the server`,
-    );
-  }
-  if (record) {
-    const state = record.finishedAt === null ? 'an unfinished move' : 'what was moved';
-    const other = marker
-      ? ''
-      : ` (if it was this move: ${markerFile(dataDir)} has been removed, which gave the move up)`;
-    throw new DatabaseError(
-      `the target holds ${state} from ${record.source}${other}. Use an empty database: a move does not add to existing data`,
-    );
-  }
-  await rows.requireUnused(target);
-  // A different target makes it a new move; the old target is given up.
-  return marker?.to === to ? marker : { id: randomUUID(), to, begunAt: now(), finishedAt: null };
-}
-
-/** Returns how many rows an earlier run had copied. */
-async function copyAll(moving: Moving, source: Trx, tables: Table[]): Promise<number> {
-  const { target } = moving;
-  const counts = new Map<Table, number>();
-  for (const table of tables) counts.set(table, await countRows(source, table));
-  const all = sum(counts.values());
-  let [resumed, before] = [0, 0];
+async function moveAll(moving: Moving, marker: MovedMarker, source: Trx, target: Trx): Promise<MoveResult> {
+  const { dataDir, onProgress } = moving;
+  const tables = await tablesOf(target);
+  if (await isMoved(target, marker.id)) return { tables: await countAll(target, tables), replaced: 0 };
+  await claim(target, tables);
+  const counts = await countAll(source, tables);
+  const all = counts.reduce((sum, { rows }) => sum + rows, 0);
+  let [done, replaced] = [0, 0];
   for (const table of tables) {
-    const progress = (done: number) =>
-      moving.onProgress({ doing: 'copied', table: table.name, done: before + done, all });
-    let at = await retryWhileAway(moving, () => rows.readReached(target, table));
-    resumed += at.rows;
-    for (let batch = await readBatch(source, table, at.after); batch.last !== null; ) {
-      // The next batch is read while this one is written.
-      const following = readBatch(source, table, batch.last);
-      following.catch(() => {});
-      const { after } = at;
-      const written = batch;
-      at = await retryWhileAway(moving, () =>
-        rows.insertBatch(target, table, after, written, () => failpoint('copying')),
-      );
-      failpoint('copied');
-      progress(at.rows);
-      const next = await following;
-      batch = isSameKey(at.after, written.last!) ? next : await readBatch(source, table, at.after);
-    }
-    before += counts.get(table)!;
+    replaced += await copyTable(source, target, table, (rows) => {
+      done += rows;
+      onProgress({ table: table.name, done, all });
+      failpoint('copying');
+    });
+    await target.raw(`analyze ${table.name}`);
   }
-  return resumed;
+  for (const [at, { table, rows }] of (await countAll(target, tables)).entries()) {
+    if (rows !== counts[at]!.rows)
+      throw new DatabaseError(`${table} has ${counts[at]!.rows} rows in SQLite and ${rows} in PostgreSQL`);
+  }
+  await continuePositions(source, target);
+  await target(recordTable).insert({ id: marker.id, source: `${resolve(dataDir)} on ${hostname()}` });
+  writeMarker(dataDir, marker);
+  failpoint('moving');
+  return { tables: counts, replaced };
 }
 
-async function checkAll(moving: Moving, source: Trx, tables: Table[]): Promise<MoveResult['tables']> {
-  const { target } = moving;
-  const all = sum(await Promise.all(tables.map((table) => countRows(source, table))));
-  const checked: MoveResult['tables'] = [];
-  let done = 0;
-  for (const table of tables) {
-    const [here, there] = await Promise.all([
-      sumOfSource(source, table, (count) => {
-        done += count;
-        moving.onProgress({ doing: 'checked', table: table.name, done, all });
-      }),
-      retryWhileAway(moving, () => sumOfTarget(target, table)),
-    ]);
-    if (here.rows !== there.rows || here.digest !== there.digest) {
-      const [ours, theirs] = [here, there].map(({ rows, digest }) => `${rows} rows (${digest.slice(0, 16)})`);
-      throw new DatabaseError(
-        `${table.name} is not the same on both sides: ${ours} in SQLite, ${theirs} in PostgreSQL. One of them ` +
-          'has been changed meanwhile: use an empty database',
-      );
-    }
-    checked.push({ table: table.name, ...here });
-  }
-  return checked;
+async function countAll(db: Trx, tables: Table[]): Promise<MoveResult['tables']> {
+  const counts = [];
+  for (const { name } of tables) counts.push({ table: name, rows: await countRows(db, name) });
+  return counts;
 }
 
-const sum = (numbers: Iterable<number>) => [...numbers].reduce((one, other) => one + other, 0);
+/** Has a row in a database that a move has filled: the move's id. */
+const recordTable = 'moved_from';
 
-/**
- * Retries while PostgreSQL restarts or the connection is lost, for `timeoutMs` from the first failure, however long the
- * statement had run by then. `run` must recognize what an earlier try has already done.
- */
-async function retryWhileAway<T>(
-  { onError, timeoutMs = defaultTimeoutMs }: Moving,
-  run: () => Promise<T>,
-): Promise<T> {
-  let awaySince: number | null = null;
-  for (;;) {
+async function isMoved(target: Trx, id: string): Promise<boolean> {
+  if (!(await target.schema.hasTable(recordTable))) return false;
+  return (await target(recordTable).where({ id }).first('id')) !== undefined;
+}
+
+/** Rejects if a server runs on the target, whose statements would wait for the move, or if it is not in UTF-8. */
+async function requireUsable(target: Db): Promise<void> {
+  const { rows } = await target.raw(
+    `select current_setting('server_encoding') as encoding, exists (select 1 from pg_stat_activity
+       where datname = current_database() and application_name in (?, ?)) as "hasServer"`,
+    [anyConnection, senderConnection],
+  );
+  const [{ encoding, hasServer }] = rows;
+  if (hasServer)
+    throw new DatabaseError('a Postern is running on the target; stop it until the move is finished');
+  if (encoding !== 'UTF8') {
+    const how = 'create it with `createdb --encoding=UTF8 --template=template0 NAME`';
+    throw new DatabaseError(`the target is encoded in ${encoding}, mail needs UTF8; ${how}`);
+  }
+}
+
+/** Tables that the schema and the first start fill in a database that has not been used yet. */
+const filledAtStart = ['event_readers', 'one_time_tokens'];
+
+/** Whatever else writes to the target waits until the move has ended. Rejects if it has data. */
+async function claim(target: Trx, tables: Table[]): Promise<void> {
+  await target.raw(`lock table ${tables.map(({ name }) => name).join(', ')} in exclusive mode`);
+  const filled = (await countAll(target, tables)).filter(({ rows }) => rows > 0).map(({ table }) => table);
+  const used = filled.filter((name) => !filledAtStart.includes(name));
+  if (used.length > 0) {
+    throw new DatabaseError(
+      `the target is not empty: there are rows in ${used.join(', ')}. Use an empty database: a move does not add to existing data`,
+    );
+  }
+  for (const name of filled) await target(name).delete();
+  await target.schema.createTable(recordTable, (table) => {
+    table.text('id').notNullable();
+    table.text('source').notNullable();
+  });
+}
+
+/** New events come after all of SQLite, including those that were deleted, because readers of events remember positions. */
+async function continuePositions(source: Trx, target: Trx): Promise<void> {
+  const [last] = await source.raw("select seq from sqlite_sequence where name = 'events'");
+  // One more, because no event may have the sequence's last value (db/schema/migrate.ts).
+  if (last) await target.raw("select setval('events_position_seq', ?)", [last.seq + 1]);
+}
+
+/** Repeats `run` if PostgreSQL restarts or the connection is lost, once it answers again. */
+async function repeatWhileAway<T>(moving: Moving, run: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
     try {
       return await run();
     } catch (error) {
-      if (!isAway(error)) throw error;
-      if (awaySince === null) onError(`PostgreSQL is away (${(error as Error).message}); waiting for it`);
-      const now = performance.now();
-      awaySince ??= now;
-      if (now - awaySince > timeoutMs) throw error;
-      await rest(retryDelayMs);
+      if (!isAway(error) || tries === maxTries) throw error;
+      moving.onError(
+        `PostgreSQL is away (${(error as Error).message}); the move starts again as soon as it answers`,
+      );
+      await answering(moving);
+    }
+  }
+}
+
+async function answering({ target, timeoutMs = defaultTimeoutMs }: Moving): Promise<void> {
+  const until = performance.now() + timeoutMs;
+  for (;;) {
+    try {
+      await target.raw('select 1');
+      return;
+    } catch (error) {
+      if (!isAway(error) || performance.now() > until) throw error;
+      await sleep(retryDelayMs);
     }
   }
 }
