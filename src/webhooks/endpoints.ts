@@ -14,6 +14,7 @@ import {
   disableWebhook,
   findWebhook,
   insertWebhook,
+  type NewWebhook,
   replaceSecret,
   setWebhookTypes,
   type Webhook,
@@ -43,13 +44,10 @@ export interface AddedWebhook {
   secret: string | null;
 }
 
-export interface WebhookRequest {
-  orgId: string;
-  url: string;
-  /** Event types; empty means all. */
-  types: readonly string[];
+/** The members of the endpoint; no `types`: all; without a format: standard. */
+export type WebhookRequest = Omit<NewWebhook, 'secret' | 'publicKey' | 'format'> & {
   format?: WebhookFormatName;
-}
+};
 
 interface AddOptions {
   seal: Seal;
@@ -61,9 +59,10 @@ interface AddOptions {
 
 export async function addWebhook(
   db: Db,
-  { orgId, url, types, format = 'standard' }: WebhookRequest,
+  request: WebhookRequest,
   { seal, allowPrivate, now, byOwner = false }: AddOptions,
 ): Promise<AddedWebhook> {
+  const { orgId, url, types, format = 'standard' } = request;
   const parsed = parseWebhookUrl(url, allowPrivate, format);
   if ('fault' in parsed) throw new WebhookFault(parsed.fault);
   const unknown = types.find((type) => !(eventTypes as readonly string[]).includes(type));
@@ -72,7 +71,7 @@ export async function addWebhook(
   }
   const { secret, publicKey } = formatOf(format).newSecret();
   const row = {
-    orgId,
+    ...request,
     url: parsed.url,
     types: [...new Set(types)],
     format,

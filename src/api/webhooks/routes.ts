@@ -34,11 +34,14 @@ export const webhookEndpoints = [
     response: answer('The webhook and its secret.', NewWebhookAnswer),
     errors: { VALIDATION_ERROR: true },
     async respond({ db, orgId, body, seal, allowPrivate, now }) {
-      const { url, events: types, format } = body;
-      const parsed = parseWebhookUrl(url, allowPrivate, format);
-      if ('fault' in parsed) throw refusedUrl(url, parsed.fault);
-      const request = { orgId, url, types, format };
-      const added = await addWebhook(db, request, { seal, allowPrivate, now, byOwner: true });
+      const { events: types, ...given } = body;
+      const parsed = parseWebhookUrl(given.url, allowPrivate, given.format);
+      if ('fault' in parsed) throw refusedUrl(given.url, parsed.fault);
+      const added = await addWebhook(
+        db,
+        { ...given, orgId, types },
+        { seal, allowPrivate, now, byOwner: true },
+      );
       return { webhook: presentWebhook(added.webhook), secret: added.secret };
     },
   }),

@@ -1,5 +1,6 @@
 /** Webhooks and their attempts: documents for --json, fields and rows for a person. */
-import { iso, isoOrNull } from '../../base/clock.ts';
+import { presentWebhook } from '../../api/webhooks/present-webhook.ts';
+import { iso } from '../../base/clock.ts';
 import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '../../db/webhooks/webhooks.ts';
 import type { Cell } from './cells.ts';
@@ -7,19 +8,8 @@ import type { Rows } from './table.ts';
 import { span } from './times.ts';
 
 export function documentOf(webhook: Webhook) {
-  return {
-    id: webhook.id,
-    orgId: webhook.orgId,
-    url: webhook.url,
-    events: webhook.types,
-    format: webhook.format,
-    publicKey: webhook.publicKey,
-    status: webhook.status,
-    reason: webhook.reason,
-    failingSince: isoOrNull(webhook.failingSince),
-    pausedUntil: isoOrNull(webhook.pausedUntil),
-    createdAt: iso(webhook.createdAt),
-  };
+  const { id, ...members } = presentWebhook(webhook);
+  return { id, orgId: webhook.orgId, ...members };
 }
 
 export function webhookFields(webhook: Webhook): Record<string, Cell> {
