@@ -4,7 +4,7 @@
  */
 import type { Db } from '../engine/open.ts';
 import { eventRow } from '../events/event-row.ts';
-import type { DomainRecord } from './domains-table.ts';
+import { domains } from './domains-table.ts';
 
 export interface DomainCheckResult {
   isFound: boolean;
@@ -18,7 +18,8 @@ export interface DomainCheckResult {
   checkAt(state: CheckState): number | null;
 }
 
-export type CheckState = Pick<DomainRecord, 'status' | 'createdAt' | 'failures' | 'failingSince'>;
+const checkState = domains.pick('status', 'createdAt', 'failures', 'failingSince');
+export type CheckState = ReturnType<typeof checkState.read>;
 
 /** Failures in a row until a verified domain counts as unverified. One may be a mistake during a change of the zone. */
 export const maxFailures = 2;
@@ -64,19 +65,16 @@ export async function recordDomainCheck(
   return db.transaction(async (trx) => {
     const row = await trx('domains').where({ id }).forUpdate().first();
     if (!row) return null;
-    const { status, failures, created_at: createdAt, failing_since: failingSince } = row;
-    const next = afterCheck({ status, failures, createdAt, failingSince }, result);
+    const next = afterCheck(checkState.read(row), result);
     const isVerified = next.status === 'verified';
     await trx('domains')
       .where({ id })
       .update({
-        status: next.status,
+        ...checkState.write(next),
         checked_at: now,
         // The time of the first success, as long as the domain stays verified.
         verified_at: isVerified ? (row.verified_at ?? now) : null,
         check_at: result.checkAt(next),
-        failures: next.failures,
-        failing_since: next.failingSince,
       });
     if (next.event) {
       const data = { domain: row.name, record: result.record };

@@ -6,7 +6,7 @@ import type { Db } from '../engine/open.ts';
 import { flag, number, orNull, records, text, value } from '../engine/records.ts';
 import { type DkimKeyRecord, dkimKeys } from './dkim-keys.ts';
 
-const domains = records({
+export const domains = records({
   id: text,
   orgId: text,
   name: text,

@@ -21,10 +21,9 @@ interface Sealed {
 
 const pageSize = 100;
 
-/** Page by page, outside of any transaction. A table that is missing in a database of an older version is skipped. */
+/** Page by page, outside of any transaction. */
 async function* sealedTexts(db: Db): AsyncGenerator<Sealed[]> {
   for (const { table, column } of sealedColumns) {
-    if (!(await db.schema.hasTable(table))) continue;
     for (let after: string | null = null; ; ) {
       const query = db(table).whereNotNull(column).orderBy('id').limit(pageSize);
       if (after !== null) query.where('id', '>', after);

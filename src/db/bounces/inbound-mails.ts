@@ -6,7 +6,7 @@
 import type { ParseResult } from '../../bounces/parse/parse-result.ts';
 import type { Db } from '../engine/open.ts';
 import { deleteBeyond } from '../events/delete-old.ts';
-import { type InboundMail, mailRow } from './record-bounces.ts';
+import { type InboundMail, inboundMails, mailRow } from './record-bounces.ts';
 
 /** Letters in total. */
 const maxLetters = 1000;
@@ -35,23 +35,13 @@ export async function keepMail(
   });
 }
 
-export interface InboundRecord {
-  id: string;
-  kind: string;
-  at: number;
-  sender: string;
-  recipient: string;
-  peer: string;
-  size: number;
+const shown = inboundMails.pick('id', 'kind', 'at', 'sender', 'recipient', 'peer', 'size', 'reading');
+
+export type InboundRecord = ReturnType<typeof shown.read> & {
   /** The email that the mail is about, and its recipient. */
   emailId: string | null;
   emailTo: string | null;
-  reading: Record<string, unknown>;
-}
-
-const columns = ['id', 'kind', 'at', 'sender', 'recipient', 'peer', 'size', 'reading'].map(
-  (name) => `inbound_mails.${name}`,
-);
+};
 
 /** Lists mails, the newest first. */
 export async function listInbound(
@@ -62,14 +52,13 @@ export async function listInbound(
     .leftJoin('deliveries', 'deliveries.id', 'inbound_mails.delivery_id')
     .orderBy('inbound_mails.id', 'desc')
     .limit(limit)
-    .select(...columns, 'deliveries.email_id', { email_to: 'deliveries.recipient' });
+    .select(...shown.columnsOf('inbound_mails'), 'deliveries.email_id', { email_to: 'deliveries.recipient' });
   if (kind !== undefined) query.where('inbound_mails.kind', kind);
   if (emailId !== undefined) query.where('deliveries.email_id', emailId);
-  return (await query).map(({ email_id, email_to, reading, ...row }) => ({
-    ...row,
-    emailId: email_id,
-    emailTo: email_to,
-    reading: JSON.parse(reading),
+  return (await query).map((row) => ({
+    ...shown.read(row),
+    emailId: row.email_id,
+    emailTo: row.email_to,
   }));
 }
 

@@ -9,27 +9,39 @@ import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { isTestMail } from '../../mail/test-route.ts';
 import { isSoftForMailbox, suppressionReason } from '../../record/transition.ts';
+import { deliveries, emails } from '../accept/mail-tables.ts';
 import { replyIn } from '../accounts/bounce-reply.ts';
 import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
 import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
+import { json, number, orNull, records, text, value } from '../engine/records.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { eventRow } from '../events/event-row.ts';
 import { attemptDetail } from '../events/packed-records.ts';
 
-/** A mail as it was received. */
-export interface InboundMail {
-  sender: string;
-  recipient: string;
+/** Mail that came in, as it was received. */
+export const inboundMails = records({
+  id: text,
+  /** The delivery that it is about; null for a letter. */
+  deliveryId: orNull(text),
+  kind: value<ParseResult['is']>(),
+  at: number,
+  sender: text,
+  recipient: text,
   /** Address of the SMTP client. */
-  peer: string;
-  at: number;
-  size: number;
+  peer: text,
+  size: number,
+  reading: json<Record<string, unknown>>(),
   /** The first bytes of the mail. */
-  raw: Buffer;
-}
+  raw: value<Buffer>(),
+});
+
+export type InboundMail = Omit<
+  ReturnType<typeof inboundMails.read>,
+  'id' | 'deliveryId' | 'kind' | 'reading'
+>;
 
 export interface IncomingBounce {
   deliveryId: string;
@@ -38,15 +50,7 @@ export interface IncomingBounce {
 }
 
 /** The delivery that a returned mail is about, with what the mail log needs. */
-export interface BouncedDelivery {
-  emailId: string;
-  orgId: string;
-  recipient: string;
-  domain: string;
-  from: string;
-  tags: Record<string, string>;
-  attempts: number;
-}
+export type BouncedDelivery = Omit<DeliveryRow, 'status' | 'mayHaveArrived'>;
 
 /** 'wait': the delivery is being sent, try again; 'gone': the delivery does not exist. `transition` null: nothing changed. */
 export type BounceResult =
@@ -63,10 +67,10 @@ export async function recordBounces(
     const ids = [...new Set(list.map(({ deliveryId }) => deliveryId))];
     // Ordered, so that two nodes never deadlock.
     await trx('deliveries').whereIn('id', ids).orderBy('id').forUpdate().select('id');
-    const deliveries = await readDeliveries(trx, ids);
+    const known = await readDeliveries(trx, ids);
     const done: Changed[] = [];
     const outcomes = list.map((incoming): BounceResult => {
-      const delivery = deliveries.get(incoming.deliveryId);
+      const delivery = known.get(incoming.deliveryId);
       if (!delivery) return 'gone';
       const transition = transitionOnBounce(delivery, incoming.reading);
       if (transition === 'wait') return 'wait';
@@ -101,10 +105,11 @@ export async function recordBounces(
   });
 }
 
-interface DeliveryRow extends BouncedDelivery {
-  status: DeliveryStatus;
-  mayHaveArrived: boolean;
-}
+const ofDelivery = deliveries.pick('emailId', 'orgId', 'recipient', 'domain', 'attempts', 'status');
+const ofEmail = emails.pick('from', 'tags');
+
+type DeliveryRow = ReturnType<typeof ofDelivery.read> &
+  ReturnType<typeof ofEmail.read> & { mayHaveArrived: boolean };
 
 interface Changed {
   incoming: IncomingBounce;
@@ -116,23 +121,13 @@ async function readDeliveries(db: Db, ids: string[]): Promise<Map<string, Delive
   const rows = await db('deliveries')
     .join('emails', 'emails.id', 'deliveries.email_id')
     .whereIn('deliveries.id', ids)
-    .select('deliveries.*', 'emails.sender', 'emails.tags');
+    .select('deliveries.id', ...ofDelivery.columnsOf('deliveries'), ...ofEmail.columnsOf('emails'));
   const inDoubt = await mayHaveArrived(db, rows);
   return new Map(
-    rows.map((row) => {
-      const delivery = {
-        emailId: row.email_id,
-        orgId: row.org_id,
-        recipient: row.recipient,
-        domain: row.domain,
-        from: row.sender,
-        tags: JSON.parse(row.tags),
-        attempts: row.attempts,
-        status: row.status,
-        mayHaveArrived: inDoubt.has(row.id),
-      };
-      return [row.id, delivery];
-    }),
+    rows.map((row) => [
+      row.id,
+      { ...ofDelivery.read(row), ...ofEmail.read(row), mayHaveArrived: inDoubt.has(row.id) },
+    ]),
   );
 }
 
@@ -155,7 +150,6 @@ async function updateDelivery(
     .update({
       status: transition.status,
       due_at: null,
-      parked_at: null,
       updated_at: mail.at,
       ...(transition.bounce && { bounce: JSON.stringify(transition.bounce) }),
     });
@@ -181,20 +175,8 @@ function softBounceOf({ incoming: { mail }, delivery, transition: { bounce } }: 
 }
 
 export function mailRow(mail: InboundMail, deliveryId: string | null, reading: ParseResult): object {
-  const { sender, recipient, peer, at, size, raw } = mail;
   const { is: kind, ...rest } = reading;
-  return {
-    id: newId(),
-    delivery_id: deliveryId,
-    kind,
-    sender,
-    recipient,
-    peer,
-    at,
-    reading: JSON.stringify(rest),
-    size,
-    raw,
-  };
+  return inboundMails.write({ ...mail, id: newId(), deliveryId, kind, reading: rest });
 }
 
 export async function findBouncedDelivery(db: Db, id: string): Promise<BouncedDelivery | null> {
