@@ -1,9 +1,10 @@
 /**
  * Turns new events into messages for the endpoints that want them (db/webhooks/webhook-feed.ts), whenever the event signal says
- * that there may be some. Without any active endpoint it reads no events and only advances its position.
+ * that there may be some. Without any active endpoint it reads no events and only advances its position, and looks for one
+ * once a second at most: the first endpoint may get its first event that much later.
  */
 import { pause } from '../base/abort.ts';
-import type { Clock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import type { EventSignal } from '../record/event-signal.ts';
 
 export interface FeedParts {
@@ -23,6 +24,8 @@ const passOverIntervalMs = 10_000;
 const retryDelayMs = 1000;
 /** The longest wait without a signal. */
 const intervalMs = 10 * 60_000;
+/** By the real clock, as the rate at which the event signal wakes its readers. */
+const idleIntervalMs = 1000;
 
 export function createFeed(parts: FeedParts) {
   const { clock, eventSignal } = parts;
@@ -30,6 +33,8 @@ export function createFeed(parts: FeedParts) {
   /** Events up to this position are done. */
   let seen = -1;
   let passedOverAt = Number.NEGATIVE_INFINITY;
+  /** When no active endpoint was found. */
+  let idleAt = Number.NEGATIVE_INFINITY;
 
   async function step(): Promise<boolean> {
     // In this order: an endpoint that is added after `settled` was read gets only events after that position.
@@ -37,6 +42,7 @@ export function createFeed(parts: FeedParts) {
     if (settled <= seen) return false;
     const now = clock.now();
     if (!(await parts.hasActive())) {
+      idleAt = performance.now();
       if (now < passedOverAt + passOverIntervalMs) return false;
       passedOverAt = now;
       await parts.passOver(settled);
@@ -53,6 +59,7 @@ export function createFeed(parts: FeedParts) {
     while (!signal.aborted) {
       const signals = eventSignal.count();
       try {
+        if (performance.now() - idleAt < idleIntervalMs) await pause(systemClock, idleIntervalMs, signal);
         while ((await step()) && !signal.aborted);
         await eventSignal.wait(signals, intervalMs, signal);
       } catch (error) {
