@@ -32,7 +32,7 @@ import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts
 import { asRefusal, type Refusal } from './mail/refusal.ts';
 import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
 import { testMaxAge, testRoute } from './mail/test-route.ts';
-import type { DispatchAdmission } from './queue/dispatcher.ts';
+import type { DispatchAdmission } from './queue/runner.ts';
 
 /** A send that its schema has checked. */
 export interface SendRequest extends SendTimes {

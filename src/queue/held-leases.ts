@@ -6,80 +6,139 @@
  * then. An attempt that is under way continues; its outcome is ignored if another node has taken over
  * (db/queue/outcomes.ts). Leases of other nodes are taken over only after this node has renewed its own twice in a
  * row: after an outage of the database, a node that is alive must be able to renew its leases first.
+ *
+ * Leases that cannot be used are released, many in one commit, until that is done: no other node frees them while this one
+ * is alive.
  */
+import { pause } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Delivery } from '../glossary.ts';
+import type { Store } from './store.ts';
 
 export interface HeldLeasesParts {
-  /** Returns the ids of the renewed leases; this node has lost the others. */
-  renew(ids: string[]): Promise<Set<string>>;
-  /** Frees deliveries leased to this node that are not held here: their claim was committed, but the answer was lost. */
-  freeOrphans(): Promise<void>;
+  store: Pick<Store, 'renewLeases' | 'freeOrphans' | 'releaseLeases'>;
   /** Takes over the expired leases of other nodes. */
   takeOver(): Promise<void>;
+  /** The delivery waits in its backlog again. */
+  onReleased(delivery: Delivery): void;
   leaseMs: number;
   onError(what: string, error: unknown): void;
   clock: Clock;
+  /** There is no time left to retry. */
+  stopped: AbortSignal;
 }
 
-const retryDelayMs = 5_000;
+const renewRetryMs = 5_000;
+const releaseRetryMs = 1_000;
 const roundsBeforeTakeOver = 2;
+const maxPerRelease = 200;
 
-export function createHeldLeases({ renew, freeOrphans, takeOver, leaseMs, onError, clock }: HeldLeasesParts) {
-  const held = new Map<string, { delivery: Delivery; until: number }>();
-  const intervalMs = leaseMs / 6;
+export class HeldLeases {
+  readonly #parts: HeldLeasesParts;
+  readonly #held = new Map<string, { delivery: Delivery; until: number }>();
+  readonly #releasing = new Map<string, Delivery>();
+  readonly #intervalMs: number;
   /** Shorter than the lease, to allow for the time that the database's answer takes and for clocks that differ a little. */
-  const usableMs = leaseMs - intervalMs;
-  let rounds = 0;
-  let stopped = false;
-  let running = Promise.resolve();
-  let cancel = () => {};
+  readonly #usableMs: number;
+  #rounds = 0;
+  #isStopping = false;
+  #renewal = Promise.resolve();
+  #release: Promise<void> | null = null;
+  #cancelTimer = () => {};
 
-  async function renewOnce(): Promise<void> {
-    try {
-      await renewAll();
-      await freeOrphans();
-      if (rounds >= roundsBeforeTakeOver) await takeOver();
-      rounds += 1;
-    } catch (error) {
-      rounds = 0;
-      onError('leases could not be renewed; retrying in 5 s', error);
-    }
-    if (!stopped) schedule(rounds > 0 ? intervalMs : retryDelayMs);
+  constructor(parts: HeldLeasesParts) {
+    this.#parts = parts;
+    this.#intervalMs = parts.leaseMs / 6;
+    this.#usableMs = parts.leaseMs - this.#intervalMs;
   }
 
-  async function renewAll(): Promise<void> {
-    const leases = [...held];
-    if (leases.length === 0) return;
-    const startedAt = clock.now();
-    const renewed = await renew(leases.map(([id]) => id));
-    for (const [id, lease] of leases) lease.until = renewed.has(id) ? startedAt + usableMs : startedAt;
+  start(): void {
+    this.#schedule(this.#intervalMs);
   }
 
-  function schedule(ms: number): void {
-    cancel = clock.after(ms, () => {
-      running = renewOnce();
+  begin(delivery: Delivery): void {
+    // It could be leased, so it has been released, even if the answer to that was lost.
+    this.#releasing.delete(delivery.id);
+    this.#held.set(delivery.id, { delivery, until: this.#parts.clock.now() + this.#usableMs });
+  }
+
+  /** Its outcome is recorded. */
+  end(delivery: Delivery): void {
+    if (this.#held.get(delivery.id)?.delivery === delivery) this.#held.delete(delivery.id);
+  }
+
+  isGood(delivery: Delivery): boolean {
+    const lease = this.#held.get(delivery.id);
+    return lease?.delivery === delivery && this.#parts.clock.now() < lease.until;
+  }
+
+  release(delivery: Delivery): void {
+    this.#releasing.set(delivery.id, delivery);
+    // Starts in the next microtask, so that leases released together share a commit.
+    this.#release ??= Promise.resolve()
+      .then(() => this.#releaseAll())
+      .finally(() => {
+        this.#release = null;
+      });
+  }
+
+  async stop(): Promise<void> {
+    while (this.#release) await this.#release;
+    this.#isStopping = true;
+    this.#cancelTimer();
+    await this.#renewal;
+  }
+
+  #schedule(ms: number): void {
+    this.#cancelTimer = this.#parts.clock.after(ms, () => {
+      this.#renewal = this.#renew();
     });
   }
 
-  return {
-    start: () => schedule(intervalMs),
-    begin(delivery: Delivery): void {
-      held.set(delivery.id, { delivery, until: clock.now() + usableMs });
-    },
-    end(delivery: Delivery): void {
-      if (held.get(delivery.id)?.delivery === delivery) held.delete(delivery.id);
-    },
-    isGood(delivery: Delivery): boolean {
-      const lease = held.get(delivery.id);
-      return lease?.delivery === delivery && clock.now() < lease.until;
-    },
-    async stop(): Promise<void> {
-      stopped = true;
-      cancel();
-      await running;
-    },
-  };
-}
+  async #renew(): Promise<void> {
+    const { store, takeOver, onError } = this.#parts;
+    try {
+      await this.#renewAll();
+      await store.freeOrphans();
+      if (this.#rounds >= roundsBeforeTakeOver) await takeOver();
+      this.#rounds += 1;
+    } catch (error) {
+      this.#rounds = 0;
+      onError('leases could not be renewed; retrying in 5 s', error);
+    }
+    if (!this.#isStopping) this.#schedule(this.#rounds > 0 ? this.#intervalMs : renewRetryMs);
+  }
 
-export type HeldLeases = ReturnType<typeof createHeldLeases>;
+  async #renewAll(): Promise<void> {
+    const leases = [...this.#held];
+    if (leases.length === 0) return;
+    const startedAt = this.#parts.clock.now();
+    const renewed = await this.#parts.store.renewLeases(leases.map(([id]) => id));
+    for (const [id, lease] of leases) lease.until = renewed.has(id) ? startedAt + this.#usableMs : startedAt;
+  }
+
+  async #releaseAll(): Promise<void> {
+    const { store, onError, clock, stopped } = this.#parts;
+    while (this.#releasing.size > 0) {
+      const deliveries = [...this.#releasing.values()].slice(0, maxPerRelease);
+      try {
+        await store.releaseLeases(deliveries);
+        this.#onReleased(deliveries);
+      } catch (error) {
+        onError('leases could not be released; retrying in a second', error);
+        if (stopped.aborted) return;
+        await pause(clock, releaseRetryMs, stopped);
+      }
+    }
+  }
+
+  #onReleased(deliveries: Delivery[]): void {
+    for (const delivery of deliveries) {
+      if (this.#releasing.get(delivery.id) === delivery) this.#releasing.delete(delivery.id);
+    }
+    for (const delivery of deliveries) {
+      this.end(delivery);
+      this.#parts.onReleased(delivery);
+    }
+  }
+}

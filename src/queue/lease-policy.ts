@@ -16,6 +16,8 @@ export interface BacklogClaim {
   limit: number;
 }
 
+/** Deliveries that are leased in one commit. */
+export const maxPerClaim = 200;
 /** Leases of one domain before its destination is known. */
 const maxUnresolved = 4;
 
@@ -40,13 +42,24 @@ export class LeasePolicy {
     this.#leased += by;
   }
 
-  countUnresolved(domain: string, by: 1 | -1): void {
+  #countUnresolved(domain: string, by: 1 | -1): void {
     this.#unresolvedInAll += by;
     const count = (this.#unresolved.get(domain) ?? 0) + by;
     if (count > 0) this.#unresolved.set(domain, count);
     else this.#unresolved.delete(domain);
   }
 
+  /** Keeps a slot for a delivery that may be leased; the function that is returned ends that. */
+  reserve(readyQueue: ReadyQueue | null, domain: string): () => void {
+    if (readyQueue) readyQueue.reserve();
+    else this.#countUnresolved(domain, 1);
+    return () => {
+      if (readyQueue) readyQueue.cancelReservation();
+      else this.#countUnresolved(domain, -1);
+    };
+  }
+
+  /** How many more deliveries may be leased. */
   freeLeases(): number {
     return this.#max - this.#leased;
   }

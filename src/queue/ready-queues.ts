@@ -1,12 +1,18 @@
 /**
- * The ready queues of all destinations that this node sends to, and what blocks each of them: the operator's suspensions
- * and the queue's own limits.
+ * The ready queues of all destinations that this node sends to, the backlogs that are known to have due mail for each, and
+ * what blocks it: the operator's suspensions and the queue's own limits.
+ *
+ * Backlogs are noted by the scans, by other nodes, and for the mail that this node itself has put there; those of mail that
+ * another node sends are not. If a destination is unknown, it is looked up first, for a bounded number of backlogs at a time,
+ * so that a long queue of unknown domains does not hold up the look-ups of new mail.
  */
+import { orAborted } from '../base/abort.ts';
 import type { Clock } from '../base/clock.ts';
+import { limitConcurrency } from '../base/concurrency.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import type { Backlog } from './backlogs.ts';
 import { ReadyQueue } from './ready-queue.ts';
-import { noPeers, type Peers } from './share.ts';
+import { noPeers, type Ownership, type Peers } from './share.ts';
 
 export interface Suspension {
   /** A recipient domain or a destination's name. */
@@ -16,16 +22,26 @@ export interface Suspension {
 }
 
 export interface ReadyQueuesParts {
-  /** The destination of a domain; null if it has to be looked up first. */
+  /** The destination of a domain (route/route-cache.ts); null if it has to be looked up first. */
   destinationOf(domain: string): Destination | null;
+  /** Looks up a domain that `destinationOf` does not know. Never rejects. */
+  resolve(domain: string): Promise<Destination>;
   /** Mail for this domain waits for this destination. The operator's view shows it. */
   onWaiting(domain: string, destination: string): void;
+  /** Tells other nodes that mail waits in this backlog, which this node leaves to them (cluster/notify.ts). */
+  notifyOthers(backlog: Backlog): void;
+  ownership: Pick<Ownership, 'isOurs'>;
   peers?: Pick<Peers, 'share' | 'states'>;
+  /** There is room for mail of a backlog. */
+  requestClaim(): void;
+  /** Ends the look-ups. */
+  stopping: AbortSignal;
   clock: Clock;
 }
 
 /** Backlogs that other nodes serve are remembered this long, in case this node gets a share. */
 const keepBacklogsMs = 30_000;
+const maxLookUps = 100;
 /** Above this number, idle ready queues are forgotten with what they have learned. */
 const maxReadyQueues = 5_000;
 
@@ -36,6 +52,9 @@ export class ReadyQueues {
   readonly #peers: Pick<Peers, 'share' | 'states'>;
   readonly #clock: Clock;
   readonly #byName = new Map<string, ReadyQueue>();
+  /** Backlogs whose destination is being looked up, and whether each was noted as a retry. */
+  readonly #unknown = new Map<string, boolean>();
+  readonly #inTurn = limitConcurrency(maxLookUps);
   #suspensions = new Map<string, Suspension>();
   #clearedAt: number;
 
@@ -63,14 +82,64 @@ export class ReadyQueues {
     return destination && this.of(destination);
   }
 
+  /** That of a domain which `find` does not know; null if this node stops before the answer. */
+  async lookUp(domain: string): Promise<ReadyQueue | null> {
+    const { resolve, stopping } = this.#parts;
+    if (stopping.aborted) return null;
+    const destination = await orAborted(resolve(domain), stopping).catch((error) => {
+      if (stopping.aborted) return null;
+      throw error;
+    });
+    return destination && this.of(destination);
+  }
+
   all(): Iterable<ReadyQueue> {
     return this.#byName.values();
   }
 
-  addBacklog(readyQueue: ReadyQueue, { domain, orgId }: Backlog): void {
+  /** Mail in this backlog is due. `isRetry`: some of it has just fallen due for another attempt. */
+  note(backlog: Backlog, isRetry = false): void {
+    if (!this.#parts.ownership.isOurs(backlog.orgId)) return;
+    const readyQueue = this.find(backlog.domain);
+    if (readyQueue) this.#add(readyQueue, backlog, isRetry);
+    else void this.#addUnknown(backlog, isRetry);
+  }
+
+  /** This node has put mail into the backlog. Other nodes do not know of it yet. */
+  announce(backlog: Backlog): void {
+    this.note(backlog);
+    const isOurs = this.#parts.ownership.isOurs(backlog.orgId);
+    if (!isOurs || this.find(backlog.domain)?.hasNoShare()) this.#parts.notifyOthers(backlog);
+  }
+
+  #add(readyQueue: ReadyQueue, { domain, orgId }: Backlog, isRetry: boolean): void {
+    const now = this.#clock.now();
     readyQueue.backlogs.add({ domain, orgId });
     this.active.add(readyQueue);
     this.#parts.onWaiting(domain, readyQueue.name);
+    if (isRetry && !this.suspension(readyQueue, domain)) readyQueue.allowProbe(now);
+    if (readyQueue.freeSlots(now) > 0) this.#parts.requestClaim();
+  }
+
+  async #addUnknown({ domain, orgId }: Backlog, isRetry: boolean): Promise<void> {
+    const name = `${orgId} ${domain}`;
+    const wasRetry = this.#unknown.get(name);
+    this.#unknown.set(name, isRetry || wasRetry === true);
+    if (wasRetry !== undefined) return;
+    const readyQueue = await this.#inTurn(() => this.lookUp(domain));
+    const isRetryNow = this.#unknown.get(name)!;
+    this.#unknown.delete(name);
+    if (readyQueue && this.#parts.ownership.isOurs(orgId))
+      this.#add(readyQueue, { domain, orgId }, isRetryNow);
+  }
+
+  removeBacklogsOf(isGone: (orgId: string) => boolean): void {
+    for (const readyQueue of this.active) readyQueue.backlogs.removeOf(isGone);
+  }
+
+  /** What is ready waits under the limits of today, not of the time when it was leased. */
+  refreshShapes(): void {
+    for (const { ready } of this.active) if (ready[0]) this.find(ready[0].domain);
   }
 
   /** It has been served: the others come first now. */
@@ -106,6 +175,13 @@ export class ReadyQueues {
     for (const readyQueue of this.#byName.values()) {
       if (readyQueue.hasNoShare() && !readyQueue.isCircuitOpen()) readyQueue.backlogs.clear();
     }
+  }
+
+  /** When something can start that cannot start now; infinite if time alone changes nothing. */
+  wakeAt(now: number): number {
+    let at = Number.POSITIVE_INFINITY;
+    for (const readyQueue of this.active) at = Math.min(at, readyQueue.wakeAt(now));
+    return at;
   }
 
   areIdle(): boolean {

@@ -14,6 +14,16 @@ export interface Share {
   readonly since: number;
 }
 
+/** Which mail this node sends; cluster/pool-assignment.ts implements it. */
+export interface Ownership {
+  /** Whether this node has source addresses for the organization's mail. All other mail is left to nodes that have. */
+  isOurs(orgId: string): boolean;
+  /** The operator has paused the organization: its mail waits and does not age. Then `isOurs` is false too. */
+  isPaused(orgId: string): boolean;
+  /** When the organization was last seen to be paused; minus infinity: never since this node started. */
+  pausedUntil(orgId: string): number;
+}
+
 export interface Peers {
   share(name: string): Share;
   /** The states that the other nodes publish about this destination. */

@@ -38,8 +38,9 @@ import type { DestinationOf } from '../mail/destination-shape.ts';
 import { defaultPool } from '../mail/ip-pool.ts';
 import { isTestMail, testRoute } from '../mail/test-route.ts';
 import { createReads } from '../queue/large-reads.ts';
-import { QueueRunner, type Runner, type Store } from '../queue/runner.ts';
+import { QueueRunner, type Runner } from '../queue/runner.ts';
 import { noPeers, type Peers } from '../queue/share.ts';
+import type { Store } from '../queue/store.ts';
 import { createDestinationPublisher } from '../record/destination-publisher.ts';
 import { signalsAfter } from '../record/event-signal.ts';
 import { createGreylistObserver } from '../record/greylist-observer.ts';
@@ -114,9 +115,8 @@ export function createDelivery(
     publishIntervalMs: isPostgres(db) ? poolsIntervalMs : Number.POSITIVE_INFINITY,
   });
   const simulated = createSimulatedHost({ everywhere: context.allIsTest, clock });
-  const attempts = { routes, connections, assignment, simulate: simulated.offer };
-  const { deliver, interrupted, notAttempted, refused } = createAttempts(context, attempts);
-  const delivering = countInFlight(deliver);
+  const attempts = createAttempts(context, { routes, connections, assignment, simulate: simulated.offer });
+  const delivering = countInFlight(attempts.deliver);
   const publisher = createDestinationPublisher({
     saveStates: (states, now) => saveStates(db, node, states, now),
     saveRoutes: (found) => saveRoutes(db, found),
@@ -128,19 +128,17 @@ export function createDelivery(
     peers: peersOf(context, () => void connections.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
-    deliver: delivering.call,
-    interrupted,
-    notAttempted,
-    refused,
-    record: withComplaints(
-      createRecord(context, publisher, delivering.inFlight),
-      simulated.complains,
-      complain,
-    ),
+    attempts: { ...attempts, deliver: delivering.call },
+    record: createRecord(context, {
+      publisher,
+      inFlight: delivering.inFlight,
+      onTestMail: async (delivery, attempt) => {
+        const isDelivered = attempt.outcome.outcome === 'delivered';
+        if (isDelivered && simulated.complains(delivery)) await complain(delivery.id);
+      },
+    }),
     onWaiting: publisher.route,
-    isOurs: assignment.isOurs,
-    isPaused: assignment.isPaused,
-    pausedUntil: assignment.pausedUntil,
+    ownership: assignment,
     notifyOthers: context.notify.backlog,
     onError: context.onError,
     clock,
@@ -196,8 +194,16 @@ function createAttempts(context: ServerContext, { routes, connections, assignmen
   });
 }
 
+interface RecordParts {
+  publisher: Publisher;
+  /** Attempts under way. */
+  inFlight(): number;
+  /** Recipients of test mail may complain about it once it is delivered. */
+  onTestMail(delivery: Delivery, attempt: Attempt): Promise<void>;
+}
+
 /** Commits the outcome of an attempt; returns the time of the next one, or null. */
-function createRecord(context: ServerContext, publisher: Publisher, inFlight: () => number) {
+function createRecord(context: ServerContext, { publisher, inFlight, onTestMail }: RecordParts) {
   const { config, db, node, clock, metrics } = context;
   const recordTransitions = (transitions: Transition[]) =>
     recordAll(db, node, transitions, config.suppressAfter);
@@ -224,24 +230,9 @@ function createRecord(context: ServerContext, publisher: Publisher, inFlight: ()
   });
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
     const nextAt = await record(delivery, attempt);
-    if (!isTestMail(delivery)) publisher.attempted(attempt, nextAt);
+    if (isTestMail(delivery)) await onTestMail(delivery, attempt);
+    else publisher.attempted(attempt, nextAt);
     if (nextAt !== null) publisher.route(delivery.domain, attempt.destination);
-    return nextAt;
-  };
-}
-
-type RecordAttempt = ReturnType<typeof createRecord>;
-
-/** Recipients of test mail may complain about it once it is delivered. */
-function withComplaints(
-  record: RecordAttempt,
-  complains: (delivery: Delivery) => boolean,
-  complain: (deliveryId: string) => Promise<void>,
-): RecordAttempt {
-  return async (delivery, attempt) => {
-    const nextAt = await record(delivery, attempt);
-    const isDelivered = attempt.outcome.outcome === 'delivered';
-    if (isDelivered && isTestMail(delivery) && complains(delivery)) await complain(delivery.id);
     return nextAt;
   };
 }

@@ -9,7 +9,7 @@ import {
 } from '../../src/db/queue/lease-statements.ts';
 import { recordAll } from '../../src/db/queue/outcomes.ts';
 import type { Delivery } from '../../src/glossary.ts';
-import { createHeldLeases } from '../../src/queue/held-leases.ts';
+import { HeldLeases } from '../../src/queue/held-leases.ts';
 import { transition } from '../../src/record/transition.ts';
 import { manualClock } from '../lab/clock.ts';
 import { oneKind } from '../lab/database/databases.ts';
@@ -28,13 +28,17 @@ function byHand() {
     troubles: 0,
     ours: new Set<string>() as Set<string> | null,
   };
-  const leases = createHeldLeases({
-    async renew(ids) {
-      seen.renewed.push(ids);
-      if (!seen.ours) throw new Error('away');
-      return seen.ours;
+  const leases = new HeldLeases({
+    store: {
+      async renewLeases(ids) {
+        seen.renewed.push(ids);
+        if (!seen.ours) throw new Error('away');
+        return seen.ours;
+      },
+      freeOrphans: async () => {},
+      releaseLeases: async () => {},
     },
-    freeOrphans: async () => {},
+    onReleased() {},
     async takeOver() {
       seen.takenOver += 1;
     },
@@ -43,6 +47,7 @@ function byHand() {
     },
     leaseMs,
     clock,
+    stopped: new AbortController().signal,
   });
   leases.start();
   return { clock, leases, seen };

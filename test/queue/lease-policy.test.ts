@@ -10,10 +10,15 @@ function policyFor(domains: string[]) {
   const shape = defaultShape(20);
   const readyQueues = new ReadyQueues({
     destinationOf: (name) => ({ name, shape }),
+    resolve: async (name) => ({ name, shape }),
     onWaiting: () => {},
+    notifyOthers: () => {},
+    ownership: { isOurs: () => true },
+    requestClaim: () => {},
+    stopping: new AbortController().signal,
     clock,
   });
-  for (const domain of domains) readyQueues.addBacklog(readyQueues.find(domain)!, { domain, orgId: 'org' });
+  for (const domain of domains) readyQueues.note({ domain, orgId: 'org' });
   return { policy: new LeasePolicy(readyQueues, clock, 500), readyQueues };
 }
 

@@ -1,0 +1,172 @@
+/**
+ * Claims due deliveries: leases them in one commit and hands them to the dispatcher, as many as there is room for, however
+ * long the queue is.
+ *
+ * One loop claims at a time. A request that comes meanwhile makes it go round once more; so does each claim that found
+ * mail. Before a claim it may scan for mail that has fallen due (due-scanner.ts), starts scheduled mail, and once a second
+ * also claims mail at its maximum age. Database errors are reported, and retried by the poller a second later.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Delivery } from '../glossary.ts';
+import type { Backlog } from './backlogs.ts';
+import type { Dispatcher } from './dispatcher.ts';
+import { createDueScanner } from './due-scanner.ts';
+import { type LeasePolicy, maxPerClaim } from './lease-policy.ts';
+import { type Poller, pollMs } from './poller.ts';
+import type { ReadyQueues } from './ready-queues.ts';
+import type { Store } from './store.ts';
+
+/** All but the clock are the runner's. */
+export interface ClaimerParts {
+  store: Store;
+  policy: LeasePolicy;
+  dispatcher: Dispatcher;
+  readyQueues: ReadyQueues;
+  poller: Poller;
+  isRunning(): boolean;
+  onError(what: string, error: unknown): void;
+  clock: Clock;
+}
+
+export class Claimer {
+  readonly #parts: ClaimerParts;
+  readonly #clock: Clock;
+  readonly #dueScanner: ReturnType<typeof createDueScanner>;
+  #claiming: Promise<void> | null = null;
+  #isScanRequested = false;
+  #isClaimRequested = false;
+  /** The last claim left mail behind because the node's limit was reached. */
+  #wasCut = false;
+  #scannedAt = Number.NEGATIVE_INFINITY;
+  /** When the next scheduled mail is due, as far as this node knows. */
+  #scheduledAt = Number.POSITIVE_INFINITY;
+
+  constructor(parts: ClaimerParts) {
+    this.#parts = parts;
+    this.#clock = parts.clock;
+    this.#dueScanner = createDueScanner({
+      findDue: parts.store.findDue,
+      listBacklogs: parts.store.listBacklogs,
+      noteBacklog: (backlog, isRetry) => parts.readyQueues.note(backlog, isRetry),
+      onError: parts.onError,
+      clock: parts.clock,
+    });
+  }
+
+  get isClaiming(): boolean {
+    return this.#claiming !== null;
+  }
+
+  get wasCut(): boolean {
+    return this.#wasCut;
+  }
+
+  /** Mail may be due. */
+  requestScan(): void {
+    this.#isScanRequested = true;
+    this.request();
+  }
+
+  /** There is room for mail that waits in backlogs, or a new backlog for which there is room. */
+  request(): void {
+    this.#isClaimRequested = true;
+    if (!this.#parts.isRunning()) return;
+    this.#claiming ??= this.#claimWhileRequested().finally(() => {
+      this.#claiming = null;
+      // A request that came after the loop had ended, and before this, would be lost otherwise.
+      if (this.#isClaimRequested) this.request();
+    });
+  }
+
+  /** Mail was accepted that starts at this time. */
+  noteScheduled(at: number): void {
+    this.#scheduledAt = Math.min(this.#scheduledAt, at);
+    // Later mail is found by the scans before its time.
+    if (at < this.#clock.now() + pollMs) this.#parts.poller.wakeUpAt(at);
+  }
+
+  /** If the commit took longer than the wait, the scans have passed the time of the next attempt, or the maximum age. */
+  noteNextAttempt(delivery: Delivery, nextAt: number): void {
+    if (nextAt <= this.#clock.now()) {
+      this.#parts.readyQueues.note(delivery, true);
+      this.#scannedAt = Number.NEGATIVE_INFINITY;
+    }
+    this.#parts.poller.wakeUpAt(nextAt);
+  }
+
+  /** Resolves when no claim and no scan is under way. */
+  async stop(): Promise<void> {
+    await this.#claiming;
+    await this.#dueScanner.stop();
+  }
+
+  /** Claims until nothing is due or there is no room, then sets the timer for the next time. */
+  async #claimWhileRequested(): Promise<void> {
+    const { poller, dispatcher, isRunning, onError } = this.#parts;
+    try {
+      while (this.#isClaimRequested && isRunning()) {
+        if (await poller.tick()) this.#dueScanner.scanSoon();
+        this.#dueScanner.tick();
+        const isScanRequested = this.#isScanRequested;
+        this.#isScanRequested = false;
+        this.#isClaimRequested = false;
+        dispatcher.drainAll();
+        if (isScanRequested) await this.#scan();
+        await this.#claim();
+      }
+    } catch (error) {
+      this.#isClaimRequested = false;
+      this.#scannedAt = this.#clock.now();
+      onError('the queue cannot be read; trying again in a second', error);
+    }
+    poller.schedule(this.#scannedAt);
+  }
+
+  /** Once a second the scan overlaps the one before, and mail at its maximum age is claimed as well. */
+  async #scan(): Promise<void> {
+    const { store, policy, dispatcher } = this.#parts;
+    const now = this.#clock.now();
+    // The difference is negative if the clock was set back.
+    const isFull = Math.abs(now - this.#scannedAt) >= pollMs;
+    if (isFull) this.#scannedAt = now;
+    if (isFull || now >= this.#scheduledAt) await this.#startScheduled(now);
+    await this.#dueScanner.scanNewlyDue(isFull);
+    if (!isFull) return;
+    const limit = Math.min(maxPerClaim, policy.freeLeases());
+    const expired = limit > 0 ? await store.claimExpired(now, limit) : [];
+    for (const delivery of expired) dispatcher.addLeased(delivery);
+    // There may be more, so the next scan claims expired mail too.
+    if (limit > 0 && expired.length === limit) {
+      this.#scannedAt = Number.NEGATIVE_INFINITY;
+      this.requestScan();
+    }
+  }
+
+  async #startScheduled(now: number): Promise<void> {
+    const { backlogs, nextAt } = await this.#parts.store.startScheduled(now);
+    this.#scheduledAt = Number.POSITIVE_INFINITY;
+    for (const backlog of backlogs) this.#parts.readyQueues.announce(backlog);
+    // If other nodes hold all rows that are due, the next scan is soon enough.
+    if (nextAt !== null && (backlogs.length > 0 || nextAt > now)) this.noteScheduled(nextAt);
+  }
+
+  async #claim(): Promise<void> {
+    const { store, policy, dispatcher } = this.#parts;
+    const { claims, isCut } = policy.pickBacklogs(Math.min(maxPerClaim, policy.freeLeases()));
+    this.#wasCut = isCut;
+    if (claims.length === 0) return;
+    const wanted = claims.map(({ backlog: { domain, orgId }, limit }) => ({ domain, orgId, limit }));
+    const claimed = await store.claimBacklogs(this.#clock.now(), wanted);
+    const counts = new Map<string, number>();
+    for (const delivery of claimed) {
+      counts.set(nameOf(delivery), (counts.get(nameOf(delivery)) ?? 0) + 1);
+    }
+    for (const { readyQueue, backlog, limit } of claims) {
+      if ((counts.get(nameOf(backlog)) ?? 0) < limit) readyQueue.backlogs.remove(backlog);
+    }
+    for (const delivery of claimed) dispatcher.addLeased(delivery);
+    if (claimed.length > 0) this.request();
+  }
+}
+
+const nameOf = ({ orgId, domain }: Backlog) => `${orgId} ${domain}`;

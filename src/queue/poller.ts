@@ -1,0 +1,122 @@
+/**
+ * Decides when the claimer looks at the queue without being told to, and reads what others have changed.
+ *
+ * Time lets mail fall due, and allows a start at a destination that has a rate or asked us to slow down. And once a second
+ * the poller looks anyway, because the command line and other nodes change the queue without telling this node. While this
+ * node has nothing to do and the database has nothing new, a poll only sets the next one.
+ */
+import type { Clock } from '../base/clock.ts';
+import type { Attempts, Dispatcher } from './dispatcher.ts';
+import { maxPerClaim } from './lease-policy.ts';
+import type { ReadyQueues } from './ready-queues.ts';
+import type { Ownership, Peers } from './share.ts';
+import type { Store } from './store.ts';
+
+/** All but the clock are the runner's. */
+export interface PollerParts {
+  store: Pick<Store, 'quietUntil' | 'suspensions' | 'claimRefused' | 'readPools' | 'publish'>;
+  peers: Peers;
+  ownership: Ownership;
+  attempts: Pick<Attempts, 'refused'>;
+  readyQueues: ReadyQueues;
+  dispatcher: Dispatcher;
+  isRunning(): boolean;
+  /** A claim is under way. */
+  isClaiming(): boolean;
+  /** Time has come to look. */
+  onTime(): void;
+  clock: Clock;
+}
+
+export const pollMs = 1000;
+/** After this time, a poll looks even if the database has nothing new. */
+const maxQuietMs = 10_000;
+
+export class Poller {
+  readonly #parts: PollerParts;
+  readonly #clock: Clock;
+  #tickedAt = Number.NEGATIVE_INFINITY;
+  #wakeAt = Number.POSITIVE_INFINITY;
+  #cancelTimer = () => {};
+
+  constructor(parts: PollerParts) {
+    this.#parts = parts;
+    this.#clock = parts.clock;
+  }
+
+  wakeUpAt(at: number): void {
+    if (!this.#parts.isRunning() || at >= this.#wakeAt) return;
+    this.#cancelTimer();
+    this.#wakeAt = at;
+    const poll = () => {
+      this.#wakeAt = Number.POSITIVE_INFINITY;
+      void this.#poll();
+    };
+    const wait = at - this.#clock.now();
+    if (wait > 0) this.#cancelTimer = this.#clock.after(wait, poll);
+    else poll();
+  }
+
+  /** The claimer has done all that it could: wakes up when more is possible, and a second after the last scan. */
+  schedule(scannedAt: number): void {
+    const now = this.#clock.now();
+    this.wakeUpAt(Math.max(this.#parts.readyQueues.wakeAt(now), now + 1));
+    this.wakeUpAt(Math.min(scannedAt, this.#tickedAt, now) + pollMs);
+  }
+
+  /**
+   * Once a second: reads what the operator and the other nodes have changed, and publishes this node's state. True if there
+   * may be mail that this node did not send before.
+   */
+  async tick(): Promise<boolean> {
+    const now = this.#clock.now();
+    // The difference is negative if the clock was set back.
+    if (Math.abs(now - this.#tickedAt) < pollMs) return false;
+    this.#tickedAt = now;
+    const { store, peers, ownership, readyQueues, dispatcher } = this.#parts;
+    const suspensions = await store.suspensions(now);
+    readyQueues.suspend(suspensions);
+    if (suspensions.length > 0) dispatcher.placeReadyAgain();
+    readyQueues.refreshShapes();
+    await this.#bounceRefused(now);
+    const hasChanged = await store.readPools(now);
+    if (hasChanged) {
+      readyQueues.removeBacklogsOf((orgId) => !ownership.isOurs(orgId));
+      dispatcher.placeReadyAgain();
+    }
+    // The state comes first: when the others read that this node has given up a share, they can see what it still uses.
+    await store.publish(readyQueues.all(), now);
+    await peers.exchange();
+    readyQueues.mergePeerStates();
+    readyQueues.forgetIdle();
+    return hasChanged;
+  }
+
+  stop(): void {
+    this.#cancelTimer();
+  }
+
+  async #bounceRefused(now: number): Promise<void> {
+    const { store, attempts, dispatcher } = this.#parts;
+    for (const { delivery, reason } of await store.claimRefused(now, maxPerClaim))
+      dispatcher.end(delivery, attempts.refused(delivery.domain, reason));
+  }
+
+  async #poll(): Promise<void> {
+    const quietUntil = this.#isIdle() ? await this.#quietUntil() : Number.NEGATIVE_INFINITY;
+    const now = this.#clock.now();
+    if (quietUntil > now && this.#isIdle()) this.wakeUpAt(Math.min(now + pollMs, quietUntil));
+    else this.#parts.onTime();
+  }
+
+  #isIdle(): boolean {
+    return !this.#parts.isClaiming() && this.#parts.dispatcher.isIdle();
+  }
+
+  /** At most ten seconds, because destinations in trouble are published again and again. */
+  async #quietUntil(): Promise<number> {
+    // The look after an error reports it.
+    const at = await this.#parts.store.quietUntil().catch(() => Number.NEGATIVE_INFINITY);
+    return Math.min(at, this.#tickedAt + maxQuietMs);
+  }
+}
