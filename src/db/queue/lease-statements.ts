@@ -205,8 +205,11 @@ async function lease(trx: Trx, rows: Claimed[], { node, now, leaseMs }: Lease): 
   return readDeliveries(trx, ids, (id) => dueAt.get(id)!);
 }
 
-/** An expression, so that the index of leases is not used: it would read all leases of this node to find a few. */
-const isOurs = "coalesce(lease_owner, '') = ? and status = 'sending'";
+/**
+ * An expression, so that the index of leases is not used: it would read all leases of this node to find a few, and on
+ * PostgreSQL also all that it had since the last vacuum.
+ */
+export const isOurs = "coalesce(deliveries.lease_owner, '') = ? and deliveries.status = 'sending'";
 
 const untried = "case when deliveries.attempts = 0 then 'queued' else 'deferred' end";
 

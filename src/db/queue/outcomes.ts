@@ -33,6 +33,7 @@ import { type Write, writeTogether } from '../engine/write-together.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { eventRow } from '../events/event-row.ts';
 import { packAttempt, packResult } from '../events/packed-records.ts';
+import { isOurs } from './lease-statements.ts';
 import { countTlsSessions } from './tls-results.ts';
 
 /**
@@ -159,12 +160,6 @@ async function writtenBefore(trx: Trx, transitions: Transition[]): Promise<Set<T
     ),
   );
 }
-
-/**
- * An expression, so that the index of leases is not used: it would read all leases of this node to find a few, and on
- * PostgreSQL also all that it had since the last vacuum.
- */
-const isOurs = "coalesce(deliveries.lease_owner, '') = ? and deliveries.status = 'sending'";
 
 /** The columns that an outcome changes, besides the lease. */
 const columns: JsonColumns<Transition> = {
