@@ -26,7 +26,7 @@ export interface ReadyQueuesParts {
   destinationOf(domain: string): Destination | null;
   /** Looks up a domain that `destinationOf` does not know. Never rejects. */
   resolve(domain: string): Promise<Destination>;
-  /** Mail for this domain waits for this destination. The operator's view shows it. */
+  /** Mail for this domain waits for this destination: for the operator's view (record/destination-publisher.ts). */
   onWaiting(domain: string, destination: string): void;
   /** Tells other nodes that mail waits in this backlog, which this node leaves to them (cluster/notify.ts). */
   notifyOthers(backlog: Backlog): void;

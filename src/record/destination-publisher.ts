@@ -5,15 +5,21 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../base/lru-options.ts';
-import type { DestinationProblem, PublishedState } from '../db/queue/destination-status-rows.ts';
+import type { Db } from '../db/engine/open.ts';
+import {
+  type DestinationProblem,
+  type PublishedState,
+  saveRoutes,
+  saveStates,
+} from '../db/queue/destination-status-rows.ts';
 import type { Attempt } from '../glossary.ts';
 import { restingState } from '../queue/peer-state.ts';
 import type { ReadyQueue } from '../queue/ready-queue.ts';
 import { DestinationHealth, throttledMs } from './destination-health.ts';
 
 export interface DestinationPublisherParts {
-  saveStates(states: Map<string, PublishedState | null>, now: number): Promise<void>;
-  saveRoutes(routes: Map<string, string>): Promise<void>;
+  db: Db;
+  node: string;
   /** Connections to that destination, idle ones included. */
   sockets(destination: string): number;
   /** How long a destination at rest keeps its row. */
@@ -77,10 +83,10 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
     },
     async publish(readyQueues: ReadyQueue[], now: number): Promise<void> {
       const states = changes(readyQueues, now);
-      if (states.size > 0) await parts.saveStates(states, now);
+      if (states.size > 0) await saveStates(parts.db, parts.node, states, now);
       const routes = unsavedRoutes;
       unsavedRoutes = new Map();
-      if (routes.size > 0) await parts.saveRoutes(routes);
+      if (routes.size > 0) await saveRoutes(parts.db, routes);
     },
   };
 }

@@ -5,30 +5,35 @@
  */
 import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoints.ts';
+import type { PersistentCache } from '../base/persistent-cache.ts';
+import type { Db } from '../db/engine/open.ts';
+import { lastHold } from '../db/events/last-hold.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import type { MailLog } from '../mail/mail-log.ts';
 import { isTestMail, testWaits } from '../mail/test-route.ts';
+import type { Greylisting } from '../queue/greylist.ts';
 import { nextAttemptAt, type Schedule } from '../queue/schedule.ts';
-import type { ObserveGreylisting } from './greylist-observer.ts';
+import { createGreylistObserver } from './greylist-observer.ts';
 import { logOutcome } from './mail-log-lines.ts';
 import { type Transition, transition, wasTried } from './transition.ts';
 
 export interface RecorderParts {
+  db: Db;
+  /** In a commit of many (db/queue/outcomes.ts). */
   commit(transition: Transition): Promise<boolean>;
   schedule: Schedule;
-  observeGreylisting: ObserveGreylisting;
-  /** The operator's reason for the latest hold of the mail; null if it was never held. */
-  lastHold(delivery: Delivery): Promise<string | null>;
+  greylisting: PersistentCache<Greylisting>;
   mailLog: MailLog;
   clock: Clock;
 }
 
 export function createRecorder(parts: RecorderParts) {
+  const observeGreylisting = createGreylistObserver(parts.greylisting);
   const testSchedule = { ...parts.schedule, waits: testWaits(parts.schedule.waits) };
 
   /** The time of the next attempt; null if there is none, or if this node no longer owns the delivery. */
   return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
-    const learnedMs = isTestMail(delivery) ? null : await parts.observeGreylisting(delivery, attempt);
+    const learnedMs = isTestMail(delivery) ? null : await observeGreylisting(delivery, attempt);
     const hintMs = attempt.outcome.retryAfterMs ?? learnedMs;
     const known = await withHold(delivery, attempt);
     const change = transition(delivery, known, nextAt(delivery, known, hintMs));
@@ -43,7 +48,7 @@ export function createRecorder(parts: RecorderParts) {
   /** Mail that was held beyond its deadline falls due on its release: the hold kept it back, whatever is the case now. */
   async function withHold(delivery: Delivery, attempt: Attempt): Promise<Attempt> {
     if (wasTried(attempt) || !delivery.hasDeadline || delivery.dueAt < delivery.expiresAt) return attempt;
-    const reason = await parts.lastHold(delivery);
+    const reason = await lastHold(parts.db, delivery.emailId, delivery.recipient);
     if (reason === null) return attempt;
     const diagnostic = `the operator held it until after that: ${reason}`;
     return { ...attempt, outcome: { ...attempt.outcome, diagnostic } };

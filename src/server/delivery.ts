@@ -12,8 +12,6 @@ import { groupCommit } from '../db/engine/group-commit.ts';
 import { isPostgres } from '../db/engine/open.ts';
 import { changeToken, createQuietCheck } from '../db/engine/quiet-check.ts';
 import { beforeSharedCommit } from '../db/engine/shared-commit.ts';
-import { lastHold } from '../db/events/last-hold.ts';
-import { saveRoutes, saveStates } from '../db/queue/destination-status-rows.ts';
 import { publishPools, readPoolAssignments, readPools, withdrawPools } from '../db/queue/ip-pools.ts';
 import { learnedRows } from '../db/queue/learned-rows.ts';
 import {
@@ -43,7 +41,6 @@ import { noPeers, type Peers } from '../queue/share.ts';
 import type { Store } from '../queue/store.ts';
 import { createDestinationPublisher } from '../record/destination-publisher.ts';
 import { signalsAfter } from '../record/event-signal.ts';
-import { createGreylistObserver } from '../record/greylist-observer.ts';
 import { logAttempted } from '../record/mail-log-lines.ts';
 import { createRecorder } from '../record/recorder.ts';
 import type { Transition } from '../record/transition.ts';
@@ -118,8 +115,8 @@ export function createDelivery(
   const attempts = createAttempts(context, { routes, connections, assignment, simulate: simulated.offer });
   const delivering = countInFlight(attempts.deliver);
   const publisher = createDestinationPublisher({
-    saveStates: (states, now) => saveStates(db, node, states, now),
-    saveRoutes: (found) => saveRoutes(db, found),
+    db,
+    node,
     sockets: (name) => connections.stats(name).open,
     keepMs: isPostgres(db) ? publishIdleMs : 0,
   });
@@ -218,13 +215,13 @@ function createRecord(context: ServerContext, { publisher, inFlight, onTestMail 
     },
   );
   const record = createRecorder({
+    db,
     commit(transition) {
       bursts.note();
       return commit(transition);
     },
     schedule: { waits: config.mtaRetry, random: context.random },
-    observeGreylisting: createGreylistObserver(learnedCache(context, 'greylisting')),
-    lastHold: ({ emailId, recipient }) => lastHold(db, emailId, recipient),
+    greylisting: learnedCache(context, 'greylisting'),
     mailLog: context.mailLog,
     clock,
   });

@@ -61,6 +61,7 @@ export async function forgetTlsFailure(failures: PersistentCache<TlsFailure>, ho
 }
 
 export interface OfferParts {
+  /** route/connect.ts. */
   connect: Dial;
   pool: ConnectionPool;
   tlsFailures: PersistentCache<TlsFailure>;

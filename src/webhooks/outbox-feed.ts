@@ -5,14 +5,14 @@
  */
 import { pause } from '../base/abort.ts';
 import { type Clock, systemClock } from '../base/clock.ts';
+import type { Db } from '../db/engine/open.ts';
+import { settledPosition } from '../db/events/read-events.ts';
+import { fanOut, passOver } from '../db/webhooks/webhook-feed.ts';
+import { hasActiveWebhooks } from '../db/webhooks/webhooks.ts';
 import type { EventSignal } from '../record/event-signal.ts';
 
 export interface FeedParts {
-  /** The position of the newest event. */
-  settled(): Promise<number>;
-  hasActive(): Promise<boolean>;
-  passOver(position: number): Promise<void>;
-  fanOut(terms: { now: number; limit: number }): Promise<{ made: number; position: number; isMore: boolean }>;
+  db: Db;
   onMessages(): void;
   eventSignal: EventSignal;
   clock: Clock;
@@ -28,7 +28,7 @@ const intervalMs = 10 * 60_000;
 const idleIntervalMs = 1000;
 
 export function createFeed(parts: FeedParts) {
-  const { clock, eventSignal } = parts;
+  const { db, clock, eventSignal } = parts;
   const stopping = new AbortController();
   /** Events up to this position are done. */
   let seen = -1;
@@ -38,18 +38,18 @@ export function createFeed(parts: FeedParts) {
 
   async function step(): Promise<boolean> {
     // In this order: an endpoint that is added after `settled` was read gets only events after that position.
-    const settled = await parts.settled();
+    const settled = await settledPosition(db);
     if (settled <= seen) return false;
     const now = clock.now();
-    if (!(await parts.hasActive())) {
+    if (!(await hasActiveWebhooks(db))) {
       idleAt = performance.now();
       if (now < passedOverAt + passOverIntervalMs) return false;
       passedOverAt = now;
-      await parts.passOver(settled);
+      await passOver(db, settled);
       seen = settled;
       return false;
     }
-    const { made, position, isMore } = await parts.fanOut({ now, limit: batchSize });
+    const { made, position, isMore } = await fanOut(db, { now, limit: batchSize });
     if (!isMore) seen = position;
     if (made > 0) parts.onMessages();
     return isMore;

@@ -5,11 +5,8 @@ import type { Log } from '../base/log.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import type { Db } from '../db/engine/open.ts';
 import { changeToken, createQuietCheck } from '../db/engine/quiet-check.ts';
-import { settledPosition } from '../db/events/read-events.ts';
-import { fanOut, passOver } from '../db/webhooks/webhook-feed.ts';
 import { claimMessages, hasQueued, listDueWebhooks, releaseMessages } from '../db/webhooks/webhook-outbox.ts';
 import { recordTries, type WebhookTry } from '../db/webhooks/webhook-outcomes.ts';
-import { hasActiveWebhooks } from '../db/webhooks/webhooks.ts';
 import type { Metrics } from '../operate/metrics/metrics.ts';
 import type { EventSignal } from '../record/event-signal.ts';
 import type { Resolve } from '../route/resolver.ts';
@@ -89,10 +86,7 @@ export function createWebhooks({
     onError,
   });
   const feed = createFeed({
-    settled: () => settledPosition(db),
-    hasActive: () => hasActiveWebhooks(db),
-    passOver: (position) => passOver(db, position),
-    fanOut: (terms) => fanOut(db, terms),
+    db,
     onMessages: runner.wake,
     eventSignal,
     clock,
