@@ -114,7 +114,7 @@ export class Dispatcher {
     else this.#expire(readyQueue, delivery, reason);
   }
 
-  /** What is ready may have become blocked, or left to other nodes. */
+  /** Ready mail may have become blocked, or left to other nodes. */
   placeReadyAgain(): void {
     for (const readyQueue of this.#parts.readyQueues.active) this.#placeAgain(readyQueue);
   }

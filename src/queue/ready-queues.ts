@@ -82,7 +82,7 @@ export class ReadyQueues {
     return destination && this.of(destination);
   }
 
-  /** That of a domain which `find` does not know; null if this node stops before the answer. */
+  /** The ready queue of a domain that `find` does not know; null if this node stops before the answer. */
   async lookUp(domain: string): Promise<ReadyQueue | null> {
     const { resolve, stopping } = this.#parts;
     if (stopping.aborted) return null;
@@ -137,7 +137,7 @@ export class ReadyQueues {
     for (const readyQueue of this.active) readyQueue.backlogs.removeOf(isGone);
   }
 
-  /** What is ready waits under the limits of today, not of the time when it was leased. */
+  /** Ready mail waits under the limits of today, not of the time when it was leased. */
   refreshShapes(): void {
     for (const { ready } of this.active) if (ready[0]) this.find(ready[0].domain);
   }

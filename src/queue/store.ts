@@ -1,4 +1,4 @@
-/** What the queue asks of the database; server/delivery.ts builds it from the statements of db/queue/. */
+/** The queue's statements as it needs them; server/delivery.ts makes them of those in db/queue/. */
 import type { Delivery } from '../glossary.ts';
 import type { Backlog } from './backlogs.ts';
 import type { DueScannerParts } from './due-scanner.ts';

@@ -24,7 +24,7 @@ const passOverIntervalMs = 10_000;
 const retryDelayMs = 1000;
 /** The longest wait without a signal. */
 const intervalMs = 10 * 60_000;
-/** By the real clock, as the rate at which the event signal wakes its readers. */
+/** Counted by the real clock, as the rate at which the event signal wakes its readers. */
 const idleIntervalMs = 1000;
 
 export function createFeed(parts: FeedParts) {

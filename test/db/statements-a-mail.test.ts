@@ -1,11 +1,11 @@
-/** What one mail by itself costs in calls of the driver, each of which wakes threads or goes over the network. */
+/** One mail by itself, counted in calls of the driver, each of which wakes threads or goes over the network. */
 import test from 'ava';
 import { kinds, nameOf } from '../lab/database/databases.ts';
 import { countStatements } from '../lab/database/statements.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
-/** Those that write, and the first words of what begins and ends a transaction. */
+/** The statements that write, and those that begin and end a transaction, by their first words. */
 const expected = {
   sqlite: { 'BEGIN IMMEDIATE': 1, 'insert into': 2, COMMIT: 1 },
   postgres: { 'BEGIN;': 2, 'with write0': 2, 'update deliveries': 1, 'COMMIT;': 2 },

@@ -116,7 +116,7 @@ function updateOf(db: Db, node: string, transitions: Transition[]): { sql: strin
   return { sql, values: [json(transitions), node] };
 }
 
-/** What follows from the new states, whatever they are. */
+/** The rows that follow from the new states, whatever they are. */
 function writesOf(transitions: Transition[]): Write[] {
   const emailIds = transitions.map(({ delivery }) => delivery.emailId);
   const tried = transitions.filter(({ attempt }) => wasTried(attempt));
