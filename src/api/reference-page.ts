@@ -3,6 +3,7 @@
  * a request console. The content security policy allows no host except this server: the page loads nothing from
  * elsewhere, reports nothing, and sends the keys that readers type only here.
  */
+import { createHash } from 'node:crypto';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import Router from '@koa/router';
@@ -41,7 +42,7 @@ const zip = promisify(gzip);
 
 const document = '/api/public/openapi.json';
 
-const page = `<!doctype html>
+const pageWith = (script: string) => `<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -52,31 +53,39 @@ const page = `<!doctype html>
 <body>
 <noscript><p>This page needs JavaScript. The same content is in the <a href="${document}">OpenAPI document</a>.</p></noscript>
 <script id="api-reference" data-url="${document}" data-configuration='${JSON.stringify(configuration)}'></script>
-<script src="/docs/reference.js"></script>
+<script src="${script}"></script>
 </body>
 </html>
 `;
 
 export function referenceRoutes(): Router {
   const router = new Router();
-  router.get('/docs', (context) => {
+  /** 3.7 MB, 1 MB compressed: compressed once, then kept. */
+  let loaded: ReturnType<typeof load> | undefined;
+  const script = () => {
+    loaded ??= load();
+    return loaded;
+  };
+  router.get('/docs', async (context) => {
     context.set('Content-Security-Policy', policy);
     context.set('Referrer-Policy', 'no-referrer');
     context.type = 'html';
-    context.body = page;
+    context.body = pageWith((await script()).url);
   });
-  /** 3.6 MB, 1 MB compressed: compressed once, then kept. */
-  let zipped: Promise<Buffer> | undefined;
-  router.get('/docs/reference.js', async (context) => {
-    context.set('Cache-Control', 'public, max-age=86400');
+  router.get('/docs/:hash/reference.js', async (context) => {
+    context.set('Cache-Control', 'public, max-age=31536000, immutable');
     context.vary('Accept-Encoding');
     context.type = 'text/javascript';
     const acceptsGzip = context.acceptsEncodings('gzip', 'identity') === 'gzip';
-    if (acceptsGzip) {
-      zipped ??= readReferenceScript().then((script) => zip(script));
-      context.set('Content-Encoding', 'gzip');
-    }
-    context.body = await (acceptsGzip ? zipped : readReferenceScript());
+    if (acceptsGzip) context.set('Content-Encoding', 'gzip');
+    context.body = acceptsGzip ? (await script()).zipped : await readReferenceScript();
   });
   return router;
+}
+
+/** The URL names the content, so that a browser keeps the script until another release brings a new one. */
+async function load() {
+  const script = await readReferenceScript();
+  const hash = createHash('sha256').update(script).digest('base64url').slice(0, 16);
+  return { url: `/docs/${hash}/reference.js`, zipped: await zip(script) };
 }
