@@ -2,17 +2,17 @@
 import { z } from 'zod';
 
 /** A limit; `unlimited` in any letter case is null, as in the database. */
-export function limitOf(max: number) {
+export function limitOf(min: number, max: number) {
   return z
     .string()
     .trim()
     .transform((text, context) => {
       if (/^unlimited$/i.test(text)) return null;
       const value = wholeOf(text);
-      if (value !== null && value >= 0 && value <= max) return value;
+      if (value !== null && value >= min && value <= max) return value;
       context.addIssue({
         code: 'custom',
-        message: `Enter a whole number up to ${max.toLocaleString('en-GB')}, or “unlimited”.`,
+        message: `Enter a whole number from ${min} to ${max.toLocaleString('en-GB')}, or “unlimited”.`,
       });
       return z.NEVER;
     });

@@ -24,8 +24,7 @@ const organizationEntries: NavEntry[] = [
   { name: 'Suppressions', icon: 'suppressions', path: '/suppressions' },
   { name: 'Webhooks', icon: 'webhooks', path: '/webhooks' },
   { name: 'API keys', icon: 'keys', path: '/keys' },
-  { name: 'Credits', icon: 'credits', path: '/credits' },
-  { name: 'Limits', icon: 'limits', path: '/limits' },
+  { name: 'Usage', icon: 'credits', path: '/usage' },
   { name: 'Team', icon: 'team', path: '/team' },
 ];
 

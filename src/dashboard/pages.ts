@@ -2,7 +2,6 @@
 import type { DashboardPage } from './page.ts';
 import { accountPage } from './pages/account/routes.ts';
 import { secondFactorPage } from './pages/account/second-factor.ts';
-import { creditsPage } from './pages/credits/routes.ts';
 import { doctorPage } from './pages/doctor/routes.ts';
 import { dkimPage } from './pages/domains/dkim.ts';
 import { domainPage } from './pages/domains/domain-page.ts';
@@ -10,7 +9,6 @@ import { domainsPage } from './pages/domains/routes.ts';
 import { emailPage } from './pages/email/routes.ts';
 import { emailsPage } from './pages/emails/routes.ts';
 import { keysPage } from './pages/keys/routes.ts';
-import { limitsPage } from './pages/limits/routes.ts';
 import { organizationsPage } from './pages/organizations/routes.ts';
 import { overviewPage } from './pages/overview/routes.ts';
 import { queueActionsPage } from './pages/queue/queue-action-forms.ts';
@@ -24,6 +22,7 @@ import { listPage } from './pages/suppressions/list.ts';
 import { suppressionsPage } from './pages/suppressions/routes.ts';
 import { teamPage } from './pages/team/routes.ts';
 import { themePage } from './pages/theme/routes.ts';
+import { usagePage } from './pages/usage/routes.ts';
 import { webhookPage } from './pages/webhooks/endpoint-page.ts';
 import { webhooksPage } from './pages/webhooks/routes.ts';
 import { webhookTestPage } from './pages/webhooks/test-forms.ts';
@@ -52,8 +51,7 @@ export const pages: DashboardPage[] = [
   webhookPage,
   webhookTestPage,
   keysPage,
-  creditsPage,
-  limitsPage,
+  usagePage,
   teamPage,
   queuePage,
   queueActionsPage,

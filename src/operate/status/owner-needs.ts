@@ -48,7 +48,7 @@ function creditNeeds({ org, lowShare, now }: OwnerParts): NeedDraft[] {
   const { limit, remaining, used, renewsAt } = quotaState(org, now);
   if (limit === null || remaining === null) return [];
   const renews = limit > 0 ? ` The quota renews in ${span(renewsAt - now)}.` : '';
-  const need = { cause: 'credits' as const, subject: org.name, since: null, path: `/o/${org.id}/credits` };
+  const need = { cause: 'credits' as const, subject: org.name, since: null, path: `/o/${org.id}/usage` };
   const refused = `Sends are refused until credits are added.${renews}`;
   if (balanceOf({ ...org, quotaUsed: used }) === 0)
     return [{ ...need, severity: 'act', figure: 'none left', advice: refused }];
