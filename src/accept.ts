@@ -31,7 +31,7 @@ import type { DialectName, Mailbox } from './glossary.ts';
 import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts';
 import { asRefusal, type Refusal } from './mail/refusal.ts';
 import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
-import { testMaxAge, testRoute } from './mail/test-route.ts';
+import { testDomain, testMaxAge, testRoute } from './mail/test-route.ts';
 import type { DispatchAdmission } from './queue/runner.ts';
 
 /** A send that its schema has checked. */
@@ -74,6 +74,8 @@ const maxRecipients = 1000;
 
 export interface AcceptParts {
   findDomain(orgId: string, name: string): Promise<DomainRecord | null>;
+  /** The domain that test mail can come from without a domain of one's own. */
+  testSender(): Promise<DomainRecord>;
   compose: Compose;
   /** The URL that tracking links start with; `host` is the domain's own tracking host. */
   trackingBase(host: string | null): string;
@@ -193,7 +195,7 @@ interface CheckedSend {
 
 type CheckParts = Pick<
   AcceptParts,
-  'findDomain' | 'clock' | 'maxAgeMs' | 'messageIdOf' | 'allIsTest' | 'node' | 'leaseMs'
+  'findDomain' | 'testSender' | 'clock' | 'maxAgeMs' | 'messageIdOf' | 'allIsTest' | 'node' | 'leaseMs'
 >;
 type ComposeParts = Pick<AcceptParts, 'compose' | 'trackingBase' | 'textFromHtml'>;
 
@@ -202,7 +204,10 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
   if (fault && !request.idempotency) throw fault;
   const from = requireSender(request.from);
   requireAllowedDomain(from, caller);
-  const domain = requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
+  const isFromTestDomain = isTestSend(parts, caller) && from.domain === testDomain;
+  const domain = isFromTestDomain
+    ? await parts.testSender()
+    : requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
   if (request.recipients.length > maxRecipients) {
     throw new RangeError(`an email has at most ${maxRecipients} recipients`);
   }
@@ -217,12 +222,16 @@ function replayOr(fault: Refusal, decision: Decision) {
 
 const notComposed = [{ id: '', raw: Buffer.alloc(0) }];
 
+function isTestSend({ allIsTest }: Pick<CheckParts, 'allIsTest'>, { isTest }: Sender): boolean {
+  return allIsTest || isTest === true;
+}
+
 /** The send without its messages: enough to decide about credits, suppression and idempotency. */
 function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
   const emailId = newId();
   const now = parts.clock.now();
   const { scheduledAt = null, expiresAfter } = request;
-  const isTest = parts.allIsTest || caller.isTest === true;
+  const isTest = isTestSend(parts, caller);
   const maxAgeMs = isTest ? testMaxAge(parts.maxAgeMs) : parts.maxAgeMs;
   const ageMs = expiresAfter === undefined ? maxAgeMs : expiresAfter * 1000;
   return {

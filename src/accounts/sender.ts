@@ -3,6 +3,7 @@ import type { DomainRecord } from '../db/accounts/domains-table.ts';
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
 import { Refusal } from '../mail/refusal.ts';
+import { testDomain } from '../mail/test-route.ts';
 import { allowedDomains, type Caller } from './api-keys.ts';
 
 export function requireSender(text: string): Mailbox {
@@ -24,6 +25,11 @@ export function requireAllowedDomain(from: Mailbox, caller: Pick<Caller, 'scopes
 }
 
 export function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainRecord {
+  if (!domain && from.domain === testDomain)
+    throw new Refusal(
+      'DOMAIN_NOT_FOUND',
+      `Only test keys (em_test_…) can send from ${testDomain}. Send from a domain of this organization.`,
+    );
   if (!domain) {
     throw new Refusal(
       'DOMAIN_NOT_FOUND',

@@ -26,6 +26,8 @@ import type { Sending } from './sending.ts';
 /** The parts that handlers work with; the management API gets the same. */
 export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
   config: Config;
+  /** All mail is test mail (`postern dev`). */
+  isDevelopment: boolean;
   seal: Seal;
   passwords: Passwords;
   sessions: Sessions;
@@ -46,10 +48,19 @@ export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
 export interface MessageReading {
   /** What the page shows of it in this view. */
   shown(orgId: string, raw: Buffer, view: string | null): Promise<ShownEmail | null>;
+  /** Its attached files; the one with the id `wanted` has its content. */
+  files(orgId: string, raw: Buffer, wanted: string): Promise<AttachedFile[] | null>;
   /** Its HTML without our tracking; null also if it has none. */
   html(orgId: string, raw: Buffer): Promise<string | null>;
   /** The message as it was before it was signed and tracked. */
   unsent(orgId: string, raw: Buffer): Promise<Buffer | null>;
+}
+
+interface AttachedFile {
+  id: string;
+  filename: string | null;
+  type: string;
+  content: Buffer | null;
 }
 
 export interface Visit {

@@ -8,6 +8,7 @@ import { findCaller } from '../accounts/api-keys.ts';
 import { createKeyUseLog } from '../accounts/key-last-used.ts';
 import { dayOf, type RequestCount, type RequestLimits, type Taken } from '../accounts/limits.ts';
 import { createSeal } from '../accounts/seal.ts';
+import { createTestSender } from '../accounts/test-sender.ts';
 import { Admission } from '../api/admission.ts';
 import { createApi } from '../api/api-app.ts';
 import { createAuthThrottle } from '../api/auth-throttle.ts';
@@ -100,16 +101,12 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const feed = createEventFeed(context);
   const management = managementOf(context, parts.attemptWebhook);
   const dashboard = createDashboard({
+    ...context,
     ...management,
-    config,
-    secrets: context.secrets,
-    passwordCost: context.passwordCost,
-    surroundings: context.surroundings,
+    isDevelopment: context.allIsTest,
     sending: { ...sending, countRequest: callers.take },
     reading: reader,
-    log: context.log,
     baseUrl: parts.baseUrl,
-    onError,
   });
   const authorize = createAuthorize(callers);
   const fetchAttachments = createFetching(context, management.resolve);
@@ -211,6 +208,7 @@ function createAcceptance(
   const giveUpAfterMs = 3 * context.databaseTimeoutMs;
   const parts = {
     findDomain: findSender(db),
+    testSender: createTestSender(context.secrets),
     compose: (order: ComposeOrder) => (isLarge(order) ? compose(order) : composing.call(order)),
     trackingBase: (host: string | null) => (host ? `https://${host}` : baseUrl()),
     commit: retryInDoubt(commit, { markAsRetry, giveUpAfterMs }),

@@ -4,6 +4,7 @@
  * requests, and the mail log does not have its acceptance: only the server writes that.
  */
 import { type Accept, createAccept } from '../../../accept.ts';
+import { createTestSender } from '../../../accounts/test-sender.ts';
 import { systemClock } from '../../../base/clock.ts';
 import { acceptAll, dryRun } from '../../../db/accept/acceptance.ts';
 import type { Send } from '../../../db/accept/send-record.ts';
@@ -23,6 +24,7 @@ export async function createAcceptHere(context: CommandContext): Promise<Accept>
   const compose = createOrderComposer(secrets);
   return createAccept({
     findDomain: (orgId, name) => findDomain(db, orgId, name),
+    testSender: createTestSender(secrets),
     compose: async (order) => compose(order),
     trackingBase: (host) => (host ? `https://${host}` : config.baseUrl),
     commit: async (send: Send) => (await acceptAll(db, [send], policy))[0]!,

@@ -6,6 +6,7 @@ import { newId } from '../../../base/id.ts';
 import { type DomainRecord, listDomains } from '../../../db/accounts/domains-table.ts';
 import { domainOf } from '../../../mail/address.ts';
 import { Refusal, type RefusalCode } from '../../../mail/refusal.ts';
+import { testDomain } from '../../../mail/test-route.ts';
 import { checkForm, type Errors, oneLine, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
@@ -27,10 +28,11 @@ export const sendTestPage: DashboardPage = {
 };
 
 async function form(visit: OrgVisit, { db }: PageParts, errors: Errors = {}): Promise<PageAnswer> {
-  const domains = await verifiedDomains(db, visit.org.id);
+  const verified = await verifiedDomains(db, visit.org.id);
   const checked = valuesOf(visit.form);
   const values = { ...testMail(visit.org.name), to: visit.user.email, ...checked };
-  const data = { domains, values, errors, once: newId() };
+  const isTest = verified.length === 0;
+  const data = { isTest, domains: isTest ? [testDomain] : verified, values, errors, once: newId() };
   return show('send-test/send-test', 'Send a test', data);
 }
 
@@ -74,7 +76,7 @@ async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const request = { ...sendFields, idempotency, requestId: visit.context.state.requestId };
   try {
     const { emailId } = await send(
-      { orgId: visit.org.id, isTest: false },
+      { orgId: visit.org.id, isTest: domain === testDomain },
       parts,
       request,
       html.length + text.length,
