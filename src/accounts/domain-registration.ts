@@ -2,6 +2,7 @@
 import { type DomainRecord, findDomain, insertDomain, listDomains } from '../db/accounts/domains-table.ts';
 import { insertWithin } from '../db/accounts/organizations.ts';
 import type { Db } from '../db/engine/open.ts';
+import { isPublicSuffix } from '../mail/organizational-domain.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { type CheckedRecord, checkRecords } from './check-records.ts';
 import { checkKey, type KeyCheck } from './dkim-rotation.ts';
@@ -28,6 +29,9 @@ export async function registerDomain(
   const max = byOwner ? maxDomains : Number.POSITIVE_INFINITY;
   const isTaken = `The domain ${name} is already registered in this organization.`;
   const isFull = `This organization has ${maxDomains} domains; remove one first.`;
+  const whose = ownerOtherThan(name);
+  if (whose !== null)
+    throw new Refusal('BAD_REQUEST', `${name} is ${whose}. Use a domain whose DNS records you can change.`);
   // Before the key generation, which is costly.
   const domains = await listDomains(db, orgId);
   if (domains.some((one) => one.name === name)) throw new Refusal('BAD_REQUEST', isTaken);
@@ -44,6 +48,30 @@ export async function registerDomain(
   if (registered) return registered;
   throw new Refusal('BAD_REQUEST', isTaken);
 }
+
+/** What the domain is, if its DNS is certainly another's: a public suffix, or a mailbox provider's own domain. */
+function ownerOtherThan(name: string): string | null {
+  if (isPublicSuffix(name)) return 'a public suffix, below which others register domains';
+  return mailboxProviders.has(name) ? "a mailbox provider's domain" : null;
+}
+
+const mailboxProviders = new Set([
+  'aol.com',
+  'gmail.com',
+  'gmx.de',
+  'gmx.net',
+  'googlemail.com',
+  'hotmail.com',
+  'icloud.com',
+  'live.com',
+  'me.com',
+  'outlook.com',
+  'proton.me',
+  'protonmail.com',
+  'web.de',
+  'yahoo.com',
+  'yandex.ru',
+]);
 
 export interface DomainCheck {
   /** The domain after the check. */
