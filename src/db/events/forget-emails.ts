@@ -29,11 +29,11 @@ export function forgetEmails(db: Db, now: () => number, keepMs: number): () => P
         .orderBy('id')
         .limit(emailsAtOnce)
         .pluck('id'),
-    handle: (ids) => withoutForeignKeys(db, (trx) => removeFinished(trx, ids)),
+    handle: (ids) => withoutForeignKeys(db, async (trx) => void (await removeFinished(trx, ids))),
   });
 }
 
-async function removeFinished(trx: Trx, ids: string[]): Promise<void> {
+async function removeFinished(trx: Trx, ids: string[]): Promise<number> {
   const rows = await trx('deliveries')
     .whereIn('email_id', ids)
     .orderBy('id')
@@ -41,11 +41,30 @@ async function removeFinished(trx: Trx, ids: string[]): Promise<void> {
     .select('id', 'email_id', 'message_id', 'status');
   const waiting = new Set(rows.filter(({ status }) => !isFinal(status)).map(({ email_id }) => email_id));
   const finished = rows.filter(({ email_id }) => !waiting.has(email_id));
-  await removeRows(
-    trx,
-    ids.filter((id) => !waiting.has(id)),
-    finished,
-  );
+  const emails = ids.filter((id) => !waiting.has(id));
+  await removeRows(trx, emails, finished);
+  return emails.length;
+}
+
+/** Deletes the organization's test mail that is finished, up to `max` of them; returns how many. */
+export async function deleteTestMail(db: Db, orgId: string, max: number): Promise<number> {
+  let deleted = 0;
+  let last = '';
+  while (deleted < max) {
+    const ids: string[] = await db('emails')
+      .where({ org_id: orgId })
+      .whereRaw('is_test')
+      .where('id', '>', last)
+      .orderBy('id')
+      .limit(emailsAtOnce)
+      .pluck('id');
+    if (ids.length === 0) break;
+    await withoutForeignKeys(db, async (trx) => {
+      deleted += await removeFinished(trx, ids);
+    });
+    last = ids.at(-1)!;
+  }
+  return deleted;
 }
 
 /** Deletes emails in whatever state they are; none of them is being sent. */

@@ -17,6 +17,7 @@ export interface Search {
   orgId: string;
   /** Only mail of test keys, which has an index of its own. */
   onlyTest?: boolean;
+  withoutTest?: boolean;
   /** The status of the email, or of one of its recipients. */
   status?: EmailStatus;
   /** A normalized address, or a domain (A-label) with its @. */
@@ -108,6 +109,7 @@ function summaryOf(row: any, deliveries: any[]): EmailSummary {
 
 function isWanted(email: EmailSummary, search: Search): boolean {
   const { status, to, from, tags, since, until } = search;
+  if (search.withoutTest && email.isTest) return false;
   if (since !== undefined && email.createdAt < since) return false;
   if (until !== undefined && email.createdAt >= until) return false;
   if (status && email.status !== status && !email.recipients.some((each) => each.status === status))

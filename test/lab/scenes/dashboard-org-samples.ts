@@ -61,9 +61,14 @@ export const orgSamples: Record<string, Sampler> = {
 
   'GET /dashboard/o/:org/emails': nothing,
   'GET /dashboard/o/:org/inbox': nothing,
+  'POST /dashboard/o/:org/inbox/delete': nothing,
   'GET /dashboard/o/:org/emails/:id': emailId,
   'GET /dashboard/o/:org/emails/:id/preview': emailId,
   'GET /dashboard/o/:org/emails/:id/source': emailId,
+  'GET /dashboard/o/:org/emails/:id/attachments/:at': (_scene, org) => ({
+    params: { id: org.emailId, at: '0' },
+    status: 404,
+  }),
   'POST /dashboard/o/:org/emails/:id/resend': emailId,
   'POST /dashboard/o/:org/emails/:id/cancel': waitingEmail,
   'POST /dashboard/o/:org/emails/:id/move': scheduledEmail,
@@ -73,14 +78,13 @@ export const orgSamples: Record<string, Sampler> = {
     isNamedByField: true,
   }),
 
-  'GET /dashboard/o/:org/credits': nothing,
-  'POST /dashboard/o/:org/credits/grant': () => ({ fields: { amount: '5' } }),
-  'POST /dashboard/o/:org/credits/quota': () => ({ fields: { quota: someNumber() } }),
-  'GET /dashboard/o/:org/limits': nothing,
-  'POST /dashboard/o/:org/limits': () => ({
+  'GET /dashboard/o/:org/usage': nothing,
+  'POST /dashboard/o/:org/usage/grant': () => ({ fields: { amount: '5' } }),
+  'POST /dashboard/o/:org/usage/quota': () => ({ fields: { quota: someNumber() } }),
+  'POST /dashboard/o/:org/usage/limits': () => ({
     fields: { perSecond: 'unlimited', perDay: someNumber(), emailsPerDay: 'unlimited' },
   }),
-  'POST /dashboard/o/:org/pool': () => ({ fields: { pool: 'default' } }),
+  'POST /dashboard/o/:org/usage/pool': () => ({ fields: { pool: 'default' } }),
 
   'GET /dashboard/o/:org/domains': nothing,
   'POST /dashboard/o/:org/domains': () => ({ fields: { name: `${uniqueName()}.invalid` } }),
@@ -141,4 +145,5 @@ export const orgSamples: Record<string, Sampler> = {
   'POST /dashboard/o/:org/keys': () => ({ fields: { label: 'new', scopes: 'email:send' } }),
   'POST /dashboard/o/:org/keys/:id/revoke': keyId,
   'POST /dashboard/o/:org/keys/:id/rotate': keyId,
+  'GET /dashboard/o/:org/keys/:id/first-email': keyId,
 };

@@ -1,9 +1,11 @@
 import { iso } from '../../../base/clock.ts';
 import { newId } from '../../../base/id.ts';
+import { suppressedAmong, suppressionKey } from '../../../db/accounts/suppressions.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
 import { applyQueueAction, movable } from '../../../db/queue/apply-queue-action.ts';
 import { moveScheduled } from '../../../db/queue/scheduled-mail.ts';
 import { recipientKinds } from '../../../glossary.ts';
+import { compareKey } from '../../../mail/address.ts';
 import { Refusal } from '../../../mail/refusal.ts';
 import { sendTimesFault } from '../../../mail/send-times.ts';
 import { expiresAtOf } from '../../../record/telemetry.ts';
@@ -23,7 +25,7 @@ import { send } from '../../sending.ts';
 import { readProgress } from './delivery-progress.ts';
 import { resendRequest } from './resend.ts';
 import { shownSource } from './shown-email.ts';
-import { preview, source, withMessage } from './stored-message.ts';
+import { attachment, preview, source, withMessage } from './stored-message.ts';
 
 type OnEmail = (visit: OrgVisit, parts: PageParts, email: EmailRecord) => PageAnswer | Promise<PageAnswer>;
 
@@ -35,6 +37,7 @@ export const emailPage: DashboardPage = {
     'GET /dashboard/o/:org/emails/:id': onEmail(page),
     'GET /dashboard/o/:org/emails/:id/preview': onEmail(preview),
     'GET /dashboard/o/:org/emails/:id/source': onEmail(source),
+    'GET /dashboard/o/:org/emails/:id/attachments/:at': onEmail(attachment),
     'POST /dashboard/o/:org/emails/:id/resend': onEmail(resend),
     'POST /dashboard/o/:org/emails/:id/cancel': onEmail(cancel),
     'POST /dashboard/o/:org/emails/:id/move': onEmail(move),
@@ -63,12 +66,15 @@ async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Prom
     waiting: email.deliveries.filter(({ status }) => movable.cancel.includes(status)).length,
     movable: movableFrom(email),
     copies: copiesOf(email),
+    suppressed: await suppressedOf(email, visit.org.id, parts.db),
     once: newId(),
     keep: span(parts.config.keepMessages),
     images: query.get('images') === '1',
     isNarrow: query.get('width') === 'phone',
   };
-  return show('email/email', legible(email.subject), data, { scripts: ['live.js'] });
+  return show('email/email', legible(email.subject), data, {
+    scripts: ['live.js', ...(email.isTest ? ['unread.js'] : [])],
+  });
 }
 
 function presentEmail(email: EmailRecord) {
@@ -87,10 +93,19 @@ function presentEmail(email: EmailRecord) {
     from: legible(from),
     replyTo: replyTo === null ? null : legible(replyTo),
     subject: legible(subject),
-    count: email.recipients.length,
+    count: email.deliveries.length,
     lists: listsOf(email),
     tags: Object.entries(tags).map((pair) => pair.map(legible)),
   };
+}
+
+/** Recipients that nothing is sent to any more, such as those that bounced. */
+async function suppressedOf({ deliveries }: EmailRecord, orgId: string, db: PageParts['db']) {
+  const pairs = deliveries.map(({ recipient }) => ({ orgId, addressKey: compareKey(recipient) }));
+  const { suppressed } = await suppressedAmong(db, pairs);
+  return deliveries
+    .map(({ recipient }) => recipient)
+    .filter((recipient) => suppressed.has(suppressionKey(orgId, compareKey(recipient))));
 }
 
 const dialectTitles = { resend: 'Resend', postmark: 'Postmark', sendgrid: 'SendGrid', mailgun: 'Mailgun' };

@@ -71,3 +71,21 @@ export function source(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
     });
   });
 }
+
+/** Types that a browser shows without running anything. All others are saved. */
+const shownTypes = /^(image\/(png|jpeg|gif|webp)|application\/pdf|text\/plain)$/;
+
+/** An attached file, opened in the browser if that is safe. */
+export function attachment(visit: OrgVisit, parts: PageParts, email: EmailRecord) {
+  const { at } = visit.context.params as { at: string };
+  return withMessage(visit, parts, email, async (raw) => {
+    const files = raw && (await parts.reading.files(visit.org.id, raw, at));
+    const file = files?.find(({ id }) => id === at);
+    if (!file?.content) throw notFound('attachment');
+    const isShown = shownTypes.test(file.type);
+    visit.context.attachment(file.filename ?? 'attachment', { type: isShown ? 'inline' : 'attachment' });
+    return sendBody(file.content, isShown ? file.type : 'application/octet-stream', {
+      'Content-Security-Policy': "default-src 'none'; sandbox",
+    });
+  });
+}

@@ -1,4 +1,4 @@
-/** The filters of the email list, read from the page's URL. Invalid values are ignored. */
+/** The filters of the email list, read from the page's URL. Invalid values are ignored; a status that does not exist is named. */
 import type { Search } from '../../../db/events/search-emails.ts';
 import type { EmailStatus } from '../../../record/states.ts';
 import { statusOptions } from '../../email-status.ts';
@@ -48,6 +48,11 @@ export function addressOf(path: string, values: Values, more: Record<string, str
   for (const [name, value] of Object.entries({ ...values, ...more }))
     if (value !== '') search.set(name, `${value}`);
   return search.size === 0 ? path : `${path}?${search}`;
+}
+
+/** A status in the URL that does not exist; null if all is well. */
+export function unknownStatus({ status }: Values): string | null {
+  return status === '' || isStatus(status) ? null : status;
 }
 
 function isStatus(text: string): text is EmailStatus {

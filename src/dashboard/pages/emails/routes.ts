@@ -4,33 +4,47 @@
  * continues by itself, up to `maxRounds` times. Without scripts, a link does that.
  */
 import { z } from 'zod';
-import { listDomains } from '../../../db/accounts/domains-table.ts';
+import { sendSamples, smtpOf } from '../../../api/send-samples.ts';
+import { deleteTestMail } from '../../../db/events/forget-emails.ts';
 import { type EmailSummary, searchEmails } from '../../../db/events/search-emails.ts';
 import { timeOfId } from '../../../db/events/time-of-id.ts';
+import { testDomain } from '../../../mail/test-route.ts';
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
 import { unlessCurrent, versionOf } from '../../live-fragment.ts';
+import { count } from '../../number-format.ts';
 import {
   type DashboardPage,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
   part,
+  redirect,
   show,
 } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
-import { addressOf, readFilters, searchOf, spans, statuses, type Values } from './filters.ts';
+import { addressOf, readFilters, searchOf, spans, statuses, unknownStatus, type Values } from './filters.ts';
 
 export const emailsPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/emails': (visit, parts) => list(visit, parts, 'emails'),
     'GET /dashboard/o/:org/inbox': (visit, parts) => list(visit, parts, 'inbox'),
+    async 'POST /dashboard/o/:org/inbox/delete'({ org, base }, { db }) {
+      const deleted = await deleteTestMail(db, org.id, maxDeleted);
+      const more = deleted < maxDeleted ? '' : ' There are more: delete again.';
+      return redirect(
+        `${base}/inbox`,
+        `${count(deleted)} ${deleted === 1 ? 'email was' : 'emails were'} deleted.${more}`,
+      );
+    },
   },
 };
 
 const pageSize = 50;
 /** How often a browser continues a search by itself. */
 const maxRounds = 100;
+/** Deleted by one request; it takes about a second. */
+const maxDeleted = 2_000;
 const maxTags = 3;
 
 /** All emails, or the inbox: those of test keys (mail/test-route.ts). */
@@ -49,7 +63,8 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
   const had = numberIn(query.get('had'), pageSize - 1);
   const round = numberIn(query.get('round'), maxRounds);
   const wanted = pageSize - had;
-  const search = { ...searchOf(values, now), orgId: org.id, onlyTest: isInbox, after, limit: wanted };
+  const kind = { onlyTest: isInbox, withoutTest: !isInbox && !parts.isDevelopment };
+  const search = { ...searchOf(values, now), ...kind, orgId: org.id, after, limit: wanted };
   const { emails, next } = await searchEmails(db, search);
   const isFull = emails.length === wanted;
   const { title, intervalMs } = lists[which];
@@ -60,7 +75,9 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
     path,
     title,
     isInbox,
+    canDelete: isInbox && visit.may('developer') && had + emails.length > 0,
     intervalMs,
+    unknownStatus: unknownStatus(values),
     isFiltered: addressOf(path, values) !== path,
     isFirst: after === undefined,
     older: next !== null && isFull ? addressOf(path, values, { after: next }) : null,
@@ -69,7 +86,7 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
     lookedTo: next === null ? null : timeOfId(next),
     isAsking: round < maxRounds,
     hasNone: had + emails.length === 0,
-    curl: isInbox && had + emails.length === 0 ? await curlFor(org.id, parts) : null,
+    samples: isInbox && had + emails.length === 0 ? samplesFor(parts) : [],
   };
   if (query.get('part') === 'rows') return part('emails/rows', { ...data, isPart: true });
   const version = versionOf(data, now);
@@ -77,24 +94,20 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
   const live = isLive ? addressOf(path, values, { part: 'list', seen: version }) : null;
   if (query.get('part') === 'list') return unlessCurrent(visit, version, 'emails/list', { ...data, live });
   const fields = { values, spans, statuses, hasMore: hasMore(values) };
-  return show('emails/emails', title, { ...data, ...fields, live }, { scripts: ['live.js'] });
+  return show(
+    'emails/emails',
+    title,
+    { ...data, ...fields, live },
+    {
+      scripts: ['live.js', ...(isInbox ? ['unread.js'] : [])],
+    },
+  );
 }
 
-/** A command that sends a first mail. */
-async function curlFor(orgId: string, { db, baseUrl }: PageParts): Promise<string> {
-  const domain = (await listDomains(db, orgId)).find(({ status }) => status === 'verified');
-  const mail = {
-    from: `shop@${domain?.name ?? 'example.com'}`,
-    to: 'ann@example.org',
-    subject: 'Hello',
-    text: 'It works.',
-  };
-  return [
-    `curl ${baseUrl()}/api/public/email/send \\`,
-    "  -H 'Authorization: Bearer em_test_…' \\",
-    "  -H 'Content-Type: application/json' \\",
-    `  -d '${JSON.stringify(mail)}'`,
-  ].join('\n');
+/** How to send a first mail. */
+function samplesFor({ config, baseUrl }: PageParts) {
+  const from = `hello@${testDomain}`;
+  return sendSamples({ url: baseUrl(), key: 'em_test_…', from, smtp: smtpOf(config) });
 }
 
 function present({ id, status, recipients, subject, tags, from, isTest, createdAt }: EmailSummary) {
