@@ -40,7 +40,8 @@ for (const [size, theme] of ways) {
     await shot('form');
     await page.getByRole('button', { name: 'Create key' }).click();
 
-    await page.getByRole('button', { name: 'Copy' }).click();
+    await page.getByRole('button', { name: 'Copy the key' }).click();
+    await page.getByText('Waiting for the first email with this key').waitFor();
     const copied = await page.evaluate<string>('navigator.clipboard.readText()');
     t.regex(copied, /^em_[\w-]{40,}$/);
     await check('a new key');

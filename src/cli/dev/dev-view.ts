@@ -1,5 +1,6 @@
 /** What `postern dev` prints: how to use the server, and one line for each event of a mail. */
 import { styleText } from 'node:util';
+import { sendSamples } from '../../api/send-samples.ts';
 import { iso } from '../../base/clock.ts';
 import type { EventRecord } from '../../db/events/read-events.ts';
 import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
@@ -26,8 +27,9 @@ export function printStart(out: Output, server: DevServer): void {
 function introduction(out: Output, server: DevServer): string {
   const { url, signIn, key, smtp, domain, directory, commands } = server;
   const bold = (text: string) => (out.terminal ? styleText('bold', text) : text);
-  const mail = { from: `Shop <shop@${domain}>`, to: 'ann@example.org', subject: 'Hello', text: 'It works.' };
-  const body = JSON.stringify(mail);
+  const samples = sendSamples({ url, key, smtp, from: `Shop <shop@${domain}>` })
+    .map(({ name, code }) => `${bold(name)}\n${code}`)
+    .join('\n\n');
   return `${bold('Postern for development: no mail leaves this machine.')} Ctrl-C stops it.
 
 Inbox      ${signIn}
@@ -38,21 +40,7 @@ Senders    any address at ${domain}; add domains in the dashboard or with --doma
 Data       ${directory}; --fresh discards it
 Commands   ${commands}
 
-${bold('curl')}
-curl ${url}/api/public/email/send -H 'Authorization: Bearer ${key}' \\
-  -H 'Content-Type: application/json' -d '${body}'
-
-${bold('Node')}
-await fetch('${url}/api/public/email/send', {
-  method: 'POST',
-  headers: { Authorization: 'Bearer ${key}', 'Content-Type': 'application/json' },
-  body: JSON.stringify(${body}),
-});
-
-${bold('nodemailer')}
-const transport = nodemailer.createTransport({
-  host: '${smtp.host}', port: ${smtp.port}, auth: { user: '${smtp.user}', pass: '${key}' },
-});
+${samples}
 
 ${bold('Recipients')} that behave as they are named, at any domain: unknown@, full@, greylist@, deferred@, slow@, complain@.
 They do at ${testDomain} with the test keys of a real server, too. Mail to all others is delivered to the inbox.

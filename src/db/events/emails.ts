@@ -81,6 +81,15 @@ export async function listAttempts(db: Db, emailId: string, recipient?: string):
   return (await rows).map(attemptFrom);
 }
 
+const maxScanned = 200;
+
+/** The latest email of a key, if it is among the organization's latest. */
+export async function latestEmailOf(db: Db, orgId: string, keyId: string): Promise<string | null> {
+  const latest = db('emails').where({ org_id: orgId }).orderBy('id', 'desc').limit(maxScanned);
+  const row = await db(latest.select('id', 'key_id').as('latest')).where({ key_id: keyId }).first('id');
+  return row?.id ?? null;
+}
+
 /** Returns the messages of an email exactly as they are sent, as long as they are kept. */
 export async function readSources(db: Db, emailId: string): Promise<Buffer[]> {
   const rows = await query<StoredMessage>(

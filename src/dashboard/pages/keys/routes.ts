@@ -1,11 +1,15 @@
 /** API keys, with the same functions as the public API and the command line. A key's value is shown once. */
 import { z } from 'zod';
-import { grants, parseScopes } from '../../../accounts/api-keys.ts';
+import { allowedDomains, grants, parseScopes } from '../../../accounts/api-keys.ts';
 import { defaultOverlapMs, makeKey, rotateKey } from '../../../accounts/create-key.ts';
+import { sendSamples, smtpOf } from '../../../api/send-samples.ts';
+import { listDomains } from '../../../db/accounts/domains-table.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/accounts/keys.ts';
+import { latestEmailOf } from '../../../db/events/emails.ts';
+import { testDomain } from '../../../mail/test-route.ts';
 import { asFault, itemIn, showForm } from '../../form-page.ts';
 import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '../../forms.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '../../page.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, part, redirect, show } from '../../page.ts';
 import { pageOf } from '../../pagination.ts';
 
 const fields = z
@@ -37,8 +41,19 @@ export const keysPage: DashboardPage = {
     async 'POST /dashboard/o/:org/keys'(visit, parts) {
       const checked = checkForm(visit.form, fields);
       if (!checked.ok) return list(visit, parts, checked.errors);
+      const unknown = await unknownDomain(visit.org.id, checked.values.scopes, parts.db);
+      if (unknown !== undefined)
+        return list(visit, parts, { domains: `${unknown} is not among this organization’s domains.` });
       const made = await makeKey(parts.db, { orgId: visit.org.id, ...checked.values }, visit.now);
-      return show('keys/made', 'API keys', { ...made, isNew: true });
+      const samples = await samplesFor(made.key, checked.values, visit.org.id, parts);
+      return show('keys/made', 'API keys', { ...made, samples, isNew: true }, { scripts: ['live.js'] });
+    },
+    async 'GET /dashboard/o/:org/keys/:id/first-email'(visit, { db }) {
+      const key = await keyIn(visit, db);
+      return part('keys/first-email', {
+        keyId: key.id,
+        emailId: await latestEmailOf(db, visit.org.id, key.id),
+      });
     },
     async 'POST /dashboard/o/:org/keys/:id/revoke'(visit, { db }) {
       const key = await keyIn(visit, db);
@@ -54,6 +69,30 @@ export const keysPage: DashboardPage = {
     },
   },
 };
+
+/** From postern.test with a test key; else from a domain that the key can send from. */
+async function samplesFor(
+  key: string,
+  { scopes, test }: { scopes: string[]; test: boolean },
+  orgId: string,
+  { db, config, baseUrl }: PageParts,
+) {
+  const allowed = allowedDomains({ scopes });
+  const domains =
+    allowed.length > 0 || test ? allowed : (await listDomains(db, orgId)).map(({ name }) => name);
+  const domain = domains[0] ?? (test ? testDomain : 'example.com');
+  return sendSamples({ url: baseUrl(), key, from: `hello@${domain}`, smtp: smtpOf(config) });
+}
+
+/** A domain of the scopes that the organization does not have: a key for it could not send. */
+async function unknownDomain(
+  orgId: string,
+  scopes: string[],
+  db: PageParts['db'],
+): Promise<string | undefined> {
+  const names = new Set((await listDomains(db, orgId)).map(({ name }) => name));
+  return allowedDomains({ scopes }).find((name) => !names.has(name));
+}
 
 const pageSize = 50;
 
