@@ -4,6 +4,18 @@ export const overview = `Send transactional email with one call, and see what ha
 All bodies are JSON in UTF-8. Lengths of strings are counted in UTF-16 code units, as JavaScript does. Times are ISO
 8601 in UTC.
 
+## Quick start
+
+Create a test key in the dashboard, send, and open the test inbox:
+
+\`\`\`
+curl https://mail.example.com/api/public/email/send \\
+  -H 'Authorization: Bearer em_test_…' -H 'Content-Type: application/json' \\
+  -d '{"from":"hello@postern.test","to":"ann@example.org","subject":"Hello","text":"It works."}'
+\`\`\`
+
+For mail that leaves the server, register your domain, publish its DNS records, and use a key without \`test\`.
+
 ## Authentication
 
 Every call carries \`Authorization: Bearer em_…\` with a key of your organization. A key is shown once, when
@@ -17,8 +29,34 @@ it is created. Keep it on your servers, and revoke or rotate it if it leaks. The
 | \`domain_scope:<domain>\` | nothing by itself; it restricts the key to senders of that domain |
 
 A key that starts with \`em_test_\` sends test mail: the checks, answers, events and webhooks are the same, but nothing
-leaves the server, costs credits, or counts in suppressions and statistics. Mail to \`bounced@postern.test\`,
-\`deferred@\`, \`complained@\` and others there ends as the name says.
+leaves the server, costs credits, or counts in suppressions and statistics. It may come from any address at
+\`postern.test\`, without a domain of your own. These recipients at \`postern.test\` decide how the mail ends:
+
+| recipient | outcome |
+| --- | --- |
+| \`bounced@\` | hard bounce, \`550 5.1.1\` |
+| \`full@\` | soft bounce, \`552 5.2.2\` |
+| \`deferred@\` | deferred until it expires |
+| \`greylist@\` | deferred once, then delivered |
+| \`complained@\` | delivered, then a complaint |
+| \`slow@\` | delivered after five seconds |
+| \`delivered+label@\`, any other | delivered |
+
+## SMTP
+
+If the operator has enabled submission, send over port 587 (STARTTLS) or 465 (TLS) with any user name and the key as the
+password. Limits, credits, events and webhooks are those of the API.
+
+## Webhooks
+
+Posts are signed according to [Standard Webhooks](https://www.standardwebhooks.com), whose libraries verify them:
+
+\`\`\`
+import { Webhook } from 'standardwebhooks';
+const event = new Webhook(secret).verify(body, headers); // throws if the signature is wrong
+\`\`\`
+
+Answer with a 2xx status within the timeout; anything else is retried. An event can be posted twice: its \`webhook-id\` stays the same.
 
 ## Errors
 
