@@ -8,11 +8,11 @@ export function count(value: number): string {
   return numbers.format(value);
 }
 
-/** `12.3 %`. A share above 0 is never shown as `0 %`. */
+/** `12.3%`. A share above 0 is never shown as `0%`. */
 export function percent(share: number): string {
-  if (share > 0 && share < 0.0001) return '< 0.01 %';
+  if (share > 0 && share < 0.0001) return '< 0.01%';
   const digits = share < 0.01 ? 2 : 1;
-  return `${(share * 100).toFixed(digits).replace(/\.0+$/, '')} %`;
+  return `${(share * 100).toFixed(digits).replace(/\.0+$/, '')}%`;
 }
 
 const units = [
@@ -28,6 +28,15 @@ export function span(ms: number): string {
   const [unit, size] = units.find(([, each]) => ms >= each)!;
   const whole = Math.floor(ms / size);
   return `${whole} ${unit}${whole === 1 ? '' : 's'}`;
+}
+
+/** A duration rounded up to a tenth of its unit, for what was done within it: `1.1 hours`. */
+export function atMost(ms: number): string {
+  if (ms < 1000) return `${Math.ceil(ms / 10) * 10} ms`;
+  if (ms < 60_000) return `${Math.ceil(ms / 100) / 10} s`;
+  const [unit, size] = units.find(([, each]) => ms >= each)!;
+  const tenths = Math.ceil((ms / size) * 10) / 10;
+  return `${tenths} ${unit}${tenths === 1 ? '' : 's'}`;
 }
 
 /** `just now`, `3 minutes ago`, `in 2 hours`. */

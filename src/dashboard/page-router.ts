@@ -34,16 +34,24 @@ export function createPageRouter(serve: Serve): (context: Context) => Promise<vo
   }
   const middleware = router.routes();
   const otherMethods = literalPaths(routes.map(({ route }) => route));
+  const methodsOf = (path: string) => router.match(path, 'GET').path.flatMap((layer) => layer.methods);
+  const answerOther = (context: Context, methods: string[]) => {
+    // A reload of a page that answered a form, or of an address that was copied from it.
+    if (methods.includes('POST') && context.method === 'GET')
+      return context.redirect(pageAbove(context.path, (path) => methodsOf(path).includes('GET')));
+    refuse(context, methods);
+  };
   return async (context) => {
     const methods = otherMethods(context);
-    if (methods !== null) refuse(context, methods);
-    await middleware(context as never, async () =>
-      refuse(
-        context,
-        router.match(context.path, context.method).path.flatMap((layer) => layer.methods),
-      ),
-    );
+    if (methods !== null) return answerOther(context, methods);
+    await middleware(context as never, async () => answerOther(context, methodsOf(context.path)));
   };
+}
+
+/** The page that has the form which is posted to `path`: the nearest path above it that is a page. */
+function pageAbove(path: string, isPage: (path: string) => boolean): string {
+  const above = path.slice(0, path.lastIndexOf('/'));
+  return above === '/dashboard' || isPage(above) ? above : pageAbove(above, isPage);
 }
 
 function refuse(context: Context, methods: string[]): never {

@@ -1,13 +1,13 @@
 /**
  * Renders views to HTML with eta, which escapes everything that a view writes with `<%= %>` and compiles each view once.
  * Views can use `part(name, data)` (a view of views/partials, which sees only its own data), `icon`, `count`, `percent`,
- * `span` and `when`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and `now`.
+ * `span`, `atMost`, `exactly` and `when`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and `now`.
  */
 import { Eta } from 'eta';
 import type { Assets } from './assets.ts';
 import { icon } from './icons.ts';
 import type { NavLink } from './navigation.ts';
-import { count, exactly, percent, relative, span } from './number-format.ts';
+import { atMost, count, exactly, percent, relative, span } from './number-format.ts';
 import type { Flash, OrgVisit, PageView, Visit } from './page.ts';
 
 /** The data that the layout shows around a page. */
@@ -16,6 +16,8 @@ export interface Frame {
   csrf: string;
   flash: Flash | null;
   theme: 'light' | 'dark' | null;
+  /** Whose links the sidebar has. */
+  current: { id: string; name: string } | null;
   links: NavLink[];
   serviceLinks: NavLink[];
   organizations: { id: string; name: string }[];
@@ -25,14 +27,14 @@ export type Render = (shown: PageView, frame: Frame) => string;
 
 /** Prepended to each view's code. A partial gets only `kit`, `now`, `csrf` and the data passed to it. */
 const functionHeader = `
-const { icon, count, percent, span, exactly } = it.kit;
+const { icon, count, percent, span, atMost, exactly } = it.kit;
 const when = (time) => it.kit.when(time, it.now);
 const part = (name, data) => this.render('/views/partials/' + name, { kit: it.kit, now: it.now, csrf: it.csrf, ...data });
 `;
 
 export function createRender(assets: Assets): Render {
   const eta = new Eta({ views: import.meta.dirname, cache: true, autoEscape: true, functionHeader });
-  const kit = { icon, count, percent, span, exactly, when, asset: assets.url };
+  const kit = { icon, count, percent, span, atMost, exactly, when, asset: assets.url };
   return (shown, frame) => {
     const { visit, csrf } = frame;
     const org = 'org' in visit ? visit.org : null;

@@ -1,7 +1,8 @@
 /** Writes responses: a page in its frame, a part of a page, a redirect, a body; error pages; the redirect to the sign-in page. */
 import type { Context } from 'koa';
 import type { Clock } from '../base/clock.ts';
-import { listMemberships, searchOrganizations } from '../db/accounts/memberships.ts';
+import { listMemberships, type Membership, searchOrganizations } from '../db/accounts/memberships.ts';
+import type { User } from '../db/accounts/users.ts';
 import type { Db } from '../db/engine/open.ts';
 import type { Flashes } from './flash.ts';
 import { organizationLinks, serviceLinks } from './navigation.ts';
@@ -22,6 +23,8 @@ interface RespondParts {
 }
 
 type Respond = (visit: Visit | OrgVisit, answer: PageAnswer) => Promise<void>;
+
+type NamedRole = Pick<Membership, 'id' | 'name' | 'role'>;
 
 const maxInSwitcher = 12;
 
@@ -45,20 +48,33 @@ export function createRespond({ db, csrf, cookies, flashes, render }: RespondPar
   async function frameOf(visit: Visit | OrgVisit): Promise<Frame> {
     const { context, user, visitor } = visit;
     const theme = cookies.get(context, 'theme');
+    const organizations = user ? await organizationsOf(user) : [];
+    const current = currentOrganization(visit, organizations);
     return {
       visit,
       csrf: csrf.tokenFor(visitor),
       flash: flashes.take(context),
       theme: theme === 'light' || theme === 'dark' ? theme : null,
-      links: 'org' in visit ? organizationLinks(visit.base, context.path, visit.org.role) : [],
+      current,
+      links: current ? organizationLinks(`/dashboard/o/${current.id}`, context.path, current.role) : [],
       serviceLinks: user?.isOperator ? serviceLinks(context.path) : [],
-      organizations: user ? await organizationsOf(user) : [],
+      organizations,
     };
   }
 
-  async function organizationsOf({ id, isOperator }: { id: string; isOperator: boolean }) {
-    if (isOperator) return searchOrganizations(db, { text: '', limit: maxInSwitcher });
-    return (await listMemberships(db, id)).slice(0, maxInSwitcher);
+  async function organizationsOf({ id, isOperator }: User): Promise<NamedRole[]> {
+    if (!isOperator) return (await listMemberships(db, id)).slice(0, maxInSwitcher);
+    const found = await searchOrganizations(db, { text: '', limit: maxInSwitcher });
+    return found.map((one) => ({ ...one, role: 'owner' }));
+  }
+
+  /** The organization of the path; on pages of the server and of the account, the one that was opened last. */
+  function currentOrganization(visit: Visit | OrgVisit, organizations: NamedRole[]): NamedRole | null {
+    const { context } = visit;
+    const last = cookies.get(context, 'organization');
+    if (!('org' in visit)) return organizations.find(({ id }) => id === last) ?? null;
+    if (visit.org.id !== last) cookies.set(context, 'organization', visit.org.id);
+    return visit.org;
   }
 }
 
@@ -101,7 +117,12 @@ export function createRespondError({ respond, sessions, clock, onError }: Respon
 export function redirectToSignIn(context: Context, cookies: Cookies): void {
   const isPart = context.get('hx-request') === 'true';
   // A part of a page cannot show the form, so the whole page is left; after signing in it is the page to return to.
-  const to = isPart ? pathOf(context.get('hx-current-url')) : context.method === 'GET' ? context.url : null;
+  // A form that was sent is still on the page that it came from (assets/app.js).
+  const to = isPart
+    ? pathOf(context.get('hx-current-url'))
+    : context.method === 'GET'
+      ? context.url
+      : pathOf(context.get('referer'));
   const query = new URLSearchParams({ to: pathWithin(to) });
   if (cookies.get(context, 'session') !== null) query.set('ended', '');
   const location = `/dashboard/sign-in?${query}`;

@@ -4,7 +4,16 @@ import type { Need } from '../operate/status/need.ts';
 import { orderText } from '../operate/status/operator-orders.ts';
 import { isWell, type Status, verdictText } from '../operate/status/read-status.ts';
 
-export function presentStatus(status: Status) {
+const development = {
+  verdict: 'Development: no mail leaves this machine.',
+  next: null,
+  orders: [],
+  tone: 'good',
+  items: [],
+};
+
+export function presentStatus(status: Status, isDevelopment: boolean) {
+  if (isDevelopment) return development;
   return {
     verdict: verdictText(status),
     next: status.setUp,

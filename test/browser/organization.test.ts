@@ -1,11 +1,33 @@
 /** An organization's pages in a real browser: a domain verified, an address suppressed, a webhook tested and replayed. */
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
+import type { Page } from 'playwright-core';
 import { createBrowser, password, setUp } from '../lab/browser/browser.ts';
 import { type Size, startChromium } from '../lab/browser/chromium.ts';
 import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
 import { until } from '../lab/until.ts';
 
 const { visit } = startChromium(test);
+
+/** The open dialog is in the middle of the window and keeps the focus, which its button has again when it is closed. */
+async function checkDialog(t: ExecutionContext, page: Page, button: string) {
+  const offCentre = await page.evaluate<number[]>(`(() => {
+    const { left, right, top, bottom } = document.querySelector('dialog[open]').getBoundingClientRect();
+    return [left + right - document.documentElement.clientWidth, top + bottom - innerHeight];
+  })()`);
+  t.true(
+    offCentre.every((pixels) => Math.abs(pixels) <= 2),
+    `${offCentre}`,
+  );
+  for (let at = 0; at < 6; at++) {
+    await page.keyboard.press('Tab');
+    const isIn =
+      "document.activeElement === document.body || document.activeElement.closest('dialog[open]') !== null";
+    t.true(await page.evaluate<boolean>(isIn), 'Tab leads out of the dialog');
+  }
+  await page.keyboard.press('Escape');
+  t.true(await page.evaluate<boolean>("document.activeElement.hasAttribute('commandfor')"));
+  await page.getByRole('button', { name: button }).click();
+}
 
 for (const size of ['desktop', 'phone'] satisfies Size[]) {
   test.serial(
@@ -55,6 +77,7 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       await page.getByRole('button', { name: 'Save' }).first().click();
       await page.getByText('The tracking settings of shop.invalid were saved').waitFor();
       await page.getByRole('button', { name: 'Remove shop.invalid' }).click();
+      await checkDialog(t, page, 'Remove shop.invalid');
       await page.getByLabel('Type shop.invalid to confirm').fill('shop');
       await seen('domain-remove');
       await page.getByRole('button', { name: 'Remove the domain' }).click();
@@ -123,7 +146,7 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
         /\/dashboard\/welcome\/[\w-]{40,}$/,
       );
       await seen('team-invited');
-      await page.getByRole('link', { name: 'I have copied it' }).click();
+      await page.getByRole('link', { name: 'Done' }).click();
       await page.getByText('dora@shop.invalid').waitFor();
       await seen('team');
     },

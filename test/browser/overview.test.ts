@@ -50,14 +50,14 @@ test('what was sent is there within seconds, beside what needs attention', async
   const browser = createBrowser(world);
   await setUp(browser, world);
   const { id, base } = await tenant(world);
-  t.regex((await browser.get(base)).text, /Create an API key Done.*Send a test email/);
+  t.regex((await browser.get(base)).text, /Send a test email.*Create an API key Done/);
   // No check of its records, which would find them and take the failures back.
   await world.db('domains').update({ check_at: null });
 
   const { body } = await world.send({ to: 'ann@there.invalid' });
   await world.when(body.emailId, ({ status }) => status === 'delivered');
   await world.clock.passUntil(
-    async () => /Sent 1 .*Delivered 1 100 % of sent/.test((await browser.get(base)).text),
+    async () => /Sent 1 .*Delivered 1 100% of sent/.test((await browser.get(base)).text),
     { step: '10s' },
   );
   t.regex(browser.page().text, /Nothing needs attention/);
@@ -118,22 +118,25 @@ test('operators grant credits, set the quota and the limits; the ledger is read 
   const browser = createBrowser(world);
   await setUp(browser, world);
   const { id, base } = await tenant(world);
-  await browser.get(`${base}/credits`);
+  await browser.get(`${base}/usage`);
   t.regex((await browser.submit('/grant', { amount: '1,500' })).text, /now has 1,500 credits.*Wallet 1,500/);
   t.regex((await browser.submit('/grant', { amount: '-1501' })).text, /has fewer credits than that/);
   t.is(browser.page().status, 422);
-  t.regex((await browser.submit('/grant', { amount: '0' })).text, /A whole number/);
-  t.regex((await browser.submit('/quota', { quota: '' })).text, /Enter a whole number up to 999,999,999,999/);
+  t.regex((await browser.submit('/grant', { amount: '0' })).text, /a whole number/i);
+  t.regex(
+    (await browser.submit('/quota', { quota: '' })).text,
+    /Enter a whole number from 0 to 999,999,999,999/,
+  );
   t.regex(
     (await browser.submit('/quota', { quota: '1000' })).text,
     /1,000 of 1,000 left.*2,500 recipients: quota and wallet/,
   );
   for (let n = 0; n < 60; n++) await world.db.transaction((trx) => grant(trx, id, 1, world.clock.now()));
-  const first = await browser.get(`${base}/credits`);
+  const first = await browser.get(`${base}/usage`);
   const next = /href="([^"]+after=[^"]+)"/.exec(first.html)![1]!;
   t.regex((await browser.get(next)).text, /quota 1000.*First page/);
 
-  await browser.get(`${base}/limits`);
+  await browser.get(`${base}/usage`);
   t.regex(
     (await browser.submit('/pool', { pool: 'b_lk' })).text,
     /Enter up to 40 letters, digits and hyphens/,
@@ -149,6 +152,7 @@ test('operators grant credits, set the quota and the limits; the ledger is read 
   const row = await world.db('organizations').where({ id }).first();
   t.deepEqual([row.requests_per_second, row.requests_per_day, row.emails_per_day], [5, null, 20_000]);
   t.is((await browser.submit('/limits', { perSecond: '-1' })).status, 422);
+  t.regex((await browser.submit('/limits', { perSecond: '0' })).text, /from 1 to 2,147,483,647/);
 });
 
 for (const size of ['desktop', 'phone'] satisfies Size[]) {
@@ -191,14 +195,14 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       await check(window);
       await shot(window.replace(' ', ''));
     }
-    const chart = page.getByRole('img', { name: 'Bar chart of' });
+    const chart = page.getByRole('img', { name: 'Stacked bar chart of' });
     await chart.focus();
     await page.keyboard.press('ArrowLeft');
     await page.keyboard.press('ArrowLeft');
     await page
-      .locator('#announcer', { hasText: /Sent [\d,]+, Delivered [\d,]+, Bounced [\d,]+/ })
+      .locator('#announcer', { hasText: /Delivered [\d,]+, Waiting [\d,]+, Bounced [\d,]+/ })
       .waitFor({ state: 'attached' });
-    t.regex(await page.locator('.chart-tip').innerText(), /Sent\s+[\d,]+/);
+    t.regex(await page.locator('.chart-tip').innerText(), /Waiting\s+[\d,]+/);
     await shot('tip');
     await page.getByText('Show as a table').click();
     await check('a table');

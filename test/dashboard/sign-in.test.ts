@@ -293,7 +293,7 @@ test('a second factor: turned on by a code, asked for, taken once; recovery code
   await other.get('/dashboard/account');
   t.regex(other.page().text, /9 recovery codes left/);
   t.regex((await other.submit('/second-factor/off', { current: 'x' })).text, /still on/);
-  t.regex((await other.submit('/second-factor/off', { current: password })).text, /second factor is off/);
+  t.regex((await other.submit('/second-factor/off', { current: password })).text, /authentication is off/);
   t.is((await signIn(createBrowser(world), olga)).status, 200);
 });
 

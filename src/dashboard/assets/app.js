@@ -14,7 +14,11 @@ document.addEventListener('htmx:configRequest', (event) => {
   event.detail.headers['X-CSRF-Token'] = document.querySelector('meta[name=csrf]').content;
 });
 document.addEventListener('htmx:responseError', () => say('The page could not be updated. Reload it.'));
-document.addEventListener('htmx:sendError', () => say('The server cannot be reached.'));
+const showOffline = (isOffline) => {
+  document.getElementById('offline').hidden = !isOffline;
+};
+document.addEventListener('htmx:sendError', () => showOffline(true));
+document.addEventListener('htmx:beforeOnLoad', () => showOffline(false));
 
 document.addEventListener('click', async (event) => {
   const copy = event.target.closest('[data-copy]');
@@ -62,6 +66,29 @@ addEventListener('pageshow', () => {
   for (const form of document.forms) delete form.dataset.sent;
 });
 
+/** If the session has ended when a form is sent, its text is there again after signing in; passwords are not kept. */
+const keptForm = `form ${location.pathname}`;
+document.addEventListener('submit', ({ target }) => {
+  if (target.method !== 'post' || document.body.classList.contains('bare')) return;
+  const isText = ([name, value]) =>
+    typeof value === 'string' && target.elements[name]?.type !== 'password' && name !== '_csrf';
+  const fields = [...new FormData(target)].filter(isText);
+  sessionStorage.setItem(keptForm, JSON.stringify({ action: target.action, fields }));
+});
+const { action, fields } = JSON.parse(sessionStorage.getItem(keptForm) ?? '{}');
+sessionStorage.removeItem(keptForm);
+if (action && URL.parse(document.referrer)?.pathname.startsWith('/dashboard/sign-in'))
+  for (const form of document.forms) if (form.action === action) fillForm(form, fields);
+
+function fillForm(form, values) {
+  form.closest('details')?.setAttribute('open', '');
+  for (const field of form.elements) {
+    const own = values.filter(([name]) => name === field.name).map(([, value]) => value);
+    if (['checkbox', 'radio'].includes(field.type)) field.checked = own.includes(field.value);
+    else if (own.length > 0) field.value = own[0];
+  }
+}
+
 /** Copies a chosen file's text into the field named by `data-into`. */
 document.addEventListener('change', async (event) => {
   const { into } = event.target.dataset;
@@ -71,8 +98,17 @@ document.addEventListener('change', async (event) => {
   say(`${file.name} was read into the field.`);
 });
 
-/** Reloading a page that answered a POST must not post again. */
-history.replaceState(history.state, '', document.querySelector('[data-at]')?.dataset.at ?? location.href);
+/** Reloading a page that answered a POST must not post again: the browser gets the path, and is redirected to its page. */
+history.replaceState(history.state, '', location.href);
+
+/** Opens and closes dialogs in browsers that do not know a button's `command` yet. */
+if (!('command' in HTMLButtonElement.prototype))
+  document.addEventListener('click', (event) => {
+    const button = event.target.closest('[commandfor]');
+    const dialog = button && document.getElementById(button.getAttribute('commandfor'));
+    if (button?.getAttribute('command') === 'close') dialog.close();
+    else dialog?.showModal();
+  });
 
 /** Closes an open menu on a click outside it and on Escape. */
 document.addEventListener('click', (event) => {

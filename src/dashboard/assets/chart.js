@@ -1,12 +1,12 @@
 /**
- * Draws the elements with `data-chart` by uPlot: bars of sent, delivered and bounced. A bar is selected with the pointer or the
+ * Draws the elements with `data-chart` by uPlot: stacked bars of delivered, waiting and bounced. A bar is selected with the pointer or the
  * arrow keys and announced to screen readers. Colours follow the page's theme.
  */
 const numbers = new Intl.NumberFormat();
 const short = new Intl.NumberFormat(undefined, { notation: 'compact' });
 const series = [
-  { name: 'Sent', colour: '--key-sent' },
   { name: 'Delivered', colour: '--key-delivered' },
+  { name: 'Waiting', colour: '--key-waiting' },
   { name: 'Bounced', colour: '--key-bounced' },
 ];
 /** Steps of the count axis: no fractions. */
@@ -83,7 +83,8 @@ function createChart(element, { step, bars }, onSelect) {
     axes: axesOf(colour),
     series: [
       {},
-      ...series.map(({ name, colour: variable }) => ({
+      // The whole bar first, so that each shorter one covers its lower part.
+      ...series.toReversed().map(({ name, colour: variable }) => ({
         label: name,
         fill: colour(variable),
         width: 0,
@@ -94,7 +95,9 @@ function createChart(element, { step, bars }, onSelect) {
     hooks: { setCursor: [({ cursor }) => onSelect(cursor.idx ?? null)] },
   };
   const times = bars.map(([from]) => from + step / 2);
-  return new uPlot(options, [times, ...series.map((_, index) => bars.map((bar) => bar[index + 1]))], element);
+  const heightUpTo = (bar, top) => bar.slice(1, top + 2).reduce((sum, count) => sum + count);
+  const heights = series.map((_, index) => bars.map((bar) => heightUpTo(bar, index)));
+  return new uPlot(options, [times, ...heights.toReversed()], element);
 }
 
 function createElement(tag, ...content) {

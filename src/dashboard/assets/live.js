@@ -20,7 +20,7 @@ setInterval(() => {
 const isInUse = (element) => {
   const selection = document.getSelection();
   const isSelected = selection && !selection.isCollapsed && element.contains(selection.anchorNode);
-  return isSelected || element.querySelector(':popover-open') !== null;
+  return isSelected || element.querySelector('dialog[open]') !== null;
 };
 
 document.addEventListener('htmx:beforeRequest', ({ detail: { elt } }) => underWay.add(elt));

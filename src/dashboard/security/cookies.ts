@@ -10,7 +10,7 @@ export interface Cookies {
   set(context: Context, name: CookieName, value: string | null, maxAgeMs?: number): void;
 }
 
-type CookieName = 'session' | 'visitor' | 'browser' | 'flash' | 'theme';
+type CookieName = 'session' | 'visitor' | 'browser' | 'flash' | 'theme' | 'organization';
 
 export function createCookies(isHttps: boolean): Cookies {
   const prefix = isHttps ? '__Host-postern-' : 'postern-';

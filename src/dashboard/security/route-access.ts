@@ -43,22 +43,23 @@ export const access: Record<string, RouteAccess> = {
   // Emails
   'GET /dashboard/o/:org/emails': 'viewer',
   'GET /dashboard/o/:org/inbox': 'viewer',
+  'POST /dashboard/o/:org/inbox/delete': 'developer',
   'GET /dashboard/o/:org/emails/:id': 'viewer',
   'GET /dashboard/o/:org/emails/:id/preview': 'viewer',
   'GET /dashboard/o/:org/emails/:id/source': 'viewer',
+  'GET /dashboard/o/:org/emails/:id/attachments/:at': 'viewer',
   'POST /dashboard/o/:org/emails/:id/resend': 'developer',
   'POST /dashboard/o/:org/emails/:id/cancel': 'developer',
   'POST /dashboard/o/:org/emails/:id/move': 'developer',
   'GET /dashboard/o/:org/send-test': 'developer',
   'POST /dashboard/o/:org/send-test': 'developer',
 
-  // Credits and limits
-  'GET /dashboard/o/:org/credits': 'viewer',
-  'POST /dashboard/o/:org/credits/grant': 'operator',
-  'POST /dashboard/o/:org/credits/quota': 'operator',
-  'GET /dashboard/o/:org/limits': 'viewer',
-  'POST /dashboard/o/:org/limits': 'operator',
-  'POST /dashboard/o/:org/pool': 'operator',
+  // Usage
+  'GET /dashboard/o/:org/usage': 'viewer',
+  'POST /dashboard/o/:org/usage/grant': 'operator',
+  'POST /dashboard/o/:org/usage/quota': 'operator',
+  'POST /dashboard/o/:org/usage/limits': 'operator',
+  'POST /dashboard/o/:org/usage/pool': 'operator',
 
   // Domains
   'GET /dashboard/o/:org/domains': 'viewer',
@@ -108,6 +109,7 @@ export const access: Record<string, RouteAccess> = {
   'POST /dashboard/o/:org/keys': 'developer',
   'POST /dashboard/o/:org/keys/:id/revoke': 'developer',
   'POST /dashboard/o/:org/keys/:id/rotate': 'developer',
+  'GET /dashboard/o/:org/keys/:id/first-email': 'viewer',
 
   // This server
   'GET /dashboard/queue': 'operator',

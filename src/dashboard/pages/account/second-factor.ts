@@ -32,7 +32,7 @@ function offer(
   const picture = `data:image/svg+xml,${encodeURIComponent(renderSVG(uri, { border: 2 }))}`;
   const sealed = seal.close(JSON.stringify({ userId: user.id, secret }));
   const readable = secret.replace(/(.{4})(?=.)/g, '$1 ');
-  return show('account/second-factor', 'Second factor', { picture, sealed, readable, errors });
+  return show('account/second-factor', 'Two-factor authentication', { picture, sealed, readable, errors });
 }
 
 async function turnOn(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
@@ -69,10 +69,13 @@ function offered(sealed: string, { user }: UserVisit, { seal }: PageParts): stri
 async function turnOff(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
   const wrong = await wrongPassword(visit, parts);
   if (wrong)
-    return redirect('/dashboard/account', { tone: 'bad', text: `${wrong} The second factor is still on.` });
+    return redirect('/dashboard/account', {
+      tone: 'bad',
+      text: `${wrong} Two-factor authentication is still on.`,
+    });
   await parts.db.transaction(async (trx) => {
     await changeUser(trx, visit.user.id, { totpSecret: null, totpStep: null });
     await setRecoveryCodes(trx, visit.user.id, []);
   });
-  return redirect('/dashboard/account', 'The second factor is off.');
+  return redirect('/dashboard/account', 'Two-factor authentication is off.');
 }

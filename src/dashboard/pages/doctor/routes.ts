@@ -30,7 +30,11 @@ const words: Record<FindingStatus, { label: string; tone: string }> = {
   skipped: { label: 'Unknown', tone: 'quiet' },
 };
 
-function doctor(visit: UserVisit, { operatorJobs }: PageParts, errors: Errors = {}): PageAnswer {
+function doctor(
+  visit: UserVisit,
+  { operatorJobs, isDevelopment }: PageParts,
+  errors: Errors = {},
+): PageAnswer {
   const run = operatorJobs.doctor.last();
   const isRunning = run?.endedAt === null;
   const isPoll = visit.context.get('hx-request') === 'true';
@@ -38,7 +42,7 @@ function doctor(visit: UserVisit, { operatorJobs }: PageParts, errors: Errors = 
   const data = { run, isRunning, groups: groupsOf(findings), counts: countsOf(findings) };
   if (isPoll) return part('doctor/result', data);
   const values = visit.context.method === 'POST' ? valuesOf(visit.form) : {};
-  return show('doctor/doctor', 'Doctor', { ...data, values, errors });
+  return show('doctor/doctor', 'Doctor', { ...data, values, errors, isDevelopment });
 }
 
 const fields = z.object({

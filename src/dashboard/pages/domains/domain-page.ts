@@ -114,7 +114,8 @@ async function page(
     },
     typed: valuesOf(visit.form).typed ?? '',
   };
-  return showForm('domains/domain', domain.name, visit, data, errors);
+  const shown = showForm('domains/domain', domain.name, visit, data, errors);
+  return { ...shown, scripts: ['live.js'] };
 }
 
 /** Shared with the records part of the page. */

@@ -41,8 +41,7 @@ export const domainsPage: DashboardPage = {
         registerDomain(db, { orgId: org.id, name }, { seal, now, byOwner: true }).catch(asFault),
       );
       if ('fault' in added) return list(visit, parts, { name: added.fault });
-      const flash = `${name} was added. Publish its DNS records to start sending.`;
-      return redirect(`${base}/domains/${name}`, flash);
+      return redirect(`${base}/domains/${name}`, `${name} was added.`);
     },
   },
 };

@@ -36,14 +36,14 @@ export const organizationsPage: DashboardPage = {
 
 const pageSize = 50;
 
-async function list(visit: UserVisit, { db, operatorJobs }: PageParts, error?: string) {
+async function list(visit: UserVisit, { db, operatorJobs, isDevelopment }: PageParts, error?: string) {
   const { user, query, context } = visit;
   const text = (query.get('q') ?? '').trim();
   const shown = user.isOperator
     ? await pageOf(visit, pageSize, (page) => searchOrganizations(db, { text, ...page }))
     : { rows: await listMemberships(db, user.id), next: null, isFirst: true };
   const name = context.method === 'POST' ? visit.form.get('name') : '';
-  const server = user.isOperator ? presentStatus(await operatorJobs.status()) : null;
+  const server = user.isOperator ? presentStatus(await operatorJobs.status(), isDevelopment) : null;
   const data = { ...shown, text, error, name, server };
   return show('organizations/organizations', 'Organizations', data, { status: error ? 422 : 200 });
 }

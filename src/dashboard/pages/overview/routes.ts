@@ -14,7 +14,10 @@ export const overviewPage: DashboardPage = { organization: { 'GET /dashboard/o/:
 
 const [day, week, month] = windows as [(typeof windows)[0], (typeof windows)[0], (typeof windows)[0]];
 
-async function overview(visit: OrgVisit, { db, config, operatorJobs }: PageParts): Promise<PageAnswer> {
+async function overview(
+  visit: OrgVisit,
+  { db, config, operatorJobs, isDevelopment }: PageParts,
+): Promise<PageAnswer> {
   const { org, query, now } = visit;
   const progress = await progressOf(db, org.id);
   if (!progress.hasSent) return show('overview/first-steps', 'Overview', { progress });
@@ -27,6 +30,7 @@ async function overview(visit: OrgVisit, { db, config, operatorJobs }: PageParts
   const counts = totalOf(of(week));
   const lowShare = config.creditsLow / 100;
   const data = {
+    progress: progress.hasKey && progress.isVerified ? null : progress,
     windows,
     window,
     total,
@@ -40,7 +44,7 @@ async function overview(visit: OrgVisit, { db, config, operatorJobs }: PageParts
     bounces: bounceRate(total),
     complaints: complaintRate(total),
     attention: presentNeeds(await readOwnerNeeds({ db, org: organization, counts, lowShare, now })),
-    server: visit.user.isOperator ? presentStatus(await operatorJobs.status()) : null,
+    server: visit.user.isOperator ? presentStatus(await operatorJobs.status(), isDevelopment) : null,
   };
   return show('overview/overview', 'Overview', data, { scripts: ['uplot.js', 'chart.js'] });
 }

@@ -10,7 +10,13 @@ import { clientAddress } from '../../../api/authorize.ts';
 import { listMemberships } from '../../../db/accounts/memberships.ts';
 import { useRecoveryCode } from '../../../db/accounts/one-time.ts';
 import type { Pause } from '../../../db/accounts/organizations.ts';
-import { findUser, findUserByEmail, type User, useTotpStep } from '../../../db/accounts/users.ts';
+import {
+  findUser,
+  findUserByEmail,
+  hasOperator,
+  type User,
+  useTotpStep,
+} from '../../../db/accounts/users.ts';
 import type { Db } from '../../../db/engine/open.ts';
 import { compareKey } from '../../../mail/address.ts';
 import { checkForm } from '../../forms.ts';
@@ -28,9 +34,10 @@ import { pathWithin } from '../../security/sign-in-return.ts';
 
 export const signInPage: DashboardPage = {
   open: {
-    'GET /dashboard/sign-in': ({ user, query }) => {
+    async 'GET /dashboard/sign-in'({ user, query }, { db }) {
       const to = pathWithin(query.get('to'));
-      return user ? redirect(to) : form({ to, hasEnded: query.has('ended') });
+      if (user) return redirect(to);
+      return form({ to, hasEnded: query.has('ended'), isSetUp: await hasOperator(db) });
     },
     'POST /dashboard/sign-in': submitPassword,
     'POST /dashboard/sign-in/code': submitCode,
@@ -143,6 +150,7 @@ interface Form {
   error?: string;
   /** The browser had a session that has ended. */
   hasEnded?: boolean;
+  isSetUp?: boolean;
 }
 
 function form(data: Form, status = 200): PageAnswer {

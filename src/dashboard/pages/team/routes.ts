@@ -94,7 +94,8 @@ function present(member: Member, me: string) {
     signedInAt,
     isMe: id === me,
     hasSecondFactor: totpSecret !== null,
-    isInvited: passwordHash === null,
+    // Somebody who is signed in may have come by a link, as with `postern dev`.
+    isInvited: passwordHash === null && id !== me,
     isDisabled: disabledAt !== null,
   };
 }

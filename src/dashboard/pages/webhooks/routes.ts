@@ -21,9 +21,12 @@ export const webhooksPage: DashboardPage = {
       const url = (form.get('url') ?? '').trim();
       const parsed = parseWebhookUrl(url, allowPrivate, format);
       const events = checkForm(form, eventFields);
-      if (!events.ok || 'fault' in parsed)
+      const isThere = (await listWebhooks(db, org.id)).some((one) => one.url === url);
+      const fault =
+        'fault' in parsed ? sentence(parsed.fault) : isThere ? 'This endpoint was added before.' : null;
+      if (!events.ok || fault !== null)
         return list(visit, parts, {
-          ...('fault' in parsed && { url: sentence(parsed.fault) }),
+          ...(fault !== null && { url: fault }),
           ...(!events.ok && events.errors),
         });
       const request = { orgId: org.id, url, types: events.values, format };
