@@ -24,7 +24,7 @@ const policy = [
 /** Scalar's own colors have less contrast than WCAG 2 level AA asks for. */
 const contrast =
   '.light-mode{--scalar-color-2:#454545;--scalar-color-3:#595959;--scalar-color-green:#03703d;' +
-  '--scalar-color-blue:#0563b8;--scalar-color-orange:#a34b00}.dark-mode{--scalar-color-3:#8c8c8c}';
+  '--scalar-color-blue:#0563b8;--scalar-color-orange:#a34b00;--scalar-color-yellow:#7a5c00}.dark-mode{--scalar-color-3:#8c8c8c}';
 
 /** Features that would need a service of Scalar's are off. */
 const configuration = {

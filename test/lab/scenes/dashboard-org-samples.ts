@@ -111,7 +111,9 @@ export const orgSamples: Record<string, Sampler> = {
   'POST /dashboard/o/:org/suppressions/:id/remove': suppressionId,
 
   'GET /dashboard/o/:org/webhooks': nothing,
-  'POST /dashboard/o/:org/webhooks': () => ({ fields: { url: 'http://127.0.0.1:9/', which: 'all' } }),
+  'POST /dashboard/o/:org/webhooks': () => ({
+    fields: { url: `http://127.0.0.1:9/${uniqueName()}`, which: 'all' },
+  }),
   'GET /dashboard/o/:org/webhooks/:id': ownWebhook,
   'GET /dashboard/o/:org/webhooks/:id/attempts': ownWebhook,
   'POST /dashboard/o/:org/webhooks/:id/events': onWebhook({ which: 'some', events: 'email.delivered' }),
