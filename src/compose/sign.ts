@@ -8,7 +8,6 @@ import { createPrivateKey, hash, type KeyObject, sign as signBytes } from 'node:
 import { LRUCache } from 'lru-cache';
 import {
   dkimBody,
-  formatSignatureHeaderLine,
   generateCanonicalizedHeader,
   getSigningHeaderLines,
 } from '../vendor/mailauth.ts';
@@ -108,19 +107,34 @@ export function signatures(
   const bodyHash = bodyHasher.digest('base64');
   const keys = second ? [first, second] : [first];
   return keys.map(({ selector, privateKey }) => {
-    const { canonicalizedHeader, dkimHeaderOpts } = generateCanonicalizedHeader('DKIM', signed, {
+    const { canonicalizedHeader, signatureHeaderLine } = generateCanonicalizedHeader('DKIM', signed, {
       signingDomain: domain,
       selector,
       algorithm: isEd25519(privateKey) ? 'ed25519-sha256' : 'rsa-sha256',
       canonicalization: 'relaxed/relaxed',
       bodyHash,
       signTime: new Date(at),
+      signature: placeholder.repeat(signatureLength(privateKey)),
     });
     const b = signatureOf(canonicalizedHeader, privateKey).toString('base64');
-    return {
-      name: 'DKIM-Signature',
-      text: formatSignatureHeaderLine('DKIM', { ...dkimHeaderOpts, b }, true),
-    };
+    return { name: 'DKIM-Signature', text: withSignature(signatureHeaderLine, b) };
+  });
+}
+
+/** Occurs nowhere else in the field. With it, mailauth folds the field once, as the signature of this length will have it. */
+const placeholder = '~';
+
+/** In base64. */
+function signatureLength({ asymmetricKeyDetails }: KeyObject): number {
+  const octets = asymmetricKeyDetails?.modulusLength ? asymmetricKeyDetails.modulusLength / 8 : 64;
+  return 4 * Math.ceil(octets / 3);
+}
+
+function withSignature(line: string, b: string): string {
+  let at = 0;
+  return line.replace(/~+/g, (part) => {
+    at += part.length;
+    return b.slice(at - part.length, at);
   });
 }
 

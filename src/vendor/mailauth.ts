@@ -31,10 +31,9 @@ interface SignatureOptions {
   canonicalization: 'relaxed/relaxed';
   bodyHash: string;
   signTime: Date;
+  /** The value of `b=`. */
+  signature: string;
 }
-
-/** The tags of the signature field by name, without `b`. */
-type SignatureTags = Record<string, string | number>;
 
 interface BodyHash {
   update(chunk: Buffer): void;
@@ -45,11 +44,9 @@ const require = createRequire(import.meta.url);
 
 export const {
   getSigningHeaderLines,
-  formatSignatureHeaderLine,
 }: {
   /** `fieldNames`: separated by colons. */
   getSigningHeaderLines(headers: readonly HeaderLine[], fieldNames: string): SigningHeaderLines;
-  formatSignatureHeaderLine(type: 'DKIM', tags: SignatureTags, folded: true): string;
 } = require('mailauth/lib/tools');
 
 export const {
@@ -59,7 +56,12 @@ export const {
     type: 'DKIM',
     lines: SigningHeaderLines,
     options: SignatureOptions,
-  ): { canonicalizedHeader: Buffer; dkimHeaderOpts: SignatureTags };
+  ): {
+    /** What is signed; without the value of `b=`. */
+    canonicalizedHeader: Buffer;
+    /** The field, folded. */
+    signatureHeaderLine: string;
+  };
 } = require('mailauth/lib/dkim/header');
 
 export const { dkimBody }: { dkimBody(canonicalization: 'relaxed', algorithm: 'sha256'): BodyHash } =

@@ -3,12 +3,7 @@ import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
 import { createRequire } from 'node:module';
 import test from 'ava';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
-import {
-  dkimBody,
-  formatSignatureHeaderLine,
-  generateCanonicalizedHeader,
-  getSigningHeaderLines,
-} from '../../src/vendor/mailauth.ts';
+import { dkimBody, generateCanonicalizedHeader, getSigningHeaderLines } from '../../src/vendor/mailauth.ts';
 
 const changed =
   "mailauth's DKIM signer has changed: read its lib/dkim and lib/tools.js again and adapt src/vendor/mailauth.ts";
@@ -21,7 +16,7 @@ function signedByParts(privateKey: string, signTime: Date): string {
   ];
   const body = dkimBody('relaxed', 'sha256');
   body.update(Buffer.from('Hello \r\n'));
-  const { canonicalizedHeader, dkimHeaderOpts } = generateCanonicalizedHeader(
+  const { canonicalizedHeader, signatureHeaderLine } = generateCanonicalizedHeader(
     'DKIM',
     getSigningHeaderLines(headers, 'From:To'),
     {
@@ -31,10 +26,12 @@ function signedByParts(privateKey: string, signTime: Date): string {
       canonicalization: 'relaxed/relaxed',
       bodyHash: body.digest('base64'),
       signTime,
+      signature: '~'.repeat(344),
     },
   );
   const b = sign('sha256', canonicalizedHeader, createPrivateKey(privateKey)).toString('base64');
-  return `${formatSignatureHeaderLine('DKIM', { ...dkimHeaderOpts, b }, true)}\r\n`;
+  let at = 0;
+  return `${signatureHeaderLine.replace(/~/g, () => b[at++]!)}\r\n`;
 }
 
 test('the parts of the signer, put together, make the signature of the whole', async (t) => {
