@@ -17,5 +17,6 @@ export function cached<Value extends object>(
     ttl: ttlMs,
     fetchMethod: async (key) => (await find(key)) ?? undefined,
   });
-  return async (key) => (await cache.fetch(key)) ?? null;
+  // `fetch` makes several objects even for what is there.
+  return async (key) => cache.get(key) ?? (await cache.fetch(key)) ?? null;
 }

@@ -106,8 +106,8 @@ class RotatingMailLog implements MailLog {
 
   write(verb: Verb, sentence: string, line: MailLogLine): void {
     const msg = `${verb} ${sentence}`;
-    const head = { level: 'info', time: iso(this.#clock.now()), event: verb, msg };
-    this.#buffered += `${JSON.stringify({ ...head, ...line })}\n`;
+    const time = iso(this.#clock.now());
+    this.#buffered += `${JSON.stringify({ level: 'info', time, event: verb, msg, ...line })}\n`;
     if (this.#buffered.length >= flushLength) this.#flush();
     else this.#timer ??= setTimeout(() => this.#flush(), flushMs);
     if (!this.#log.writeLines) this.#log.info(sanitize(msg));

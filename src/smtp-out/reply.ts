@@ -5,7 +5,8 @@
  */
 import type { Reply } from '../glossary.ts';
 
-const line = /^(?<code>[2-5]\d\d)(?:[ \t-](?:(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(?:\s|$))?(?<text>.*))?$/s;
+/** Its groups are the code, the enhanced code and the text. */
+const line = /^([2-5]\d\d)(?:[ \t-](?:([245]\.\d{1,3}\.\d{1,3})(?:\s|$))?(.*))?$/s;
 
 const longestText = 4000;
 
@@ -17,19 +18,17 @@ const longestText = 4000;
  */
 export function parseReply(raw: string): Reply | null {
   const lines = printableReply(raw).replace(/\n$/, '').split('\n');
-  const parsed = lines.map((one) => line.exec(one)?.groups);
+  const parsed = lines.map((one) => line.exec(one));
   if (!parsed[0]) return null;
-  const { code } = parsed.findLast((groups) => groups !== undefined)!;
-  const statuses = parsed.filter((groups) => groups?.code === code && groups?.enhanced);
-  return {
-    code: Number(code),
-    enhanced: statuses.at(-1)?.enhanced ?? null,
-    text: parsed
-      .map((groups, index) => (groups ? (groups.text ?? '') : lines[index]!).trim())
-      .filter((text) => text !== '')
-      .join(' ')
-      .slice(0, longestText),
-  };
+  const [, code] = parsed.findLast((one) => one !== null)!;
+  const texts: string[] = [];
+  let enhanced: string | null = null;
+  for (const [index, one] of parsed.entries()) {
+    if (one?.[1] === code) enhanced = one![2] ?? enhanced;
+    const text = (one ? (one[3] ?? '') : lines[index]!).trim();
+    if (text !== '') texts.push(text);
+  }
+  return { code: Number(code), enhanced, text: texts.join(' ').slice(0, longestText) };
 }
 
 /** Safe to store and show: line ends are \n (some hosts write CR CR LF), other control characters are replaced. */

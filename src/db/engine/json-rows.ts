@@ -32,9 +32,19 @@ export function jsonRows(db: Db, types: Record<string, string>): JsonRows {
 /** A column of the rows: its PostgreSQL type, and its value for one item. */
 export type JsonColumns<Item> = Record<string, [type: string, read: (item: Item) => unknown]>;
 
-/** The rows of a kind of items; `json` gives the value of the placeholder. */
+/** The rows of a kind of items; `json` gives the value of the placeholder. On SQLite a row is an array (see insert-rows.ts). */
 export function jsonItems<Item>(db: Db, columns: JsonColumns<Item>) {
   const entries = Object.entries(columns);
+  if (!isPostgres(db)) {
+    const names = Object.keys(columns);
+    const textOf = (name: string) => `given.value ->> ${names.indexOf(name)}`;
+    const rowOf = (item: Item) => entries.map(([, [, read]]) => read(item));
+    return {
+      from: 'jsonb_each(?) as given',
+      column: (name: string) => (columns[name]![0] === 'bytea' ? fromHex(textOf(name)) : textOf(name)),
+      json: (items: Iterable<Item>) => JSON.stringify(Array.from(items, rowOf)),
+    };
+  }
   const types = entries.map(([name, [type]]) => [name, type]);
   const rowOf = (item: Item) => {
     const row: Record<string, unknown> = {};
