@@ -1,7 +1,9 @@
 /** Rows that go as one JSON value come back as they were given, on both databases. */
+import { randomBytes } from 'node:crypto';
 import test from 'ava';
 import { newId } from '../../src/base/id.ts';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
+import { insertRawRows, insertRows } from '../../src/db/engine/insert-rows.ts';
+import { writeTogether } from '../../src/db/engine/write-together.ts';
 import { kinds } from '../lab/database/databases.ts';
 import { openQueue } from '../lab/database/queue-rows.ts';
 
@@ -27,6 +29,35 @@ for (const kind of kinds) {
     t.deepEqual(
       kept.map((row) => ({ ...row, told_low: Boolean(row.told_low) })),
       rows,
+    );
+  });
+
+  test(`${kind}: bytes of any length, alone and with other statements, the same statement again`, async (t) => {
+    const { db } = await openQueue(t, kind);
+    const mail = (raw: Buffer) => ({
+      id: newId(),
+      kind: 'other',
+      sender: '',
+      recipient: '',
+      peer: '',
+      at: 1,
+      reading: '{}',
+      size: raw.length,
+      raw,
+    });
+    const bytes = [1, 2, 255, 70_000].map((length) => randomBytes(length));
+    const groups = [bytes, [Buffer.from('\0\\x00')], bytes.slice(1, 3)].map((group) => group.map(mail));
+    for (const rows of groups)
+      await db.transaction((trx) =>
+        writeTogether(trx, [
+          (all) => insertRawRows(all, 'inbound_mails', rows.slice(0, 1)),
+          (all) => insertRawRows(all, 'inbound_mails', rows.slice(1)),
+        ]),
+      );
+    const kept = await db('inbound_mails').orderBy('id').select('id', 'size', 'raw');
+    t.deepEqual(
+      kept,
+      groups.flat().map(({ id, size, raw }) => ({ id, size, raw })),
     );
   });
 
