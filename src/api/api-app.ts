@@ -14,7 +14,7 @@ import { type Authorize, UncountedRefusal } from './authorize.ts';
 import { requireDeclaration } from './body-limits.ts';
 import { resolveClientAddress, trustedProxies } from './client-address.ts';
 import { compressText } from './compress.ts';
-import { parseRoute } from './endpoint.ts';
+import { type Endpoint, parseRoute } from './endpoint.ts';
 import { literalPaths } from './literal-paths.ts';
 import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
@@ -52,11 +52,16 @@ const disconnectCodes = ['ECONNRESET', 'EPIPE', 'ERR_STREAM_PREMATURE_CLOSE'];
 export function createApi(parts: ApiParts): Koa {
   const { authorize, admission } = parts;
   const document = documentOf(parts.baseUrl);
-  const router = createRouter({
-    ...parts,
-    management: { ...parts.management, authorize, admission },
-    document,
-  });
+  const withinLimit = withSlot(callsPerSlot * admission.maxSlots);
+  const all = { ...parts, management: { ...parts.management, authorize, admission }, document };
+  // A router compares a path with each of its patterns. Most calls are sends, which have one of their own.
+  const isSend = ({ route }: Endpoint<EndpointParts>) => route === 'POST /email/send';
+  const sends = createRouter(all, endpoints.filter(isSend), withinLimit);
+  const others = createRouter(
+    all,
+    endpoints.filter((one) => !isSend(one)),
+    withinLimit,
+  );
   const docs = referenceRoutes();
 
   const app = new Koa();
@@ -72,20 +77,22 @@ export function createApi(parts: ApiParts): Koa {
     boundQuery(context);
     return next();
   });
-  app.use(router.routes());
-  app.use(docs.routes());
-  app.use(parts.tracking.routes());
-  app.use(refuseUnrouted(authorize, [router, docs, parts.tracking]));
+  const routers = [sends, others, docs, parts.tracking];
+  for (const router of routers) app.use(router.routes());
+  app.use(refuseUnrouted(authorize, routers));
   app.on('error', (error) => {
     if (!disconnectCodes.includes(error.code)) parts.onError('a response could not be sent', error);
   });
   return app;
 }
 
-function createRouter(parts: EndpointParts): Router {
+function createRouter(
+  parts: EndpointParts,
+  list: Endpoint<EndpointParts>[],
+  withinLimit: Middleware,
+): Router {
   const router = new Router({ prefix: '/api/public' });
-  const withinLimit = withSlot(callsPerSlot * parts.admission.maxSlots);
-  for (const { route, scopes, body, handler } of endpoints) {
+  for (const { route, scopes, body, handler } of list) {
     requireDeclaration(route, body && 'limits' in body ? body.limits : body);
     const { method, path } = parseRoute(route);
     const middleware = handler(parts);
