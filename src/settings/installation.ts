@@ -3,11 +3,13 @@
  * else the service on this machine, whose settings are in /etc/postern/postern.env, else the one beside the program. Also tells
  * how to run a command for an installation.
  */
+
 import { accessSync, constants, existsSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join, resolve } from 'node:path';
 import { serviceDataDir, serviceFile } from './env-file.ts';
 import type { Environment } from './setting-sources.ts';
+import { shellWord } from './shell-word.ts';
 
 interface DatabaseLocation {
   dataDir: string;
@@ -112,13 +114,8 @@ export function commandPrefix(
   if (root === '/postern' && existsSync('/run/.containerenv')) return `podman exec ${hostname()} postern`;
   if (resolve(dataDir) === serviceDataDir) return asService();
   const names = selectors.filter((name) => env[name]?.trim() && name !== 'POSTERN_DATABASE_URL');
-  const settings = names.map((name) => `${name}=${quoted(resolve(env[name]!.trim()))} `);
+  const settings = names.map((name) => `${name}=${shellWord(resolve(env[name]!.trim()))} `);
   if (env.POSTERN_DATABASE_URL?.trim()) settings.push('POSTERN_DATABASE_URL=URL ');
-  else if (besideService({ dataDir }, env)) settings.push(`POSTERN_DATA_DIR=${quoted(dataDir)} `);
-  return `${settings.join('')}${quoted(join(root, 'scripts/postern'))}`;
-}
-
-/** An argument for a shell, in quotes only if necessary. */
-function quoted(text: string): string {
-  return /^[\w./:@%+,-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+  else if (besideService({ dataDir }, env)) settings.push(`POSTERN_DATA_DIR=${shellWord(dataDir)} `);
+  return `${settings.join('')}${shellWord(join(root, 'scripts/postern'))}`;
 }

@@ -1,4 +1,5 @@
 /** Finds what an operator names. If it does not exist, the Failure names the command that lists what exists. */
+
 import { type Command, CommanderError } from 'commander';
 import { validate as isUuid } from 'uuid';
 import { type DomainRecord, findDomain } from '../../db/accounts/domains-table.ts';
@@ -15,6 +16,7 @@ import { type EmailRecord, findEmail } from '../../db/events/emails.ts';
 import { emailIdsOf, idsEndingIn } from '../../db/events/find-by-name.ts';
 import { findWebhook } from '../../db/webhooks/webhooks.ts';
 import { mailLogFile } from '../../mail/mail-log.ts';
+import { shellWord } from '../../settings/shell-word.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import { findEmailsInLog } from '../maillog/find-emails.ts';
@@ -39,6 +41,10 @@ export async function requireOwner(context: CommandContext, org: string | undefi
   throw new CommanderError(2, 'postern.organization', fault);
 }
 
+export interface OwnerOption {
+  org?: string;
+}
+
 /** Adds --org to a command that acts for one organization. */
 export function withOwner(command: Command): Command {
   return command.option('--org <ORG>', 'id or name; by default POSTERN_ORG, or the only organization');
@@ -46,7 +52,7 @@ export function withOwner(command: Command): Command {
 
 /** The option for another command line, if this one had it. */
 export function orgOption(org: string | undefined): string {
-  return org === undefined ? '' : ` --org ${quoted(org)}`;
+  return org === undefined ? '' : ` --org ${shellWord(org)}`;
 }
 
 /** The organization of the option --org; undefined if it is not given. */
@@ -55,7 +61,7 @@ export async function organizationId(db: Db, idOrName: string | undefined): Prom
 }
 
 export async function requireDomain(db: Db, org: Organization, name: string): Promise<DomainRecord> {
-  const list = `postern domain list --org ${quoted(org.name)}`;
+  const list = `postern domain list --org ${shellWord(org.name)}`;
   return (
     (await findDomain(db, org.id, name)) ??
     missing(`${name} is not registered in ${org.name}; \`${list}\` lists its domains`)
@@ -161,9 +167,4 @@ function onlyOne(ids: string[], name: string, noun: string): string {
 
 function missing(message: string): never {
   throw new Failure(message);
-}
-
-/** Quoted for a shell, if it must be. */
-export function quoted(text: string): string {
-  return /^[\w.@:-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

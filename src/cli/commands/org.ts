@@ -11,6 +11,7 @@ import {
   setOrganizationTls,
 } from '../../db/accounts/organizations.ts';
 import { pauseOrganization, resumeOrganization } from '../../db/accounts/pauses.ts';
+import type { Db } from '../../db/engine/open.ts';
 import { assignPool, readPools } from '../../db/queue/ip-pools.ts';
 import type { TlsFloor } from '../../glossary.ts';
 import { defaultPool } from '../../mail/ip-pool.ts';
@@ -40,6 +41,7 @@ export function orgCommands(program: Command, context: CommandContext): void {
     .description('Manage organizations: the senders, with their quotas and limits.');
   const named = (command: string, description: string) =>
     org.command(command).description(description).argument('<ORG>', 'id or name');
+  const changes = changeOf(context);
 
   org
     .command('create')
@@ -54,26 +56,13 @@ export function orgCommands(program: Command, context: CommandContext): void {
     .description('List the organizations.')
     .action(() => list(context));
 
-  named('show', 'Show an organization with its quota and limits.').action(async (idOrName: string) =>
-    printOrganization(context, await requireOrganization(await context.db(), idOrName)),
-  );
+  named('show', 'Show an organization with its quota and limits.').action(changes(async () => {}));
 
   named('rename', 'Give an organization another name.')
     .argument('<NAME>', 'the new name', name)
-    .action((idOrName: string, newName: string) => rename(context, idOrName, newName));
+    .action(changes((db, { id }, newName: string) => renameOrganization(db, id, newName)));
 
-  named('limits', 'Set the request and sending limits of an organization; a day begins at midnight UTC.')
-    .option('--per-second <N>', 'API requests per second, or unlimited', limit)
-    .option('--per-day <N>', 'API requests per day, or unlimited', limit)
-    .option('--emails-per-day <N>', 'recipients per day, or unlimited', limit)
-    .action((idOrName: string, options: LimitOptions) => changeLimits(context, idOrName, options));
-
-  named('tls', 'Set the minimum TLS protection for all mail of an organization; a domain may require more.')
-    .argument(tlsArgument, tlsIs, tlsFloor)
-    .action((idOrName: string, tls: TlsFloor) => changeTls(context, idOrName, tls));
-
-  pauseCommands(named, context);
-  poolCommand(named, context);
+  settingCommands(named, context);
   removeCommand(
     named('remove', 'Delete an organization with all its data, once none of its mail is being sent.'),
     context,
@@ -82,10 +71,27 @@ export function orgCommands(program: Command, context: CommandContext): void {
 
 type Named = (command: string, description: string) => Command;
 
-function pauseCommands(named: Named, context: CommandContext): void {
+function settingCommands(named: Named, context: CommandContext): void {
+  const changes = changeOf(context);
+
+  // Without any option it only prints them.
+  named('limits', 'Set the request and sending limits of an organization; a day begins at midnight UTC.')
+    .option('--per-second <N>', 'API requests per second, or unlimited', limit)
+    .option('--per-day <N>', 'API requests per day, or unlimited', limit)
+    .option('--emails-per-day <N>', 'recipients per day, or unlimited', limit)
+    .action(changes((db, { id }, options: LimitOptions) => changeLimits(db, id, options)));
+
+  named('tls', 'Set the minimum TLS protection for all mail of an organization; a domain may require more.')
+    .argument(tlsArgument, tlsIs, tlsFloor)
+    .action(changes((db, { id }, tls: TlsFloor) => setOrganizationTls(db, id, tls)));
+
   named('pause', 'Pause an organization at once: reject its API keys and sign-ins, and hold its mail.')
     .requiredOption('--reason <R>', 'reason, shown to the API clients and users of the organization', reason)
-    .action((idOrName: string, options: { reason: string }) => pause(context, idOrName, options.reason));
+    .action(
+      changes((db, { id }, options: { reason: string }) =>
+        pauseOrganization(db, id, { since: context.now(), reason: options.reason }),
+      ),
+    );
 
   named(
     'resume',
@@ -93,9 +99,7 @@ function pauseCommands(named: Named, context: CommandContext): void {
   )
     .requiredOption('--reason <R>', 'why', reason)
     .action((idOrName: string, options: { reason: string }) => resume(context, idOrName, options.reason));
-}
 
-function poolCommand(named: Named, context: CommandContext): void {
   named(
     'pool',
     'Assign an organization to an IP pool: its mail is sent only from the addresses of that pool.',
@@ -105,8 +109,22 @@ function poolCommand(named: Named, context: CommandContext): void {
     .action(async (idOrName: string, poolName: string | undefined, { none = false }, command: Command) => {
       if ((poolName === undefined) !== none)
         command.error('error: give either the NAME of a pool or --none', { exitCode: 2 });
-      await assign(context, idOrName, poolName ?? defaultPool);
+      await changes((db, { id }) => assignPool(db, id, poolName ?? defaultPool))(idOrName);
+      await warnOfMissingPool(context, poolName ?? defaultPool);
     });
+}
+
+type Change<Args extends unknown[]> = (db: Db, org: Organization, ...args: Args) => Promise<unknown>;
+
+/** Makes an action of a change to the organization that is named: prints the organization as it is then. */
+function changeOf(context: CommandContext) {
+  return <Args extends unknown[]>(change: Change<Args>) =>
+    async (idOrName: string, ...args: Args): Promise<void> => {
+      const db = await context.db();
+      const org = await requireOrganization(db, idOrName);
+      await change(db, org, ...args).catch(asFailure);
+      printOrganization(context, await requireOrganization(db, org.id));
+    };
 }
 
 interface CreateOptions {
@@ -117,12 +135,13 @@ interface CreateOptions {
 
 async function create(context: CommandContext, options: CreateOptions): Promise<void> {
   const quotaLimit = toLimit(options.quota ?? (options.wallet === undefined ? 'unlimited' : 0));
-  const made = await makeOrganization(
-    await context.db(),
-    { ...options, quota: quotaLimit },
-    context.now(),
-  ).catch(asFailure);
+  const wanted = { ...options, quota: quotaLimit };
+  const made = await makeOrganization(await context.db(), wanted, context.now()).catch(asFailure);
   printOrganization(context, made);
+}
+
+function asFailure(error: unknown): never {
+  throw error instanceof NameTaken ? new Failure(error.message) : error;
 }
 
 async function list({ db, out, now }: CommandContext): Promise<void> {
@@ -149,42 +168,13 @@ interface LimitOptions {
   emailsPerDay?: OrUnlimited;
 }
 
-/** Without any option it only prints them. */
-async function changeLimits(context: CommandContext, idOrName: string, options: LimitOptions): Promise<void> {
-  const db = await context.db();
-  const { id } = await requireOrganization(db, idOrName);
-  if (Object.keys(options).length > 0) {
-    await setLimits(db, id, {
-      requestsPerSecond: toLimit(options.perSecond),
-      requestsPerDay: toLimit(options.perDay),
-      emailsPerDay: toLimit(options.emailsPerDay),
-    });
-  }
-  printOrganization(context, await requireOrganization(db, id));
-}
-
-async function changeTls(context: CommandContext, idOrName: string, tls: TlsFloor): Promise<void> {
-  const found = await requireOrganization(await context.db(), idOrName);
-  await setOrganizationTls(await context.db(), found.id, tls);
-  printOrganization(context, { ...found, tls });
-}
-
-async function rename(context: CommandContext, idOrName: string, newName: string): Promise<void> {
-  const db = await context.db();
-  const { id } = await requireOrganization(db, idOrName);
-  await renameOrganization(db, id, newName).catch(asFailure);
-  printOrganization(context, await requireOrganization(db, id));
-}
-
-function asFailure(error: unknown): never {
-  throw error instanceof NameTaken ? new Failure(error.message) : error;
-}
-
-async function pause(context: CommandContext, idOrName: string, why: string): Promise<void> {
-  const db = await context.db();
-  const { id } = await requireOrganization(db, idOrName);
-  await pauseOrganization(db, id, { since: context.now(), reason: why });
-  printOrganization(context, await requireOrganization(db, id));
+async function changeLimits(db: Db, id: string, options: LimitOptions): Promise<void> {
+  if (Object.keys(options).length === 0) return;
+  await setLimits(db, id, {
+    requestsPerSecond: toLimit(options.perSecond),
+    requestsPerDay: toLimit(options.perDay),
+    emailsPerDay: toLimit(options.emailsPerDay),
+  });
 }
 
 async function resume({ db, out, now }: CommandContext, idOrName: string, why: string): Promise<void> {
@@ -203,18 +193,14 @@ async function resume({ db, out, now }: CommandContext, idOrName: string, why: s
   );
 }
 
-async function assign(context: CommandContext, idOrName: string, poolName: string): Promise<void> {
-  const db = await context.db();
-  const { id } = await requireOrganization(db, idOrName);
-  await assignPool(db, id, poolName);
-  printOrganization(context, await requireOrganization(db, id));
-  const available = await readPools(db, context.now());
+async function warnOfMissingPool({ db, out, now }: CommandContext, poolName: string): Promise<void> {
+  const available = await readPools(await db(), now());
   if (available.has(poolName) || (poolName === defaultPool && available.size === 0)) return;
   const others =
     available.size === 0
       ? 'no node is running'
       : `the running nodes have ${[...available].sort().join(', ')}`;
-  context.out.warn(
+  out.warn(
     `no running node has a source address of the pool ${poolName} (${others}): the mail waits until a node has one (POSTERN_MTA_SOURCES)`,
   );
 }

@@ -1,20 +1,18 @@
 /** `postern suppression`: addresses that an organization sends no mail to. */
+
 import type { Command } from 'commander';
-import { csvStream, linesText } from '../../accounts/suppression-csv.ts';
+import { csvStream, ListFault, linesText, readAddresses } from '../../accounts/suppression-csv.ts';
 import { importAddresses, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
 import { iso } from '../../base/clock.ts';
 import type { Organization } from '../../db/accounts/organizations.ts';
 import { causeOf, findSuppression, listSuppressions } from '../../db/accounts/suppressions.ts';
 import { compareKey } from '../../mail/address.ts';
+import { shellWord } from '../../settings/shell-word.ts';
 import { address as addressArgument } from '../args/arguments.ts';
-import { quoted, requireOwner, withOwner } from '../args/lookup.ts';
-import { readAddressFile } from '../args/recipient-list.ts';
+import { readGiven } from '../args/given-file.ts';
+import { type OwnerOption, requireOwner, withOwner } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
-
-interface Owner {
-  org?: string;
-}
 
 export function suppressionCommands(program: Command, context: CommandContext): void {
   const suppression = program
@@ -25,25 +23,25 @@ export function suppressionCommands(program: Command, context: CommandContext): 
 
   ofOrg('add', 'Add an address to the suppression list.')
     .argument('<ADDRESS>', 'the address', addressArgument)
-    .action((address: string, { org }: Owner) => add(context, org, address));
+    .action((address: string, { org }: OwnerOption) => add(context, org, address));
 
   ofOrg('remove', 'Remove an address from the suppression list, so that mail is sent to it again.')
     .argument('<ADDRESS>', 'the address', addressArgument)
-    .action((address: string, { org }: Owner) => remove(context, org, address));
+    .action((address: string, { org }: OwnerOption) => remove(context, org, address));
 
-  ofOrg('list', 'List the suppressed addresses.').action(({ org }: Owner) => list(context, org));
+  ofOrg('list', 'List the suppressed addresses.').action(({ org }: OwnerOption) => list(context, org));
 
   ofOrg('show', 'Show whether an address is suppressed: since when, why, and by which email.')
     .argument('<ADDRESS>', 'the address', addressArgument)
-    .action((address: string, { org }: Owner) => show(context, org, address));
+    .action((address: string, { org }: OwnerOption) => show(context, org, address));
 
-  ofOrg('export', 'Print the list as CSV, as `suppression import` reads it.').action(({ org }: Owner) =>
+  ofOrg('export', 'Print the list as CSV, as `suppression import` reads it.').action(({ org }: OwnerOption) =>
     exportList(context, org),
   );
 
   ofOrg('import', 'Add all addresses of a file: one per line, or the first column of a CSV file.')
     .argument('<FILE>', 'the file; - is standard input')
-    .action((file: string, { org }: Owner) => importFile(context, org, file));
+    .action((file: string, { org }: OwnerOption) => importFile(context, org, file));
 }
 
 async function add(context: CommandContext, org: string | undefined, address: string): Promise<void> {
@@ -64,7 +62,7 @@ async function remove(context: CommandContext, org: string | undefined, address:
 
 function notSuppressed(address: string, { name }: Organization): Failure {
   return new Failure(
-    `${address} is not on the suppression list of ${name}; \`postern suppression list --org ${quoted(name)}\` prints the list`,
+    `${address} is not on the suppression list of ${name}; \`postern suppression list --org ${shellWord(name)}\` prints the list`,
   );
 }
 
@@ -104,7 +102,11 @@ async function list(context: CommandContext, org: string | undefined): Promise<v
 async function importFile(context: CommandContext, org: string | undefined, file: string): Promise<void> {
   const { db, out, now, process } = context;
   const owner = await requireOwner(context, org);
-  const { addresses, rejected, rejectedLines } = await readAddressFile(file, process.stdin);
+  const bytes = await readGiven(file, process.stdin);
+  const { addresses, rejected, rejectedLines } = await readAddresses(bytes).catch((error) => {
+    if (!(error instanceof ListFault)) throw error;
+    throw new Failure(`${file}: ${error.message}; nothing was imported; correct the file and try again`);
+  });
   const imported = await importAddresses({ db: await db(), orgId: owner.id, now: now() }, addresses);
   out.print({ ...imported, rejected, rejectedLines }, { fields: { ...imported, rejected } });
   if (rejected > 0)

@@ -2,6 +2,7 @@
 
 import { type Command, Option } from 'commander';
 import { createSeal } from '../../accounts/seal.ts';
+import { presentAttempt, presentStoredAttempt } from '../../api/webhooks/present-webhook.ts';
 import { isoOrNull, systemClock } from '../../base/clock.ts';
 import { countMessages, listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
 import { deleteWebhook, listWebhooks } from '../../db/webhooks/webhooks.ts';
@@ -20,14 +21,7 @@ import {
   withOwner,
 } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
-import {
-  attemptDocument,
-  attemptFields,
-  attemptRows,
-  documentOf,
-  rowsOf,
-  webhookFields,
-} from '../render/webhook-view.ts';
+import { attemptFields, attemptRows, documentOf, rowsOf, webhookFields } from '../render/webhook-view.ts';
 import { replayCommand } from './webhook-replay.ts';
 
 const defaultLines = 20;
@@ -135,11 +129,9 @@ async function test(context: CommandContext, id: string): Promise<void> {
     attemptWebhook,
     clock: systemClock,
   }).finally(poster.close);
-  const { answer, ...rest } = attempt;
-  const record = { ...rest, status: answer?.status ?? null, answer: answer?.text ?? null };
   out.print(
-    { id: webhook.id, ok: attempt.error === null, ...attemptDocument(record) },
-    { fields: attemptFields(record) },
+    { id: webhook.id, ok: attempt.error === null, ...presentAttempt(attempt) },
+    { fields: attemptFields(attempt) },
   );
   if (attempt.error !== null) context.exitCode = 1;
 }
@@ -153,15 +145,7 @@ async function attempts(
   const webhook = await requireWebhook(await db(), id);
   const eventId = event === undefined ? undefined : await requireEventId(await db(), event);
   const records = await listWebhookAttempts(await db(), webhook.id, { limit, eventId });
-  out.print(
-    records.map(({ eventId: of, type, number, ...record }) => ({
-      eventId: of,
-      type,
-      number,
-      ...attemptDocument(record),
-    })),
-    attemptRows(records),
-  );
+  out.print(records.map(presentStoredAttempt), attemptRows(records));
 }
 
 async function enable({ db, out, now }: CommandContext, id: string): Promise<void> {

@@ -2,6 +2,7 @@
  * Runs a development server until it is stopped: the whole service in this process, on loopback, with all mail as test mail
  * (mail/test-route.ts), a DNS server of its own, and the organization of dev-tenant.ts.
  */
+
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
@@ -17,7 +18,7 @@ import { mailLogFile } from '../../mail/mail-log.ts';
 import { testDomain } from '../../mail/test-route.ts';
 import { start } from '../../server/start.ts';
 import { devDirectory } from '../../settings/installation.ts';
-import { quoted } from '../args/lookup.ts';
+import { shellWord } from '../../settings/shell-word.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import { openLog } from '../maillog/log-file.ts';
@@ -136,7 +137,7 @@ function describe({ domain, directory }: DevOptions, config: Config, url: string
 function commandsFor(directory: string): string {
   const postern = join(import.meta.dirname, '../../../scripts/postern');
   const where = basename(directory) === devDirectory ? dirname(directory) : directory;
-  return `cd ${quoted(where)}; ${quoted(postern)} logs -f, email why ADDRESS, listen, webhook add URL, …`;
+  return `cd ${shellWord(where)}; ${shellWord(postern)} logs -f, email why ADDRESS, listen, webhook add URL, …`;
 }
 
 interface Following {

@@ -37,7 +37,7 @@ function organizationFields(org: Organization, now: number): Record<string, Cell
     'requests a day': orUnlimited(org.requestsPerDay),
     'emails a day': orUnlimited(org.emailsPerDay),
     TLS: org.tls,
-    'source pool': org.pool ?? `${defaultPool} (not assigned)`,
+    'IP pool': org.pool ?? `${defaultPool} (not assigned)`,
     created: { time: org.createdAt },
     ...(org.pause && { paused: { time: org.pause.since }, reason: org.pause.reason }),
   };

@@ -1,8 +1,8 @@
-/** Webhooks and their attempts: documents for --json, fields and rows for a person. */
+/** Webhooks and their attempts for a person; for --json in the form of the API (api/webhooks/present-webhook.ts). */
 import { presentWebhook } from '../../api/webhooks/present-webhook.ts';
-import { iso } from '../../base/clock.ts';
 import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '../../db/webhooks/webhooks.ts';
+import type { WebhookAttempt } from '../../webhooks/classify-response.ts';
 import type { Cell } from './cells.ts';
 import type { Rows } from './table.ts';
 import { span } from './times.ts';
@@ -43,14 +43,9 @@ export function rowsOf(webhooks: Webhook[]): Rows {
   };
 }
 
-type Attempt = Omit<WebhookAttemptRecord, 'id' | 'eventId' | 'type' | 'number'>;
-
-export function attemptDocument({ startedAt, duration, url, status, answer, error }: Attempt) {
-  return { at: iso(startedAt), durationMs: duration, url, status, answer, error };
-}
-
-export function attemptFields({ startedAt, duration, status, answer, error }: Attempt): Record<string, Cell> {
-  return { posted: { time: startedAt }, took: span(duration), status, answer, error };
+export function attemptFields({ startedAt, duration, answer, error }: WebhookAttempt): Record<string, Cell> {
+  const { status = null, text = null } = answer ?? {};
+  return { posted: { time: startedAt }, took: span(duration), status, answer: text, error };
 }
 
 export function attemptRows(records: WebhookAttemptRecord[]): Rows {

@@ -5,7 +5,7 @@
  */
 import type { Db } from '../engine/open.ts';
 import { number, orNull, records, text, value } from '../engine/records.ts';
-import { listSuspensions } from './suspensions.ts';
+import { listSuspensions, type Suspension } from './suspensions.ts';
 
 export type RuleKind = 'slow' | 'hold' | 'bounce';
 
@@ -61,7 +61,9 @@ export type DestinationOrder = Omit<DestinationRule, 'kind'> & { kind: RuleKind 
 
 /** Lists what the operator has ordered for destinations and domains, as far as it is in force at `now`. */
 export async function listOrders(db: Db, now: number): Promise<DestinationOrder[]> {
-  const suspended = await listSuspensions(db, now);
-  const orders = suspended.map((one) => ({ ...one, kind: 'suspend' as const, perMinute: null }));
-  return [...orders, ...(await listRules(db, now))];
+  return [...(await listSuspensions(db, now)).map(suspensionOrder), ...(await listRules(db, now))];
+}
+
+export function suspensionOrder(suspension: Suspension): DestinationOrder {
+  return { ...suspension, kind: 'suspend', perMinute: null };
 }

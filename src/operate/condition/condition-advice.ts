@@ -1,10 +1,11 @@
 /** Advice for a destination in trouble, and the command to run next. The replies that led here are not trusted. */
+
+import { shellWord } from '../../settings/shell-word.ts';
 import { authenticationAdvice } from '../explain/authentication-advice.ts';
 import { blocklistAdvice } from '../explain/blocklist-advice.ts';
 import type { Cause } from './causes.ts';
 import type { Condition } from './condition.ts';
 import type { NoWayOut } from './no-way-out.ts';
-import { shellWord } from './shell-word.ts';
 
 const othersAreFine = 'Other destinations are not delayed.';
 

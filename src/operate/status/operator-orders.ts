@@ -7,7 +7,7 @@ import type { Db } from '../../db/engine/open.ts';
 import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import { countOrdered, heldByDomain, pausedWithMail } from '../../db/queue/ordered-counts.ts';
 import { countIn } from '../../db/queue/waiting-counts.ts';
-import { shellWord } from '../condition/shell-word.ts';
+import { shellWord } from '../../settings/shell-word.ts';
 
 export interface Order {
   kind: 'held' | 'hold' | 'bounce' | 'slow' | 'suspend' | 'pause';

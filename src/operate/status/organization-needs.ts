@@ -1,4 +1,5 @@
 /** Organizations whose mail bounces or is complained about too often, domains that are no longer verified, failing webhooks. */
+
 import {
   blockedBounces,
   countsSince,
@@ -10,7 +11,7 @@ import {
 } from '../../db/accounts/server-attention-rows.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { hourMs } from '../../db/events/statistics.ts';
-import { shellWord } from '../condition/shell-word.ts';
+import { shellWord } from '../../settings/shell-word.ts';
 import type { Need } from './need.ts';
 import { bounceRate, complaintRate, type Rate } from './reputation.ts';
 

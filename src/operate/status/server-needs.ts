@@ -7,12 +7,12 @@ import type { Db } from '../../db/engine/open.ts';
 import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import { readNoEgress } from '../../db/queue/ip-pools.ts';
 import { oldestDue } from '../../db/queue/queue-counts.ts';
-import { shellWord } from '../condition/shell-word.ts';
+import { shellWord } from '../../settings/shell-word.ts';
 import { checkCertificate } from '../doctor/checks/certificate.ts';
 import { checkDiskSpace } from '../doctor/checks/disk.ts';
 import type { FindingDraft } from '../doctor/finding.ts';
 import { realSurroundings, type Surroundings } from '../doctor/surroundings.ts';
-import { type Need, thisServer as subject } from './need.ts';
+import { type Need, thisServer } from './need.ts';
 
 export interface ServerParts {
   db: Db;
@@ -22,14 +22,19 @@ export interface ServerParts {
   surroundings?: Pick<Surroundings, 'freeBytes'>;
 }
 
-const doctor = '/doctor';
+type Entry = Pick<Need, 'cause' | 'figure' | 'advice' | 'command'> & Partial<Need>;
+
+/** All of them need action. */
+function needOfServer(entry: Entry): Need {
+  return { severity: 'act', subject: thisServer, since: null, path: '/doctor', ...entry };
+}
 
 export async function readServerNeeds(parts: ServerParts): Promise<Need[]> {
   const { config, now, surroundings } = parts;
   const disk = await checkDiskSpace(config, { ...realSurroundings, ...surroundings });
   const certificate = await checkCertificate(config, now);
   return [
-    ...(await serverNeed(parts)),
+    ...(await runningNeed(parts)),
     ...findingNeed('disk', disk, `df -h ${shellWord(config.dataDir)}`),
     // A self-signed certificate is a choice, which the doctor reports.
     ...(config.tlsCert === null ? [] : findingNeed('certificate', certificate, 'postern doctor')),
@@ -38,21 +43,17 @@ export async function readServerNeeds(parts: ServerParts): Promise<Need[]> {
   ];
 }
 
-async function serverNeed({ db, statuses, now }: ServerParts): Promise<Need[]> {
+async function runningNeed({ db, statuses, now }: ServerParts): Promise<Need[]> {
   if (statuses.isServed) return [];
   const since = await oldestDue(db, now);
-  return [
-    {
-      cause: 'no_server',
-      severity: 'act',
-      subject,
-      since,
-      figure: since === null ? 'no mail is due' : `mail has been due for ${span(now - since)}`,
-      advice: 'No server is running, so no mail is accepted or sent. Start one.',
-      command: 'systemctl start postern',
-      path: doctor,
-    },
-  ];
+  const need = needOfServer({
+    cause: 'no_server',
+    since,
+    figure: since === null ? 'no mail is due' : `mail has been due for ${span(now - since)}`,
+    advice: 'No server is running, so no mail is accepted or sent. Start one.',
+    command: 'systemctl start postern',
+  });
+  return [need];
 }
 
 function findingNeed(
@@ -62,18 +63,8 @@ function findingNeed(
 ): Need[] {
   if (verdict !== 'failure' && verdict !== 'warning') return [];
   const text = advice ?? '';
-  return [
-    {
-      cause,
-      severity: 'act',
-      subject,
-      since: null,
-      figure: found,
-      advice: `${text.charAt(0).toUpperCase()}${text.slice(1)}.`,
-      command,
-      path: doctor,
-    },
-  ];
+  const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  return [needOfServer({ cause, figure: found, advice: sentence, command })];
 }
 
 /** Counts only if a pool is missing, which is rare. */
@@ -81,17 +72,16 @@ async function sourceNeed({ db, statuses }: ServerParts): Promise<Need[]> {
   const counts = new Map<string, number>();
   for (const { pool, count } of await readNoEgress(db, statuses.missingPools))
     counts.set(pool, (counts.get(pool) ?? 0) + count);
-  return [...counts].map(([pool, count]) => ({
-    cause: 'no_source',
-    severity: 'act',
-    subject: pool,
-    since: null,
-    figure: `${count} waiting`,
-    advice:
-      'No running node has an address in this IP pool. Add one to POSTERN_MTA_SOURCES, or let the organizations send from another pool.',
-    command: 'postern doctor',
-    path: doctor,
-  }));
+  return [...counts].map(([pool, count]) =>
+    needOfServer({
+      cause: 'no_source',
+      subject: pool,
+      figure: `${count} waiting`,
+      advice:
+        'No running node has an address in this IP pool. Add one to POSTERN_MTA_SOURCES, or let the organizations send from another pool.',
+      command: 'postern doctor',
+    }),
+  );
 }
 
 const maxBackupAgeMs = 7 * 86_400_000;
@@ -100,16 +90,12 @@ const maxBackupAgeMs = 7 * 86_400_000;
 function backupNeed({ dataDir, databaseUrl }: Config, now: number): Need[] {
   const last = databaseUrl === null ? readLastBackup(dataDir) : null;
   if (last === null || now - last.at <= maxBackupAgeMs) return [];
-  return [
-    {
-      cause: 'backup',
-      severity: 'act',
-      subject,
-      since: last.at,
-      figure: `the last one is ${span(now - last.at)} old`,
-      advice: `It went to ${last.file ?? 'standard output'}. If a timer makes backups, find out why it no longer does.`,
-      command: `postern backup ${last.file === null ? 'FILE' : `${shellWord(last.file)} --force`}`,
-      path: doctor,
-    },
-  ];
+  const need = needOfServer({
+    cause: 'backup',
+    since: last.at,
+    figure: `the last one is ${span(now - last.at)} old`,
+    advice: `It went to ${last.file ?? 'standard output'}. If a timer makes backups, find out why it no longer does.`,
+    command: `postern backup ${last.file === null ? 'FILE' : `${shellWord(last.file)} --force`}`,
+  });
+  return [need];
 }

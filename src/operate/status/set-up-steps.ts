@@ -2,7 +2,7 @@
 
 import { firstDomain, firstOrganization, hasAcceptedMail } from '../../db/accounts/set-up-progress.ts';
 import type { Db } from '../../db/engine/open.ts';
-import { shellWord } from '../condition/shell-word.ts';
+import { shellWord } from '../../settings/shell-word.ts';
 
 /** The command to run next; null once a domain is or was verified, or mail was accepted. */
 export async function nextSetUpStep(db: Db): Promise<string | null> {

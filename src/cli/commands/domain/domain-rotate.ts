@@ -9,14 +9,10 @@ import { createSeal } from '../../../accounts/seal.ts';
 import { type DkimAlgorithm, dropPendingKeys } from '../../../db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
 import { onOff } from '../../args/arguments.ts';
-import { orgOption, requireDomain, requireOwner } from '../../args/lookup.ts';
+import { type OwnerOption, orgOption, requireDomain, requireOwner } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
 import { domainDocument, recordsBlock } from '../../render/domain-view.ts';
-
-interface Owner {
-  org?: string;
-}
 
 export function rotationCommands(
   named: (command: string, description: string) => Command,
@@ -28,7 +24,7 @@ export function rotationCommands(
 
   named('rotate', 'Create a new DKIM key; mail is signed with it as soon as its DNS record is found.')
     .option('--cancel', 'delete the new key while its DNS record has not been found yet')
-    .action(async (name: string, { org, cancel }: Owner & { cancel?: true }) => {
+    .action(async (name: string, { org, cancel }: OwnerOption & { cancel?: true }) => {
       const domain = await lookUp(org, name);
       if (cancel) {
         const dropped = await dropPendingKeys(await db(), domain.id);
@@ -41,7 +37,7 @@ export function rotationCommands(
 
   named('ed25519', 'Turn a second DKIM signature with Ed25519 (RFC 8463) on or off.')
     .argument('<on|off>', 'on: create a key, which signs as soon as its DNS record is found', onOff)
-    .action(async (name: string, state: 'on' | 'off', { org }: Owner) => {
+    .action(async (name: string, state: 'on' | 'off', { org }: OwnerOption) => {
       const domain = await lookUp(org, name);
       if (state === 'on') {
         if (algorithmsOf(domain).includes('ed25519')) throw new Failure(`${name} already has an Ed25519 key`);

@@ -15,6 +15,7 @@ import {
 import type { TlsFloor } from '../../../glossary.ts';
 import { createResolver } from '../../../route/resolver.ts';
 import { hostnameAdvice } from '../../../settings/hostname-advice.ts';
+import { shellWord } from '../../../settings/shell-word.ts';
 import {
   domain as domainArgument,
   hostOrNone,
@@ -24,7 +25,7 @@ import {
   tlsIs,
 } from '../../args/arguments.ts';
 import { addConsent, type Consent, isWanted } from '../../args/consent.ts';
-import { orgOption, quoted, requireDomain, requireOwner, withOwner } from '../../args/lookup.ts';
+import { type OwnerOption, orgOption, requireDomain, requireOwner, withOwner } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
 import {
   domainBlocks,
@@ -45,18 +46,18 @@ export function domainCommands(program: Command, context: CommandContext): void 
       domain.command(command).description(description).argument('<NAME>', 'the domain', domainArgument),
     );
 
-  named('add', 'Register a domain and print its DNS records.').action((name: string, { org }: Owner) =>
+  named('add', 'Register a domain and print its DNS records.').action((name: string, { org }: OwnerOption) =>
     add(context, org, name),
   );
 
   withOwner(domain.command('list').description('List the domains of an organization.')).action(
-    async ({ org }: Owner) => {
+    async ({ org }: OwnerOption) => {
       const owner = await requireOwner(context, org);
       printDomains(out, await listDomains(await db(), owner.id));
     },
   );
 
-  named('show', 'Show a domain and its DNS records.').action(async (name: string, { org }: Owner) => {
+  named('show', 'Show a domain and its DNS records.').action(async (name: string, { org }: OwnerOption) => {
     const found = await lookUp(context, org, name);
     const records = recordsFor(found, context.config());
     out.print({ ...domainDocument(found), records }, ...domainBlocks(found, records));
@@ -64,12 +65,12 @@ export function domainCommands(program: Command, context: CommandContext): void 
 
   addConsent(
     named('remove', 'Delete a domain and its DKIM keys; mail can no longer be sent from it.'),
-  ).action((name: string, { org, ...consent }: Owner & Consent) => remove(context, org, name, consent));
+  ).action((name: string, { org, ...consent }: OwnerOption & Consent) => remove(context, org, name, consent));
 
   named(
     'verify',
     'Check the DNS records; the domain is verified once its DKIM record is found. Exit with 1 if it is not.',
-  ).action((name: string, { org }: Owner) => verify(context, org, name));
+  ).action((name: string, { org }: OwnerOption) => verify(context, org, name));
 
   named('tracking', 'Turn open and click tracking on or off for mail from a domain.')
     .option('--opens <on|off>', 'track opens', onOff)
@@ -83,14 +84,10 @@ export function domainCommands(program: Command, context: CommandContext): void 
 
   named('tls', 'Set the minimum TLS protection for mail from a domain.')
     .argument(tlsArgument, tlsIs, tlsFloor)
-    .action((name: string, tls: TlsFloor, { org }: Owner) => setTls(context, org, name, tls));
+    .action((name: string, tls: TlsFloor, { org }: OwnerOption) => setTls(context, org, name, tls));
 
   rotationCommands(named, context);
   reportsCommand(domain, context);
-}
-
-interface Owner {
-  org?: string;
 }
 
 async function lookUp(context: CommandContext, org: string | undefined, name: string): Promise<DomainRecord> {
@@ -108,7 +105,7 @@ async function add(context: CommandContext, org: string | undefined, name: strin
   const advice = hostnameAdvice(context.config());
   if (advice) out.warn(`${advice} before you publish these records`);
   out.note(
-    `publish these records; then \`postern domain verify ${name} --org ${quoted(owner.name)}\` checks them`,
+    `publish these records; then \`postern domain verify ${name} --org ${shellWord(owner.name)}\` checks them`,
   );
 }
 
@@ -161,7 +158,7 @@ async function setTls(
   out.print({ name, ...tlsDocument(changed) }, { fields: { name, TLS: tlsText(changed) } });
 }
 
-interface TrackingOptions extends Owner {
+interface TrackingOptions extends OwnerOption {
   opens?: 'on' | 'off';
   clicks?: 'on' | 'off';
   host?: string;

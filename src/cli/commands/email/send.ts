@@ -2,10 +2,8 @@
  * `postern send`: sends one email through the checks and the commit of the API, and with --watch follows it until nothing
  * more is sent. The running server delivers it.
  */
-import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import type { Readable } from 'node:stream';
-import { text as textOf } from 'node:stream/consumers';
 import type { Command } from 'commander';
 import type { SendRequest } from '../../../accept.ts';
 import { requireNotPaused } from '../../../accounts/api-keys.ts';
@@ -13,6 +11,7 @@ import { sendSchema, toRequest } from '../../../api/send/schema.ts';
 import { newId } from '../../../base/id.ts';
 import { Refusal } from '../../../mail/refusal.ts';
 import { address, listOf } from '../../args/arguments.ts';
+import { readGiven } from '../../args/given-file.ts';
 import { requireOwner, withOwner } from '../../args/lookup.ts';
 import { type CommandContext, notServed } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
@@ -81,7 +80,7 @@ async function run(context: CommandContext, to: string[], options: Options): Pro
 async function requestOf(to: string[], options: Options, stdin: Readable): Promise<SendRequest> {
   const { from, subject, attach = [] } = options;
   const [text, html] = [await contentOf(options.text, stdin), await contentOf(options.html, stdin)];
-  const files = await Promise.all(attach.map((path) => readOr(path)));
+  const files = await Promise.all(attach.map((path) => readGiven(path, stdin)));
   const parsed = sendSchema.safeParse({
     to,
     from,
@@ -105,15 +104,8 @@ async function requestOf(to: string[], options: Options, stdin: Readable): Promi
 }
 
 async function contentOf(given: string | undefined, stdin: Readable): Promise<string | undefined> {
-  if (given === '-') return textOf(stdin);
-  return given?.startsWith('@') ? (await readOr(given.slice(1))).toString() : given;
-}
-
-function readOr(path: string): Promise<Buffer> {
-  return readFile(path).catch((error) => {
-    const [reason] = (error as Error).message.split(',');
-    throw new Failure(`${path} cannot be read: ${reason}; give a readable file`);
-  });
+  const file = given === '-' ? '-' : /^@(.*)/s.exec(given ?? '')?.[1];
+  return file === undefined ? given : (await readGiven(file, stdin)).toString();
 }
 
 /** The API's message, and the command that helps. */

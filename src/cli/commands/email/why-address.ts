@@ -2,13 +2,14 @@
  * What `email why ADDRESS` says besides the address's newest email: its suppressions, the last sends to it that were refused, and,
  * if there is no email, addresses that are spelled like it. Refused sends are in the mail log alone.
  */
+
 import { iso } from '../../../base/clock.ts';
 import { nearest } from '../../../base/closest-name.ts';
 import { suppressionsOf } from '../../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../../mail/address.ts';
 import { mailLogFile } from '../../../mail/mail-log.ts';
 import { longDuration } from '../../../settings/durations.ts';
-import { quoted } from '../../args/lookup.ts';
+import { shellWord } from '../../../settings/shell-word.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { type LogFile, openLog } from '../../maillog/log-file.ts';
 import { createKeep, readLine } from '../../maillog/log-filter.ts';
@@ -108,7 +109,7 @@ export function reportBlock(
     ...suppressions.map(
       ({ createdAt, reason, organization }) =>
         `${address} is suppressed in ${organization} since ${when(createdAt)}: ${reason}. ` +
-        `\`postern suppression remove ${address} --org ${quoted(organization)}\` takes it off the list.`,
+        `\`postern suppression remove ${address} --org ${shellWord(organization)}\` takes it off the list.`,
     ),
     ...refusals.map(({ at, reason }) => `A send was refused at ${when(at)}: ${reason}`),
     ...(isAlone && refusals.length === 0 && suppressions.length === 0

@@ -1,13 +1,12 @@
 /** `postern queue suspend` and `resume`: pauses delivery to a destination. Sessions that have begun are completed. */
 import type { Command } from 'commander';
-import { iso } from '../../../base/clock.ts';
-import { removeRules } from '../../../db/queue/destination-rules.ts';
+import { removeRules, suspensionOrder } from '../../../db/queue/destination-rules.ts';
 import { isKnownDestination } from '../../../db/queue/destination-status-rows.ts';
-import { resume, type Suspension, suspend } from '../../../db/queue/suspensions.ts';
+import { resume, suspend } from '../../../db/queue/suspensions.ts';
 import { destination, reason, spanOption } from '../../args/arguments.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
-import { destinationNamed, documentOf as ruleDocument } from './queue-rules.ts';
+import { destinationNamed, documentOf } from './queue-rules.ts';
 
 const destinationIs = 'a recipient domain, or a destination as named by `postern queue summary`';
 
@@ -41,7 +40,7 @@ async function suspendMail(
   const createdAt = now();
   const suspension = { destination: name, reason: options.reason, createdAt, until: createdAt + options.for };
   await suspend(await db(), suspension);
-  out.print(documentOf(suspension), {
+  out.print(documentOf(suspensionOrder(suspension)), {
     fields: { suspended: name, until: { time: suspension.until }, reason: options.reason },
   });
   if (!(await isKnownDestination(await db(), name)))
@@ -59,12 +58,8 @@ async function resumeMail(context: CommandContext, name: string, why: string): P
   const document = {
     resumed: name,
     reason: why,
-    suspension: suspension && documentOf(suspension),
-    limit: limit ? ruleDocument(limit) : null,
+    suspension: suspension && documentOf(suspensionOrder(suspension)),
+    limit: limit ? documentOf(limit) : null,
   };
   out.print(document, { fields: { resumed: name } });
-}
-
-export function documentOf({ destination: name, reason: why, createdAt, until }: Suspension) {
-  return { destination: name, reason: why, createdAt: iso(createdAt), until: iso(until) };
 }
