@@ -49,9 +49,7 @@ async function makeTenant(db: Db, directory: string, now: number): Promise<DevSt
     (await findOrganizationByName(db, name)) ?? (await makeOrganization(db, { name }, now));
   await setLimits(db, orgId, { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null });
   const scopes = ['full_access'];
-  // Not strict: the terminal shows what is ignored, and applications that run in production run here.
-  const options = { test: true, strict: false };
-  const { key } = await makeKey(db, { orgId, label: 'postern dev', scopes, ...options }, now);
+  const { key } = await makeKey(db, { orgId, label: 'postern dev', scopes, test: true }, now);
   const state = { orgId, key };
   writeState(directory, state);
   return state;
