@@ -25,7 +25,7 @@ test('a machine that can send: exit 0, a line for each check; a failure: exit 1;
   const findings: Finding[] = good.findings;
   t.deepEqual(Object.keys(findings[0]!), ['check', 'subject', 'verdict', 'found', 'advice', 'records']);
   const port = findings.find(({ check }) => check === 'port 25');
-  t.like(port, { verdict: 'ok', subject: 'this machine' });
+  t.like(port, { verdict: 'ok', subject: 'this server' });
   t.like(findings.find(({ check }) => check === 'DKIM')!, { verdict: 'ok', subject: dkimDomain });
   t.like(findings.find(({ check }) => check === 'database')!, { verdict: 'ok' });
 

@@ -60,13 +60,13 @@ test('all is well; then one thing is broken, and is named with what to do and th
   t.regex((await operator.get(path)).text, /Not run yet/);
   t.is(desk.looks, 0, 'nobody asked');
   const well = await look(operator);
-  t.regex(well.text, /Ready to send\. \d+ OK 1 Unknown checked/);
+  t.regex(well.text, /Ready to send\. \d+ OK 1 unknown checked/);
   t.regex(well.text, /OK disk space 50 GiB free/);
   t.notRegex(well.text, /What to do/);
 
   world.dns.set({ '1.0.0.127.in-addr.arpa': null });
   const ill = await look(operator);
-  t.regex(ill.text, /Not ready to send: .* 1 Failure \d+ OK 1 Unknown checked/);
+  t.regex(ill.text, /Not ready to send: .* 1 failure \d+ OK 1 unknown checked/);
   t.regex(ill.text, /Failure PTR no PTR record What to do: /);
   t.is(ill.text.match(/What to do/g)!.length, 1);
   t.regex(ill.text, /PTR 1\.0\.0\.127\.in-addr\.arpa mx1\.invalid/);
@@ -82,7 +82,7 @@ test('while one goes on it says how far it has come, and a second is not begun',
   const begun = await operator.submit(path, { domain: dkimDomain });
   t.is(begun.path, path);
   t.regex(begun.text, /Checking sender\.invalid…/);
-  await until(async () => /waiting for disk space of this machine/.test(await poll(operator)));
+  await until(async () => /waiting for disk space of this server/.test(await poll(operator)));
   t.regex(await poll(operator), /^\s*<div [^>]*id="doctor-result" hx-get="\/dashboard\/doctor"/);
 
   await operator.get(path);

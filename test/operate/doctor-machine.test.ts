@@ -13,7 +13,7 @@ import { type DoctorWorld, hostname, startDoctorWorld } from '../lab/scenes/doct
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;
 
-const machine = 'this machine';
+const machine = 'this server';
 
 test('a database that cannot be used', async (t) => {
   const { changed, surroundings } = await startDoctorWorld(t);
@@ -36,7 +36,7 @@ test('a database that cannot be used', async (t) => {
       skippedOnes.map(({ check, found: why }) => [check, why]),
       [
         ['server', 'not known: the database cannot be read'],
-        ['source pools', 'not known: the database cannot be read'],
+        ['source addresses', 'not known: the database cannot be read'],
         ['blocklists named in replies', 'not known: the database cannot be read'],
         ['registered', 'not known: the database cannot be read'],
       ],
@@ -46,7 +46,7 @@ test('a database that cannot be used', async (t) => {
 });
 
 names('a secret that others may read', ({ dataDir }) => chmod(join(dataDir, 'secret'), 0o640), {
-  check: 'secret',
+  check: 'secret key',
   subject: machine,
   verdict: 'failure',
   found: /can be read by other users \(0640\)$/,
@@ -54,7 +54,7 @@ names('a secret that others may read', ({ dataDir }) => chmod(join(dataDir, 'sec
 });
 
 names('another secret', ({ dataDir }) => writeFile(join(dataDir, 'secret'), `${'x'.repeat(40)}\n`), {
-  check: 'secret',
+  check: 'secret key',
   subject: machine,
   verdict: 'failure',
   found: /cannot decrypt 1 of the 1 keys in the database$/,
@@ -65,7 +65,7 @@ names(
   'an organization that is pinned to a pool that no node has',
   async ({ db }) => assignPool(db, (await listOrganizations(db))[0]!.id, 'bulk'),
   {
-    check: 'source pools',
+    check: 'source addresses',
     subject: machine,
     verdict: 'failure',
     found: /^1 organization sends from bulk, but no running node/,

@@ -8,7 +8,7 @@ import { dkimDomain, hostname, startDoctorWorld } from '../lab/scenes/doctor-wor
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;
 
-const machine = 'this machine';
+const machine = 'this server';
 
 const returnMx = ['10 back.bounces.invalid'];
 

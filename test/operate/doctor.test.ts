@@ -38,7 +38,7 @@ test(`a schema that is behind, or ahead, on ${oneKind}`, async (t) => {
   await db('knex_migrations').where({ id: last.id }).delete();
   const [behind, ...more] = await changed();
   t.deepEqual(more, []);
-  t.like(behind, { check: 'database', subject: 'this machine', verdict: 'warning' });
+  t.like(behind, { check: 'database', subject: 'this server', verdict: 'warning' });
   t.regex(behind!.found, new RegExp(`its schema lacks ${last.name}$`));
   await db('knex_migrations').insert([last, { ...last, id: last.id + 1, name: '999-future' }]);
   const [ahead, ...others] = await changed();

@@ -3,7 +3,7 @@
  * it. A record's value is never cut or wrapped, because it is copied.
  */
 import { styleText } from 'node:util';
-import type { Finding, FindingStatus, PasteRecord } from '../../operate/doctor/finding.ts';
+import { counted, type Finding, type FindingStatus, type PasteRecord } from '../../operate/doctor/finding.ts';
 import { type Block, dim, sanitize } from './output.ts';
 import { wrap } from './width.ts';
 
@@ -66,12 +66,7 @@ function findingLines(finding: Finding, checkWidth: number, columns: number): st
 
 function summary(findings: Finding[]): string {
   const counts = countsOf(findings);
-  const parts = verdicts
-    .filter((verdict) => counts[verdict] > 0)
-    .map((verdict) => {
-      const isPlural = counts[verdict] !== 1 && (verdict === 'failure' || verdict === 'warning');
-      return `${counts[verdict]} ${verdict}${isPlural ? 's' : ''}`;
-    });
+  const parts = verdicts.filter((each) => counts[each] > 0).map((each) => counted(counts[each], each));
   const title = counts.failure > 0 ? 'Not ready to send' : 'Ready to send';
   return `${styleText('bold', title)} ${dim(`(${parts.join(', ')})`)}`;
 }

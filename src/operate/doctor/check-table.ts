@@ -20,7 +20,7 @@ import { checkSpf } from './checks/spf.ts';
 import { type DoctorContext, maxDomains } from './doctor-context.ts';
 import { type Check, failure, skipped, warning } from './finding.ts';
 
-const machine = 'this machine';
+const machine = 'this server';
 
 function checksOf(subject: string, checks: Record<string, Check['run']>): Check[] {
   return Object.entries(checks).map(([check, run]) => ({ check, subject, run }));
@@ -31,8 +31,8 @@ export function machineChecks(context: DoctorContext): Check[] {
   return checksOf(machine, {
     database: () => checkDatabase(openDb),
     server: () => checkServerRunning(openDb, config.dataDir),
-    secret: () => checkSecret(config, openDb),
-    'source pools': () => checkIpPools(context),
+    'secret key': () => checkSecret(config, openDb),
+    'source addresses': () => checkIpPools(context),
     'blocklists named in replies': () => checkBlocklistReplies(context),
     'disk speed': () => checkDiskSpeed(config.dataDir, surroundings),
     'disk space': () => checkDiskSpace(config, surroundings),

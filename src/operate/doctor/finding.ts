@@ -2,6 +2,12 @@
 
 export type FindingStatus = 'ok' | 'warning' | 'failure' | 'skipped';
 
+/** `1 failure`, `2 failures`, `3 ok`. */
+export function counted(count: number, word: string): string {
+  const isPlural = count !== 1 && /^(failure|warning)$/.test(word);
+  return `${count} ${word}${isPlural ? 's' : ''}`;
+}
+
 /** A DNS record to publish. */
 export interface PasteRecord {
   type: string;

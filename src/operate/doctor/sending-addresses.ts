@@ -53,7 +53,7 @@ export async function probeFrom(
 ): Promise<ProbeResult[]> {
   const { probes, timeouts } = surroundings;
   await dns.resolve(probes[0]!, 'MX').catch((error) => {
-    if (error.isSilence) throw error;
+    if (error.noServerAnswers) throw error;
   });
   const results = probes.map(async (probe): Promise<ProbeResult[]> => {
     const options = { resolve: dns.resolve, allowPrivate: config.mtaAllowPrivate, random: () => 0 };

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { toDomain } from '../../../mail/address.ts';
-import type { Finding, FindingStatus } from '../../../operate/doctor/finding.ts';
+import { counted, type Finding, type FindingStatus } from '../../../operate/doctor/finding.ts';
 import { checkForm, type Errors, optional, parsedBy, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,
@@ -15,6 +15,7 @@ import {
   show,
   type UserVisit,
 } from '../../page.ts';
+import { capital } from '../../server-status.ts';
 
 export const doctorPage: DashboardPage = {
   operator: {
@@ -61,15 +62,16 @@ function start(visit: UserVisit, parts: PageParts): PageAnswer {
 function groupsOf(findings: Finding[]) {
   const groups = Map.groupBy(findings, ({ subject }) => subject);
   return [...groups].map(([subject, all]) => ({
-    subject,
+    // Not a host name.
+    subject: subject.includes(' ') ? capital(subject) : subject,
     findings: all.map((finding) => ({ ...finding, ...words[finding.verdict] })),
   }));
 }
 
 function countsOf(findings: Finding[]) {
-  return (Object.keys(words) as FindingStatus[]).map((verdict) => ({
-    ...words[verdict],
-    verdict,
-    count: findings.filter((one) => one.verdict === verdict).length,
-  }));
+  return (Object.keys(words) as FindingStatus[]).map((verdict) => {
+    const { label, tone } = words[verdict];
+    const count = findings.filter((one) => one.verdict === verdict).length;
+    return { verdict, tone, count, text: counted(count, verdict === 'ok' ? label : label.toLowerCase()) };
+  });
 }
