@@ -12,8 +12,7 @@ import {
 import { type Examination, type ExamineProgress, examine } from '../operate/doctor/examine.ts';
 import type { Finding } from '../operate/doctor/finding.ts';
 import type { Surroundings } from '../operate/doctor/surroundings.ts';
-import { readSummary } from '../operate/explain/queue-ages.ts';
-import type { QueueRow } from '../operate/explain/queue-rows-by-destination.ts';
+import { type QueueRow, readSummary } from '../operate/explain/queue-rows-by-destination.ts';
 import { readStatus, type Status } from '../operate/status/read-status.ts';
 import { type BackgroundJobs, createBackgroundJobs } from './background-job.ts';
 

@@ -238,7 +238,7 @@ test('queue: what waits; all of it on PostgreSQL, with the other reads', async (
     t.deepEqual(await json('logs --id', id), story, id);
   t.true(story.length > log.length, 'the whole email, whichever of its ids');
   const top = await json('top');
-  t.true(top.rates.accepted.minutes.length > 0);
+  t.is(typeof top.rates.accepted, 'number');
   t.true(top.queue.destinations.some(({ total }: { total: number }) => total > 0));
   t.regex((await cli('top')).stdout.toString(), /^rate\taccepted\t\d+$/m);
 });

@@ -55,11 +55,10 @@ const onScript = testWithProgram(hasScript);
 
 onScript('top takes the screen, shows what comes, obeys its keys, and gives the terminal back', async (t) => {
   const top = await onTerminal(t, 'top --every 200ms');
-  await top.shows('No replies yet.');
+  await top.shows('Nothing waits.');
   t.regex(top.shown(), /\u001b\[\?1049h\u001b\[\?25l/);
-  await appendFile(top.file, logLine('bounced', '550 5.1.1 Nobody \u001b[2J\u009b here'));
-  await top.shows('550 5.1.1 Nobody \\x1b[2J\\x9b here');
-  t.false(top.shown().includes('\u009b'));
+  await appendFile(top.file, logLine('bounced', '550 5.1.1 Nobody'));
+  await top.shows('1 \u001b[31mbounced');
   top.press('s');
   await top.shows('s sort by due');
   top.press('p');
@@ -71,7 +70,7 @@ onScript('top takes the screen, shows what comes, obeys its keys, and gives the 
 
 onScript('top ends with Ctrl-C too, and without colours where NO_COLOR is set', async (t) => {
   const top = await onTerminal(t, 'top', { NO_COLOR: '1' });
-  await top.shows('No replies yet.');
+  await top.shows('Nothing waits.');
   top.press('\u0003');
   await top.shows('as it was');
   t.regex(top.shown(), /\u001b\[\?25h\u001b\[\?1049l.*ended 0\r\nas it was/s);

@@ -50,7 +50,7 @@ test('slow: a destination gets so many mails a minute, whichever of its domains 
     await nothingUnderWay(world);
   }
   const [row] = await json('queue summary');
-  t.regex(row.condition, /^slowed to 12 a minute until 2.*: on the command line$/);
+  t.regex(row.condition.text, /^slowed to 12 a minute until 2.*: on the command line$/);
   const why = (await json('email why', ids[3]!)).recipients[0].why;
   t.regex(
     why,
@@ -99,9 +99,9 @@ test('rule: mail to a held domain is held without a word to its hosts, and mail 
     diagnostic: 'the operator bounces mail to other.invalid: mistyped',
   });
   t.deepEqual(await json('suppression list'), [], 'the address is not to blame');
-  const rows: { domains: string[]; condition: string }[] = await json('queue summary');
+  const rows: { domains: string[]; condition: { text: string } }[] = await json('queue summary');
   t.is(
-    rows.find(({ domains }) => domains[0] === 'there.invalid')?.condition,
+    rows.find(({ domains }) => domains[0] === 'there.invalid')?.condition.text,
     'mail to there.invalid is held: a wrong list',
   );
 

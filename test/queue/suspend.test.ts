@@ -41,7 +41,7 @@ test('a suspended destination gets nothing until it is resumed', async (t) => {
   const [why] = (await json(`email why ${emailId}`)).recipients;
   t.regex(why.why, /waits because the operator suspended there\.invalid .*"they asked us to wait"/);
   const [line] = await json('queue summary');
-  t.regex(line.condition, /^suspended until 2.*: they asked us to wait/);
+  t.regex(line.condition.text, /^there\.invalid suspended until 2.*: they asked us to wait/);
 
   await json('queue resume there.invalid --reason', 'they are well');
   await aSecondLater(world);

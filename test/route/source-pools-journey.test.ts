@@ -94,7 +94,7 @@ test('mail of a pool whose node is gone waits for it, and for no other', async (
   t.deepEqual(rows, [{ status: 'queued', attempts: 0 }]);
   t.deepEqual([...(await readPools(world.db, world.clock.now()))], ['transactional']);
   const told = await cliOf(t, world).json('email why', waiting);
-  t.is(told.recipients[0].condition, 'no_source');
+  t.is(told.recipients[0].condition.cause, 'no_source');
   t.regex(told.recipients[0].why, /sends from the IP pool bulk, and no running node has an address in it\./);
 
   await startBulk();

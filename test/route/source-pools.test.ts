@@ -14,7 +14,7 @@ import {
 } from '../../src/db/queue/ip-pools.ts';
 import { claimExpired } from '../../src/db/queue/lease-statements.ts';
 import { conditionText } from '../../src/operate/condition/condition-words.ts';
-import { readSummary } from '../../src/operate/explain/queue-ages.ts';
+import { readSummary } from '../../src/operate/explain/queue-rows-by-destination.ts';
 import { oneKind } from '../lab/database/databases.ts';
 import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
 

@@ -1,26 +1,23 @@
 /**
- * `postern top`: the service at work, on a screen that is redrawn every two seconds; in a pipe, with --json or with --once
- * one snapshot.
+ * `postern top`: the status, the rates and the queue, on a screen that is redrawn every two seconds; in a pipe, with --json or
+ * with --once one snapshot.
  *
- * Rates and replies come from the mail log of this data directory as it grows, which costs the server nothing; the queue
- * comes from the database. It is read at most once for each frame, and for at most a twenty-fifth of the time: with a
- * million mails that is about every 30 s. The screen shows the age of the result.
+ * Rates come from the mail log of this data directory as it grows, which costs the server nothing; the rest comes from the
+ * database. It is read at most once for each frame, and for at most a twenty-fifth of the time: with a million mails that is
+ * about every 30 s. The screen shows the age of the result.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { readDestinationStatuses } from '../../db/queue/destination-status-rows.ts';
-import { summarizeQueue } from '../../db/queue/queue-view.ts';
 import { mailLogFile } from '../../mail/mail-log.ts';
-import { queueRows } from '../../operate/explain/queue-rows-by-destination.ts';
+import { readSummary } from '../../operate/explain/queue-rows-by-destination.ts';
 import { readStatus, type Status } from '../../operate/status/read-status.ts';
 import { spanOption } from '../args/arguments.ts';
 import { type CommandContext, notServed } from '../command-context.ts';
-import { type LogFile, openLog } from '../maillog/log-file.ts';
+import { openLog } from '../maillog/log-file.ts';
 import { readLine } from '../maillog/log-filter.ts';
-import { minutesKept, Traffic } from '../maillog/traffic.ts';
+import { countedMs, Traffic } from '../maillog/traffic.ts';
 import { openScreen } from '../render/screen.ts';
-import { blocksOf, documentOf } from '../render/top-plain.ts';
-import { type RenderOptions, render, type Snapshot, sorts } from '../render/top-view.ts';
+import { render, type Snapshot, sorts, topBlocks, topDocument } from '../render/top-view.ts';
 
 interface Options {
   once?: boolean;
@@ -30,13 +27,11 @@ interface Options {
 const minInterval = 200;
 /** The pause between two reads of the queue, as a multiple of the duration of the first. */
 const pauseFactor = 24;
-/** At most this much of the last hour of the log is read. */
-const maxBytes = 32 * 1024 * 1024;
 
 export function topCommands(program: Command, context: CommandContext): void {
   program
     .command('top')
-    .description('Watch mail rates, the queue by destination, slow destinations and the last replies live.')
+    .description('Watch the status, mail rates and the queue by destination live.')
     .option('--once', 'print one snapshot and exit, as in a pipe')
     .addOption(spanOption('--every <TIME>', 'time between two updates', '2s'))
     .action((options: Options) => top(context, options));
@@ -48,11 +43,11 @@ async function top(context: CommandContext, options: Options): Promise<void> {
   try {
     if (out.json || options.once || !out.terminal) {
       await monitor.update();
-      await monitor.queueRead();
+      await monitor.databaseRead();
       const snapshot = monitor.snapshot();
       if (snapshot.problem !== null) throw new Error(snapshot.problem);
       if (!snapshot.isServed) out.warn(notServed);
-      out.print(documentOf(snapshot), ...blocksOf(snapshot, out.columns));
+      out.print(topDocument(snapshot), ...topBlocks(snapshot, out.columns));
     } else await watch(context, monitor, Math.max(options.every, minInterval));
   } finally {
     await monitor.close();
@@ -67,85 +62,64 @@ async function createMonitor(context: CommandContext) {
   const db = await context.db();
   const log = await openLog(mailLogFile(dataDir));
   const traffic = new Traffic();
-  await readPast(log, traffic, now() - minutesKept * 60_000);
-  let queue: Snapshot['queue'] = { lines: [], at: 0 };
+  let queue: Snapshot['queue'] = { rows: [], at: 0 };
   let status: Status | null = null;
   let isServed = true;
   let nextReadAt = 0;
-  let nextStatusAt = 0;
   let reading: Promise<void> | null = null;
   let problem: string | null = null;
 
-  async function readQueue(): Promise<void> {
-    const at = now();
+  /** A frame shows what of it has been read. */
+  async function readDatabase(): Promise<void> {
     const begun = performance.now();
     try {
-      const queues = await summarizeQueue(db, { now: at, bounds: [] });
-      queue = { lines: queueRows(queues, await readDestinationStatuses(db, at, isServed), false, at), at };
+      status = await readStatus({ db, config: context.config(), now: now(), served: isServed });
+      const at = now();
+      queue = { rows: await readSummary(db, { now: at, served: isServed }), at };
       problem = null;
     } catch (error) {
-      problem = `the queue cannot be read: ${(error as Error).message.split(' - ').at(-1)}`;
+      problem = `the database cannot be read: ${(error as Error).message.split(' - ').at(-1)}`;
     }
     nextReadAt = now() + pauseFactor * (performance.now() - begun);
     reading = null;
   }
 
-  async function refreshStatus(): Promise<void> {
-    if (now() < nextStatusAt) return;
-    const begun = performance.now();
-    try {
-      status = await readStatus({ db, config: context.config(), now: now(), served: isServed });
-    } catch (error) {
-      problem = `the status cannot be read: ${(error as Error).message.split(' - ').at(-1)}`;
+  function addLines(lines: string[]): void {
+    for (const text of lines) {
+      const line = readLine(text);
+      if (line) traffic.add(line);
     }
-    nextStatusAt = now() + pauseFactor * (performance.now() - begun);
+  }
+
+  const since = now() - countedMs;
+  for await (const lines of log.backward(() => true, since)) {
+    addLines(lines);
+    const [first = ''] = lines;
+    if (Date.parse(readLine(first)?.time ?? '') < since) break;
   }
 
   return {
-    /** Reads the new lines of the log and the status, and starts to read the queue if it is time. */
+    /** Reads the new lines of the log, and starts to read the database if it is time. */
     async update(): Promise<void> {
       isServed = await context.isServed().catch(() => isServed);
-      await refreshStatus();
-      for await (const lines of log.added()) for (const line of lines) addLine(traffic, line);
-      if (now() >= nextReadAt) reading ??= readQueue();
+      for await (const lines of log.added()) addLines(lines);
+      if (now() >= nextReadAt) reading ??= readDatabase();
     },
-    /** Waits until the queue has been read. */
-    async queueRead(): Promise<void> {
+    /** Waits until the database has been read. */
+    async databaseRead(): Promise<void> {
       await reading;
     },
     snapshot: (): Snapshot => ({
       at: now(),
       hostname,
-      queue,
       status,
+      rates: traffic.read(now()),
+      queue,
       isServed,
       problem,
-      ...traffic.read(now()),
     }),
     close: () => log.close(),
   };
-}
-
-function addLine(traffic: Traffic, text: string): number | null {
-  const line = readLine(text);
-  if (!line) return null;
-  traffic.add(line);
-  return Date.parse(line.time);
-}
-
-/** Reads backward from the end, to `since` or up to `maxBytes`. */
-async function readPast(log: LogFile, traffic: Traffic, since: number): Promise<void> {
-  let bytes = 0;
-  let oldest = Number.POSITIVE_INFINITY;
-  for await (const lines of log.backward(() => true, since)) {
-    for (const text of lines) {
-      bytes += text.length;
-      oldest = Math.min(oldest, addLine(traffic, text) ?? oldest);
-    }
-    if (oldest < since) break;
-    if (bytes > maxBytes) return traffic.coversSince(oldest);
-  }
-  traffic.coversSince(since);
 }
 
 /** Redraws the screen until q or Ctrl-C is pressed or a signal ends the process, and then restores the terminal. */
@@ -154,7 +128,7 @@ async function watch(
   monitor: Monitor,
   intervalMs: number,
 ): Promise<void> {
-  const options: RenderOptions = { sort: sorts[0], isPaused: false };
+  const options = { sort: sorts[0], isPaused: false };
   const ended = new AbortController();
   let snapshot = monitor.snapshot();
   const end = () => {
@@ -179,9 +153,9 @@ async function watch(
   const screen = openScreen(process.stdin, process.stdout, { onKey, onResize: draw });
   abortOn('SIGTERM', 'SIGHUP', 'SIGINT').onabort = end;
   try {
-    // The first frame shows the queue.
+    // The first frame shows all of it.
     await monitor.update();
-    await monitor.queueRead();
+    await monitor.databaseRead();
     while (!ended.signal.aborted) {
       if (!options.isPaused) {
         await monitor.update();

@@ -39,7 +39,7 @@ export function terminalCell(cell: Cell, now: number): string {
 }
 
 /** 1.2K, 15K, 1M: at most four characters for numbers below a billion. */
-export const compact = new Intl.NumberFormat('en', { notation: 'compact' }).format;
+const compact = new Intl.NumberFormat('en', { notation: 'compact' }).format;
 
 /** 1,234,567 */
 export const grouped = new Intl.NumberFormat('en').format;

@@ -14,7 +14,7 @@ import { type Block, dim } from './output.ts';
 import { span } from './times.ts';
 import { cut, fit, wrap } from './width.ts';
 
-interface Size {
+export interface Size {
   columns: number;
   rows: number;
 }

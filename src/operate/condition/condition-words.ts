@@ -1,5 +1,5 @@
 /** A condition in a few words, for a row that names the destination, and in a sentence, for `email why`. */
-import { iso } from '../../base/clock.ts';
+import { iso, isoOrNull } from '../../base/clock.ts';
 import { causes } from './causes.ts';
 import type { Condition } from './condition.ts';
 import { paceDocument, paceSentence, paceText } from './pace.ts';
@@ -19,12 +19,12 @@ export function conditionText(condition: Condition, when: When): string {
   return parts.join(', ') + (reason === null ? '' : `: ${reason}`);
 }
 
-function orderText({ evidence, order, named }: Condition, when: When): string {
-  const { kind, perMinute, until, destination } = order!;
+function orderText({ destination, evidence, order }: Condition, when: When): string {
+  const { kind, perMinute, until, destination: ordered } = order!;
   if (kind === 'hold' || kind === 'bounce')
-    return `mail to ${destination} ${kind === 'hold' ? 'is held' : 'bounces'}: ${evidence}`;
+    return `mail to ${ordered} ${kind === 'hold' ? 'is held' : 'bounces'}: ${evidence}`;
   const what = kind === 'slow' ? `slowed to ${perMinute} a minute` : 'suspended';
-  return `${named === null ? '' : `${named} `}${what} until ${when(until!)}: ${evidence}`;
+  return `${ordered === destination ? '' : `${ordered} `}${what} until ${when(until!)}: ${evidence}`;
 }
 
 function apartText({ cause, apart }: Condition): string {
@@ -47,15 +47,17 @@ function connections({ state }: Condition): string {
     : `${count} ${count === 1 ? 'connection' : 'connections'}`;
 }
 
-/** Members of JSON output: since when, and with which reply, the destination throttles, greylists or fails; null if not. */
-export function reasonsOf({ cause, since, evidence, pace, order, apart }: Condition) {
-  const reason = { since: since === null ? null : iso(since), reply: evidence };
-  const isFailing =
-    !order && !apart && !['throttled', 'greylisting', 'busy', 'no_server', 'ok'].includes(cause);
+/** For JSON output. */
+export function conditionDocument(condition: Condition) {
+  const { cause, severity, since, evidence, pace } = condition;
   return {
-    throttled: cause === 'throttled' ? { ...reason, ...paceDocument(pace) } : null,
-    greylisting: cause === 'greylisting' ? reason : null,
-    failing: isFailing ? { cause, side: causes[cause].side, ...reason } : null,
+    text: conditionText(condition, iso),
+    cause,
+    side: causes[cause].side,
+    severity,
+    since: isoOrNull(since),
+    reply: evidence,
+    ...paceDocument(pace),
   };
 }
 

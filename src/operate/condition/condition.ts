@@ -30,8 +30,6 @@ export interface Condition {
   noWayOut: NoWayOut | null;
   /** Of the operator. */
   order: DestinationOrder | null;
-  /** The only one of the subject's domains that is suspended. */
-  named: string | null;
   /** A part of the mail that waits for another reason; `isWhole`: all of it. */
   apart: Apart | null;
 }
@@ -94,16 +92,14 @@ const nothing: Found = {
   evidence: null,
   blockedUntil: null,
   order: null,
-  named: null,
   apart: null,
 };
 
 const causeOf = { suspend: 'suspended', slow: 'slowed', hold: 'held', bounce: 'bounced' } as const;
 
-function ordered(order: DestinationOrder, named: string | null = null): Partial<Found> {
+function ordered(order: DestinationOrder, isWhole = false): Partial<Found> {
   const { kind, createdAt: since, reason: evidence, until } = order;
-  const blockedUntil = kind === 'suspend' && named === null ? until : null;
-  return { cause: causeOf[kind], since, evidence, blockedUntil, order, named };
+  return { cause: causeOf[kind], since, evidence, blockedUntil: isWhole ? until : null, order };
 }
 
 /** What the operator, or the lack of a source address, keeps back; null if its mail may be tried. */
@@ -120,10 +116,8 @@ function orderOf(
     orders.filter((each) => kinds.includes(each.kind) && names.includes(each.destination));
   const [own] = of(['suspend'], [destination]);
   const some = of(['suspend'], domains);
-  if (own ?? some[0]) {
-    const isWhole = own !== undefined || some.length === domains.length;
-    return ordered(own ?? some[0]!, isWhole ? null : some[0]!.destination);
-  }
+  const suspension = own ?? some[0];
+  if (suspension) return ordered(suspension, own !== undefined || some.length === domains.length);
   const [rule] = of(['hold', 'bounce'], [destination, ...domains]);
   return rule ? ordered(rule) : null;
 }

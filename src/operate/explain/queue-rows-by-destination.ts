@@ -1,9 +1,14 @@
 /**
  * The rows of the queue summary, one for each destination or recipient domain: joins the queue (db/queue/queue-view.ts)
- * with the status of destinations (db/queue/destination-status-rows.ts). Pure functions.
+ * with the status of destinations (db/queue/destination-status-rows.ts), in the age groups of Postfix's qshape.
  */
-import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
-import type { DomainQueue, WaitingFigures } from '../../db/queue/queue-view.ts';
+import type { Db } from '../../db/engine/open.ts';
+import {
+  type DestinationState,
+  type DestinationStatuses,
+  readDestinationStatuses,
+} from '../../db/queue/destination-status-rows.ts';
+import { type DomainQueue, summarizeQueue, type WaitingFigures } from '../../db/queue/queue-view.ts';
 import { replyText } from '../../outcome.ts';
 import { type Condition, type ConditionOf, conditionsAt, type Subject } from '../condition/condition.ts';
 
@@ -13,6 +18,7 @@ export interface QueueRow {
   domains: string[];
   counts: Record<WaitingFigures, number>;
   parked: number;
+  /** By `ageNames`. */
   ages: number[];
   oldestAt: number | null;
   dueAt: number | null;
@@ -23,8 +29,22 @@ export interface QueueRow {
   nextAttemptAt: number | null;
 }
 
+/** In minutes. */
+const ages = [5, 10, 20, 40, 80, 160, 320];
+export const ageNames = [...ages.map((minutes) => `${minutes}m`), 'older'];
+
+/** The destination whose mail has waited longest comes first. */
+export async function readSummary(
+  db: Db,
+  { now, isByDomain = false, served }: { now: number; isByDomain?: boolean; served?: boolean },
+): Promise<QueueRow[]> {
+  const bounds = ages.map((minutes) => minutes * 60_000);
+  const queues = await summarizeQueue(db, { now, bounds });
+  return queueRows(queues, await readDestinationStatuses(db, now, served), isByDomain, now);
+}
+
 /** `isByDomain`: a row for each recipient domain; otherwise for each destination. */
-export function queueRows(
+function queueRows(
   queues: DomainQueue[],
   statuses: DestinationStatuses,
   isByDomain: boolean,
@@ -63,7 +83,7 @@ function rowOf(destination: string, group: DomainQueue[], conditionOf: Condition
     domains,
     counts,
     parked: sum(({ parked }) => parked),
-    ages: (group[0]?.ages ?? []).map((_, at) => sum((queue) => queue.ages[at]!)),
+    ages: ageNames.map((_, at) => sum((queue) => queue.ages[at]!)),
     oldestAt: earliest(group.map(({ oldestAt }) => oldestAt)),
     dueAt,
     ...latestReply(group, state),

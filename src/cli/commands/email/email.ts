@@ -7,7 +7,7 @@ import { findMessage } from '../../../db/queue/lease-statements.ts';
 import { moveScheduled } from '../../../db/queue/scheduled-mail.ts';
 import { compareKey } from '../../../mail/address.ts';
 import { sendTimesFault } from '../../../mail/send-times.ts';
-import { reasonsOf } from '../../../operate/condition/condition-words.ts';
+import { conditionDocument } from '../../../operate/condition/condition-words.ts';
 import type { WhyInput } from '../../../operate/explain/why.ts';
 import { readWhyInputs } from '../../../operate/explain/why-input.ts';
 import { isFinal } from '../../../record/states.ts';
@@ -182,8 +182,7 @@ function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord, extra
         status: delivery.status,
         why: sentence,
         destination: condition.destination,
-        condition: delivery.nextAttemptAt === null ? null : condition.cause,
-        ...reasonsOf(condition),
+        condition: delivery.nextAttemptAt === null ? null : conditionDocument(condition),
         evidence: last && attemptDocument(last),
       })),
       ...extra.document,

@@ -2,8 +2,7 @@
 
 import { causes } from '../../../operate/condition/causes.ts';
 import { conditionText } from '../../../operate/condition/condition-words.ts';
-import { ageNames } from '../../../operate/explain/queue-ages.ts';
-import { type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
+import { ageNames, type QueueRow, totalOf } from '../../../operate/explain/queue-rows-by-destination.ts';
 import { exactly } from '../../number-format.ts';
 import { capital } from '../../server-status.ts';
 
@@ -15,22 +14,15 @@ export type DestinationView = ReturnType<typeof presentRow>;
 /** `max`: the largest count of the table, which gets the darkest shade. */
 export function presentRow(row: QueueRow, now: number, max = Math.max(0, ...row.ages)) {
   const { cause, severity } = row.condition;
-  // An idle destination has no list of ages.
-  const ages = ageNames.map((_, at) => row.ages[at] ?? 0);
   return {
     ...row,
     total: totalOf(row),
-    ages,
     label: cause === 'ok' ? 'OK' : capital(causes[cause].label),
     tone: cause === 'busy' ? 'busy' : tones[severity],
     isWell: cause === 'ok',
     text: conditionText(row.condition, exactly),
     href: hrefOf(row.destination),
-    byAge: ageNames.map((name, at) => ({
-      name,
-      count: ages[at]!,
-      shade: shadeOf(ages[at]!, max),
-    })),
+    byAge: row.ages.map((count, at) => ({ name: ageNames[at]!, count, shade: shadeOf(count, max) })),
     next: nextAttempt(row.nextAttemptAt, now),
   };
 }
