@@ -1,6 +1,9 @@
 /** Nothing gets out of this server: port 25 closed, by a refusal or in silence, or no DNS. And what only looks like it. */
 import { stripVTControlCharacters } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
+import type { SilentDestination } from '../../src/db/queue/destination-status-rows.ts';
+import { noWaysOut } from '../../src/operate/condition/no-way-out.ts';
+import type { ProblemCause } from '../../src/record/problem-cause.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
 import { startSilent } from '../lab/mx/silent.ts';
@@ -74,10 +77,10 @@ const closings: [
   category: string,
   close: (t: ExecutionContext, world: World) => Promise<unknown>,
 ][] = [
-  ['refused', /^port \d+ to 7 of 7 hosts is refused or silent, 14 waiting$/, 'network', async () => {}],
+  ['refused', /^14 waiting, port \d+ to all 7 hosts is refused or silent$/, 'network', async () => {}],
   [
     'silent',
-    /^port \d+ to 7 of 7 hosts is refused or silent, 14 waiting$/,
+    /^14 waiting, port \d+ to all 7 hosts is refused or silent$/,
     'network',
     async (t, world) => {
       const silent = await startSilent(
@@ -89,7 +92,7 @@ const closings: [
   ],
   [
     'no DNS',
-    /^our DNS resolver does not answer for 7 of 7 domains, 14 waiting$/,
+    /^14 waiting, our DNS resolver does not answer for any of 7 domains$/,
     'resolver',
     async (_, world) => world.dns.close(),
   ],
@@ -119,10 +122,10 @@ for (const [how, figure, category, close] of closings) {
       told.folded.map(({ waiting }) => waiting),
       names.map(() => 2),
     );
-    for (const row of await json('queue summary')) t.regex(row.condition, /^no way out since /);
+    for (const row of await json('queue summary')) t.regex(row.condition.text, /^no way out since /);
     const { email_id } = await deliveryTo(world, 'one.invalid');
     const [{ condition, why }] = (await json(`email why ${email_id}`)).recipients;
-    t.is(condition, 'no_way_out');
+    t.is(condition.cause, 'no_way_out');
     t.regex(why, /cannot be reached, and no other server can/);
     t.notRegex(why, /remote side/);
     const page = (await browser.get(`/dashboard/o/${world.orgId}`)).text;
@@ -166,7 +169,31 @@ test('one mail that is delivered ends it at once, and what fails after that is a
   // Their next attempts fail too.
   for (let n = 0; n < 40; n++) await world.clock.advance('5s');
   t.false(isClosed(await until(({ needs }) => needs.length === 2)));
-  for (const row of await json('queue summary')) t.regex(row.condition, /^unreachable since /);
+  for (const row of await json('queue summary')) t.regex(row.condition.text, /^unreachable since /);
+});
+
+test('if our resolver fails after the port was closed, that is the fault, and only what was tried since counts', (t) => {
+  const tried = (destination: string, cause: ProblemCause, since: number, at = since): SilentDestination => {
+    const own = { cause, since, at, silentSince: 'since' } as const;
+    const problem = { ...own, category: 'network', count: 1, reply: '', host: null, bouncedAt: null };
+    return { node: 'one', destination, problem };
+  };
+  const refused = [
+    tried('mx.a.invalid', 'unreachable', 1000, 2000),
+    tried('mx.b.invalid', 'unreachable', 1500),
+  ];
+  const unresolved = [
+    tried('a.invalid', 'resolver_failing', 3000),
+    tried('b.invalid', 'resolver_failing', 4000),
+  ];
+  const faults = (...silent: SilentDestination[]) =>
+    noWaysOut(silent).map(({ fault, since, destinations }) => [fault, since, [...destinations]]);
+  t.deepEqual(faults(...refused, ...unresolved), [['resolver', 3000, ['a.invalid', 'b.invalid']]]);
+  t.deepEqual(faults(...refused, unresolved[0]!), [
+    ['port', 1000, ['mx.a.invalid', 'mx.b.invalid', 'a.invalid']],
+  ]);
+  const still = tried('mx.a.invalid', 'unreachable', 1000, 5000);
+  t.is(faults(still, ...unresolved)[0]![0], 'port', 'a connection was tried since');
 });
 
 test('a single destination that is down is not the way out', async (t) => {

@@ -113,7 +113,7 @@ for (const kind of kinds) {
     const status = await read();
     const node = kind === 'postgres' ? 'node a' : 'this server';
     t.deepEqual(status.named, [`no_way_out ${node} act`, 'unreachable down.invalid watch']);
-    t.is(status.needs[0]!.figure, 'port 25 to 2 of 2 hosts is refused or silent, 2 waiting');
+    t.is(status.needs[0]!.figure, '2 waiting, port 25 to all 2 hosts is refused or silent');
     t.is(status.needs[0]!.since, now - 3 * minute);
     t.deepEqual(status.folded.map(({ subject }) => subject).sort(), ['one.invalid', 'two.invalid']);
   });

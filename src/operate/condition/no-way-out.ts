@@ -17,7 +17,8 @@ const minDestinations = 2;
 
 export function noWaysOut(silent: SilentDestination[]): NoWayOut[] {
   const nodes = [...Map.groupBy(silent, ({ node }) => node)];
-  return nodes.flatMap(([node, all]) => {
+  return nodes.flatMap(([node, published]) => {
+    const all = triedSinceResolverFailed(published);
     const begun = all.filter(({ problem }) => problem.silentSince === 'since');
     if (begun.length === 0 || all.length < minDestinations) return [];
     const only = (cause: string) => all.every(({ problem }) => problem.cause === cause);
@@ -30,4 +31,12 @@ export function noWaysOut(silent: SilentDestination[]): NoWayOut[] {
       fault: hasConnected ? 'port' : elsewhere,
     };
   });
+}
+
+/** What no host answered before that says nothing about the fault now: without DNS, nothing connects to those hosts again. */
+function triedSinceResolverFailed(all: SilentDestination[]): SilentDestination[] {
+  const failing = all.filter(({ problem }) => problem.cause === 'resolver_failing');
+  if (failing.length < minDestinations) return all;
+  const begun = Math.min(...failing.map(({ problem }) => problem.since));
+  return all.filter(({ problem }) => problem.at >= begun);
 }

@@ -85,18 +85,17 @@ interface Closed {
 
 function serverNeed(noWayOut: NoWayOut, { waiting, port, server }: Closed): Need {
   const { fault, destinations, since } = noWayOut;
-  const all = `${destinations.size} of ${destinations.size}`;
   const figures = {
-    port: `port ${port} to ${all} hosts is refused or silent`,
-    resolver: `our DNS resolver does not answer for ${all} domains`,
-    dns: `${all} domains cannot be looked up in DNS`,
+    port: `port ${port} to all ${destinations.size} hosts is refused or silent`,
+    resolver: `our DNS resolver does not answer for any of ${destinations.size} domains`,
+    dns: `none of ${destinations.size} domains can be looked up in DNS`,
   };
   return {
     cause: 'no_way_out',
     severity: 'act',
     subject: server,
     since,
-    figure: `${figures[fault]}, ${countText(waiting)} waiting`,
+    figure: `${countText(waiting)} waiting, ${figures[fault]}`,
     advice: adviceWithoutWay(noWayOut),
     command: 'postern doctor',
     path: '/doctor',
