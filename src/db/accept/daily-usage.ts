@@ -2,17 +2,11 @@
  * An organization's usage of a day: requests, accepted recipients, and the current window of the limit per second. One row for
  * each organization and day, shared by all nodes, so it survives a restart.
  */
-import {
-  type RequestCount,
-  type RequestLimits,
-  type Taken,
-  takeRequest,
-  type Usage,
-} from '../../accounts/limits.ts';
+import { type RequestCount, type RequestLimits, type Taken, takeRequest } from '../../accounts/limits.ts';
 import { insertOf } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import type { Read } from '../engine/read-together.ts';
+import { number, records, text } from '../engine/records.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';
 
 export interface UsageRequest {
@@ -44,7 +38,16 @@ interface Day {
   day: string;
 }
 
-export type DayUsage = Usage & Day & { emails: number };
+const dayUsages = records({
+  orgId: text,
+  day: text,
+  requests: number,
+  emails: number,
+  secondSince: number,
+  secondRequests: number,
+});
+
+export type DayUsage = ReturnType<typeof dayUsages.read>;
 
 const nameOf = ({ orgId, day }: Day) => `${orgId} ${day}`;
 
@@ -79,17 +82,15 @@ function sorted(days: Day[]): Day[] {
 }
 
 /** The days' rows that exist, which it locks. */
-export function readUsages(trx: Trx, days: Day[]): Read<DayUsage, Map<string, DayUsage>> {
+export function readUsages(trx: Trx, days: Day[]) {
   const { from, column, json } = jsonItems(trx, key);
   return {
-    sql: `select used.org_id as "orgId", used.day, requests, emails,
-       second_since as "secondSince", second_requests as "secondRequests"
-     from ${from} cross join daily_usage as used
+    sql: `select ${dayUsages.columnsOf('used')} from ${from} cross join daily_usage as used
      where used.org_id = ${column('org_id')} and used.day = ${column('day')}
      order by used.org_id, used.day ${isPostgres(trx) ? 'for update of used' : ''}`,
     values: [json(sorted(days))],
-    columns: ['orgId', 'day', 'requests', 'emails', 'secondSince', 'secondRequests'],
-    resultOf: (rows) => new Map(rows.map((row) => [nameOf(row), row])),
+    columns: dayUsages.columns,
+    resultOf: (rows: object[]) => new Map(rows.map(dayUsages.read).map((usage) => [nameOf(usage), usage])),
   };
 }
 

@@ -6,15 +6,21 @@
 import { insertOf } from '../engine/insert-rows.ts';
 import { jsonRows } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
-import type { Read } from '../engine/read-together.ts';
+import { inColumn, json, number, records, text, value } from '../engine/records.ts';
 import type { Send, SendAnswerRecord } from './send-record.ts';
 
-interface Kept {
-  kind: 'key' | 'window';
-  requestHash: string;
-  answer: SendAnswerRecord;
-  at: number;
-}
+const answers = records({
+  orgId: text,
+  /** 'key': an idempotency key of the caller's; 'window': the hash of the duplicate window. */
+  kind: value<'key' | 'window'>(),
+  key: text,
+  requestHash: text,
+  answer: inColumn('response', json<SendAnswerRecord>()),
+  emailId: text,
+  at: inColumn('created_at', number),
+});
+
+type Kept = ReturnType<typeof answers.read>;
 
 /** The kept answers for a batch of sends, including those that the batch adds. */
 export interface EarlierAnswer {
@@ -31,41 +37,34 @@ export function isRepeat(before: Kept, send: Send, keepMs: number): boolean {
 }
 
 /** One primary key lookup per row; two separate `in` lists would scan all keys of a day. */
-export function readEarlier(trx: Trx, sends: Send[]): Read<Row, EarlierAnswer> {
+export function readEarlier(trx: Trx, sends: Send[]) {
   const { from, column } = jsonRows(trx, { org_id: 'uuid', kind: 'text', key: 'text' });
   const keys = sends.map(({ orgId, idempotency: { kind, key } }) => ({ org_id: orgId, kind, key }));
   return {
     sql: `select kept.* from ${from} cross join idempotency as kept
      where kept.org_id = ${column('org_id')} and kept.kind = ${column('kind')} and kept.key = ${column('key')}`,
     values: [JSON.stringify(keys)],
-    columns: ['org_id', 'kind', 'key', 'request_hash', 'response', 'created_at'],
+    columns: answers.columns,
     resultOf: earlierIn,
   };
 }
 
-function earlierIn(rows: Row[]): EarlierAnswer {
+function earlierIn(rows: object[]): EarlierAnswer {
   const known = new Map<string, Kept>();
-  const changed: Send[] = [];
-  for (const row of rows) {
-    known.set(`${row.org_id} ${row.kind} ${row.key}`, {
-      kind: row.kind,
-      requestHash: row.request_hash,
-      answer: JSON.parse(row.response),
-      at: row.created_at,
-    });
-  }
-  const name = ({ orgId, idempotency: { kind, key } }: Send) => `${orgId} ${kind} ${key}`;
+  const changed = new Set<string>();
+  const nameOf = ({ orgId, kind, key }: Pick<Kept, 'orgId' | 'kind' | 'key'>) => `${orgId} ${kind} ${key}`;
+  for (const kept of rows.map(answers.read)) known.set(nameOf(kept), kept);
   return {
-    get: (send) => known.get(name(send)),
-    set(send, answer) {
-      const { kind, requestHash } = send.idempotency;
-      known.set(name(send), { kind, requestHash, answer, at: send.acceptedAt });
-      changed.push(send);
+    get: ({ orgId, idempotency }) => known.get(nameOf({ orgId, ...idempotency })),
+    set({ orgId, idempotency, acceptedAt: at }, answer) {
+      const kept = { orgId, ...idempotency, answer, emailId: answer.emailId, at };
+      known.set(nameOf(kept), kept);
+      changed.add(nameOf(kept));
     },
     async save(saving) {
-      const rows = new Map(changed.map((send) => [name(send), rowOf(send, known.get(name(send))!)]));
-      if (rows.size === 0) return;
-      const [insert, values] = insertOf(saving, 'idempotency', [...rows.values()]);
+      if (changed.size === 0) return;
+      const rows = Array.from(changed, (name) => answers.write(known.get(name)!));
+      const [insert, values] = insertOf(saving, 'idempotency', rows);
       await saving.raw(
         `${insert} where true on conflict (org_id, kind, key) do update set ${replaced}`,
         values,
@@ -78,27 +77,6 @@ function earlierIn(rows: Row[]): EarlierAnswer {
 const replaced = ['request_hash', 'response', 'email_id', 'created_at']
   .map((column) => `${column} = excluded.${column}`)
   .join(', ');
-
-interface Row {
-  org_id: string;
-  kind: 'key' | 'window';
-  key: string;
-  request_hash: string;
-  response: string;
-  created_at: number;
-}
-
-function rowOf(send: Send, { requestHash, answer, at }: Kept): object {
-  return {
-    org_id: send.orgId,
-    kind: send.idempotency.kind,
-    key: send.idempotency.key,
-    request_hash: requestHash,
-    response: JSON.stringify(answer),
-    email_id: answer.emailId,
-    created_at: at,
-  };
-}
 
 const maxForgotten = 500;
 

@@ -13,25 +13,30 @@
  * number of nodes claim in parallel (SKIP LOCKED).
  */
 import { secretsOf } from '../../webhooks/endpoint-secrets.ts';
-import type { WebhookFormatName } from '../../webhooks/formats/all-formats.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+import { inColumn, number, records, text } from '../engine/records.ts';
 import { type EventRecord, findEvents } from '../events/read-events.ts';
+import { webhooks } from './webhooks.ts';
 
-export interface WebhookMessage {
-  id: string;
-  webhookId: string;
-  eventId: string;
-  orderingKey: string;
+const ofMessage = records({
+  id: text,
+  webhookId: text,
+  eventId: text,
+  orderingKey: inColumn('lane', text),
   /** Tries made before this one. */
-  attempts: number;
-  url: string;
-  format: WebhookFormatName;
-  /** Sealed, the newest first. */
-  secrets: string[];
-  /** Null if it has been deleted. */
-  event: EventRecord | null;
-}
+  attempts: number,
+});
+const ofEndpoint = webhooks.pick('url', 'format');
+const sealed = webhooks.pick('secret', 'oldSecret', 'oldSecretUntil');
+
+export type WebhookMessage = ReturnType<typeof ofMessage.read> &
+  ReturnType<typeof ofEndpoint.read> & {
+    /** Sealed, the newest first. */
+    secrets: string[];
+    /** Null if it has been deleted. */
+    event: EventRecord | null;
+  };
 
 export function orderingKeyOf({ id, email }: { id: string; email: { id: string } | null }): string {
   return email?.id ?? id;
@@ -93,14 +98,7 @@ async function readMessages(db: Db, ids: string[], now: number): Promise<Webhook
   const rows = await db('webhook_messages as message')
     .join('webhooks as endpoint', 'endpoint.id', 'message.webhook_id')
     .whereIn('message.id', ids)
-    .select(
-      'message.*',
-      'endpoint.url',
-      'endpoint.format',
-      'endpoint.secret',
-      'endpoint.old_secret',
-      'endpoint.old_secret_until',
-    );
+    .select('message.*', ...ofEndpoint.columnsOf('endpoint'), ...sealed.columnsOf('endpoint'));
   const positions = rows.map((row) => row.position as number);
   const events = await findEvents(
     db,
@@ -110,17 +108,9 @@ async function readMessages(db: Db, ids: string[], now: number): Promise<Webhook
   );
   const byId = new Map(events.map((event) => [event.id, event]));
   return rows.map((row) => ({
-    id: row.id,
-    webhookId: row.webhook_id,
-    eventId: row.event_id,
-    orderingKey: row.lane,
-    attempts: row.attempts,
-    url: row.url,
-    format: row.format,
-    secrets: secretsOf(
-      { secret: row.secret, oldSecret: row.old_secret, oldSecretUntil: row.old_secret_until },
-      now,
-    ),
+    ...ofMessage.read(row),
+    ...ofEndpoint.read(row),
+    secrets: secretsOf(sealed.read(row), now),
     event: byId.get(row.event_id) ?? null,
   }));
 }

@@ -11,7 +11,7 @@ import type { Db, Trx } from '../engine/open.ts';
 import { json, number, orNull, records, text, value } from '../engine/records.ts';
 import { settledPosition } from '../events/read-events.ts';
 
-const webhooks = records({
+export const webhooks = records({
   id: text,
   orgId: text,
   url: text,
