@@ -10,7 +10,7 @@
  *   hard        the address or its domain does not exist, or is closed
  *   soft        a failure of any other kind, or a delay
  *   failed      a bounce, hard or soft
- *   complaint, automatic, letter    as in bounces/parse/parse-result.ts; `arrived` counts as automatic
+ *   complaint, automatic, letter    as in rules/parse-result.ts; `arrived` counts as automatic
  *
  * The envelope sender is taken from Return-Path, where Sendmail writes MAILER-DAEMON for the empty one. A mail without a line there counts as `failed`. A mail whose bytes were read before, in any folder, is skipped.
  */
@@ -20,7 +20,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { readMail } from '../src/bounces/parse/parse-bounce.ts';
-import type { ParseResult } from '../src/bounces/parse/parse-result.ts';
+import type { ParseResult } from '../src/rules/parse-result.ts';
 import { tableOf } from '../test/lab/load/figures.ts';
 
 const kinds = ['hard', 'soft', 'failed', 'complaint', 'automatic', 'letter'] as const;

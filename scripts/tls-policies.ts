@@ -7,9 +7,9 @@
 
 import { createHash, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
-import { loadConfig } from '../src/config.ts';
 import { openDatabase } from '../src/db/engine/open.ts';
 import type { telemetry } from '../src/record/telemetry.ts';
+import { loadConfig } from '../src/settings/config.ts';
 import { startDns, type Zone } from '../test/lab/dns/dns.ts';
 import { obstacle, type SignedZone, startUnbound } from '../test/lab/dns/unbound.ts';
 import { conclude } from '../test/lab/load/conclude.ts';

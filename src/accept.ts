@@ -30,7 +30,7 @@ import type { DomainRecord } from './db/accounts/domains-table.ts';
 import type { DialectName, Mailbox } from './glossary.ts';
 import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts';
 import { asRefusal, type Refusal } from './mail/refusal.ts';
-import { type SendTimes, sendTimesFault } from './mail/send-times.ts';
+import { type SendTimes, sendTimesRefusal } from './mail/send-times.ts';
 import { testDomain, testMaxAge, testRoute } from './mail/test-route.ts';
 import type { DispatchAdmission } from './queue/runner.ts';
 
@@ -50,14 +50,14 @@ export interface SendRequest extends SendTimes {
   tracking: { openTracking?: boolean; clickTracking?: boolean };
   /** The caller's idempotency key and a hash of the whole request. */
   idempotency: { key: string; requestHash: string } | null;
-  /** What the mail says on TLS (RFC 8689): true: REQUIRETLS; false: the header `TLS-Required: No`. */
+  /** The mail's demand for TLS (RFC 8689): true: REQUIRETLS; false: the header `TLS-Required: No`. */
   tlsRequired?: boolean | undefined;
   isInBatch?: boolean;
   /** X-Request-Id, for the log. */
   requestId: string;
   /** Names of members that were ignored, for the log. */
   ignored?: string | undefined;
-  /** What was repaired in a complete message, for the log. */
+  /** The repairs of a complete message, for the log. */
   repaired?: string | undefined;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
@@ -66,7 +66,7 @@ export interface SendRequest extends SendTimes {
   mustAffordAll?: Send['mustAffordAll'];
 }
 
-/** What the mail log says about the request. */
+/** The members of the request's line in the mail log. */
 type RequestLog = Pick<SendRequest, 'requestId' | 'ignored' | 'repaired'>;
 
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
@@ -136,8 +136,8 @@ export async function prepareSend(
   caller: Sender,
 ): Promise<{ send: Send; request: SendRequest } | Accepted> {
   const checked = await check(parts, request, caller);
-  const { draft, fault } = checked;
-  if (fault) return replayOr(fault, await parts.dryRun(draft));
+  const { draft, refusal } = checked;
+  if (refusal) return replayOr(refusal, await parts.dryRun(draft));
   const { attachments } = request;
   if (typeof attachments === 'function') {
     // Neither a repeat nor a send that would be refused makes us fetch anything.
@@ -165,13 +165,13 @@ export function createDryRun(parts: Omit<AcceptParts, 'commit'>): DryRun {
     orSendFailed(async () => {
       const checked = await check(parts, request, caller);
       const decision = await parts.dryRun(checked.draft);
-      const accepted = answered(checked.fault ? replayOr(checked.fault, decision) : decision, request);
+      const accepted = answered(checked.refusal ? replayOr(checked.refusal, decision) : decision, request);
       const { attachments } = request;
       const fetched = typeof attachments === 'function' ? await attachments() : attachments;
       const whole = { ...checked, request: { ...request, attachments: fetched } };
       const { base, messages } = await composeSend(parts, whole);
-      const { raw } = messages[0]!;
-      return { ...accepted, message: base === null ? raw : patched(base, raw) };
+      const { bytes } = messages[0]!;
+      return { ...accepted, message: base === null ? bytes : patched(base, bytes) };
     });
 }
 
@@ -190,7 +190,7 @@ interface CheckedSend {
   domain: DomainRecord;
   draft: Send;
   /** A time that is not valid (any more). It is refused, unless the send repeats an earlier one. */
-  fault: Refusal | null;
+  refusal: Refusal | null;
 }
 
 type CheckParts = Pick<
@@ -200,8 +200,8 @@ type CheckParts = Pick<
 type ComposeParts = Pick<AcceptParts, 'compose' | 'trackingBase' | 'textFromHtml'>;
 
 async function check(parts: CheckParts, request: SendRequest, caller: Sender): Promise<CheckedSend> {
-  const fault = sendTimesFault(request, parts.clock.now(), parts.maxAgeMs);
-  if (fault && !request.idempotency) throw fault;
+  const refusal = sendTimesRefusal(request, parts.clock.now(), parts.maxAgeMs);
+  if (refusal && !request.idempotency) throw refusal;
   const from = requireSender(request.from);
   requireAllowedDomain(from, caller);
   const isFromTestDomain = isTestSend(parts, caller) && from.domain === testDomain;
@@ -211,16 +211,16 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
   if (request.recipients.length > maxRecipients) {
     throw new RangeError(`an email has at most ${maxRecipients} recipients`);
   }
-  return { request, from, domain, draft: draftOf(parts, request, caller, domain), fault };
+  return { request, from, domain, draft: draftOf(parts, request, caller, domain), refusal };
 }
 
 /** A retry with the same idempotency key gets its answer, even if its `scheduledAt` has passed meanwhile. */
-function replayOr(fault: Refusal, decision: Decision) {
+function replayOr(refusal: Refusal, decision: Decision) {
   if ('answer' in decision && decision.replayed) return decision;
-  throw fault;
+  throw refusal;
 }
 
-const notComposed = [{ id: '', raw: Buffer.alloc(0) }];
+const notComposed = [{ id: '', bytes: Buffer.alloc(0) }];
 
 function isTestSend({ allIsTest }: Pick<CheckParts, 'allIsTest'>, { isTest }: Sender): boolean {
   return allIsTest || isTest === true;
@@ -257,7 +257,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
       domain: isTest ? testRoute : own,
       deliveryId: newId(),
       message: 0,
-      disposition: startEntry(scheduledAt),
+      startState: startStateAt(scheduledAt),
     })),
     messages: notComposed,
     base: null,
@@ -273,14 +273,17 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
   };
 }
 
-const startEntry = (scheduledAt: number | null) => (scheduledAt === null ? 'due' : 'scheduled');
+const startStateAt = (scheduledAt: number | null) => (scheduledAt === null ? 'due' : 'scheduled');
 
-/** Completes the draft: a send has thirty members, and copies of it are a good part of what a mail leaves to the garbage collector. */
+/**
+ * Completes the draft: a send has thirty members, and copies of it are a good part of what a mail leaves to the garbage
+ * collector.
+ */
 async function composeSend(parts: ComposeParts, checked: CheckedSend): Promise<Send> {
   const { draft: send } = checked;
   const composed = await parts.compose(orderOf(parts, checked));
   send.messageId = composed.messageId;
-  send.messages = composed.messages.map((raw) => ({ id: newId(), raw }));
+  send.messages = composed.messages.map((bytes) => ({ id: newId(), bytes }));
   send.base = composed.base;
   send.packed = composed.packed;
   send.trackedLinks = composed.trackedLinks;
@@ -358,7 +361,7 @@ export function startCommit(
 ): { settle(decision: Decision | null): void } {
   const { scheduledAt, recipients } = send;
   const slots = scheduledAt === null ? recipients.map(({ domain }) => parts.admit(domain, send.orgId)) : [];
-  for (const [index, { disposition }] of slots.entries()) recipients[index]!.disposition = disposition;
+  for (const [index, { startState }] of slots.entries()) recipients[index]!.startState = startState;
   return {
     settle(decision) {
       const isAnswered = decision !== null && 'answer' in decision;

@@ -1,13 +1,14 @@
 /**
- * One attempt at a due delivery: finds the hosts and offers the message to one after the other, and at each host to
- * its addresses, until outcome.ts says that the result is final.
+ * One attempt at a due delivery: finds the hosts and offers the message to one after the other, and at each host to its
+ * addresses, until outcome.ts says that the result is final.
  *
  * Test mail goes to a simulated host instead. Orders the steps and decides nothing itself. Never throws: an error of our own
  * becomes a deferral that names it. Does not use the database; the message's bytes come with the delivery or from
  * `readMessage`.
  */
-import { orAborted } from './base/abort.ts';
+
 import type { Clock } from './base/clock.ts';
+import { orAborted } from './base/waits.ts';
 import type { Attempt, Delivery, Peer, TlsSession, TlsUsed } from './glossary.ts';
 import { envelopeAddress } from './mail/address.ts';
 import { isTestMail } from './mail/test-route.ts';
@@ -167,7 +168,7 @@ async function trySimulated(parts: DeliverParts, job: AttemptJob): Promise<HostA
   const started = performance.now();
   const tried = hostAttempt(simulatedHost, await parts.simulate(delivery, transcript, stopped));
   parts.onAttempted(delivery, { ...tried, ms: performance.now() - started });
-  return { ...tried, classification: { ...tried.classification, signal: 'well' } };
+  return { ...tried, classification: { ...tried.classification, signal: 'working' } };
 }
 
 async function tryHosts(parts: DeliverParts, job: AttemptJob, route: Reachable): Promise<HostAttempts> {

@@ -92,7 +92,7 @@ export interface TlsUsed {
   policy: TlsFloor | 'mta-sts' | 'dane';
 }
 
-/** What is wrong with TLS at a host, in the words of reports (RFC 8460 section 4.3). */
+/** The failures of TLS at a host, in the words of reports (RFC 8460 section 4.3). */
 export type TlsFailureType =
   | 'starttls-not-supported'
   | 'certificate-expired'
@@ -103,10 +103,13 @@ export type TlsFailureType =
   | 'dnssec-invalid'
   | 'sts-policy-fetch-error';
 
-/** How TLS with a host went: without `failure` there is TLS, with any certificate; `fault`: what is wrong with that. */
+/**
+ * How TLS with a host went: without `failure` there is TLS, with any certificate; `certificateFailure`: what is wrong with
+ * that.
+ */
 export interface TlsTrial {
   failure: TlsFailureType | null;
-  fault: TlsFailureType | null;
+  certificateFailure: TlsFailureType | null;
   reason: string | null;
 }
 
@@ -145,7 +148,7 @@ export type TlsFloor = 'opportunistic' | 'encrypted' | 'verified';
  */
 export type MailTls = TlsFloor | 'requiretls' | 'not-required';
 
-/** The cause of a failure, so that the sender knows where to look for a remedy. */
+/** The side that is to blame for a failure, so that the sender knows where to look for a remedy; `bounce.fault` of the API. */
 export type Fault = 'recipient' | 'sender' | 'infrastructure' | 'content';
 
 export interface Outcome {
@@ -168,10 +171,10 @@ export interface Outcome {
 }
 
 /**
- * What an attempt says about the destination itself. well: it accepts mail. throttled: it asked us to slow down (421,
+ * How an attempt found the destination itself. working: it accepts mail. throttled: it asked us to slow down (421,
  * rate limits in 4.7.x, refused connections beside working ones). dead: nothing there answers. Null: nothing.
  */
-export type Signal = 'well' | 'throttled' | 'dead' | null;
+export type Signal = 'working' | 'throttled' | 'dead' | null;
 
 /** One line of a transcript. `ms` is counted from the attempt's start; `note` is our own remark, not sent. */
 export interface TranscriptLine {
@@ -182,6 +185,12 @@ export interface TranscriptLine {
 
 /** A larger message is read from the database only when its delivery starts, so that queued messages use little memory. */
 export const maxPreloadedBytes = 64 * 1024;
+
+/** Names the due deliveries of one organization for one recipient domain. */
+export interface Backlog {
+  domain: string;
+  orgId: string;
+}
 
 /** A delivery as the runner holds it while it is being sent. */
 export interface Delivery {
@@ -219,7 +228,7 @@ export interface Attempt {
   mx: Peer | null;
   tls: TlsUsed | null;
   transcript: TranscriptLine[];
-  /** For the reports of RFC 8460, if they are sent. */
+  /** The sessions for the reports of RFC 8460, if they are sent. */
   tlsSessions?: TlsSession[];
 }
 

@@ -133,7 +133,7 @@ function delivered(reply: Reply): Classification {
       retryAfterMs: null,
     },
     tryNextHost: false,
-    signal: 'well',
+    signal: 'working',
   };
 }
 
@@ -216,8 +216,8 @@ function signalOfRefusal(phase: Phase, reply: Reply, rule: Rule): Signal {
   // A 4.7.x that is not about this mail asks us to slow down.
   const unspecific = rule.category === 'policy' || rule.category === 'blocked';
   if (unspecific && reply.code < 500 && statusOf(reply)?.startsWith('4.7.')) return 'throttled';
-  if (aboutThisMail.has(rule.category)) return 'well';
-  return rule.category === 'policy' && reply.code >= 500 ? 'well' : null;
+  if (aboutThisMail.has(rule.category)) return 'working';
+  return rule.category === 'policy' && reply.code >= 500 ? 'working' : null;
 }
 
 /** The evidence of a result without a reply about the destination. */
@@ -236,7 +236,7 @@ function signalOf(result: Exclude<SessionResult, { kind: 'accepted' | 'refused' 
     case 'no-smtputf8':
     case 'no-requiretls':
     case 'no-utf8-header':
-      return 'well';
+      return 'working';
     default:
       return null;
   }

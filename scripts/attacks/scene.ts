@@ -5,8 +5,8 @@
 import { hash } from 'node:crypto';
 import net from 'node:net';
 import { makeSetUpLink } from '../../src/accounts/people.ts';
-import type { Config } from '../../src/config.ts';
 import type { Db } from '../../src/db/engine/open.ts';
+import type { Config } from '../../src/settings/config.ts';
 import { type Browser, createBrowser, setUp } from '../../test/lab/browser/browser.ts';
 import { startDns } from '../../test/lab/dns/dns.ts';
 import { freePort } from '../../test/lab/load/ports.ts';

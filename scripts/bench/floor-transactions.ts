@@ -8,7 +8,7 @@ import { recordAll } from '../../src/db/queue/outcomes.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
 import type { Delivery } from '../../src/glossary.ts';
 import { packMessage } from '../../src/mail/packed-message.ts';
-import { type Transition, transition } from '../../src/record/transition.ts';
+import { type Transition, transition } from '../../src/rules/transition.ts';
 import { createTranscript } from '../../src/smtp-out/transcript.ts';
 import { startDns } from '../../test/lab/dns/dns.ts';
 import { createTenant, testConfig } from '../../test/lab/scenes/world.ts';

@@ -1,14 +1,14 @@
 /**
- * API keys: `em_`, or `em_test_` for test mail, and 256 random bits, shown once, stored as their SHA-256. Scopes say what a key may do. `domain_scope:D`
- * restricts the sender domain and grants nothing by itself.
+ * API keys: `em_`, or `em_test_` for test mail, and 256 random bits, shown once, stored as their SHA-256. Scopes say what a
+ * key may do. `domain_scope:D` restricts the sender domain and grants nothing by itself.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { KeyInUse } from '../db/accounts/keys.ts';
 import type { Pause } from '../db/accounts/organizations.ts';
 import { toDomain } from '../mail/address.ts';
 import { Refusal } from '../mail/refusal.ts';
+import type { RequestLimits } from '../rules/limits.ts';
 import { pausedMessage } from './create-organization.ts';
-import type { RequestLimits } from './limits.ts';
 
 export const grants = ['email:send', 'email:read', 'full_access'] as const;
 export type Grant = (typeof grants)[number];
@@ -24,7 +24,7 @@ export interface Caller {
   limits: RequestLimits;
   /** A send with unknown members is refused. */
   strict: boolean;
-  /** What it sends is test mail (mail/test-route.ts). */
+  /** Its mail is test mail (mail/test-route.ts). */
   isTest: boolean;
   /** Set if the organization is paused; then no grant is given. */
   pause: Pause | null;
@@ -89,18 +89,18 @@ export function allowedDomains(caller: Pick<Caller, 'scopes'>): string[] {
 }
 
 /** The scopes in canonical form, or what is wrong with the first invalid one. */
-export function parseScopes(scopes: string[]): string[] | { fault: string } {
+export function parseScopes(scopes: string[]): string[] | { problem: string } {
   const parsed = new Set<string>();
   for (const scope of scopes) {
     if (scope.startsWith(domainScope)) {
       const domain = toDomain(scope.slice(domainScope.length));
-      if (!domain) return { fault: `${scope}: "${scope.slice(domainScope.length)}" is not a domain name` };
+      if (!domain) return { problem: `${scope}: "${scope.slice(domainScope.length)}" is not a domain name` };
       parsed.add(domainScope + domain);
     } else if ((grants as readonly string[]).includes(scope)) {
       parsed.add(scope);
     } else {
       return {
-        fault: `"${scope}" is not a scope; there are ${grants.join(', ')} and ${domainScope}<domain>`,
+        problem: `"${scope}" is not a scope; there are ${grants.join(', ')} and ${domainScope}<domain>`,
       };
     }
   }

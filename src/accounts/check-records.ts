@@ -2,6 +2,7 @@
  * Checks what DNS has for a sender domain: whether each record serves, and if not, what is wrong and what to do about it. A
  * domain is verified if verifiers find our public key in its DKIM record; the other records are recommended.
  */
+import type { Resolve } from '../base/resolve.ts';
 import { type Judgement, judgeDkim } from './dkim-record.ts';
 import type { DnsRecord } from './domains.ts';
 
@@ -10,13 +11,11 @@ export interface CheckedRecord extends DnsRecord {
   /** The records in DNS; the reason if the lookup failed. */
   found: string[];
   /**
-   * What is wrong with the records in DNS and what to do about it; also of a record that is `ok`, but should be changed. Null if
+   * The trouble with the records in DNS and the remedy; also of a record that is `ok`, but should be changed. Null if
    * nothing is wrong, if there is none, or if the lookup failed.
    */
   problem: string | null;
 }
-
-export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
 
 const noAnswer = 'look-up failed: ';
 
@@ -63,20 +62,20 @@ function printed(answer: unknown): string {
 /** `found`: the values of the name and type; at least one. */
 async function judge(record: DnsRecord, found: string[]): Promise<Judgement> {
   if (record.purpose === 'dkim') return judgeDkim(found, record.value);
-  const problem = fault(
+  const problem = problemOf(
     record,
     found.map((text) => text.replace(/\s+/g, ' ').trim()),
   );
   return { ok: problem === null, problem };
 }
 
-function fault({ purpose, value }: DnsRecord, found: string[]): string | null {
+function problemOf({ purpose, value }: DnsRecord, found: string[]): string | null {
   switch (purpose) {
     case 'spf':
-      return spfFault(found, value.split(' ')[1]!);
+      return spfProblem(found, value.split(' ')[1]!);
     case 'dmarc':
     case 'dmarc_reports':
-      return dmarcFault(found);
+      return dmarcProblem(found);
     case 'return_path': {
       const host = value.split(' ')[1]!;
       if (found.some((text) => hostName(text.split(' ')[1] ?? '') === host)) return null;
@@ -93,7 +92,7 @@ function fault({ purpose, value }: DnsRecord, found: string[]): string | null {
 const hostName = (text: string) => text.replace(/\.$/, '').toLowerCase();
 
 /** RFC 7208 section 4.5: several SPF records are an error, as if there were none. */
-function spfFault(found: string[], mechanism: string): string | null {
+function spfProblem(found: string[], mechanism: string): string | null {
   const policies = found.filter((text) => /^v=spf1( |$)/i.test(text));
   if (policies.length === 0)
     return 'The name has TXT records, but none of them is an SPF record. Add this one and keep the others.';
@@ -112,7 +111,7 @@ function mechanismsOf(spf: string): string[] {
 }
 
 /** RFC 7489 section 6.6.3: other TXT records are left out, and several policies are as none. */
-function dmarcFault(found: string[]): string | null {
+function dmarcProblem(found: string[]): string | null {
   const policies = found.filter((text) => /^v ?= ?DMARC1( ?;|$)/.test(text));
   if (policies.length === 1) return null;
   if (policies.length > 1)

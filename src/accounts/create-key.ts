@@ -34,7 +34,10 @@ export interface RotatedKey extends MadeKey {
 /** How long the old key works after a rotation, so that an application can change over without a refused request. */
 export const defaultOverlapMs = 24 * 60 * 60_000;
 
-/** A new key with the same label, scopes and options. With an overlap of 0, the old one is revoked. Refused if it already has an end. */
+/**
+ * A new key with the same label, scopes and options. With an overlap of 0, the old one is revoked. Refused if it already has
+ * an end.
+ */
 export async function rotateKey(
   db: Db,
   old: KeyRecord,

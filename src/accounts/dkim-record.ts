@@ -1,14 +1,14 @@
 /**
  * Whether verifiers find our key in the TXT records at a selector: exactly one record (RFC 6376 section 3.6.2.2), whose tags
  * (section 3.6.1) let it be used for mail that is signed with rsa-sha256 or ed25519-sha256. mailauth, read strictly, has the
- * last word; this file names the fault.
+ * last word; this file names the problem.
  */
 import { createPublicKey } from 'node:crypto';
 import { readDkimKey } from '../vendor/mailauth-dkim-key.ts';
 
 export interface Judgement {
   ok: boolean;
-  /** What is wrong and what to do; also of a record that is right, but should be changed. */
+  /** The trouble and the remedy; also for a record that is right, but should be changed. */
   problem: string | null;
 }
 
@@ -16,8 +16,8 @@ export interface Judgement {
 export async function judgeDkim(found: string[], wanted: string): Promise<Judgement> {
   const [record] = found;
   if (found.length > 1 || record === undefined) return { ok: false, problem: tooMany(found, wanted) };
-  const fault = faultOf(record, wanted);
-  if (fault !== null) return { ok: false, problem: `${fault} ${replace}` };
+  const problem = problemOf(record, wanted);
+  if (problem !== null) return { ok: false, problem: `${problem} ${replace}` };
   try {
     const { publicKey, testing } = await readDkimKey(record);
     const ours = await readDkimKey(wanted);
@@ -44,7 +44,7 @@ function tooMany(found: string[], wanted: string): string {
 
 const squeezed = (text: string) => text.replace(/["\s]+/g, '');
 
-function faultOf(record: string, wanted: string): string | null {
+function problemOf(record: string, wanted: string): string | null {
   if (/^\s*v=spf1\b/i.test(record)) return 'This is an SPF record; it belongs at the name of the domain.';
   if (/^\s*v=DMARC1\b/i.test(record))
     return 'This is a DMARC record; it belongs at the name that begins with _dmarc.';
@@ -52,10 +52,10 @@ function faultOf(record: string, wanted: string): string | null {
   if (text.length < whole.length && whole.startsWith(text) && !text.endsWith('p='))
     return `The record ends after ${text.length} of ${whole.length} characters: it was cut off when it was entered. If your provider limits the length, split the value into several quoted strings.`;
   const tags = readTags(record);
-  const fault = typeof tags === 'string' ? tags : tagFault(tags, readTags(wanted) as Tags);
+  const problem = typeof tags === 'string' ? tags : tagProblem(tags, readTags(wanted) as Tags);
   // Entered as it is written in a zone file.
-  if (fault !== null && record.includes('\\')) return 'The record contains backslashes.';
-  return fault !== null && record.includes('"') ? 'The record contains quotation marks.' : fault;
+  if (problem !== null && record.includes('\\')) return 'The record contains backslashes.';
+  return problem !== null && record.includes('"') ? 'The record contains quotation marks.' : problem;
 }
 
 type Tags = Map<string, string>;
@@ -87,7 +87,7 @@ function keyIn(record: string): string | undefined {
 }
 
 /** Unknown tags are ignored, as verifiers do. */
-function tagFault(tags: Tags, wanted: Tags): string | null {
+function tagProblem(tags: Tags, wanted: Tags): string | null {
   const [first] = tags.keys();
   const version = tags.get('v');
   if (version !== undefined && version !== 'DKIM1')

@@ -16,17 +16,17 @@ const maxDomains = 1000;
 interface Registration {
   seal: Seal;
   now: number;
-  /** Set if the organization registers its own domain. */
-  byOwner?: boolean;
+  /** Operators have no limit. */
+  requestedBy?: 'owner' | 'operator';
 }
 
 /** Adds the domain, with a new DKIM key. Refused if the organization already has the domain, or has too many. */
 export async function registerDomain(
   db: Db,
   { orgId, name }: Pick<DomainRecord, 'orgId' | 'name'>,
-  { seal, now, byOwner = false }: Registration,
+  { seal, now, requestedBy = 'operator' }: Registration,
 ): Promise<DomainRecord> {
-  const max = byOwner ? maxDomains : Number.POSITIVE_INFINITY;
+  const max = requestedBy === 'owner' ? maxDomains : Number.POSITIVE_INFINITY;
   const isTaken = `The domain ${name} is already registered in this organization.`;
   const isFull = `This organization has ${maxDomains} domains; remove one first.`;
   const whose = ownerOtherThan(name);
@@ -49,7 +49,7 @@ export async function registerDomain(
   throw new Refusal('BAD_REQUEST', isTaken);
 }
 
-/** What the domain is, if its DNS is certainly another's: a public suffix, or a mailbox provider's own domain. */
+/** Names what the domain is, if its DNS is certainly another's: a public suffix, or a mailbox provider's own domain. */
 function ownerOtherThan(name: string): string | null {
   if (isPublicSuffix(name)) return 'a public suffix, below which others register domains';
   return mailboxProviders.has(name) ? "a mailbox provider's domain" : null;

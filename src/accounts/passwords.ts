@@ -21,8 +21,8 @@ const maxLength = 500;
 const maxWaiting = 32;
 const retryDelayMs = 5000;
 
-/** The fault of a new password; null if there is none. */
-export function passwordFault(password: string, email: string): string | null {
+/** The problem of a new password; null if there is none. */
+export function passwordProblem(password: string, email: string): string | null {
   if (password.length < minLength)
     return `Use at least ${minLength} characters. A few words are easy to remember.`;
   if (password.length > maxLength) return `Use at most ${maxLength} characters.`;

@@ -4,9 +4,9 @@ import { type LinkPurpose, type OneTimeLink, useLink, useSetUp } from '../db/acc
 import { endSessions } from '../db/accounts/sessions-table.ts';
 import { changeUser, findUserByEmail, hasOperator, insertUser, type User } from '../db/accounts/users.ts';
 import type { Db } from '../db/engine/open.ts';
+import type { Role } from '../rules/roles.ts';
 import { makeOrganization } from './create-organization.ts';
 import { type MadeLink, makeLink } from './one-time-links.ts';
-import type { Role } from './roles.ts';
 
 /** Null if an operator exists: then set-up is done. */
 export async function makeSetUpLink(db: Db, now: number): Promise<MadeLink | null> {

@@ -1,4 +1,7 @@
-/** The sender of an email: a mailbox at a verified domain of the organization, which the API key can send from; and what the domain decides about its mail. */
+/**
+ * The sender of an email: a mailbox at a verified domain of the organization, which the API key can send from; and what the
+ * domain decides about its mail.
+ */
 import type { DomainRecord } from '../db/accounts/domains-table.ts';
 import type { Mailbox } from '../glossary.ts';
 import { parseMailbox } from '../mail/address.ts';
@@ -57,7 +60,7 @@ export function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: Doma
   return other ? { ...first, second: { selector: other.selector, sealedKey: other.privateKey! } } : first;
 }
 
-/** For each member, the request's setting overrides the domain's. */
+/** In each member, the request's setting overrides the domain's. */
 export function effectiveTracking(
   tracking: { openTracking?: boolean; clickTracking?: boolean },
   domain: DomainRecord,

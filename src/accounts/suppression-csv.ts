@@ -24,7 +24,7 @@ export interface BadLine {
 }
 
 /** The list cannot be used. `lines`: its first bad lines, if that is why. */
-export class ListFault extends Error {
+export class ListError extends Error {
   readonly lines: BadLine[];
 
   constructor(message: string, lines: BadLine[] = []) {
@@ -33,7 +33,7 @@ export class ListFault extends Error {
   }
 }
 
-export interface AddressList {
+export interface ImportedAddresses {
   /** Without duplicates. */
   addresses: string[];
   /** The number of lines without an address, and the first of them. */
@@ -68,10 +68,13 @@ const csvOptions = {
 };
 
 /**
- * Reading stops with a fault after `max` addresses, or if far more lines are bad than good, so that the work is bounded by `max`
- * and not by the size of the list. A list of bad lines only is a fault, too.
+ * Reading stops with an error after `max` addresses, or if far more lines are bad than good, so that the work is bounded by `max`
+ * and not by the size of the list. A list of bad lines only is an error, too.
  */
-export async function readAddresses(bytes: Buffer, max = Number.POSITIVE_INFINITY): Promise<AddressList> {
+export async function readAddresses(
+  bytes: Buffer,
+  max = Number.POSITIVE_INFINITY,
+): Promise<ImportedAddresses> {
   const list = createList(max);
   await pipeline(
     Readable.from(slices(bytes)),
@@ -81,7 +84,7 @@ export async function readAddresses(bytes: Buffer, max = Number.POSITIVE_INFINIT
         list.addCell(unescapeFormula(unquote(record[0] ?? '')), info.lines);
     },
   ).catch((error) => {
-    throw error instanceof CsvError ? new ListFault(describeError(error)) : error;
+    throw error instanceof CsvError ? new ListError(describeError(error)) : error;
   });
   return list.end();
 }
@@ -96,11 +99,11 @@ function createList(max: number) {
   function addBad(text: string, line: number): void {
     badCount += 1;
     if (bad.length < maxListed) bad.push({ line, text: text.slice(0, maxNamedLength) });
-    if (badCount > maxMoreBad + addressCount) throw fault(true);
+    if (badCount > maxMoreBad + addressCount) throw listError(true);
   }
 
-  const fault = (isCut: boolean) =>
-    new ListFault(`no email address in ${linesText({ rejected: badCount, rejectedLines: bad }, isCut)}`, bad);
+  const listError = (isCut: boolean) =>
+    new ListError(`no email address in ${linesText({ rejected: badCount, rejectedLines: bad }, isCut)}`, bad);
 
   return {
     addCell(text: string, line: number): void {
@@ -117,10 +120,10 @@ function createList(max: number) {
       const key = compareKey(text);
       if (!byKey.has(key)) byKey.set(key, text);
       if (byKey.size > max || addressCount > max * maxRepeats)
-        throw new ListFault(`the list has more than ${max} addresses; split it into several lists`);
+        throw new ListError(`the list has more than ${max} addresses; split it into several lists`);
     },
-    end(): AddressList {
-      if (badCount > 0 && addressCount === 0) throw fault(false);
+    end(): ImportedAddresses {
+      if (badCount > 0 && addressCount === 0) throw listError(false);
       return { addresses: [...byKey.values()], rejected: badCount, rejectedLines: bad };
     },
   };
@@ -128,7 +131,7 @@ function createList(max: number) {
 
 /** The first of the lines, in words. `isCut`: there may be more. */
 export function linesText(
-  { rejected, rejectedLines }: Pick<AddressList, 'rejected' | 'rejectedLines'>,
+  { rejected, rejectedLines }: Pick<ImportedAddresses, 'rejected' | 'rejectedLines'>,
   isCut = false,
 ): string {
   const shown = rejectedLines.slice(0, maxNamed);

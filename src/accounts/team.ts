@@ -13,11 +13,11 @@ import {
 import { findUserByEmail, type User } from '../db/accounts/users.ts';
 import type { Db } from '../db/engine/open.ts';
 import { Refusal } from '../mail/refusal.ts';
+import type { Role } from '../rules/roles.ts';
 import type { MadeLink } from './one-time-links.ts';
 import { type Invitation, invite, makeUserLink } from './people.ts';
-import type { Role } from './roles.ts';
 
-export type Invited = { link: MadeLink | null } | { fault: 'member' | 'other-organization' };
+export type Invited = { link: MadeLink | null } | { reason: 'member' | 'other-organization' };
 
 interface NewMember extends Pick<Invitation, 'email' | 'name'> {
   orgId: string;
@@ -32,9 +32,9 @@ export async function inviteMember(
 ): Promise<Invited> {
   return db.transaction(async (trx): Promise<Invited> => {
     const known = await findUserByEmail(trx, person.email);
-    if (known && (await findMember(trx, orgId, known.id))) return { fault: 'member' };
+    if (known && (await findMember(trx, orgId, known.id))) return { reason: 'member' };
     if (known && !byOperator && !(await isOnlyOurs(trx, orgId, known)))
-      return { fault: 'other-organization' };
+      return { reason: 'other-organization' };
     const { link, isNew } = await invite(trx, { ...person, isOperator: false, member: { orgId, role } }, now);
     if (isNew === (known !== null))
       throw new Refusal('BAD_REQUEST', 'Another request changed this person at the same time. Try again.');

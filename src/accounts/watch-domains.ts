@@ -2,6 +2,7 @@
  * Looks up the DKIM records of sender domains at intervals: a pending domain is verified without a further call, and a
  * verified domain whose record is gone or replaced is reported, because receivers reject its mail or file it as spam.
  */
+import type { Resolve } from '../base/resolve.ts';
 import {
   type CheckState,
   claimDueDomains,
@@ -11,7 +12,7 @@ import {
 } from '../db/accounts/domain-checks.ts';
 import { findDomain } from '../db/accounts/domains-table.ts';
 import type { Db } from '../db/engine/open.ts';
-import { type CheckedRecord, checkRecords, type Resolve, statusAfter } from './check-records.ts';
+import { type CheckedRecord, checkRecords, statusAfter } from './check-records.ts';
 import { type Names, recordsFor } from './domains.ts';
 
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];

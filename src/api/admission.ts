@@ -63,7 +63,7 @@ export class Admission {
   }
 
   /** `bytes` have arrived before. Resolves to null if no slot became free in time. */
-  async acquire(orgId: string, bytes: number): Promise<Slot | null> {
+  async acquire(orgId: string, bytes = 0): Promise<Slot | null> {
     this.#lastNumber += 1;
     const holder = { orgId, number: this.#lastNumber, bytes: 0, hasSlot: false };
     if (this.#fits(holder, bytes)) this.#take(holder, bytes);

@@ -5,14 +5,14 @@
 
 import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
-import type { Window } from '../accounts/limits.ts';
+import { resolveClientAddress, trustedProxies } from '../base/client-address.ts';
 import { newId } from '../base/id.ts';
 import { errorBody, Refusal, statusOf } from '../mail/refusal.ts';
 import { type RefusedSend, recipientsIn } from '../record/refused-sends.ts';
+import type { Window } from '../rules/limits.ts';
 import { type EndpointParts, endpoints } from './all-endpoints.ts';
 import { type Authorize, UncountedRefusal } from './authorize.ts';
 import { requireDeclaration } from './body-limits.ts';
-import { resolveClientAddress, trustedProxies } from './client-address.ts';
 import { compressText } from './compress.ts';
 import { type Endpoint, parseRoute } from './endpoint.ts';
 import { literalPaths } from './literal-paths.ts';

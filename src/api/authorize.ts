@@ -3,16 +3,18 @@
  * the endpoint asks for it), the organization's request limits (429), the scopes of the key (403). An authenticated call
  * counts whatever its result; a call that is refused with 429 counts in no window.
  */
+
 import type { Context } from 'koa';
 import { type Caller, type Grant, mayDo, requireGrant } from '../accounts/api-keys.ts';
+import { clientAddress } from '../base/client-address.ts';
+import { Refusal } from '../mail/refusal.ts';
 import {
   overLimit,
   type RequestCount,
   type RequestLimits,
   type Taken,
   type Window,
-} from '../accounts/limits.ts';
-import { Refusal } from '../mail/refusal.ts';
+} from '../rules/limits.ts';
 import type { AuthThrottle } from './auth-throttle.ts';
 import { setRateHeaders } from './rate-headers.ts';
 
@@ -62,7 +64,7 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       return caller;
     },
     async isStillAllowed(context, grant) {
-      const caller = await parts.findCaller(keyOf(context)!);
+      const caller = await parts.findCaller(apiKeyOf(context)!);
       return caller !== null && mayDo(caller, grant);
     },
     async countAsMany(context, { orgId, limits }, requests) {
@@ -77,20 +79,20 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       if (rateWindows) await parts.uncount(orgId, { second: 1, day: requests });
     },
     async countUnrouted(context) {
-      if (keyOf(context) === null) return;
+      if (apiKeyOf(context) === null) return;
       await countRequest(parts, context, await authenticate(parts, context));
     },
   };
 }
 
 /** Dialects put the key elsewhere; dialects/serve-dialects.ts leaves it in the state. */
-function keyOf(context: Context): string | null {
+function apiKeyOf(context: Context): string | null {
   if (context.state.apiKey !== undefined) return context.state.apiKey;
   return /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null;
 }
 
 async function authenticate({ findCaller, authThrottle }: AuthorizeParts, context: Context): Promise<Caller> {
-  const key = keyOf(context);
+  const key = apiKeyOf(context);
   const caller = key ? await findCaller(key) : null;
   if (caller) return caller;
   const { exceeded, window } = authThrottle.fail(clientAddress(context));
@@ -111,10 +113,6 @@ function wrongKey(key: string): string {
   return key.startsWith('em_')
     ? 'The API key is not valid, or it has been revoked.'
     : 'The API key is not one of this server: those start with em_.';
-}
-
-export function clientAddress(context: Context): string {
-  return context.state.client;
 }
 
 async function countRequest(

@@ -1,5 +1,5 @@
 /**
- * What a route says about the body that it reads, beside its path: how large it may be, and how many members, elements, levels,
+ * A route declares, beside its path, the body that it reads: how large it may be, and how many members, elements, levels,
  * fields and octets of text it may have. request-body.ts counts all of it while the bytes arrive, before anything parses them,
  * so that no code that looks into a body meets more than its route declares. A route that could have a body and declares
  * neither limits nor `noBody` stops the start.
@@ -29,7 +29,7 @@ interface JsonDeclaration {
   lists?: Record<string, number>;
   /** Maximum length of a text, in octets of JSON; 256 KiB unless it is given. */
   text?: number;
-  /** That of texts that may be longer. */
+  /** The limit of texts that may be longer. */
   texts?: Record<string, number>;
   /** Lists that can be the octets of a file. */
   octets?: readonly string[];
@@ -50,8 +50,8 @@ export function jsonBody({ largest, ...declared }: JsonDeclaration): JsonBody {
 export function jsonLimits(declared: Omit<JsonDeclaration, 'largest'>): JsonLimits {
   const { members, lists = {}, text = longestText, texts = {}, octets = [], anyCase = false } = declared;
   const root = newPlace('', text);
-  const keyOf = (name: string) => (anyCase ? name.toLowerCase() : name);
-  const at = (path: string) => placeAt(root, path, keyOf, text);
+  const countedName = (name: string) => (anyCase ? name.toLowerCase() : name);
+  const at = (path: string) => placeAt(root, path, countedName, text);
   for (const [path, max] of Object.entries(lists)) at(path).max = max;
   for (const [path, max] of Object.entries(texts)) at(path).text = max;
   for (const path of octets) at(path).isOctets = true;
@@ -67,7 +67,7 @@ function newPlace(path: string, text: number): Place {
   return { path, max: Number.POSITIVE_INFINITY, text, isOctets: false, named: null, any: null };
 }
 
-function placeAt(root: Place, path: string, keyOf: (name: string) => string, text: number): Place {
+function placeAt(root: Place, path: string, countedName: (name: string) => string, text: number): Place {
   let place = root;
   for (const name of path === '' ? [] : path.split('.')) {
     const next = () => newPlace(place.path === '' ? name : `${place.path}.${name}`, text);
@@ -77,7 +77,7 @@ function placeAt(root: Place, path: string, keyOf: (name: string) => string, tex
       continue;
     }
     place.named ??= new Map();
-    const key = keyOf(name);
+    const key = countedName(name);
     if (!place.named.has(key)) place.named.set(key, next());
     place = place.named.get(key)!;
   }
@@ -129,7 +129,7 @@ export interface NoBody {
 
 export const noBody: NoBody = { kind: 'none' };
 
-/** What endpoints that manage something read. */
+/** The body of endpoints that manage something. */
 export const smallJson = jsonBody({ largest: 64 * kilobyte, members: 10_000 });
 
 /** A form of the dashboard, unless its page says otherwise. */
@@ -159,7 +159,7 @@ export function fieldCounter({ fields }: FormBody): (chunk: Buffer) => void {
   };
 }
 
-/** For JSON that does not come as a body: in a field of a form or of a header. */
+/** Limits for JSON that does not come as a body: in a field of a form or of a header. */
 export function countJson(text: string, limits: JsonLimits, what: string): void {
   new JsonCounter(limits, { what }).check(Buffer.from(text));
 }

@@ -17,7 +17,7 @@ export type Content = Partial<Record<MediaType, z.ZodType>>;
 
 export interface Endpoint<Parts> {
   /** The path is below /api/public. A name in braces is a parameter and matches one segment. */
-  route: Route;
+  route: EndpointRoute;
   operationId: string;
   tag: string;
   summary: string;
@@ -44,9 +44,9 @@ interface DescribedBody {
   limits: JsonBody | CsvBody;
 }
 
-export type Route = `${Uppercase<Method>} /${string}`;
+export type EndpointRoute = `${Uppercase<Method>} /${string}`;
 
-export function parseRoute(route: Route): { method: Method; path: string } {
+export function parseRoute(route: EndpointRoute): { method: Method; path: string } {
   const [method, path] = route.split(' ') as [string, string];
   return { method: method.toLowerCase() as Method, path };
 }

@@ -6,8 +6,8 @@
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
+import { trustedProxies } from '../base/client-address.ts';
 import { listening } from '../base/tcp-listen.ts';
-import { trustedProxies } from './client-address.ts';
 import { limitNetworks } from './connections-per-network.ts';
 
 export interface HttpServer {

@@ -12,7 +12,7 @@ export const maxIssues = 100;
 export function toIssues(error: z.ZodError, input: unknown): Issue[] {
   return error.issues.slice(0, maxIssues).map((issue) => {
     const path = pathIn(input, issue.path.map(String));
-    // For an invalid key, the reason is in the inner issue, and the received value is the key itself.
+    // If a key is invalid, the reason is in the inner issue, and the received value is the key itself.
     const inner = issue.code === 'invalid_key' ? (issue.issues[0] ?? issue) : issue;
     const value = issue.code === 'invalid_key' ? path.at(-1) : valueAt(input, path);
     return {
@@ -85,7 +85,7 @@ function cureOf(expected: string, value: unknown): string {
   return cure === undefined ? '' : `; ${cure}`;
 }
 
-/** What other services and Node's JSON write as an object and this API as a text: an address, and octets. */
+/** Values that other services and Node's JSON write as an object and this API as a text: an address, and octets. */
 function textMeantBy({ email, address, type }: Record<string, unknown>): string | null {
   const given = email ?? address;
   if (typeof given === 'string') return `the address alone, in quotes: "${given.slice(0, maxQuoted)}"`;

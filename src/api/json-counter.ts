@@ -2,7 +2,7 @@
  * Counts what JSON has while its bytes arrive, and refuses a body that has more than its route declares (body-limits.ts) before
  * it is parsed: members and elements in total and in each declared list, levels, and the length of texts. It counts each comma
  * and each opening bracket outside strings, because those cost a parser work. It does not check whether the body is JSON; the
- * parser does, and stops at the first fault, up to which both read the same.
+ * parser does, and stops at the first error, up to which both read the same.
  */
 import { Refusal } from '../mail/refusal.ts';
 
@@ -17,11 +17,11 @@ export interface JsonLimits {
   anyCase: boolean;
 }
 
-/** Where a value is in the body, and what it may be. */
+/** A place in the body, and the value that it may have. */
 export interface Place {
   /** As in `attachments.*.content`; empty for the body itself. */
   path: string;
-  /** Of elements or members. */
+  /** The number of elements or members. */
   max: number;
   /** The maximum length of a text. */
   text: number;
@@ -34,11 +34,11 @@ export interface Place {
 
 /** The elements of a body that is a list: each is counted by itself. */
 export interface ElementsSeen {
-  /** Where the list begins; null if the body is something else. */
+  /** The position at which the list begins; null if the body is something else. */
   start: number | null;
-  /** Of the commas between them, in the body. */
+  /** The positions of the commas between them, in the body. */
   commas: number[];
-  /** Of the bracket that ends the list. */
+  /** The position of the bracket that ends the list. */
   end: number | null;
   /** There is something between the brackets. */
   isFilled: boolean;
@@ -67,19 +67,19 @@ const longestName = 256;
 export class JsonCounter {
   readonly #limits: JsonLimits;
   readonly #elements: ElementsSeen | null;
-  /** What is counted, for refusals. */
+  /** The name of what is counted, for refusals. */
   readonly #what: string;
   #count = 0;
   #isBegun = false;
   /** Bytes of earlier chunks. */
   #before = 0;
 
-  /** Of the list or object that is open, and of those around it; the place is null where nothing is declared. */
+  /** The list or object that is open, and those around it; the place is null if nothing is declared. */
   #place: Place | null = null;
   #isList = false;
   #size = 0;
   readonly #around: { place: Place | null; isList: boolean; size: number }[] = [];
-  /** Of the value that comes next. */
+  /** The place of the value that comes next. */
   #value: Place | null;
   /** A text that begins now is the name of a member. */
   #isName = false;
@@ -89,7 +89,7 @@ export class JsonCounter {
   #isEscaped = false;
   #textStart = 0;
   #textMax = 0;
-  /** What is known of the name that is being read; null: nobody needs it. */
+  /** The name that is being read, as far as it is known; null: nobody needs it. */
   #name: string | null = null;
   #nameStart = 0;
 

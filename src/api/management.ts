@@ -2,17 +2,18 @@
  * The common part of the endpoints that manage an organization. They need a key with full_access and without a
  * domain_scope, act only within the key's organization, and forbid caches to store responses, which can hold secrets.
  */
+
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
 import { requireManager } from '../accounts/api-keys.ts';
 import type { Names } from '../accounts/domains.ts';
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
+import type { Resolve } from '../base/resolve.ts';
+import { isOneLine } from '../base/sanitize.ts';
 import type { Db } from '../db/engine/open.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { EventSignal } from '../record/event-signal.ts';
-import type { Resolve } from '../route/resolver.ts';
-import { isOneLine } from '../settings/grammar.ts';
 import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
 import type { Admission, Slot } from './admission.ts';
 import type { Authorize } from './authorize.ts';
@@ -31,7 +32,7 @@ import type { Parameter } from './openapi/openapi-types.ts';
 import { readQuery, uuidIn } from './query.ts';
 import { BodyBudgetExceeded, parseJson, readBody } from './request-body.ts';
 import { rule } from './send/schema-rule.ts';
-import { createSlotsPerOrganization } from './server-busy.ts';
+import { createCallSlots } from './server-busy.ts';
 
 export interface Management {
   authorize: Authorize;
@@ -180,7 +181,7 @@ function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.
   item?: Item<Found>,
 ): Middleware {
   const body = schemaOf(given);
-  const slots = maxInFlight === undefined ? undefined : createSlotsPerOrganization(maxInFlight);
+  const slots = maxInFlight === undefined ? undefined : createCallSlots(maxInFlight);
   return async (context) => {
     let release: (() => void) | undefined;
     try {
@@ -193,7 +194,7 @@ function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.
         orgId,
         query: query && readQuery(context, query),
         found: item && (await findItem(context, orgId, parts.db, item)),
-        body: body && (await readJson(context, body, () => parts.admission.acquire(orgId, 0))),
+        body: body && (await readJson(context, body, () => parts.admission.acquire(orgId))),
         now: parts.clock.now(),
       } as Call<Found, z.output<B>, z.output<Q>>);
       context.body = { success: true, ...members };
@@ -230,7 +231,7 @@ function schemaOf<Body extends z.ZodType>(body: Body | NoBody | undefined): Body
   return body === noBody ? undefined : (body as Body | undefined);
 }
 
-/** What readJson reads. */
+/** The body that readJson reads. */
 export function smallBody(schema: z.ZodType) {
   return { description: 'At most 64 KiB.', content: { 'application/json': schema }, limits: smallJson };
 }

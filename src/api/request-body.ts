@@ -1,7 +1,7 @@
 /**
- * Reads the body of a request, JSON, CSV or a form. Refuses a body that is too large (without reading it) or arrives too slowly,
- * one that exceeds the limits of its route (body-limits.ts), and JSON that is not UTF-8. A compressed body is decoded, and its limits
- * are those of the decoded body.
+ * Reads the body of a request, JSON, CSV or a form. Refuses a body that is too large (without reading it) or arrives too
+ * slowly, one that exceeds the limits of its route (body-limits.ts), and JSON that is not UTF-8. A compressed body is
+ * decoded, and its limits are those of the decoded body.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -34,7 +34,7 @@ export async function readBody(
   const length = source === request ? (request.headers['content-length'] ?? null) : null;
   const arrived = getRawBody(source, { limit, length }).catch((error: Error & { type?: string }) => {
     if (error.type === 'entity.too.large') throw tooLarge(limit);
-    throw new Refusal('BAD_REQUEST', faultOf(error));
+    throw new Refusal('BAD_REQUEST', problemOf(error));
   });
   return Promise.race([arrived, monitor.refused]).finally(() => {
     monitor.stop();
@@ -43,7 +43,7 @@ export async function readBody(
 }
 
 /** zlib's errors have codes such as Z_DATA_ERROR; Z_BUF_ERROR is its name for an end in the middle. */
-function faultOf({ code }: NodeJS.ErrnoException): string {
+function problemOf({ code }: NodeJS.ErrnoException): string {
   if (!code?.startsWith('Z_')) return 'The connection ended before the whole body arrived.';
   return 'The body is not what its Content-Encoding says, or it has been cut off.';
 }

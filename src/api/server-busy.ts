@@ -38,23 +38,26 @@ export function withSlot(max: number): Middleware {
   };
 }
 
-export interface SlotsPerOrganization {
-  /** Refuses if the organization has all its slots in use. The returned function releases the slot. */
-  take(context: Context, orgId: string): () => void;
+export interface CallSlots {
+  /**
+   * Refuses if all slots are in use. `caller`: the organization, user or network that has these slots for itself; absent:
+   * all calls share them. The returned function releases the slot.
+   */
+  take(context: Context, caller?: string): () => void;
 }
 
-/** Bounds long-running calls for each organization, so that capacity is left for the others. */
-export function createSlotsPerOrganization(max: number): SlotsPerOrganization {
+/** Bounds calls in progress, so that capacity is left for other callers and other work. */
+export function createCallSlots(max: number): CallSlots {
   const inUse = new Map<string, number>();
   return {
-    take(context, orgId) {
-      const before = inUse.get(orgId) ?? 0;
+    take(context, caller = '') {
+      const before = inUse.get(caller) ?? 0;
       if (before >= max) refuseWhileBusy(context, max, retryDelayMs, organizationBusy);
-      inUse.set(orgId, before + 1);
+      inUse.set(caller, before + 1);
       return () => {
-        const left = inUse.get(orgId)! - 1;
-        if (left > 0) inUse.set(orgId, left);
-        else inUse.delete(orgId);
+        const left = inUse.get(caller)! - 1;
+        if (left > 0) inUse.set(caller, left);
+        else inUse.delete(caller);
       };
     },
   };

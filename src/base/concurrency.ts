@@ -1,3 +1,5 @@
+/** Limits and counts the calls in progress. */
+
 /** Runs at most `max` tasks at once. The others wait, first come, first served. */
 export function limitConcurrency(max: number): <T>(task: () => Promise<T>) => Promise<T> {
   const waiting: (() => void)[] = [];
@@ -13,5 +15,21 @@ export function limitConcurrency(max: number): <T>(task: () => Promise<T>) => Pr
       if (next) next();
       else running -= 1;
     }
+  };
+}
+
+/** Wraps an async function and counts its calls in progress. */
+export function countInFlight<Args extends unknown[], Result>(act: (...args: Args) => Promise<Result>) {
+  let inFlight = 0;
+  return {
+    async call(...args: Args): Promise<Result> {
+      inFlight += 1;
+      try {
+        return await act(...args);
+      } finally {
+        inFlight -= 1;
+      }
+    },
+    inFlight: () => inFlight,
   };
 }

@@ -3,7 +3,7 @@
  * much memory ends that thread only, and rejects with ThreadEnded. The main thread and the other tasks are not affected. Tasks
  * of different owners take turns.
  *
- * If the thread does not start, the fault is ours and not the task's: `run` rejects with another error.
+ * If the thread does not start, the error is ours and not the task's: `run` rejects with another error.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
 
@@ -30,7 +30,7 @@ interface Waiting<Task, Answer> {
 export class GuardedThread<Task, Answer> {
   readonly #noun: string;
   readonly #parts: GuardedThreadParts;
-  /** By owner; the first owner is next. */
+  /** Keyed by owner; the first owner is next. */
   readonly #waiting = new Map<string, Waiting<Task, Answer>[]>();
   #thread: Worker | null = null;
   #current: Waiting<Task, Answer> | null = null;

@@ -5,7 +5,7 @@
  */
 import { randomFillSync } from 'node:crypto';
 
-/** Of an id: four for the start of the counter, and its last six. */
+/** The octets of an id that are random: four for the start of the counter, and its last six. */
 const randomOctets = 10;
 const pool = Buffer.allocUnsafeSlow(1024 * randomOctets);
 let used = pool.length;

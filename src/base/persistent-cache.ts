@@ -7,8 +7,8 @@
  * read again after `freshMs`: half a minute, or less if news from other nodes matters more.
  */
 import { LRUCache } from 'lru-cache';
+import { lruOptions } from './bounded-cache.ts';
 import type { Clock } from './clock.ts';
-import { lruOptions } from './lru-options.ts';
 
 export interface PersistentCache<Value> {
   get(name: string): Promise<Value | null>;

@@ -20,3 +20,8 @@ export function sanitizeJson(json: string): string {
   if (Buffer.byteLength(json) === json.length && !json.includes('\x7f')) return json;
   return json.replace(unsafeInJson, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
+
+/** Checks names, labels and reasons: any text without control characters. */
+export function isOneLine(text: string, longest: number): boolean {
+  return text !== '' && text.length <= longest && !/\p{Cc}/u.test(text);
+}

@@ -15,9 +15,10 @@ import type {
   InboundMail,
   IncomingBounce,
 } from '../db/bounces/record-bounces.ts';
-import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '../smtp-in/mail-handler.ts';
+import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '../mail/mail-handler.ts';
+import type { AggregateReport } from '../rules/aggregate-report.ts';
+import type { Complaint, Delay, ParseResult, ReportedFailure, Token } from '../rules/parse-result.ts';
 import type { BounceNotice } from './bounce-log-lines.ts';
-import type { Complaint, Delay, Failure, ParseResult, Report, Token } from './parse/parse-result.ts';
 import type { AddressRole, OwnAddress, ReadServiceAddress } from './service-addresses.ts';
 
 export interface BounceHandlerParts {
@@ -28,7 +29,7 @@ export interface BounceHandlerParts {
   deliveryOf(tokens: Token[]): Promise<string | null>;
   record(incoming: IncomingBounce): Promise<BounceResult>;
   keepMail(mail: InboundMail, deliveryId: string | null, reading: ParseResult): Promise<unknown>;
-  keepReport(report: Report): Promise<unknown>;
+  keepReport(report: AggregateReport): Promise<unknown>;
   report(to: BouncedDelivery, reading: BounceNotice, outcome: BounceResult | null): void;
   clock: Clock;
 }
@@ -118,7 +119,7 @@ export class BounceHandler implements MailHandler<null> {
     return reading.is === 'complaint' ? this.#parts.deliveryOf(reading.tokens) : null;
   }
 
-  async #commit(incoming: IncomingBounce & { reading: Failure | Complaint }): Promise<void> {
+  async #commit(incoming: IncomingBounce & { reading: ReportedFailure | Complaint }): Promise<void> {
     for (const ms of [...retryDelaysMs, null]) {
       const outcome = await this.#parts.record(incoming);
       if (outcome === 'gone') return;

@@ -1,7 +1,7 @@
 /** Classifies the text of a bounce with the same rules as a reply in a session (outcome.ts, reply-rules/). */
 import { classifyBounce } from '../outcome.ts';
-import type { Diagnostic } from './parse/diagnostic.ts';
-import type { Failure } from './parse/parse-result.ts';
+import type { Diagnostic } from '../rules/diagnostic.ts';
+import type { ReportedFailure } from '../rules/parse-result.ts';
 
 interface Found {
   format: string;
@@ -17,7 +17,7 @@ export function hostIn(name: string): string {
   return name.split(' ', 1)[0]!.replace(/\.$/, '').slice(0, longestName);
 }
 
-export function failure({ format, recipient, reportedBy, diagnostic }: Found): Failure {
+export function failure({ format, recipient, reportedBy, diagnostic }: Found): ReportedFailure {
   const { rule, isFromWords: _, ...classified } = classifyBounce(diagnostic.phase, diagnostic.reply);
   return {
     is: 'failed',
@@ -39,7 +39,7 @@ const unspecific = new Set([
 ]);
 
 /** The same failure with the cause that the text for people gives, if the fields give none. */
-export function withCauseIn(text: string, found: Failure): Failure {
+export function withCauseIn(text: string, found: ReportedFailure): ReportedFailure {
   if (!unspecific.has(found.rule)) return found;
   const lines = text.split('\n').map((line) => line.trim());
   const causeOf = (words: string) => classifyBounce('dot', { code: 550, enhanced: null, text: words });

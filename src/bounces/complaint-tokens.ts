@@ -11,7 +11,7 @@
  * many complaints have no return path. Mail submitted with its own Message-ID is found by its return path only.
  */
 import type { ReadMessageId } from '../mail/message-id.ts';
-import type { Token } from './parse/parse-result.ts';
+import type { Token } from '../rules/parse-result.ts';
 import type { ParsedMail } from './parse/parsed-mail.ts';
 import type { ReadReturnPath } from './return-path.ts';
 

@@ -4,7 +4,7 @@
  */
 import type { MessagePort } from 'node:worker_threads';
 import { GuardedThread, type GuardedThreadParts, serveTasks, ThreadEnded } from '../base/guarded-thread.ts';
-import type { ParseResult } from './parse/parse-result.ts';
+import type { ParseResult } from '../rules/parse-result.ts';
 import type { AddressRole } from './service-addresses.ts';
 
 interface Task {

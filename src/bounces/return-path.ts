@@ -13,7 +13,7 @@ import { type Hmac, hmacSha256 } from '../base/hmac.ts';
 import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
 
 export function createReturnPath(secrets: Secrets, domain: string): (deliveryId: string) => string {
-  const keys = keysOf(secrets, keyOf);
+  const keys = keysOf(secrets, hmacWith);
   return (deliveryId) => {
     const id = deliveryId.replaceAll('-', '');
     const digits = BigInt(`0x${id}${tagOf(keys.current(), id).slice(0, tagLength)}`).toString(32);
@@ -31,7 +31,7 @@ const shape = /^b-(?:(?<digits>[0-9a-v]{37})|(?<id>[0-9a-f]{32})-(?<tag>[0-9a-f]
 const parts = /^(?<id>[0-9a-f]{32})(?<tag>[0-9a-f]{14})$/;
 
 export function createReturnPathReader(secrets: Secrets): ReadReturnPath {
-  const keys = keysOf(secrets, keyOf);
+  const keys = keysOf(secrets, hmacWith);
   return (localPart) => {
     // Some hosts change the address to capitals.
     const written = shape.exec(localPart.toLowerCase())?.groups;
@@ -51,7 +51,7 @@ function toHex(digits: string): string {
   return number.toString(16).padStart(46, '0');
 }
 
-function keyOf(secret: string): Hmac {
+function hmacWith(secret: string): Hmac {
   return hmacSha256(deriveKey(secret, 'return-path'));
 }
 

@@ -5,11 +5,11 @@
 import { existsSync } from 'node:fs';
 import { type Clock, systemClock } from '../base/clock.ts';
 import { openSecrets, type Secrets, secretFile } from '../base/secrets.ts';
-import { type Config, loadConfig } from '../config.ts';
 import { refuseMoved } from '../db/admin/moved-marker.ts';
 import { type Db, openExisting } from '../db/engine/open.ts';
 import { isServed } from '../db/queue/server-running.ts';
 import { requireSchema } from '../db/schema/migrate.ts';
+import { type Config, loadConfig } from '../settings/config.ts';
 import { commandEnvironment, noDatabase } from '../settings/installation.ts';
 import { type Environment, otherVariables } from '../settings/setting-sources.ts';
 import { Failure } from './failure.ts';

@@ -1,7 +1,7 @@
 /**
- * The command line as a function: arguments and a process in, an exit code out. Exit codes: 0 success, 1 refused or
- * failed, 2 bad usage. Errors go to standard error, one line each, and say what to do; stack traces are never printed. Only
- * the process that is passed in is read or changed, and only the clock that is passed in is read. Importing this file has no effect.
+ * The command line as a function: arguments and a process in, an exit code out. Exit codes: 0 success, 1 refused or failed, 2
+ * bad usage. Errors go to standard error, one line each, and say what to do; stack traces are never printed. Only the process
+ * that is passed in is read or changed, and only the clock that is passed in is read. Importing this file has no effect.
  */
 import { type Command, CommanderError } from 'commander';
 import { type Clock, systemClock } from '../base/clock.ts';
@@ -33,7 +33,7 @@ export async function runCommand(
   }
 }
 
-/** What the scripts of `postern completion` call. It is no command of the program, because it takes any words. */
+/** The scripts of `postern completion` call this. It is not a command of the program, because it takes any words. */
 async function completeFor(words: string[], context: CommandContext): Promise<number> {
   const { printCandidates } = await import('./commands/completion.ts');
   try {
@@ -73,7 +73,7 @@ function deepest(program: Command, args: string[]): Command {
 }
 
 function errorLines(error: unknown): readonly string[] {
-  if (error instanceof ConfigError) return error.faults;
+  if (error instanceof ConfigError) return error.problems;
   const { message, code } =
     error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
   // knex puts the SQL statement before the reason.

@@ -1,5 +1,5 @@
 /**
- * Which nodes send, and so which part of each destination's limits belongs to this node.
+ * Decides which nodes send, and so which part of each destination's limits belongs to this node.
  *
  * About once a second each node publishes that it is alive and which nodes it counts, then reads the same from the
  * others. Its part shrinks as soon as it counts another node. It grows only when all nodes that it counts have published
@@ -35,7 +35,7 @@ interface SeenNode {
   isFresh: boolean;
 }
 
-export class Membership {
+export class NodeMembership {
   readonly #self: string;
   readonly #min: number;
   #seen = new Map<string, SeenNode>();

@@ -8,10 +8,12 @@
  * work would grow with the square of the nodes: the more nodes notify, the less often each of them does. A connection that
  * is lost or silent is replaced. Notifications may have been missed by then, so the new connection counts as one.
  */
-import { setTimeout as rest } from 'node:timers/promises';
+
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { orAborted } from '../base/abort.ts';
-import type { Backlog } from '../queue/backlogs.ts';
+import { orAborted } from '../base/waits.ts';
+import { anyConnection, senderConnection } from '../db/queue/server-running.ts';
+import type { Backlog } from '../glossary.ts';
 
 interface NotificationHandlers {
   /** Mail in this backlog is due. */
@@ -49,9 +51,6 @@ const payloadSchema = z.object({
 type Query = (sql: string, values?: string[]) => Promise<unknown>;
 
 const channel = 'postern';
-/** The application_name of these connections in pg_stat_activity: of all nodes, and of nodes that send mail. */
-export const anyConnection = 'postern bell';
-export const senderConnection = 'postern bell, mta';
 /** PostgreSQL takes less than 8,000 bytes; domains are ASCII. */
 const maxPayloadBytes = 7_000;
 /** Between two notifications, for each node that notifies. After a second the others have scanned anyway. */
@@ -168,7 +167,7 @@ async function listen(
       if (!isReported && !closing.aborted) parts.onError(what, error);
       isReported = true;
     }
-    await rest(retryDelayMs, null, { signal: closing }).catch(() => {});
+    await sleep(retryDelayMs, null, { signal: closing }).catch(() => {});
   }
 }
 
@@ -203,14 +202,14 @@ async function listenOnce(
     sender.use(query);
     handlers.onConnected();
     while (!closing.aborted) {
-      await orAborted(rest(heartbeatIntervalMs, null, { signal: closing, ref: false }), lost.signal);
+      await orAborted(sleep(heartbeatIntervalMs, null, { signal: closing, ref: false }), lost.signal);
       await query('select 1');
     }
   } finally {
     sender.use(null);
     // A lost connection may never confirm its end, and the confirmation is not needed.
     const ended = connection.end().catch(() => {});
-    await Promise.race([ended, rest(retryDelayMs, null, { ref: false })]);
+    await Promise.race([ended, sleep(retryDelayMs, null, { ref: false })]);
   }
 }
 

@@ -8,7 +8,7 @@
 import type { Clock } from '../base/clock.ts';
 import type { PeerState } from '../queue/peer-state.ts';
 import type { Peers } from '../queue/share.ts';
-import { type Heartbeat, Membership } from './membership.ts';
+import { type Heartbeat, NodeMembership } from './membership.ts';
 
 /** The state that a node has published about a destination, at a time by its own clock. */
 interface PeerReport {
@@ -38,8 +38,8 @@ const overlapMs = 10_000;
 
 export function createPeers(parts: PeersParts): Peers {
   const { clock } = parts;
-  const membership = new Membership(parts.node, parts.min);
-  /** By destination, then by node. */
+  const membership = new NodeMembership(parts.node, parts.min);
+  /** Keyed by destination, then by node. */
   const known = new Map<string, Map<string, { at: number; readAt: number; state: PeerState }>>();
   let readAt: number | null = null;
 

@@ -1,5 +1,5 @@
 /**
- * Which mail this node sends: the IP pool that each organization's mail leaves from, whether this node has addresses in it
+ * Decides which mail this node sends: the IP pool that each organization's mail leaves from, whether this node has addresses in it
  * (queue/README.md), and which organizations are paused (db/accounts/pauses.ts), whose mail no node sends. The database is
  * read once a second and questions are answered from memory, so that no mail costs a look-up.
  *
@@ -9,7 +9,7 @@ import { defaultPool } from '../mail/ip-pool.ts';
 
 export interface PoolAssignmentParts {
   sources: { pool: string }[];
-  /** By organization; one that is missing has no assignment. */
+  /** Keyed by organization; one that is missing has no assignment. */
   readAssignments(): Promise<Map<string, string>>;
   readPaused(): Promise<Set<string>>;
   /** Publishes this node's pools to the other nodes. */
@@ -32,7 +32,7 @@ export function createPoolAssignment(parts: PoolAssignmentParts) {
   const own = new Set(pools);
   let assignments = new Map<string, string>();
   let paused = new Set<string>();
-  /** By organization, when it was last seen to be paused. */
+  /** For each organization, when it was last seen to be paused. */
   const pausedUntil = new Map<string, number>();
   let otherPools: string[] = [];
   let publishedAt = Number.NEGATIVE_INFINITY;

@@ -21,11 +21,11 @@ export interface Attachment {
 }
 
 export interface AttachedParts {
-  /** For multipart/mixed, beside the whole content. */
+  /** Parts of multipart/mixed, beside the whole content. */
   files: MimePart[];
-  /** For multipart/related (RFC 2387), beside the HTML, whose `cid:` URLs find them. */
+  /** Parts of multipart/related (RFC 2387), beside the HTML, whose `cid:` URLs find them. */
   related: MimePart[];
-  /** For multipart/alternative. */
+  /** Parts of multipart/alternative. */
   invitation: MimePart | null;
 }
 
@@ -61,7 +61,7 @@ function attachmentPart(attachment: Attachment): MimePart {
   );
 }
 
-/** By its extension; nodemailer also takes the whole name `text` or `pdf` for one. */
+/** The type by its extension; nodemailer also takes the whole name `text` or `pdf` for one. */
 function typeByName(filename: string): string {
   const extension = /[^/]\.([^./]+)$/.exec(filename)?.[1];
   return extension === undefined ? 'application/octet-stream' : detectMimeType(`x.${extension}`);

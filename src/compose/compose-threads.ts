@@ -187,9 +187,9 @@ class ComposeThreads {
     const hasBegun = Atomics.load(progress.begun, 0) > 0;
     const error = cause instanceof Refusal ? cause : new Error('the composing thread died', { cause });
     for (const [index, pending] of lost.entries()) {
-      const isAtFault = index === orderInWork(progress);
+      const isCause = index === orderInWork(progress);
       const mayRetry = hasBegun && !slot.isForLarge && !this.#isClosed;
-      if (isAtFault || !mayRetry) pending.reject(error);
+      if (isCause || !mayRetry) pending.reject(error);
       else
         this.#waiting.add({
           orgId: pending.order.orgId,

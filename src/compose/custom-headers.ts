@@ -10,7 +10,7 @@ import { structureOf } from './header-grammar.ts';
 export type CustomHeaders = Record<string, string>;
 
 /**
- * By RFC 5322 section 3.6.8, a field name is printable ASCII without the colon. RFC 9110's token is the part of it that
+ * RFC 5322 section 3.6.8: a field name is printable ASCII without the colon. RFC 9110's token is the part of it that
  * every host accepts; the length leaves space for a value on the line.
  */
 const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,76}$/;
@@ -27,14 +27,14 @@ type Replacing = (typeof replacing)[number];
 /** RFC 5322 section 3.6.4, without obsolete and quoted forms. It must fit on a line, which has 998 octets. */
 const messageId = /^(?=.{1,900}$)<?[!#-'*+\-./0-9=?A-Z^-~]+@[!#-'*+\-./0-9=?A-Z^-~[\]]+>?$/;
 
-export interface HeaderFault {
+export interface HeaderIssue {
   message: string;
   /** A description of what is valid. */
   expected: string;
 }
 
 /** Null if the header may be set. */
-export function headerFault(name: string, value: string): HeaderFault | null {
+export function headerIssue(name: string, value: string): HeaderIssue | null {
   const wrong = (expected: string) => ({ message: `the value of ${name} must be ${expected}`, expected });
   if (!token.test(name)) {
     return {
@@ -69,7 +69,10 @@ function unmetRule(name: string, value: string): string | null {
   return structure && structure.write(value) === null ? structure.expected : null;
 }
 
-/** Separates the headers that replace ours, by lower-case name, from the rest. If one is given twice in different letter case, the last counts. */
+/**
+ * Separates the headers that replace ours, by lower-case name, from the rest. If one is given twice in different letter case,
+ * the last counts.
+ */
 export function splitHeaders(headers: CustomHeaders): {
   own: Partial<Record<Replacing, string>>;
   custom: { key: string; value: string }[];

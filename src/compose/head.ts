@@ -36,7 +36,7 @@ const colon = 0x3a;
 const windows1252 = new TextDecoder('windows-1252');
 
 const given = { length: maxHeadLength, fields: maxFields };
-/** Of a message that we made from a header within the limits: encoded text is longer, and a few fields were added. */
+/** Limits for a message that we made from a header within the limits: encoded text is longer, and a few fields were added. */
 export const composed = { length: 16 * maxHeadLength, fields: maxFields + 20 };
 
 /** Nothing beyond the limits is read or decoded, even if the message is a header only. */

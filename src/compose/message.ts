@@ -8,7 +8,7 @@ import { attachedParts } from './attachment.ts';
 import { composeMime, type Fields, headOf, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
 import { type Composed, copiesFor, type Unpacked } from './recipient-copies.ts';
-import { type Signer, signatures } from './sign.ts';
+import { type DkimSigner, signatures } from './sign.ts';
 import { textFromHtml } from './text-from-html.ts';
 import {
   linkLimitIfExceeded,
@@ -21,14 +21,14 @@ import {
 export function composeMessages(
   content: Fields | RawMessage,
   tracking: MessageTracking,
-  signer: Signer,
+  signer: DkimSigner,
 ): Composed {
   const composed =
     'raw' in content ? composeRaw(content, tracking, signer) : composeFields(content, tracking, signer);
   return { ...composed, packed: packMessage(composed.base ?? composed.messages[0]!) };
 }
 
-function composeFields(given: Fields, tracking: MessageTracking, signer: Signer): Unpacked {
+function composeFields(given: Fields, tracking: MessageTracking, signer: DkimSigner): Unpacked {
   const fields = withText(given);
   const allowance = newAllowance();
   const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;

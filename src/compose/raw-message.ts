@@ -7,7 +7,7 @@ import { field } from './field.ts';
 import { composed, fieldValue, type Head, readHead } from './head.ts';
 import { copiesFor, type Unpacked } from './recipient-copies.ts';
 import { toSevenBit } from './seven-bit.ts';
-import { type Signer, signatures } from './sign.ts';
+import { type DkimSigner, signatures } from './sign.ts';
 import { linkLimitIfExceeded, type MessageTracking, newAllowance } from './tracking/html-tracking.ts';
 import { trackedParts } from './tracking/raw-message-tracking.ts';
 
@@ -18,13 +18,13 @@ export interface RawMessage {
   messageId: string;
   date: number;
   /**
-   * By which host, how and under which id the message was received. Not from which client: its name and address would tell
+   * Says by which host, how and under which id the message was received. Not from which client: its name and address would tell
    * every recipient where the application runs. RFC 5321 section 4.4 wants them, for tracing; the id serves that here.
    */
   received?: string;
 }
 
-export function composeRaw(message: RawMessage, tracking: MessageTracking, signer: Signer): Unpacked {
+export function composeRaw(message: RawMessage, tracking: MessageTracking, signer: DkimSigner): Unpacked {
   const raw = toSevenBit(withRequiredFields(message));
   const allowance = newAllowance();
   const tracked = trackedParts(raw, tracking, allowance);
@@ -35,7 +35,7 @@ export function composeRaw(message: RawMessage, tracking: MessageTracking, signe
 }
 
 /** Fields are read as Latin-1, which keeps every octet: they may be in any character set. */
-function signed(raw: Buffer, signer: Signer, at: number): Buffer {
+function signed(raw: Buffer, signer: DkimSigner, at: number): Buffer {
   const { fields, bodyStart } = readHead(raw, 0, raw.length, composed);
   const written = fields.map(({ label, start, end }) => {
     return { name: label, text: raw.toString('latin1', start, end - 2) };

@@ -4,7 +4,7 @@
  * not take the message as it was, and a host that re-encodes it for the next one breaks the signature. Postfix goes by the
  * label: a part that says 8bit gets another one, even if it is ASCII. Text without a charset gets the one that it is in.
  *
- * What cannot be ASCII stays as it is: addresses with a non-ASCII local part, which need SMTPUTF8 (RFC 6532), and what is
+ * Text that cannot be ASCII stays as it is: addresses with a non-ASCII local part, which need SMTPUTF8 (RFC 6532), and what is
  * signed or encrypted (RFC 1847), because it would break.
  */
 import { isAscii, isUtf8 } from 'node:buffer';

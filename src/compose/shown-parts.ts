@@ -1,4 +1,4 @@
-/** What people see of a message: its HTML, its text, and the files that are attached. Read from its MIME tree. */
+/** The parts of a message that people see: its HTML, its text, and the files that are attached. Read from its MIME tree. */
 import { fieldValue } from './head.ts';
 import { htmlParts } from './html-parts.ts';
 import { type MimeTreePart, partsOf } from './mime-tree.ts';

@@ -49,7 +49,7 @@ interface SigningKey {
   privateKey: KeyObject;
 }
 
-export interface Signer extends SigningKey {
+export interface DkimSigner extends SigningKey {
   domain: string;
   second?: SigningKey;
 }
@@ -85,7 +85,7 @@ function isEd25519({ asymmetricKeyType }: KeyObject): boolean {
  */
 export function signatures(
   { fields, body }: MimeMessage,
-  { second, domain, ...first }: Signer,
+  { second, domain, ...first }: DkimSigner,
   at: number,
   charset: 'utf8' | 'latin1' = 'utf8',
 ): FieldLine[] {

@@ -140,7 +140,10 @@ class TextWriter {
     if (/^(?:https?:|mailto:|tel:)[!-;=?-~]{1,2000}$/i.test(href)) this.#link = { href, text: '' };
   }
 
-  /** The address in angle brackets (RFC 3986 appendix C), unless it is the text. A link around an image without a text is left out. */
+  /**
+   * The address in angle brackets (RFC 3986 appendix C), unless it is the text. A link around an image without a text is left
+   * out.
+   */
   #closeLink(): void {
     const link = this.#link;
     this.#link = null;

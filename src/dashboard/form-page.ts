@@ -1,16 +1,16 @@
 /** Helpers that the pages of an organization share: forms with errors, items that the path names, refusals, slots for long work. */
 import { z } from 'zod';
-import type { SlotsPerOrganization } from '../api/server-busy.ts';
+import type { CallSlots } from '../api/server-busy.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { type Errors, valuesOf } from './forms.ts';
-import { type OrgVisit, type PageView, show, type Visit } from './page.ts';
+import { type OrgVisit, type PageView, type PageVisit, show } from './page.ts';
 import { notFound } from './page-error.ts';
 
 /** A page with a form. A wrong form is shown again, as it was sent and with an error for each wrong field. */
 export function showForm(
   view: string,
   title: string,
-  { form }: Visit,
+  { form }: PageVisit,
   data: object,
   errors: Errors,
 ): PageView {
@@ -30,14 +30,14 @@ export async function itemIn<Item>(
 }
 
 /** The message of a refusal that the person can act on, such as a limit; any other error is thrown. */
-export function asFault(error: unknown): { fault: string } {
-  if (error instanceof Refusal && error.code === 'BAD_REQUEST') return { fault: error.message };
+export function asProblem(error: unknown): { problem: string } {
+  if (error instanceof Refusal && error.code === 'BAD_REQUEST') return { problem: error.message };
   throw error;
 }
 
 /** Does long work in one of the organization's slots; refuses it if none is free. */
 export async function inSlot<Result>(
-  slots: SlotsPerOrganization,
+  slots: CallSlots,
   { context, org }: OrgVisit,
   work: () => Promise<Result>,
 ): Promise<Result> {

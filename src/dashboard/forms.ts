@@ -4,8 +4,8 @@ import getRawBody from 'raw-body';
 import { z } from 'zod';
 import { type FormBody, fieldCounter, smallForm } from '../api/body-limits.ts';
 import type { Clock } from '../base/clock.ts';
+import { isOneLine } from '../base/sanitize.ts';
 import { domainOf } from '../mail/address.ts';
-import { isOneLine } from '../settings/grammar.ts';
 import { PageError } from './page-error.ts';
 
 const timeoutMs = 10_000;
@@ -68,8 +68,8 @@ export function checkForm<Schema extends z.ZodType>(
   });
   if (parsed.success) return { ok: true, values: parsed.data };
   // Keeps the first issue of each field.
-  const faults = parsed.error.issues.toReversed().map(({ path, message }) => [path[0] ?? '', message]);
-  return { ok: false, errors: Object.fromEntries(faults) };
+  const problems = parsed.error.issues.toReversed().map(({ path, message }) => [path[0] ?? '', message]);
+  return { ok: false, errors: Object.fromEntries(problems) };
 }
 
 function fieldsOf(form: URLSearchParams): Record<string, string | string[]> {
@@ -95,7 +95,7 @@ export function valuesOf(form: URLSearchParams): Record<string, string> {
   return values;
 }
 
-/** Of a form's values together, in octets of HTML: longer texts are not corrected by hand. */
+/** The size of a form's values together, in octets of HTML: longer texts are not corrected by hand. */
 const maxShownLength = 50_000;
 
 function shownLength(text: string): number {
@@ -118,15 +118,15 @@ export const emailField = parsedBy(
   'Enter an email address, such as ann@example.org.',
 );
 
-/** A field that `read` parses; `fault` is the error if it returns null. */
-export function parsedBy<Value>(read: (text: string) => Value | null, fault: string) {
+/** A field that `read` parses; `problem` is the error if it returns null. */
+export function parsedBy<Value>(read: (text: string) => Value | null, problem: string) {
   return z
-    .string({ error: fault })
+    .string({ error: problem })
     .trim()
     .transform((text, context) => {
       const value = read(text);
       if (value !== null) return value;
-      context.addIssue({ code: 'custom', message: fault });
+      context.addIssue({ code: 'custom', message: problem });
       return z.NEVER;
     });
 }

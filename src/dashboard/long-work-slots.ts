@@ -1,21 +1,21 @@
 /** Limits slow or memory-hungry work per organization, so that the rest of the dashboard stays fast. */
-import { createSlotsPerOrganization, type SlotsPerOrganization } from '../api/server-busy.ts';
+import { type CallSlots, createCallSlots } from '../api/server-busy.ts';
 
 export interface LongWorkSlots {
   /** A DNS check may take several seconds. */
-  dnsChecks: SlotsPerOrganization;
+  dnsChecks: CallSlots;
   /** A webhook test may take 15 seconds. */
-  tests: SlotsPerOrganization;
-  replays: SlotsPerOrganization;
+  tests: CallSlots;
+  replays: CallSlots;
   /** Each holds a page of the list in memory. */
-  exports: SlotsPerOrganization;
+  exports: CallSlots;
 }
 
 export function createLongWorkSlots(): LongWorkSlots {
   return {
-    dnsChecks: createSlotsPerOrganization(4),
-    tests: createSlotsPerOrganization(4),
-    replays: createSlotsPerOrganization(1),
-    exports: createSlotsPerOrganization(4),
+    dnsChecks: createCallSlots(4),
+    tests: createCallSlots(4),
+    replays: createCallSlots(1),
+    exports: createCallSlots(4),
   };
 }

@@ -1,5 +1,5 @@
 /** The links of the sidebar. A link is shown if its page exists and the visitor may open it. */
-import { isAtLeast, type Role } from '../accounts/roles.ts';
+import { isAtLeast, type Role } from '../rules/roles.ts';
 import { access, type RouteAccess } from './security/route-access.ts';
 
 interface NavEntry {

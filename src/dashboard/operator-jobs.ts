@@ -1,7 +1,10 @@
-/** The state that the operators' pages share in memory: a recent summary of the queue, the running queue action, the doctor's last run. */
-import { orAborted } from '../base/abort.ts';
+/**
+ * The state that the operators' pages share in memory: a recent summary of the queue, the running queue action, the doctor's
+ * last run.
+ */
+
 import type { Clock } from '../base/clock.ts';
-import type { Config } from '../config.ts';
+import { orAborted } from '../base/waits.ts';
 import { type Db, openDatabase } from '../db/engine/open.ts';
 import {
   applyQueueAction,
@@ -14,6 +17,7 @@ import type { Finding } from '../operate/doctor/finding.ts';
 import type { Surroundings } from '../operate/doctor/surroundings.ts';
 import { type QueueRow, readSummary } from '../operate/explain/queue-rows-by-destination.ts';
 import { readStatus, type Status } from '../operate/status/read-status.ts';
+import type { Config } from '../settings/config.ts';
 import { type BackgroundJobs, createBackgroundJobs } from './background-job.ts';
 
 interface QueueActionJob {
@@ -31,7 +35,7 @@ export interface OperatorJobs {
   summary(): Promise<QueueRow[]>;
   /** Makes the next `summary` read the database again, after a change that it must show. */
   invalidateSummary(): void;
-  queueActions: BackgroundJobs<QueueActionJob, { moved: number }, QueueActionResult>;
+  queueActions: BackgroundJobs<QueueActionJob, { changed: number }, QueueActionResult>;
   /** The request is the domain to check; null for all. */
   doctor: BackgroundJobs<string | null, ExamineProgress, Finding[]>;
   /** Aborts running jobs; resolves when none of them uses the database any more. */
@@ -55,11 +59,11 @@ export function createOperatorJobs({
 }: OperatorJobsParts): OperatorJobs {
   const summary = cachedByCost(() => readSummary(db, { now: clock.now() }));
   const status = cachedByCost(() => readStatus({ db, config, now: clock.now() }));
-  const queueActions = createBackgroundJobs<QueueActionJob, { moved: number }, QueueActionResult>(
+  const queueActions = createBackgroundJobs<QueueActionJob, { changed: number }, QueueActionResult>(
     clock,
     async ({ action, selection, reason }, onProgress, signal) => {
-      const onMoved = (moved: number) => onProgress({ moved });
-      const options = { action, reason, now: clock.now(), onProgress: onMoved, signal };
+      const onChanged = (changed: number) => onProgress({ changed });
+      const options = { action, reason, now: clock.now(), onProgress: onChanged, signal };
       return applyQueueAction(db, selection, options).finally(summary.invalidate);
     },
     (error) => onError('a queue action failed; the mail that it did not reach is unchanged', error),

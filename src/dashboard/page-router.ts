@@ -2,16 +2,16 @@
 import Router from '@koa/router';
 import type { Context } from 'koa';
 import { literalPaths } from '../api/literal-paths.ts';
-import type { DashboardPage, Handler, Visit } from './page.ts';
+import type { DashboardPage, Handler, PageVisit } from './page.ts';
 import { notFound, PageError } from './page-error.ts';
 import { pages } from './pages.ts';
-import { access, accessFaults, type RouteAccess } from './security/route-access.ts';
+import { access, accessProblems, type RouteAccess } from './security/route-access.ts';
 
 type Serve = (
   context: Context,
   min: RouteAccess,
   page: DashboardPage,
-  handler: Handler<Visit>,
+  handler: Handler<PageVisit>,
 ) => Promise<void>;
 
 const scopes = ['open', 'user', 'organization', 'operator'] as const;
@@ -22,14 +22,14 @@ export function createPageRouter(serve: Serve): (context: Context) => Promise<vo
       Object.entries(page[scope] ?? {}).map(([route, handler]) => ({ route, scope, page, handler })),
     ),
   );
-  const faults = accessFaults(routes);
-  if (faults.length > 0) throw new Error(`dashboard/security/route-access.ts: ${faults.join('; ')}`);
+  const problems = accessProblems(routes);
+  if (problems.length > 0) throw new Error(`dashboard/security/route-access.ts: ${problems.join('; ')}`);
   const router = new Router();
   for (const { route, page, handler } of routes) {
     const [method, path] = route.split(' ') as ['GET' | 'POST', string];
     const min = access[route]!;
     router.register(path, [method], (context) =>
-      serve(context as Context, min, page, handler as Handler<Visit>),
+      serve(context as Context, min, page, handler as Handler<PageVisit>),
     );
   }
   const middleware = router.routes();

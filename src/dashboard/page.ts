@@ -5,15 +5,15 @@
  */
 import type { Context } from 'koa';
 import type { Passwords } from '../accounts/passwords.ts';
-import type { Role } from '../accounts/roles.ts';
 import type { Seal } from '../accounts/seal.ts';
 import type { FormBody } from '../api/body-limits.ts';
 import type { Management } from '../api/management.ts';
 import type { Log } from '../base/log.ts';
-import type { Config } from '../config.ts';
 import type { Membership } from '../db/accounts/memberships.ts';
 import type { Session } from '../db/accounts/sessions-table.ts';
 import type { User } from '../db/accounts/users.ts';
+import type { Role } from '../rules/roles.ts';
+import type { Config } from '../settings/config.ts';
 import type { LongWorkSlots } from './long-work-slots.ts';
 import type { OperatorJobs } from './operator-jobs.ts';
 import type { ShownEmail } from './pages/email/shown-email.ts';
@@ -46,7 +46,7 @@ export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
 
 /** Reads stored messages on a thread of its own (server/message-reading.ts). Null: the message cannot be read. */
 export interface MessageReading {
-  /** What the page shows of it in this view. */
+  /** The content that the page shows in this view. */
   shown(orgId: string, raw: Buffer, view: string | null): Promise<ShownEmail | null>;
   /** Its attached files; the one with the id `wanted` has its content. */
   files(orgId: string, raw: Buffer, wanted: string): Promise<AttachedFile[] | null>;
@@ -63,7 +63,7 @@ interface AttachedFile {
   content: Buffer | null;
 }
 
-export interface Visit {
+export interface PageVisit {
   context: Context;
   /** The form of a POST; empty otherwise. */
   form: URLSearchParams;
@@ -75,7 +75,7 @@ export interface Visit {
   session: Session | null;
 }
 
-export interface UserVisit extends Visit {
+export interface UserVisit extends PageVisit {
   user: User;
   session: Session;
 }
@@ -87,13 +87,16 @@ export interface OrgVisit extends UserVisit {
   may(role: Role): boolean;
 }
 
-export type Handler<V extends Visit> = (visit: V, parts: PageParts) => PageAnswer | Promise<PageAnswer>;
+export type Handler<V extends PageVisit> = (visit: V, parts: PageParts) => PageAnswer | Promise<PageAnswer>;
 
-/** Handlers by route, such as `GET /dashboard/o/:org/keys`. A route without an entry in security/route-access.ts stops the start. */
+/**
+ * Handlers by route, such as `GET /dashboard/o/:org/keys`. A route without an entry in security/route-access.ts stops the
+ * start.
+ */
 export interface DashboardPage {
   /** Also open to visitors who are not signed in. */
-  open?: Record<string, Handler<Visit>>;
-  /** For every signed-in person, about their own account. */
+  open?: Record<string, Handler<PageVisit>>;
+  /** Open to every signed-in person, about their own account. */
   user?: Record<string, Handler<UserVisit>>;
   /** Below `/dashboard/o/:org`. */
   organization?: Record<string, Handler<OrgVisit>>;

@@ -1,6 +1,6 @@
 /** Pages by key: `?after=ID` continues after a row, at the same cost for every page. */
 import { z } from 'zod';
-import type { Visit } from './page.ts';
+import type { PageVisit } from './page.ts';
 import { notFound } from './page-error.ts';
 
 export interface PageOfRows<Row> {
@@ -12,7 +12,7 @@ export interface PageOfRows<Row> {
 
 /** Reads one row more than it shows, to know whether there is a next page. */
 export async function pageOf<Row extends { id: string }>(
-  { query, context }: Visit,
+  { query, context }: PageVisit,
   size: number,
   read: (page: { after: string | undefined; limit: number }) => Promise<Row[]>,
 ): Promise<PageOfRows<Row>> {

@@ -8,11 +8,11 @@ import type { Assets } from './assets.ts';
 import { icon } from './icons.ts';
 import type { NavLink } from './navigation.ts';
 import { atMost, count, exactly, percent, relative, span } from './number-format.ts';
-import type { Flash, OrgVisit, PageView, Visit } from './page.ts';
+import type { Flash, OrgVisit, PageView, PageVisit } from './page.ts';
 
 /** The data that the layout shows around a page. */
 export interface Frame {
-  visit: Visit | OrgVisit;
+  visit: PageVisit | OrgVisit;
   csrf: string;
   flash: Flash | null;
   theme: 'light' | 'dark' | null;

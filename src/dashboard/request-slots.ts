@@ -3,10 +3,10 @@
  * signed-in people, and one person or network leaves slots for the others. A request holds no slot while its form arrives.
  */
 import type { Context } from 'koa';
-import { clientAddress } from '../api/authorize.ts';
-import { createSlotsPerOrganization, type SlotsPerOrganization } from '../api/server-busy.ts';
+import { type CallSlots, createCallSlots } from '../api/server-busy.ts';
+import { clientAddress } from '../base/client-address.ts';
 import { clientNetwork } from '../base/client-network.ts';
-import type { Visit } from './page.ts';
+import type { PageVisit } from './page.ts';
 
 const max = {
   authorizing: 100,
@@ -18,22 +18,22 @@ const max = {
 
 export interface RequestSlots {
   whileAuthorizing<Result>(context: Context, work: () => Promise<Result>): Promise<Result>;
-  whileHandling(visit: Visit, work: () => Promise<void>): Promise<void>;
+  whileHandling(visit: PageVisit, work: () => Promise<void>): Promise<void>;
 }
 
 export function createRequestSlots(): RequestSlots {
-  const authorizing = createSlotsPerOrganization(max.authorizing);
-  const signedOut = createSlotsPerOrganization(max.signedOut);
-  const signedOutPerNetwork = createSlotsPerOrganization(max.signedOutPerNetwork);
-  const signedIn = createSlotsPerOrganization(max.signedIn);
-  const perUser = createSlotsPerOrganization(max.perUser);
+  const authorizing = createCallSlots(max.authorizing);
+  const signedOut = createCallSlots(max.signedOut);
+  const signedOutPerNetwork = createCallSlots(max.signedOutPerNetwork);
+  const signedIn = createCallSlots(max.signedIn);
+  const perUser = createCallSlots(max.perUser);
   return {
-    whileAuthorizing: (context, work) => withSlot(authorizing, context, '', work),
+    whileAuthorizing: (context, work) => withSlot(authorizing, context, undefined, work),
     whileHandling({ context, user }, work) {
       if (user !== null)
-        return withSlot(perUser, context, user.id, () => withSlot(signedIn, context, '', work));
+        return withSlot(perUser, context, user.id, () => withSlot(signedIn, context, undefined, work));
       return withSlot(signedOutPerNetwork, context, networkOf(context), () =>
-        withSlot(signedOut, context, '', work),
+        withSlot(signedOut, context, undefined, work),
       );
     },
   };
@@ -42,11 +42,11 @@ export function createRequestSlots(): RequestSlots {
 const networkOf = (context: Context) => clientNetwork(clientAddress(context));
 
 async function withSlot<Result>(
-  slots: SlotsPerOrganization,
+  slots: CallSlots,
   context: Context,
-  key: string,
+  caller: string | undefined,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const leave = slots.take(context, key);
+  const leave = slots.take(context, caller);
   return work().finally(leave);
 }

@@ -6,7 +6,7 @@ import type { User } from '../db/accounts/users.ts';
 import type { Db } from '../db/engine/open.ts';
 import type { Flashes } from './flash.ts';
 import { organizationLinks, serviceLinks } from './navigation.ts';
-import { type OrgVisit, type PageAnswer, show, type Visit } from './page.ts';
+import { type OrgVisit, type PageAnswer, type PageVisit, show } from './page.ts';
 import { asPageError, PageError } from './page-error.ts';
 import type { Frame, Render } from './render.ts';
 import type { Cookies } from './security/cookies.ts';
@@ -22,7 +22,7 @@ interface RespondParts {
   render: Render;
 }
 
-type Respond = (visit: Visit | OrgVisit, answer: PageAnswer) => Promise<void>;
+type Respond = (visit: PageVisit | OrgVisit, answer: PageAnswer) => Promise<void>;
 
 type NamedRole = Pick<Membership, 'id' | 'name' | 'role'>;
 
@@ -45,7 +45,7 @@ export function createRespond({ db, csrf, cookies, flashes, render }: RespondPar
     }
   };
 
-  async function frameOf(visit: Visit | OrgVisit): Promise<Frame> {
+  async function frameOf(visit: PageVisit | OrgVisit): Promise<Frame> {
     const { context, user, visitor } = visit;
     const theme = cookies.get(context, 'theme');
     const organizations = user ? await organizationsOf(user) : [];
@@ -69,7 +69,7 @@ export function createRespond({ db, csrf, cookies, flashes, render }: RespondPar
   }
 
   /** The organization of the path; on pages of the server and of the account, the one that was opened last. */
-  function currentOrganization(visit: Visit | OrgVisit, organizations: NamedRole[]): NamedRole | null {
+  function currentOrganization(visit: PageVisit | OrgVisit, organizations: NamedRole[]): NamedRole | null {
     const { context } = visit;
     const last = cookies.get(context, 'organization');
     if (!('org' in visit)) return organizations.find(({ id }) => id === last) ?? null;
@@ -99,7 +99,7 @@ export function createRespondError({ respond, sessions, clock, onError }: Respon
       );
     // A 429 means that the server is too busy to look up the session.
     const session = known && status !== 429 && !context.state.visit ? await sessions.find(context) : null;
-    const visit: Visit = context.state.visit ?? {
+    const visit: PageVisit = context.state.visit ?? {
       context,
       form: new URLSearchParams(),
       query: new URLSearchParams(),

@@ -19,7 +19,7 @@ export class CallBudget {
   }
 }
 
-/** What a member or an element costs beside its texts. */
+/** The cost of a member or an element beside its texts. */
 const overhead = 8;
 
 /** The approximate size of a parsed value, in characters of its texts. */

@@ -86,7 +86,7 @@ const sendFields = z.object({
   scheduledAt: scheduledAt.optional(),
 });
 
-/** What a dialect makes of its request: our names, nothing checked yet. */
+/** A dialect's request with our names, not checked yet. */
 export type DialectSend = { [Name in keyof z.input<typeof sendFields>]: unknown };
 
 export interface SendTerms {
@@ -100,12 +100,16 @@ export interface SendTerms {
 
 /** The duplicate window of our own endpoint does not apply: two receipts with one subject are two emails. */
 export async function sendAs(call: DialectCall, send: DialectSend, terms: SendTerms): ReturnType<Accept> {
-  return acceptChecked(call, checkSend(send, terms), idempotencyOf(keyOf(call), send, terms.position));
+  return acceptChecked(
+    call,
+    checkSend(send, terms),
+    idempotencyOf(idempotencyKeyOf(call), send, terms.position),
+  );
 }
 
 export type CheckedSend = z.output<typeof sendFields> & { recipients: Recipient[] };
 
-/** For a dialect whose call can be several emails, all of which are checked before one is accepted. */
+/** Accepts a call that can be several emails, all of which are checked before one is accepted. */
 export function checkSend(send: DialectSend, { maxRecipients, names }: SendTerms): CheckedSend {
   const fields = checkFields(send, names);
   const recipients = recipientsOf(fields);
@@ -133,7 +137,7 @@ export function requestOf(
   call: DialectCall,
   send: DialectSend,
   terms: SendTerms,
-  idempotency = idempotencyOf(keyOf(call), send),
+  idempotency = idempotencyOf(idempotencyKeyOf(call), send),
 ): SendRequest {
   return requestFrom(call, checkSend(send, terms), idempotency);
 }
@@ -189,7 +193,7 @@ function checkFields(
 
 const contentFields = sendFields.pick({ subject: true, html: true, text: true, headers: true, tags: true });
 
-/** What `checkContent` checks. */
+/** The members that `checkContent` checks. */
 export type DialectContent = Pick<DialectSend, keyof typeof contentFields.shape>;
 
 /** The contents of an email that differs from another one, already checked, in nothing else but its recipient. */
@@ -233,7 +237,7 @@ function renamed(issue: Issue, names: Readonly<Record<string, string>>): Issue {
 }
 
 /** The key of the caller; empty if there is none. */
-export function keyOf({ context }: DialectCall): string {
+export function idempotencyKeyOf({ context }: DialectCall): string {
   const key = context.get('idempotency-key');
   if (key.length <= maxKeyLength) return key;
   throw new Refusal('BAD_REQUEST', `Idempotency-Key must have 1 to ${maxKeyLength} characters.`, {

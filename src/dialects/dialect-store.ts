@@ -114,11 +114,11 @@ export interface DialectStore {
   /** Null if it has been deleted. */
   findEvent(id: string): Promise<StoredEvent | null>;
   replayEvent(webhook: StoredWebhook, eventId: string, now: number): Promise<void>;
-  /** By the form in which addresses are compared. */
+  /** Keyed by the form in which addresses are compared. */
   findSuppression(orgId: string, key: string): Promise<StoredSuppression | null>;
-  /** Those of these keys that are on the suppression list. */
+  /** The keys that are on the suppression list. */
   suppressedAmong(orgId: string, keys: string[]): Promise<Set<string>>;
-  /** Of the statistics, as far back as they are kept; `suppressed`: the length of the suppression list. */
+  /** Sums of the statistics, as far back as they are kept; `suppressed`: the length of the suppression list. */
   countBounces(
     orgId: string,
   ): Promise<{ bounced: number; expired: number; complained: number; suppressed: number }>;

@@ -38,11 +38,11 @@ export function findSuppressed(
   { store, orgId }: DialectCall,
   address: string,
 ): Promise<StoredSuppression | null> {
-  return store.findSuppression(orgId, keyOf(address));
+  return store.findSuppression(orgId, addressKeyOf(address));
 }
 
 /** PostgreSQL takes no NUL in a text, and no address has one. */
-function keyOf(address: string): string {
+function addressKeyOf(address: string): string {
   return compareKey(address.replaceAll('\0', '\ufffd'));
 }
 
@@ -62,7 +62,7 @@ export async function listSuppressed(
 ): Promise<{ found: StoredSuppression[]; hasMore: boolean }> {
   const found: StoredSuppression[] = [];
   const edge = before ?? after;
-  let last = edge == null ? null : keyOf(edge);
+  let last = edge == null ? null : addressKeyOf(edge);
   do {
     const from = before === undefined ? { after: last } : { after: null, before: last };
     const page = await searchList(management.db, '', { ...kind, orgId, ...from, limit: pageSize });
@@ -76,7 +76,7 @@ export async function listSuppressed(
   };
 }
 
-/** Of the categories of bounces, for entries without a status of the host itself. */
+/** Statuses of the categories of bounces, for entries without a status of the host itself. */
 const statuses: Record<string, string> = {
   unknown_user: '5.1.1',
   mailbox_disabled: '5.2.1',
@@ -85,7 +85,7 @@ const statuses: Record<string, string> = {
   protocol: '5.1.3',
 };
 
-/** What a list of bounces says about an entry of ours: the host's reply, or else what fits the reason. */
+/** The error in a list of bounces for an entry of ours: the host's reply, or else what fits the reason. */
 export function bounceOf({ reason, reply }: StoredSuppression) {
   const category = reason.slice(reason.lastIndexOf(': ') + 2);
   const code = String(reply?.code ?? 550);

@@ -1,5 +1,5 @@
 /**
- * What a dialect is: another service's HTTP API, as that service's SDKs speak it, on our own accept, searches and lists. A
+ * A dialect is another service's HTTP API, as that service's SDKs speak it, on our own accept, searches and lists. A
  * dialect translates a request, calls the same services as our API, and translates the result. Rules of sending belong to those
  * services, never to a dialect.
  */
@@ -23,7 +23,7 @@ import type { FileLinks } from './file-links.ts';
 export interface Dialect {
   name: DialectName;
   /** The API key, where this service's SDKs put it; null if the request has none there. */
-  keyOf(context: Context): string | null;
+  apiKeyOf(context: Context): string | null;
   routes: readonly DialectRoute[];
   /** Without a key: what a link that we signed leads to. */
   openRoutes?: readonly OpenRoute[];

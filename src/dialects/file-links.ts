@@ -10,7 +10,7 @@ const ttlMs = 60 * 60_000;
 interface File {
   orgId: string;
   emailId: string;
-  /** Of the file, within the email. */
+  /** The position of the file in the email. */
   id: string;
 }
 

@@ -8,7 +8,7 @@ import { Busboy } from '@fastify/busboy';
 import type { FormBody } from '../api/body-limits.ts';
 import { Refusal } from '../mail/refusal.ts';
 
-/** Of each part. */
+/** The limit of each part. */
 const limits = { fieldNameSize: 200, headerPairs: 20, headerSize: 8 * 1024 };
 
 export interface FormFile {

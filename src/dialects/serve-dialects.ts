@@ -54,7 +54,7 @@ export function serveDialects(dialects: readonly Dialect[], parts: ServeParts): 
     const one = found?.served ?? findClaiming(served, path, context);
     if (!one) return next();
     const { dialect, router, otherMethods } = one;
-    context.state.apiKey = dialect.keyOf(context);
+    context.state.apiKey = dialect.apiKeyOf(context);
     context.state.writeRefusal = dialect.writeRefusal;
     boundQuery(context);
     if (found === null) return next();
@@ -85,14 +85,14 @@ function findPrefixed(served: Served[], path: string): Found | null {
 /** If no dialect finds its key in the request, the first one with the path answers 401 in its words. */
 function findAtRoot(served: Served[], path: string, context: Context): Found | null {
   const known = served.filter(({ router }) => router.match(path, context.method).path.length > 0);
-  const one = known.find(({ dialect }) => dialect.keyOf(context) !== null) ?? known[0];
+  const one = known.find(({ dialect }) => dialect.apiKeyOf(context) !== null) ?? known[0];
   return one ? { served: one, path } : null;
 }
 
 /** Whose form an error has at a path that no dialect has: the services have many more than we know. */
 function findClaiming(served: Served[], path: string, context: Context): Served | undefined {
   const claiming = served.filter(({ dialect }) => dialect.claims(context, path));
-  return claiming.find(({ dialect }) => dialect.keyOf(context) !== null) ?? claiming[0];
+  return claiming.find(({ dialect }) => dialect.apiKeyOf(context) !== null) ?? claiming[0];
 }
 
 function routerOf(

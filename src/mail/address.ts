@@ -65,7 +65,10 @@ function withoutQuotes(local: string): string {
   return isDotString(inside) ? inside : `"${inside}"`;
 }
 
-/** The address for the SMTP envelope: the local part as given, the domain as its A-label. `domain` is that A-label if the caller has it. */
+/**
+ * The address for the SMTP envelope: the local part as given, the domain as its A-label. `domain` is that A-label if the
+ * caller has it.
+ */
 export function envelopeAddress(address: string, domain = domainOf(address)): string {
   return `${address.slice(0, address.lastIndexOf('@'))}@${domain}`;
 }
@@ -103,4 +106,9 @@ export function parsePhrase(text: string, own?: string): string | null {
 export function namesAnother(name: string, own = ''): boolean {
   const words = name.split(/[\s,;:()]+/).filter((word) => /\S@\S/.test(word));
   return words.some((word) => word.toLowerCase() !== own.toLowerCase());
+}
+
+/** As in a From field. */
+export function headerOf({ name, address }: Mailbox): string {
+  return name === '' ? address : `"${name.replace(/["\\]/g, '\\$&')}" <${address}>`;
 }

@@ -42,13 +42,13 @@ class ListReader {
   readonly #lastSemicolon: number;
   #isStandard = true;
   #isInGroup = false;
-  /** Of the mailbox that is being read. */
+  /** The text of the mailbox that is being read. */
   #text = '';
   #bare = '';
   #name = '';
   #comment = '';
   #address: string | null = null;
-  /** Of `#text` and `#bare`, kept because looking for them at each comma would take quadratic time. */
+  /** Facts about `#text` and `#bare`, kept because looking for them at each comma would take quadratic time. */
   #isBlank = true;
   #hasAt = false;
 

@@ -12,7 +12,7 @@ import { type Hmac, hmacSha256 } from '../base/hmac.ts';
 import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
 
 export function createMessageId(secrets: Secrets, hostname: string): (emailId: string) => string {
-  const keys = keysOf(secrets, keyOf);
+  const keys = keysOf(secrets, hmacWith);
   return (emailId) => {
     const id = Buffer.from(emailId.replaceAll('-', ''), 'hex');
     return `${Buffer.concat([id, tagOf(keys.current(), id)]).toString('base64url')}@${hostname}`;
@@ -23,7 +23,7 @@ export function createMessageId(secrets: Secrets, hostname: string): (emailId: s
 export type ReadMessageId = (localPart: string) => string | null;
 
 export function createMessageIdReader(secrets: Secrets): ReadMessageId {
-  const keys = keysOf(secrets, keyOf);
+  const keys = keysOf(secrets, hmacWith);
   return (localPart) => {
     if (!/^[\w-]{32}$/.test(localPart)) return null;
     const bytes = Buffer.from(localPart, 'base64url');
@@ -32,7 +32,7 @@ export function createMessageIdReader(secrets: Secrets): ReadMessageId {
   };
 }
 
-function keyOf(secret: string): Hmac {
+function hmacWith(secret: string): Hmac {
   return hmacSha256(deriveKey(secret, 'message-id'));
 }
 

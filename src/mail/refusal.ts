@@ -19,7 +19,7 @@ export const statusOf = {
 
 export type RefusalCode = keyof typeof statusOf;
 
-/** What some services tell apart although our codes do not (dialects/refusals.ts). */
+/** Reasons that some services tell apart although our codes do not (dialects/refusals.ts). */
 export type RefusalReason =
   | 'API_KEY_MISSING'
   | 'BODY_TOO_LARGE'
@@ -36,17 +36,17 @@ export interface Issue {
 }
 
 interface Details {
-  /** For VALIDATION_ERROR. */
+  /** Set for VALIDATION_ERROR. */
   issues?: Issue[];
   reason?: RefusalReason;
-  /** For RATE_LIMIT_EXCEEDED: time until a retry makes sense. */
+  /** Set for RATE_LIMIT_EXCEEDED: the time until a retry makes sense. */
   retryAfterMs?: number;
-  /** For SEND_FAILED: logged, never sent to the caller. */
+  /** Set for SEND_FAILED: logged, never sent to the caller. */
   cause?: unknown;
 }
 
 /** Loggers and SDKs show nothing but the message, so it ends with the first issue. */
-function withFault(message: string, issues: Issue[]): string {
+function withFirstIssue(message: string, issues: Issue[]): string {
   const [first] = issues;
   if (!first || message.includes(first.message)) return message;
   const others = issues.length - 1;
@@ -69,7 +69,7 @@ export class Refusal extends Error {
     message: string,
     { issues = [], retryAfterMs, reason, cause }: Details = {},
   ) {
-    super(withFault(message, issues), { cause });
+    super(withFirstIssue(message, issues), { cause });
     this.name = 'Refusal';
     this.code = code;
     this.issues = issues;
@@ -83,7 +83,7 @@ export function errorBody({ code, message, issues }: Refusal) {
   return { error: code, message, issues };
 }
 
-/** What a send that failed answers: an error of our own is a SEND_FAILED. */
+/** The answer to a send that failed: an error of our own is a SEND_FAILED. */
 export function asRefusal(error: unknown): Refusal {
   if (error instanceof Refusal) return error;
   const message = 'The service failed to accept the email. Nothing was charged. Try again.';

@@ -13,7 +13,7 @@ export interface SendTimes {
 }
 
 /** Null if the times are within the limits. */
-export function sendTimesFault(
+export function sendTimesRefusal(
   { scheduledAt, expiresAfter }: SendTimes,
   now: number,
   maxAgeMs: number,
@@ -30,4 +30,9 @@ export function sendTimesFault(
     add('expiresAfter', String(expiresAfter), `from ${minExpiresAfter} to ${maxSeconds} seconds`);
   if (issues.length === 0) return null;
   return new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues });
+}
+
+/** Null if a time that is given alone is within the limits. */
+export function scheduledAtRefusal(scheduledAt: number, now: number): Refusal | null {
+  return sendTimesRefusal({ scheduledAt }, now, 0);
 }

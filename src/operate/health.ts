@@ -3,7 +3,7 @@
  * stopping. The database is pinged at most once a second, and never while a ping is in progress, so that health checks
  * cannot keep it busy.
  */
-import { setTimeout as rest } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 
 export interface HealthParts {
@@ -33,7 +33,7 @@ export function createHealth({ ping, obstacle, clock }: HealthParts) {
       .finally(() => {
         pinging = null;
       });
-    return Promise.race([pinging, rest(timeoutMs, false)]);
+    return Promise.race([pinging, sleep(timeoutMs, false)]);
   }
 
   return {
@@ -46,7 +46,7 @@ export function createHealth({ ping, obstacle, clock }: HealthParts) {
         answer = databaseAnswers();
       }
       const reasons = (await answer) ? [] : ['the database does not answer'];
-      return [...reasons, obstacle()].filter((fault) => fault !== null);
+      return [...reasons, obstacle()].filter((reason) => reason !== null);
     },
     /** Reports that the node is stopping from now on. */
     stop(): void {

@@ -3,10 +3,7 @@
  * is rows of the database. Organizations take turns, and so do the domains of each, so that a small tenant's single mail
  * goes before the rest of a large tenant's ten thousand.
  */
-export interface Backlog {
-  domain: string;
-  orgId: string;
-}
+import type { Backlog } from '../glossary.ts';
 
 /** `stamp` tells whether mail was added to the backlog after it was picked. */
 export interface PickedBacklog extends Backlog {
@@ -14,7 +11,10 @@ export interface PickedBacklog extends Backlog {
 }
 
 export class Backlogs {
-  /** By organization, then by domain, each with its stamp. Maps keep the order of insertion: a served entry moves to the end. */
+  /**
+   * Keyed by organization, then by domain, each with its stamp. Maps keep the order of insertion: a served entry moves to the
+   * end.
+   */
   readonly #orgs = new Map<string, Map<string, number>>();
   #size = 0;
   #stamps = 0;

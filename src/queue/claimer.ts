@@ -7,8 +7,7 @@
  * also claims mail at its maximum age. Database errors are reported, and retried by the poller a second later.
  */
 import type { Clock } from '../base/clock.ts';
-import type { Delivery } from '../glossary.ts';
-import type { Backlog } from './backlogs.ts';
+import type { Backlog, Delivery } from '../glossary.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { createDueScanner } from './due-scanner.ts';
 import { type LeasePolicy, maxPerClaim } from './lease-policy.ts';

@@ -52,7 +52,7 @@ const maxKeptBytes = 256 * 1024;
 const maxReadyBytes = 32 * 1024 * 1024;
 /** Why mail that is too old is not tried a last time. */
 const notOurs = 'no running node has a source address in the IP pool of this organization';
-/** What kept mail with a deadline from being tried before it, if nothing blocks it now. */
+/** The reason why mail with a deadline was not tried before it, if nothing blocks it now. */
 const wasPaused = 'the operator had paused the organization';
 const notServed = 'no server that could send it was running';
 const noTurn = 'it waited for a free connection to the destination, or for its turn';
@@ -216,7 +216,7 @@ export class Dispatcher {
     this.#track(recordOutcome(delivery, attempts.notAttempted(readyQueue.name, reason)));
   }
 
-  /** What kept mail until its deadline had passed. `blocked`: why it could not start now. */
+  /** The reason why mail waited until its deadline had passed. `blocked`: why it could not start now. */
   #whatHeld({ orgId, expiresAt }: Delivery, blocked: string | null): string {
     const { isPaused, pausedUntil } = this.#parts.ownership;
     // A paused organization is not ours either; and when it was last seen to be paused can be a second before the deadline.

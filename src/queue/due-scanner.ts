@@ -6,7 +6,7 @@
  * can read (an operator has made a whole queue due), mail that was due before the start, and mail that another node left.
  */
 import type { Clock } from '../base/clock.ts';
-import type { Backlog } from './backlogs.ts';
+import type { Backlog } from '../glossary.ts';
 
 export interface DueScannerParts {
   /** The backlogs of mail that fell due after `after`, with the latest due time of a retry; null if there are more than `max`. */

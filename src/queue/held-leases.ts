@@ -10,8 +10,9 @@
  * Leases that cannot be used are released, many in one commit, until that is done: no other node frees them while this one
  * is alive.
  */
-import { pause } from '../base/abort.ts';
+
 import type { Clock } from '../base/clock.ts';
+import { pause } from '../base/waits.ts';
 import type { Delivery } from '../glossary.ts';
 import type { Store } from './store.ts';
 

@@ -1,5 +1,5 @@
 /**
- * Which deliveries may be leased, of those that are being accepted and of those that wait in backlogs.
+ * Decides which deliveries may be leased, of those that are being accepted and of those that wait in backlogs.
  *
  * The number of leases is bounded in all and for each destination; a few of each domain may be leased before its
  * destination is known. Nothing that is accepted goes before what waits in backlogs. Decides and counts; leases nothing.

@@ -18,7 +18,7 @@ export interface PeerState
   answeredAt: number;
 }
 
-/** Of a destination that this node has nothing to do with now: it changes nothing. */
+/** The state of a destination that this node has nothing to do with now: it changes nothing. */
 export const restingState: PeerState = {
   open: 0,
   limit: 1,

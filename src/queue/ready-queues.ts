@@ -6,11 +6,12 @@
  * another node sends are not. If a destination is unknown, it is looked up first, for a bounded number of backlogs at a time,
  * so that a long queue of unknown domains does not hold up the look-ups of new mail.
  */
-import { orAborted } from '../base/abort.ts';
+
 import type { Clock } from '../base/clock.ts';
 import { limitConcurrency } from '../base/concurrency.ts';
+import { orAborted } from '../base/waits.ts';
+import type { Backlog } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
-import type { Backlog } from './backlogs.ts';
 import { ReadyQueue } from './ready-queue.ts';
 import { noPeers, type Ownership, type Peers } from './share.ts';
 
@@ -46,7 +47,7 @@ const maxLookUps = 100;
 const maxReadyQueues = 5_000;
 
 export class ReadyQueues {
-  /** Those with backlogs or ready deliveries; nothing else needs a look. Served in turn, from the front. */
+  /** Ready queues with backlogs or ready deliveries; no other needs a look. Served in turn, from the front. */
   readonly active = new Set<ReadyQueue>();
   readonly #parts: ReadyQueuesParts;
   readonly #peers: Pick<Peers, 'share' | 'states'>;

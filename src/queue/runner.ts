@@ -7,10 +7,10 @@
  * and the names of backlogs, so it does not grow with the queue. What a dead process was sending is found by its lease and
  * recorded as an interrupted attempt.
  */
-import { pause } from '../base/abort.ts';
+
 import type { Clock } from '../base/clock.ts';
-import type { Attempt, Delivery } from '../glossary.ts';
-import type { Backlog } from './backlogs.ts';
+import { pause } from '../base/waits.ts';
+import type { Attempt, Backlog, Delivery } from '../glossary.ts';
 import { Claimer } from './claimer.ts';
 import { type Attempts, Dispatcher } from './dispatcher.ts';
 import { HeldLeases } from './held-leases.ts';
@@ -40,7 +40,7 @@ export interface RunnerParts extends Omit<ReadyQueuesParts, 'requestClaim' | 'st
  * `settle` must be called after the commit, with null if it failed.
  */
 export interface DispatchAdmission {
-  disposition: 'leased' | 'due';
+  startState: 'leased' | 'due';
   settle(delivery: Delivery | null): void;
 }
 
@@ -147,7 +147,7 @@ export class QueueRunner {
       const settle = (delivery: Delivery | null) => {
         if (delivery) this.#readyQueues.announce({ domain, orgId });
       };
-      return { disposition: 'due', settle };
+      return { startState: 'due', settle };
     }
     // Keeps a slot until it is known whether the delivery was committed.
     const free = this.#policy.reserve(readyQueue, domain);
@@ -155,7 +155,7 @@ export class QueueRunner {
       free();
       if (delivery) this.#dispatcher.addLeased(delivery);
     };
-    return { disposition: 'leased', settle };
+    return { startState: 'leased', settle };
   }
 
   /** Claims nothing more, gives the attempts under way `graceMs` to end, then aborts them. */

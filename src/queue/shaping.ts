@@ -112,8 +112,8 @@ export function afterAttempt(
 ): ConcurrencyState {
   if (observation.signal === 'dead') return afterFailure(state, observation.reason, now);
   const answered = afterAnswer(state, shape, observation.signal === null ? state.answeredAt : now);
-  if (observation.signal === 'throttled') return afterBusy(answered, observation.inUse, now);
-  return observation.signal === 'well' ? afterSuccess(answered, shape, observation.isFull, now) : answered;
+  if (observation.signal === 'throttled') return afterThrottled(answered, observation.inUse, now);
+  return observation.signal === 'working' ? afterSuccess(answered, shape, observation.isFull, now) : answered;
 }
 
 function afterAnswer(state: ConcurrencyState, shape: DestinationShape, answeredAt: number): ConcurrencyState {
@@ -146,7 +146,7 @@ function afterFailure(state: ConcurrencyState, reason: string, now: number): Con
   };
 }
 
-function afterBusy(state: ConcurrencyState, inUse: number, now: number): ConcurrencyState {
+function afterThrottled(state: ConcurrencyState, inUse: number, now: number): ConcurrencyState {
   const { ceiling } = state;
   const wasGood = ceiling !== null && inUse > 1 && inUse <= ceiling.limit;
   // Now and then the host still counts a closed connection in addition to its replacement.
@@ -154,17 +154,17 @@ function afterBusy(state: ConcurrencyState, inUse: number, now: number): Concurr
   const wasAboveCeiling = ceiling !== null && state.limit > ceiling.limit;
   const holdMs = wasAboveCeiling ? Math.min(ceiling.holdMs * 2, maxHoldMs) : (ceiling?.holdMs ?? firstHoldMs);
   const limit = Math.max(1, Math.min(state.limit, inUse - 1));
-  const busy = {
+  const throttled = {
     ...state,
     limit,
     ceiling: { limit, until: now + holdMs, holdMs },
     busyAt: now,
     busySince: state.busySince ?? now,
   };
-  if (inUse > 1) return busy;
+  if (inUse > 1) return throttled;
   const restUntil = now + state.restMs;
   return {
-    ...busy,
+    ...throttled,
     nextStartAt: Math.max(state.nextStartAt, restUntil),
     restUntil,
     restMs: Math.min(state.restMs * 2, maxRestMs),

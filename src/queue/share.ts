@@ -14,7 +14,7 @@ export interface Share {
   readonly since: number;
 }
 
-/** Which mail this node sends; cluster/pool-assignment.ts implements it. */
+/** Decides which mail this node sends; cluster/pool-assignment.ts implements it. */
 export interface Ownership {
   /** Whether this node has source addresses for the organization's mail. All other mail is left to nodes that have. */
   isOurs(orgId: string): boolean;

@@ -1,13 +1,13 @@
 /**
- * What the attempts of this node say about each destination: what is wrong there, since when, and how much mail it accepts.
+ * The health of each destination by the attempts of this node: what is wrong there, since when, and how much mail it accepts.
  * It is published with the destination's state (destination-publisher.ts), so that the operator's views read one row for each
  * destination, however much mail waits. Kept in memory, and after a restart read from what was published.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '../base/lru-options.ts';
+import { lruOptions } from '../base/bounded-cache.ts';
 import type { AcceptedMail, DestinationProblem } from '../db/queue/destination-status-rows.ts';
 import type { Attempt } from '../glossary.ts';
-import { isSilence, isWithoutReply, type ProblemCause, problemCause } from './problem-cause.ts';
+import { isSilence, isWithoutReply, type ProblemCause, problemCause } from '../rules/problem-cause.ts';
 
 /** How long a destination counts as throttled after it last asked us to slow down: the longest that a lower limit is held. */
 export const throttledMs = 30 * 60_000;
@@ -28,7 +28,7 @@ interface Kept {
   problem: Problem | null;
   /** When its first attempt ended. */
   firstAt: number;
-  /** What it accepted, by the start of the bucket; the oldest first. */
+  /** Mail that it accepted, by the start of the bucket; the oldest first. */
   buckets: { at: number; count: number; ms: number }[];
 }
 
@@ -76,7 +76,7 @@ export class DestinationHealth {
     return [...this.#kept].flatMap(([name, { problem }]) => (problem && now < problem.until ? name : []));
   }
 
-  /** What this node had published before it was started again. */
+  /** The state that this node had published before it was started again. */
   restore(problems: Map<string, DestinationProblem>, now: number): void {
     for (const [name, problem] of problems) {
       const { until = 0, silentSince, at, since } = problem;
@@ -88,7 +88,7 @@ export class DestinationHealth {
     }
   }
 
-  /** What it accepted in the last minutes, or since it began to throttle. */
+  /** Mail that it accepted in the last minutes, or since it began to throttle. */
   accepted(name: string, now: number, throttledSince: number | null): AcceptedMail | null {
     const own = this.#kept.get(name);
     if (!own) return null;
@@ -112,7 +112,7 @@ export class DestinationHealth {
   #silentSince({ cause, since, at }: Problem): DestinationProblem['silentSince'] {
     const heardAt = cause === 'unreachable' ? this.#answeredAt : this.#resolvedAt;
     if (!isSilence(cause) || heardAt >= at) return null;
-    // That our own resolver is silent needs no newer witness.
+    // No newer witness is needed if our own resolver is silent.
     return heardAt < since || cause === 'resolver_failing' ? 'since' : 'at';
   }
 }

@@ -4,7 +4,7 @@
  * there; with other nodes, it keeps its row for a minute, so that they learn its last state.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '../base/lru-options.ts';
+import { lruOptions } from '../base/bounded-cache.ts';
 import type { Db } from '../db/engine/open.ts';
 import {
   type DestinationProblem,
@@ -100,7 +100,10 @@ function hasThrottled({ concurrency }: ReadyQueue, now: number): boolean {
   return concurrency.busySince !== null && now < concurrency.busyAt + throttledMs;
 }
 
-/** Of a destination in trouble whose mail waits for its next attempt, and that this node has not tried since its start. */
+/**
+ * The state of a destination in trouble whose mail waits for its next attempt, and that this node has not tried since its
+ * start.
+ */
 const noTraffic = {
   connections: 0,
   limit: 1,

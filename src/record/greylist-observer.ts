@@ -6,7 +6,7 @@
  * that was first refused for another reason, is neither learned from nor given a learned wait.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '../base/lru-options.ts';
+import { lruOptions } from '../base/bounded-cache.ts';
 import type { PersistentCache } from '../base/persistent-cache.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
 import { type Greylisting, learn, nothingLearned, waitFor } from '../queue/greylist.ts';

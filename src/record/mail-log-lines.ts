@@ -3,7 +3,7 @@ import { iso, isoOrNull } from '../base/clock.ts';
 import type { Delivery, Peer, RecipientKind, TlsUsed } from '../glossary.ts';
 import { domainOf } from '../mail/address.ts';
 import type { MailLog, Verb } from '../mail/mail-log.ts';
-import type { Transition } from './transition.ts';
+import type { Transition } from '../rules/transition.ts';
 
 /** The accepted send, as far as the log needs it. */
 interface AcceptedSend {
@@ -18,7 +18,7 @@ interface AcceptedSend {
   scheduledAt: number | null;
 }
 
-/** What the response says of the recipients. */
+/** The recipients as the response names them. */
 type SendResult = Record<'accepted' | 'suppressed' | 'insufficientCredit', string[]>;
 
 /** The request of an accepted send. */
@@ -26,7 +26,7 @@ interface SendOrigin {
   requestId: string;
   /** Names of members that were ignored. */
   ignored?: string | undefined;
-  /** What was repaired in a message that was given whole. */
+  /** The repairs of a message that was given whole. */
   repaired?: string | undefined;
 }
 

@@ -13,9 +13,9 @@ import type { MailLog } from '../mail/mail-log.ts';
 import { isTestMail, testWaits } from '../mail/test-route.ts';
 import type { Greylisting } from '../queue/greylist.ts';
 import { nextAttemptAt, type Schedule } from '../queue/schedule.ts';
+import { type Transition, transition, wasTried } from '../rules/transition.ts';
 import { createGreylistObserver } from './greylist-observer.ts';
 import { logOutcome } from './mail-log-lines.ts';
-import { type Transition, transition, wasTried } from './transition.ts';
 
 export interface RecorderParts {
   db: Db;

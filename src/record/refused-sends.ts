@@ -9,7 +9,7 @@ import { domainOf } from '../mail/address.ts';
 import type { MailLog } from '../mail/mail-log.ts';
 import { type Refusal, statusOf } from '../mail/refusal.ts';
 
-/** What is known of a refused send. */
+/** The known facts about a refused send. */
 export interface RefusedSend {
   /** The key's organization, id and label. */
   sender: { orgId: string; keyId: string | null; keyLabel?: string };

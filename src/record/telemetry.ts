@@ -5,8 +5,8 @@
 import { iso, isoOrNull } from '../base/clock.ts';
 import type { DeliveryRecord, EmailRecord } from '../db/events/emails.ts';
 import type { RecipientKind } from '../glossary.ts';
-import type { Tally } from '../tracking/visit.ts';
-import { statusOf } from './states.ts';
+import { statusOf } from '../rules/states.ts';
+import type { Tally } from '../rules/visit.ts';
 
 export function telemetry(email: EmailRecord) {
   return {

@@ -108,7 +108,7 @@ export const statuses: readonly RuleEntry[] = [
     status: /^\d\.2\.\d+$/,
     category: 'unavailable',
     fault: 'recipient',
-    signal: 'well',
+    signal: 'working',
     quotes: [
       '450 4.2.1 Please try again later. (#id-5.9.4)',
       '450 4.2.0 <example@comcast.net> - Recipient temporarily unavailable',

@@ -9,7 +9,7 @@ export const gmail: readonly RuleEntry[] = [
     category: 'rate_limit',
     fault: 'recipient',
     passes: true,
-    signal: 'well',
+    signal: 'working',
     quotes: [
       '450 4.2.1 The user you are trying to contact is receiving mail too quickly.',
       '550 5.2.1 The user you are trying to contact is receiving mail at a rate that prevents',

@@ -48,7 +48,7 @@ export const providers: readonly RuleEntry[] = [
     category: 'rate_limit',
     fault: 'recipient',
     passes: true,
-    signal: 'well',
+    signal: 'working',
     quotes: ['550 Mailbox unavailable or access denied'],
   },
   {

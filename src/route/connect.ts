@@ -18,7 +18,7 @@ import { createSources, type Source, type Sources, type Wanted } from './source-
 import { AllFailed, race } from './staggered-race.ts';
 import { dial, failureText } from './tcp-dial.ts';
 
-export interface Opened {
+export interface OpenedSocket {
   /** Has one listener, for errors (tcp-dial.ts). */
   socket: Socket;
   address: string;
@@ -28,7 +28,7 @@ export interface Opened {
   localName: string;
 }
 
-export type Connect = (host: Exchanger, wanted: Wanted, stopped: AbortSignal) => Promise<Opened>;
+export type Connect = (host: Exchanger, wanted: Wanted, stopped: AbortSignal) => Promise<OpenedSocket>;
 
 export interface ConnectParts {
   port: number;
@@ -66,7 +66,7 @@ export function createConnect(parts: ConnectParts): Connect {
       headStart,
       run: (over: AbortSignal) => open(address, wanted, over),
     }));
-    const discard = ({ socket }: Opened) => void socket.destroy();
+    const discard = ({ socket }: OpenedSocket) => void socket.destroy();
     try {
       const opened = await race(runners, { headStartMs, stopped, discard });
       noteWinner(candidates, opened.address, failures);
@@ -82,7 +82,7 @@ export function createConnect(parts: ConnectParts): Connect {
   };
 
   /** Uses our source addresses in turn; if one cannot be bound, the next one is used. */
-  async function open(address: string, wanted: Wanted, over: AbortSignal): Promise<Opened> {
+  async function open(address: string, wanted: Wanted, over: AbortSignal): Promise<OpenedSocket> {
     let unbound: Error | null = null;
     for (const origin of sources.turns(address, wanted)) {
       try {

@@ -12,7 +12,7 @@
  * accepted, because the names are not passed on with the records.
  */
 import { isIPv4 } from 'node:net';
-import { withTimeout } from '../base/with-timeout.ts';
+import { withTimeout } from '../base/waits.ts';
 import type { TlsaRecord } from '../glossary.ts';
 import { normal, type SecureResolve } from './dnssec.ts';
 import type { Exchanger, Host } from './route.ts';

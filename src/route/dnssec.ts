@@ -106,7 +106,10 @@ function isLoopback({ host }: Server): boolean {
   return host === '::1' || (net.isIPv4(host) && host.startsWith('127.'));
 }
 
-/** Asks one server after the other, then again those that did not answer. A server that answered with an error is not asked again. */
+/**
+ * Asks one server after the other, then again those that did not answer. A server that answered with an error is not asked
+ * again.
+ */
 async function askAll(
   servers: Server[],
   name: string,

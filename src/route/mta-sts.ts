@@ -9,15 +9,16 @@
  * BUGS: DNS is not signed, so an attacker who is present before the first mail to a domain can hide its policy from us
  * (section 10.1).
  */
+
 import { LRUCache } from 'lru-cache';
+import { lruOptions } from '../base/bounded-cache.ts';
 import type { Clock } from '../base/clock.ts';
-import { lruOptions } from '../base/lru-options.ts';
 import type { PersistentCache } from '../base/persistent-cache.ts';
-import { withTimeout } from '../base/with-timeout.ts';
+import type { Resolve } from '../base/resolve.ts';
+import { withTimeout } from '../base/waits.ts';
 import { type MtaStsPolicy, parsePolicy, resolvePolicy, validateMx } from '../vendor/mailauth-mta-sts.ts';
 import type { DaneFinding } from './dane-records.ts';
 import type { FetchPolicy } from './fetch-mta-sts.ts';
-import type { Resolve } from './resolver.ts';
 
 /** A policy as it is stored, by domain. */
 export interface StoredPolicy extends MtaStsPolicy {
@@ -115,7 +116,7 @@ export function createSts(parts: StsParts): Sts {
 /** RFC 8461 section 5: with `enforce`, a host that does not match must not be used; with `testing`, there is only a note. */
 function findingOf(host: string, { policy, reason }: Known): DaneFinding {
   if (policy === null && reason !== null) {
-    return { tls: { policy: 'opportunistic', note: reason, stsFault: reason } };
+    return { tls: { policy: 'opportunistic', note: reason, stsProblem: reason } };
   }
   if (policy === null || policy.mode === 'none') return opportunistic(reason);
   const { valid } = validateMx(host, policy);

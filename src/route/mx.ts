@@ -5,6 +5,7 @@
  * null MX (RFC 7505), private and special addresses refused unless allowed. DNS has three answers: hosts, none, unknown.
  * All three are return values, never exceptions.
  */
+import type { Resolve } from '../base/resolve.ts';
 import type { SessionResult } from '../outcome.ts';
 import {
   addressRules,
@@ -14,7 +15,6 @@ import {
   resolveIP,
   resolveMX,
 } from '../vendor/mx-connect.ts';
-import type { Resolve } from './resolver.ts';
 import type { Exchanger } from './route.ts';
 import { interleaved, shuffled } from './shuffle.ts';
 
@@ -47,8 +47,8 @@ export async function findMx(domain: string, options: MxOptions): Promise<Mx> {
   try {
     await formatAddress(delivery);
     await resolveMX(delivery);
-    // If the domain has no MX record, that step finds its A records but not its AAAA records. The next step looks up both and checks
-    // every address.
+    // If the domain has no MX record, that step finds its A records but not its AAAA records. The next step looks up both and
+    // checks every address.
     delivery.mx = bestOf(delivery.mx).map((mx) => ({ ...mx, A: [], AAAA: [] }));
     delivery.dnsOptions = { ...delivery.dnsOptions, ...addressRules(options.allowPrivate) };
     await resolveIP(delivery);

@@ -1,5 +1,5 @@
 /**
- * Which policy protects each host of a domain: DANE if the host has it, else MTA-STS (RFC 8461 section 2: it must not
+ * Decides which policy protects each host of a domain: DANE if the host has it, else MTA-STS (RFC 8461 section 2: it must not
  * override DANE), else opportunistic TLS. Both are looked up in parallel; a domain that publishes neither costs one MX
  * and one TXT query.
  *

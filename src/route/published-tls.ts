@@ -11,17 +11,17 @@ export function sessionOf(host: Host, trial: TlsTrial, address: string, source: 
 }
 
 function verdictOf({ name, tls }: Host, policy: TlsSession['policy'], trial: TlsTrial): Verdict {
-  const { failure, fault, reason } = trial;
+  const { failure, certificateFailure, reason } = trial;
   if (failure) return { failure, reason };
   // Without a policy, any certificate will do.
   if (policy === 'no-policy-found') return { failure: null, reason: null };
   // In mode `testing`, mail is sent although the policy does not name the host.
   if (tls.sts?.isNamed === false) return { failure: 'validation-failure', reason: notNamed(name) };
-  if (tls.stsFault) return { failure: 'sts-policy-fetch-error', reason: tls.stsFault };
+  if (tls.stsProblem) return { failure: 'sts-policy-fetch-error', reason: tls.stsProblem };
   if (tls.policy === 'dane' && tls.records.length === 0) {
     return { failure: 'tlsa-invalid', reason: tls.note ?? null };
   }
-  return { failure: fault, reason };
+  return { failure: certificateFailure, reason };
 }
 
 /** A host that was not called because of the policy; null if there was another reason. */
@@ -40,7 +40,7 @@ const notNamed = (host: string) => `${host} is not among the hosts of the MTA-ST
 function published(tls: HostTls): Pick<TlsSession, 'policy' | 'policyText'> {
   if (tls.policy === 'dane') return { policy: 'tlsa', policyText: tls.records.map(tlsaText) };
   if (tls.sts) return { policy: 'sts', policyText: tls.sts.text };
-  return { policy: tls.stsFault ? 'sts' : 'no-policy-found', policyText: [] };
+  return { policy: tls.stsProblem ? 'sts' : 'no-policy-found', policyText: [] };
 }
 
 function tlsaText({ usage, selector, matching, data }: TlsaRecord): string {

@@ -6,11 +6,10 @@
  * The system's servers may change while the process runs (a network that comes up late, a new DHCP lease), but a Resolver
  * reads them only once. So after a failure they are read again, for later queries.
  */
+
 import type { ResolverOptions } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
-
-/** Resolves to records in the forms of node:dns. */
-export type Resolve = (name: string, type?: string) => Promise<unknown[]>;
+import type { Resolve } from '../base/resolve.ts';
 
 const defaultTimeouts = { timeoutMs: 3000, tries: 2 };
 /** Minimum time between two readings, by the real clock: some names never get an answer. */

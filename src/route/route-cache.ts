@@ -7,9 +7,9 @@
  * balances the load. Age is counted by the Clock.
  */
 import { LRUCache } from 'lru-cache';
+import { lruOptions } from '../base/bounded-cache.ts';
 import type { Clock } from '../base/clock.ts';
 import { limitConcurrency } from '../base/concurrency.ts';
-import { lruOptions } from '../base/lru-options.ts';
 import type { Destination, DestinationOf } from '../mail/destination-shape.ts';
 import type { SessionResult } from '../outcome.ts';
 import { findMx, type MxOptions } from './mx.ts';

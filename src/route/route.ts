@@ -31,7 +31,7 @@ export type HostTls =
     /** The domain's MTA-STS policy, also in mode `testing`: its lines, and whether it names the host. */
     sts?: { text: string[]; isNamed: boolean };
     /** Why the domain's MTA-STS policy is not known, although the domain says that it has one. */
-    stsFault?: string;
+    stsProblem?: string;
   };
 
 /** Hosts in order of preference; those of equal preference in a new random order each time. */

@@ -45,10 +45,10 @@ export function createSources({ sources, hostname, clock, onError }: SourcesPart
   /** The one whose turn is next stands first. */
   const rotations = new Map<string, { address: string; localName: string }[]>();
   for (const { address, name, pool } of sources) {
-    const key = keyOf(pool, address);
+    const key = rotationName(pool, address);
     rotations.set(key, [...(rotations.get(key) ?? []), { address, localName: name ?? hostname }]);
   }
-  const rotationOf = (address: string, pool: string) => rotations.get(keyOf(pool, address)) ?? [];
+  const rotationOf = (address: string, pool: string) => rotations.get(rotationName(pool, address)) ?? [];
   /** Until when, by address. */
   const resting = new Map<string, number>();
   const rests = (address: string) => clock.now() < (resting.get(address) ?? 0);
@@ -89,4 +89,4 @@ export function createSources({ sources, hostname, clock, onError }: SourcesPart
 
 export type Sources = ReturnType<typeof createSources>;
 
-const keyOf = (pool: string, address: string) => `${isIPv6(address) ? 6 : 4} ${pool}`;
+const rotationName = (pool: string, address: string) => `${isIPv6(address) ? 6 : 4} ${pool}`;

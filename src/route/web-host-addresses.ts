@@ -3,10 +3,11 @@
  * allowed. The caller must connect to these addresses without another look-up, which could be answered differently.
  * Rejects with an Error that names the host.
  */
+
 import type { LookupAddress } from 'node:dns';
 import { isIPv6 } from 'node:net';
+import type { Resolve } from '../base/resolve.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
-import type { Resolve } from './resolver.ts';
 
 export interface AddressOptions {
   resolve: Resolve;

@@ -78,7 +78,7 @@ export function createBounceHandling(context: ServerContext) {
   });
   return {
     handler,
-    /** What a complaint by mail about this delivery would record; for test mail. */
+    /** The complaint by mail about this delivery, for test mail. */
     async complain(deliveryId: string) {
       const incoming = simulatedComplaint(deliveryId, config.returnPathDomain, clock.now());
       const outcome = await record(incoming);

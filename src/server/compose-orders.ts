@@ -1,4 +1,7 @@
-/** What is done with an order, on a composing thread or the main one: opens the DKIM keys, makes the tracking links, composes and signs. */
+/**
+ * Carries out an order, on a composing thread or the main one: opens the DKIM keys, makes the tracking links, composes and
+ * signs.
+ */
 import { createSeal } from '../accounts/seal.ts';
 import type { Secrets } from '../base/secrets.ts';
 import type { ComposeKey, ComposeOrder } from '../compose/compose-order.ts';
@@ -9,11 +12,14 @@ import { createTrackingLinks } from '../tracking/tracking-links.ts';
 
 export function createOrderComposer(secrets: Secrets): (order: ComposeOrder) => Composed {
   const links = createTrackingLinks(secrets);
-  const keyOf = createKeyRing(createSeal(secrets).open);
+  const privateKeyOf = createKeyRing(createSeal(secrets).open);
   return ({ fields, tracking: { opens, clicks, base, deliveryIds }, signer }) => {
     const trackers = deliveryIds.map((id) => links.tracker(base, id));
     const { domain, second } = signer;
-    const ready = ({ selector, sealedKey }: ComposeKey) => ({ selector, privateKey: keyOf(sealedKey) });
+    const ready = ({ selector, sealedKey }: ComposeKey) => ({
+      selector,
+      privateKey: privateKeyOf(sealedKey),
+    });
     return composeMessages(
       fields,
       { opens, clicks, trackers },

@@ -10,7 +10,6 @@ import { createLog, type Log } from '../base/log.ts';
 import { loadSecrets, type SecretSource, type Secrets } from '../base/secrets.ts';
 import { readVersion } from '../base/version.ts';
 import { createNotify, type Notify } from '../cluster/notify.ts';
-import type { Config } from '../config.ts';
 import { countSealed } from '../db/accounts/sealed-columns.ts';
 import { refuseMoved } from '../db/admin/moved-marker.ts';
 import { requireUsable } from '../db/admin/usable.ts';
@@ -24,6 +23,7 @@ import { createMailLog, type MailLog } from '../mail/mail-log.ts';
 import { freeBytes, type Surroundings } from '../operate/doctor/surroundings.ts';
 import { createMetrics, type Metrics } from '../operate/metrics/metrics.ts';
 import { createEventSignal, type EventSignal } from '../record/event-signal.ts';
+import type { Config } from '../settings/config.ts';
 import { timeoutMs } from '../webhooks/guarded-post.ts';
 import { createDatabaseClock, type DatabaseClock } from './database-clock.ts';
 

@@ -1,9 +1,9 @@
 /** Builds delivery: queue → route → SMTP → outcome. start.ts starts and stops it. */
 import { createBurstDetector } from '../base/burst-detector.ts';
-import { countInFlight } from '../base/in-flight.ts';
+import { countInFlight } from '../base/concurrency.ts';
 import { createPersistentCache, type PersistentCache } from '../base/persistent-cache.ts';
 import { readVersion } from '../base/version.ts';
-import { withTimeout } from '../base/with-timeout.ts';
+import { withTimeout } from '../base/waits.ts';
 import { createReturnPath } from '../bounces/return-path.ts';
 import { createPeers } from '../cluster/peers.ts';
 import { createPoolAssignment, type PoolAssignment } from '../cluster/pool-assignment.ts';
@@ -32,6 +32,7 @@ import { recordAll } from '../db/queue/outcomes.ts';
 import { startScheduled } from '../db/queue/scheduled-mail.ts';
 import { createDeliver, type DeliverParts } from '../deliver.ts';
 import type { Attempt, Delivery } from '../glossary.ts';
+import { headerOf } from '../mail/address.ts';
 import type { DestinationOf } from '../mail/destination-shape.ts';
 import { defaultPool } from '../mail/ip-pool.ts';
 import { isTestMail, testRoute } from '../mail/test-route.ts';
@@ -43,7 +44,6 @@ import { createDestinationPublisher } from '../record/destination-publisher.ts';
 import { signalsAfter } from '../record/event-signal.ts';
 import { logAttempted } from '../record/mail-log-lines.ts';
 import { createRecorder } from '../record/recorder.ts';
-import type { Transition } from '../record/transition.ts';
 import { createConnect } from '../route/connect.ts';
 import { createDane } from '../route/dane-records.ts';
 import { createSecureResolve } from '../route/dnssec.ts';
@@ -53,9 +53,9 @@ import { createProtect } from '../route/protect.ts';
 import { createResolver } from '../route/resolver.ts';
 import type { Route, Routes } from '../route/route.ts';
 import { createRouteCache } from '../route/route-cache.ts';
+import type { Transition } from '../rules/transition.ts';
 import { type CurrentShaping, createCurrentShaping } from '../settings/current-shaping.ts';
-import { headerOf } from '../settings/grammar.ts';
-import { ConnectionPool } from '../smtp-out/connection-pool.ts';
+import { ConnectionCache } from '../smtp-out/connection-cache.ts';
 import { createOffer, forgetTlsFailure, type TlsFailure } from '../smtp-out/offer.ts';
 import { createSimulatedHost } from '../smtp-out/simulated-host.ts';
 import { leaseMs, type ServerContext } from './context.ts';
@@ -102,7 +102,7 @@ export function createDelivery(
   const rules = createOperatorRules(context, (limits) => {
     if (shaping.refresh(limits)) routes.reshape();
   });
-  const connections = new ConnectionPool();
+  const connections = new ConnectionCache();
   const assignment = createPoolAssignment({
     sources: config.mtaSources,
     readAssignments: () => readPoolAssignments(db),
@@ -157,7 +157,7 @@ export function createDelivery(
 
 interface AttemptParts {
   routes: Routes;
-  connections: ConnectionPool;
+  connections: ConnectionCache;
   assignment: PoolAssignment;
   simulate: DeliverParts['simulate'];
 }
@@ -268,7 +268,7 @@ function createRouting(context: ServerContext, destinationOf: DestinationOf): Ro
 
 function createOfferWithTls(
   context: ServerContext,
-  pool: ConnectionPool,
+  connections: ConnectionCache,
   tlsFailures: PersistentCache<TlsFailure>,
 ) {
   const { config, clock, random, onError } = context;
@@ -285,7 +285,7 @@ function createOfferWithTls(
   });
   return createOffer({
     connect,
-    pool,
+    connections,
     tlsFailures,
     clock,
     port,

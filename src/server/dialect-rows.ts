@@ -14,14 +14,14 @@ import { findEvents, readEvents } from '../db/events/read-events.ts';
 import { searchEmails } from '../db/events/search-emails.ts';
 import { readFigures } from '../db/events/statistics.ts';
 import { cancelEmail } from '../db/queue/cancel-email.ts';
-import { moveScheduled } from '../db/queue/scheduled-mail.ts';
+import { reschedule } from '../db/queue/scheduled-mail.ts';
 import { listWebhookAttempts, listWebhookMessages } from '../db/webhooks/webhook-attempts.ts';
 import { replay } from '../db/webhooks/webhook-replay-rows.ts';
 import { deleteWebhook, findWebhook, listWebhooks } from '../db/webhooks/webhooks.ts';
 import type { DialectStore } from '../dialects/dialect-store.ts';
 import type { MessageReader } from './message-reading.ts';
 
-/** Of one email, the oldest first. */
+/** The deliveries of one email, the oldest first. */
 const maxEvents = 1000;
 
 export function createDialectStore(db: Db, reader: Pick<MessageReader, 'files'>): DialectStore {
@@ -30,7 +30,7 @@ export function createDialectStore(db: Db, reader: Pick<MessageReader, 'files'>)
     cancelEmail: (email, now) =>
       cancelEmail(db, email, { reason: 'canceled through the API', bySender: true, now }),
     moveEmail: async ({ id: emailId, orgId }, at, now) =>
-      (await moveScheduled(db, { emailId, orgId, at, now })) === 'moved',
+      (await reschedule(db, { emailId, orgId, at, now })) === 'rescheduled',
     eventsOf: async ({ id: emailId, orgId }) =>
       (await readEvents(db, { orgId, emailId, after: 0, limit: maxEvents })).events,
     async readFiles({ id, orgId }, wanted) {

@@ -2,11 +2,11 @@
  * Builds the intake: HTTP and SMTP submission → checks → one commit; tracking, events and look-ups beside them.
  * start.ts starts and stops it.
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Accept, createAccept, createDryRun, type DryRun } from '../accept.ts';
 import { findCaller } from '../accounts/api-keys.ts';
 import { createKeyUseLog } from '../accounts/key-last-used.ts';
-import { dayOf, type RequestCount, type RequestLimits, type Taken } from '../accounts/limits.ts';
 import { createSeal } from '../accounts/seal.ts';
 import { createTestSender } from '../accounts/test-sender.ts';
 import { Admission } from '../api/admission.ts';
@@ -17,8 +17,9 @@ import { createCursors } from '../api/events/event-cursor.ts';
 import { createStreams } from '../api/events/event-stream.ts';
 import { type AcceptBatch, createAcceptBatch } from '../api/send/accept-batch.ts';
 import { createFetchAttachments } from '../api/send/fetch-attachments.ts';
-import { countInFlight } from '../base/in-flight.ts';
-import { cached } from '../base/lookup-cache.ts';
+import { cached } from '../base/bounded-cache.ts';
+import { countInFlight } from '../base/concurrency.ts';
+import type { Resolve } from '../base/resolve.ts';
 import { type Compose, type ComposeOrder, isLarge } from '../compose/compose-order.ts';
 import { createDashboard } from '../dashboard/dashboard.ts';
 import { acceptAll, type Decision, dryRun } from '../db/accept/acceptance.ts';
@@ -37,19 +38,20 @@ import { searchEmails } from '../db/events/search-emails.ts';
 import { dialectsNamed } from '../dialects/all-dialects.ts';
 import { createFileLinks } from '../dialects/file-links.ts';
 import { serveDialects } from '../dialects/serve-dialects.ts';
+import type { Client } from '../mail/mail-handler.ts';
 import { createMessageId } from '../mail/message-id.ts';
 import { countRefusals, countRequests } from '../operate/metrics/request-metrics.ts';
 import type { Runner } from '../queue/runner.ts';
 import { signalsAfter } from '../record/event-signal.ts';
 import { logAccepted, logRepeated } from '../record/mail-log-lines.ts';
 import { createRefusedSends, type RefusedSend } from '../record/refused-sends.ts';
-import { createResolver, type Resolve } from '../route/resolver.ts';
-import type { Client } from '../smtp-in/mail-handler.ts';
+import { createResolver } from '../route/resolver.ts';
+import { dayOf, type RequestCount, type RequestLimits, type Taken } from '../rules/limits.ts';
+import type { Visit } from '../rules/visit.ts';
 import { RequestWait } from '../smtp-in/submission/request-wait.ts';
 import { createSubmission, type SubmissionParts } from '../smtp-in/submission/submission-handler.ts';
 import { createTracking } from '../tracking/routes.ts';
 import { createTrackingLinks, type TrackingLinks } from '../tracking/tracking-links.ts';
-import type { Visit } from '../tracking/visit.ts';
 import { createDownload } from '../webhooks/guarded-get.ts';
 import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
 import { leaseMs, type ServerContext } from './context.ts';

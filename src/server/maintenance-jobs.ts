@@ -15,10 +15,10 @@ import { forgetNodes } from '../db/queue/nodes.ts';
 import type { MaintenanceJob } from '../db/schema/maintenance-job.ts';
 import { partitionJobs } from '../db/schema/partitioned-tables.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from '../db/webhooks/webhook-attempts.ts';
+import { headerOf } from '../mail/address.ts';
 import { recipientsOf, withoutName } from '../mail/recipients.ts';
 import { sendTlsReports } from '../operate/tls-reports/send-tls-reports.ts';
 import { createResolver } from '../route/resolver.ts';
-import { headerOf } from '../settings/grammar.ts';
 import { createPoster } from '../webhooks/guarded-post.ts';
 import type { ServerContext } from './context.ts';
 
@@ -77,7 +77,7 @@ export function maintenanceJobs(context: ServerContext, accept: Accept | null): 
   ];
 }
 
-/** Of the nodes that accept mail, the first one that finds a report due sends it. */
+/** The first node that accepts mail and finds a report due sends it. */
 function tlsReportJob(context: ServerContext, accept: Accept | null): MaintenanceJob[] {
   const { config, clock, db, onError } = context;
   const sender = config.tlsReports;

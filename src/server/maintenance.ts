@@ -5,7 +5,7 @@
  * others of that kind, after a pause of four times its duration: so tables that get a row from every send stay short, and
  * sends are not delayed.
  */
-import { setTimeout as rest } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import type { MaintenanceJob } from '../db/schema/maintenance-job.ts';
 
@@ -68,7 +68,7 @@ export function startMaintenance({
         const found = await job.run();
         if (found === 0) continue;
         if (!job.isFedByMail || found >= smallBatch) unfinished.push(job);
-        await rest(pauseFactor * (performance.now() - begun));
+        await sleep(pauseFactor * (performance.now() - begun));
       } catch (error) {
         seen = null;
         onError(`maintenance (${job.name}) failed; trying again later`, error);

@@ -14,7 +14,7 @@ import { filesOf } from '../dialects/sent-files.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
 import { untracked } from '../tracking/untracked.ts';
 
-/** What the thread can do with a message. */
+/** The work that the thread can do with a message. */
 type Readings = ReturnType<typeof createReadings>;
 
 interface Task {

@@ -1,4 +1,7 @@
-/** Entry of the thread that reads stored messages (message-reading.ts), which starts it with the location of the secrets. No file imports it. */
+/**
+ * Entry of the thread that reads stored messages (message-reading.ts), which starts it with the location of the secrets. No
+ * file imports it.
+ */
 import { parentPort, workerData } from 'node:worker_threads';
 import { serveTasks } from '../base/guarded-thread.ts';
 import { loadSecrets, type SecretSource } from '../base/secrets.ts';

@@ -4,10 +4,10 @@
  * sending.
  */
 import type { Clock } from '../base/clock.ts';
-import type { Config } from '../config.ts';
+import type { MailHandler } from '../mail/mail-handler.ts';
+import type { Config } from '../settings/config.ts';
 import { createConnectionLimits } from '../smtp-in/connection-limits.ts';
 import { openCertificate } from '../smtp-in/listener-certificate.ts';
-import type { MailHandler } from '../smtp-in/mail-handler.ts';
 import { createMemoryBudget } from '../smtp-in/memory-budget.ts';
 import { type ListenerParts, type MailListener, openListener } from '../smtp-in/smtp-listener.ts';
 

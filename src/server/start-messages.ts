@@ -15,7 +15,7 @@ export const firstSteps = (postern: string) => [
   'README.md goes on from there. Without a domain: npm run dev (or postern dev) shows each mail of your application.',
 ];
 
-/** The message alone if the operator can act on it; otherwise the stack, because it is a fault of the program. */
+/** The message alone if the operator can act on it; otherwise the stack, because it is an error of the program. */
 export function describeStartError(error: NodeJS.ErrnoException): string {
   const expected = [CertificateError, ConfigError, DatabaseError, ListenError, SealError];
   const isForOperator = error.code !== undefined || expected.some((kind) => error instanceof kind);

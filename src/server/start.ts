@@ -10,12 +10,12 @@ import { onlyForLoopbackHosts } from '../api/loopback-hosts.ts';
 import { bracketed } from '../base/tcp-listen.ts';
 import { composeAlone } from '../compose/compose-alone.ts';
 import { type Composers, createComposers } from '../compose/compose-threads.ts';
-import type { Config } from '../config.ts';
 import { hasOrganizations } from '../db/accounts/organizations.ts';
 import { excessOfLog, keepLogShort, watchFile } from '../db/engine/open.ts';
 import { changeToken } from '../db/engine/quiet-check.ts';
 import { takeProblems } from '../db/queue/destination-status-rows.ts';
 import { createResolver } from '../route/resolver.ts';
+import type { Config } from '../settings/config.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
 import { makeAllDue } from './clock-jump.ts';
@@ -204,7 +204,7 @@ function webhooksOf(context: ServerContext): Webhooks {
     timeoutMs: context.webhookTimeoutMs,
     node,
     log,
-    metrics,
+    measured: (record) => metrics.timed('webhooks', record, metrics.posted),
     eventSignal,
     onError,
     clock,

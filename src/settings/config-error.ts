@@ -1,10 +1,10 @@
-/** The operator reads the message: one line for each fault. */
+/** The operator reads the message: one line for each problem. */
 export class ConfigError extends Error {
   override name = 'ConfigError';
-  readonly faults: readonly string[];
+  readonly problems: readonly string[];
 
-  constructor(faults: readonly string[]) {
-    super(faults.join('\n'));
-    this.faults = faults;
+  constructor(problems: readonly string[]) {
+    super(problems.join('\n'));
+    this.problems = problems;
   }
 }

@@ -1,7 +1,7 @@
 /**
  * The shaping rules while the server runs: those of the shaping file, which is read again when it changes, and above them
- * the operator's limits, which end by themselves (db/queue/destination-rules.ts). A file that has faults by then changes
- * nothing: the rules that were read last stay in force, and the faults are reported.
+ * the operator's limits, which end by themselves (db/queue/destination-rules.ts). A file that has errors by then changes
+ * nothing: the rules that were read last stay in force, and the errors are reported.
  */
 import { statSync } from 'node:fs';
 import type { DestinationOf } from '../mail/destination-shape.ts';

@@ -1,6 +1,6 @@
 /**
  * Parses the settings file of a service (config/postern.env): a line NAME=VALUE for each setting. systemd (EnvironmentFile=)
- * and Docker Compose (env_file:) read the same file, so a line that they would read differently is a fault here. No shell
+ * and Docker Compose (env_file:) read the same file, so a line that they would read differently is an error here. No shell
  * reads it, so an `&` needs no quotes.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
@@ -16,7 +16,7 @@ interface Variable {
 
 export interface EnvFile {
   variables: Map<string, Variable>;
-  faults: { line: number; message: string }[];
+  problems: { line: number; message: string }[];
 }
 
 /** A string is the reason why the file cannot be read. `descriptor`: set if the caller has already opened the file. */
@@ -44,18 +44,18 @@ function readOpen(descriptor: number): string {
 }
 
 export function parseEnvFile(text: string): EnvFile {
-  const file: EnvFile = { variables: new Map(), faults: [] };
+  const file: EnvFile = { variables: new Map(), problems: [] };
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
     const line = index + 1;
     const read = readLine(raw);
     if (read === null) continue;
-    if ('fault' in read) file.faults.push({ line, message: read.fault });
+    if ('problem' in read) file.problems.push({ line, message: read.problem });
     else file.variables.set(read.name, { text: read.value, line });
   }
   return file;
 }
 
-type Line = { name: string; value: string } | { fault: string } | null;
+type Line = { name: string; value: string } | { problem: string } | null;
 
 const quoted = 'put the value in single quotes';
 
@@ -64,34 +64,35 @@ function readLine(raw: string): Line {
   if (line === '') return null;
   if (line.startsWith('#')) {
     const continues = 'a comment ends in \\, and systemd treats the next line as part of it; remove the \\';
-    return line.endsWith('\\') ? { fault: continues } : null;
+    return line.endsWith('\\') ? { problem: continues } : null;
   }
   const [, name, value] = /^([A-Za-z_][A-Za-z0-9_]*)=(.*)$/.exec(line) ?? [];
   if (name === undefined || value === undefined)
-    return { fault: 'this line is not NAME=VALUE; correct it, or put a # before it' };
+    return { problem: 'this line is not NAME=VALUE; correct it, or put a # before it' };
   const read = readValue(value.trim());
-  return 'fault' in read ? { fault: `${name}: ${read.fault}` } : { name, ...read };
+  return 'problem' in read ? { problem: `${name}: ${read.problem}` } : { name, ...read };
 }
 
 /** Messages never quote the value, because it may be a secret. */
-function readValue(value: string): { value: string } | { fault: string } {
+function readValue(value: string): { value: string } | { problem: string } {
   const quote = value[0];
   if (quote === "'" || quote === '"') return readQuoted(value, quote);
   const [special] = /[\\'"`$]/.exec(value) ?? [];
-  if (special !== undefined) return { fault: `systemd and Docker read a ${special} differently; ${quoted}` };
+  if (special !== undefined)
+    return { problem: `systemd and Docker read a ${special} differently; ${quoted}` };
   if (/(^|\s)#/.test(value))
-    return { fault: `systemd reads a # as part of the value, Docker as the start of a comment; ${quoted}` };
+    return { problem: `systemd reads a # as part of the value, Docker as the start of a comment; ${quoted}` };
   return { value };
 }
 
-function readQuoted(value: string, quote: string): { value: string } | { fault: string } {
+function readQuoted(value: string, quote: string): { value: string } | { problem: string } {
   const end = value.indexOf(quote, 1);
-  if (end === -1) return { fault: `the quote ${quote} is not closed on this line; close it` };
+  if (end === -1) return { problem: `the quote ${quote} is not closed on this line; close it` };
   if (end < value.length - 1)
-    return { fault: `there is text after the quoted value; put all of it inside the quotes` };
+    return { problem: `there is text after the quoted value; put all of it inside the quotes` };
   const inner = value.slice(1, -1);
   if (inner.includes('\\'))
-    return { fault: 'systemd and Docker read a \\ differently; use a value without it' };
+    return { problem: 'systemd and Docker read a \\ differently; use a value without it' };
   const isExpanded = quote === '"' && /[$`]/.test(inner);
-  return isExpanded ? { fault: `Docker expands a $ as a variable; ${quoted}` } : { value: inner };
+  return isExpanded ? { problem: `Docker expands a $ as a variable; ${quoted}` } : { value: inner };
 }

@@ -3,12 +3,13 @@
  * not empty, or throws Refused with a message that says what to give instead. The printed text can be read again, except that
  * passwords and secrets are never printed or quoted in a message. setting-sources.ts knows names and sources.
  */
+
 import { isIP, isIPv6 } from 'node:net';
-import { domainToASCII } from 'node:url';
 import { networkText } from '../base/client-network.ts';
 import { bracketed } from '../base/tcp-listen.ts';
 import type { Mailbox } from '../glossary.ts';
-import { parseMailbox } from '../mail/address.ts';
+import { headerOf, parseMailbox } from '../mail/address.ts';
+import { asHostName } from '../mail/host-name.ts';
 
 export interface Grammar<T> {
   read(text: string): T;
@@ -28,11 +29,6 @@ export function refuse(text: string, what: string, give: string): never {
 /** The words of a list, separated by spaces, commas or both. */
 export function wordsOf(text: string): string[] {
   return text.split(/[\s,]+/).filter((word) => word !== '');
-}
-
-/** Checks names, labels and reasons: any text without control characters. */
-export function isOneLine(text: string, longest: number): boolean {
-  return text !== '' && text.length <= longest && !/\p{Cc}/u.test(text);
 }
 
 function textOf<T extends string>(read: (text: string) => T): Grammar<T> {
@@ -92,11 +88,6 @@ export const portToReach = wholeNumber('a port', 1, 65535);
 
 export const portOrOff = wholeNumberOr('off', 'a port', 1, 65535);
 
-/** As in a From field. */
-export function headerOf({ name, address }: Mailbox): string {
-  return name === '' ? address : `"${name.replace(/["\\]/g, '\\$&')}" <${address}>`;
-}
-
 /** An address with or without a name, or off. */
 export const mailboxOrOff: Grammar<Mailbox | null> = {
   read(text) {
@@ -128,8 +119,7 @@ export function eachOf<const T extends string>(what: string, choices: readonly T
   return choiceOf(what, choices, `one or more of ${choices.join(', ')}`);
 }
 
-/** Any of the choices, each once, or `off` for none. */
-/** `empty` stands for none of them. */
+/** Any of the choices, each once; `empty` stands for none of them. */
 export function someOf<const T extends string>(
   what: string,
   choices: readonly T[],
@@ -154,27 +144,6 @@ function choiceOf<T extends string>(what: string, choices: readonly T[], give: s
       return found.length > 0 ? [...new Set(found)] : refuse(text, what, give);
     },
   };
-}
-
-const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
-
-/** The A-label form of a host name of one or more labels; null if the text is not one. An IP address is not one. */
-export function asHostName(text: string): string | null {
-  // domainToASCII reads ASCII like the host of a URL, so it would decode percent signs and hexadecimal numbers.
-  const isASCII = /^[\x21-\x7e]*$/.test(text);
-  const name = (isASCII ? text.toLowerCase() : domainToASCII(text)).replace(/\.$/, '');
-  const labels = name.split('.');
-  const isNumeric = /^\d+$/.test(labels.at(-1) ?? '');
-  return name.length <= 253 && !isNumeric && labels.every((each) => label.test(each)) ? name : null;
-}
-
-/**
- * A recipient domain or the name of a destination: its hosts separated by commas, or the name that a shaping rule gives it.
- * Hosts may be in any order; the result has them sorted.
- */
-export function readDestination(text: string): string | null {
-  const names = text.split(',').map((each) => asHostName(each.trim()));
-  return names.includes(null) ? null : [...new Set(names)].sort().join(',');
 }
 
 export const domainName = textOf((text) => {

@@ -1,4 +1,4 @@
-import type { Config } from '../config.ts';
+import type { Config } from './config.ts';
 
 /** Advice if the hostname is a local name that other servers cannot look up; else null. */
 export function hostnameAdvice({ hostname }: Pick<Config, 'hostname'>): string | null {

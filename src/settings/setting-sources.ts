@@ -1,7 +1,7 @@
 /**
  * Reads the settings from their sources: the environment, the NAME=VALUE file of POSTERN_ENV_FILE, and the JSON file of
- * POSTERN_CONFIG (comments allowed); an earlier source takes precedence. Each text keeps its source. Faults of the sources
- * (an unreadable file, an unknown name) are returned, one line each. config.ts parses the texts. An empty value counts as
+ * POSTERN_CONFIG (comments allowed); an earlier source takes precedence. Each text keeps its source. Problems of the sources
+ * (an unreadable file, an unknown name) are returned, one line each. settings/config.ts parses the texts. An empty value counts as
  * not given, because shells and compose files leave out a setting that way.
  */
 import type { Node } from 'jsonc-parser';
@@ -25,7 +25,7 @@ export interface Given {
 
 export interface Gathered {
   given: Map<string, Given>;
-  faults: string[];
+  problems: string[];
 }
 
 const prefix = 'POSTERN_';
@@ -37,7 +37,7 @@ const envFileDescriptor = 'POSTERN_ENV_FD';
 const others = [fileSetting, envFileSetting, envFileDescriptor, 'POSTERN_MOVE_TO', 'POSTERN_ORG'];
 
 export function gather(env: Environment, known: readonly Known[]): Gathered {
-  const gathered: Gathered = { given: new Map(), faults: [] };
+  const gathered: Gathered = { given: new Map(), problems: [] };
   const envFile = gatherEnvFile(env, known, gathered);
   const path = env[fileSetting]?.trim() || envFile?.variables.get(fileSetting)?.text;
   const fromEnvFile = [...gathered.given];
@@ -50,9 +50,9 @@ export function gather(env: Environment, known: readonly Known[]): Gathered {
   return gathered;
 }
 
-function add({ given, faults }: Gathered, known: readonly Known[], name: string, from: Given): void {
+function add({ given, problems }: Gathered, known: readonly Known[], name: string, from: Given): void {
   const text = from.text.trim();
-  if (!known.some((each) => each.name === name)) faults.push(unknown(name, known) + from.where);
+  if (!known.some((each) => each.name === name)) problems.push(unknown(name, known) + from.where);
   else if (text !== '') given.set(name, { ...from, text });
 }
 
@@ -72,19 +72,19 @@ export function otherVariables(env: Environment): Record<string, string> {
 }
 
 function gatherEnvFile(env: Environment, known: readonly Known[], gathered: Gathered): EnvFile | null {
-  const { given, faults } = gathered;
+  const { given, problems } = gathered;
   const read = envFileOf(env);
   if (read === null) return null;
   const { path, file } = read;
   if (typeof file === 'string') {
-    faults.push(`${envFileSetting}: ${file}`);
+    problems.push(`${envFileSetting}: ${file}`);
     return null;
   }
   if (path === serviceFile) {
     const source = `file ${path}` as const;
     given.set('POSTERN_DATA_DIR', { text: serviceDataDir, source, where: ` (the default beside ${path})` });
   }
-  for (const { line, message } of file.faults) faults.push(`${message} (${path}, line ${line})`);
+  for (const { line, message } of file.problems) problems.push(`${message} (${path}, line ${line})`);
   for (const [name, { text, line }] of file.variables) {
     if (!name.startsWith(prefix) || name === fileSetting) continue;
     add(gathered, known, name, { text, source: `file ${path}`, where: ` (${path}, line ${line})` });
@@ -93,10 +93,10 @@ function gatherEnvFile(env: Environment, known: readonly Known[], gathered: Gath
 }
 
 function gatherFile(path: string, known: readonly Known[], gathered: Gathered): void {
-  const { faults } = gathered;
+  const { problems } = gathered;
   const file = readObject(path);
   if (typeof file === 'string') {
-    faults.push(`${fileSetting}: ${file}`);
+    problems.push(`${fileSetting}: ${file}`);
     return;
   }
   const seen = new Set<string>();
@@ -104,8 +104,8 @@ function gatherFile(path: string, known: readonly Known[], gathered: Gathered): 
     const where = ` (${path}, line ${line})`;
     const setting = known.find((each) => each.name === name);
     const text = setting && textOf(value, setting.list);
-    if (setting && seen.has(name)) faults.push(`${name}: given twice; keep one of them${where}`);
-    else if (setting && text === undefined) faults.push(`${name}: ${notText(value, setting.list)}${where}`);
+    if (setting && seen.has(name)) problems.push(`${name}: given twice; keep one of them${where}`);
+    else if (setting && text === undefined) problems.push(`${name}: ${notText(value, setting.list)}${where}`);
     else add(gathered, known, name, { text: text ?? '', source: `file ${path}`, where });
     seen.add(name);
   }

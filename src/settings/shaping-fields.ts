@@ -4,16 +4,9 @@
  */
 import { z } from 'zod';
 import type { DestinationShape } from '../mail/destination-shape.ts';
+import { asHostName, readDestination } from '../mail/host-name.ts';
 import { duration } from './durations.ts';
-import {
-  asHostName,
-  type Grammar,
-  oneOf,
-  readDestination,
-  refuse,
-  wholeNumber,
-  wholeNumberOr,
-} from './grammar.ts';
+import { type Grammar, oneOf, refuse, wholeNumber, wholeNumberOr } from './grammar.ts';
 import { readBy } from './setting.ts';
 
 /** Descriptions for docs/settings.md. */

@@ -1,7 +1,7 @@
 /**
  * Reads the shaping rules, at start and when the file changes (current-shaping.ts). The rules of the operator's file
  * (POSTERN_SHAPING_FILE) come before the built-in ones in config/shaping.jsonc, which `"builtIn": false` disables. A file
- * with faults stops the start: a ConfigError has a line for each fault, with the rule, the field, the expected value and the
+ * with errors stops the start: a ConfigError has a line for each, with the rule, the field, the expected value and the
  * line. shaping-rules.ts applies the rules.
  */
 import { join } from 'node:path';
@@ -44,18 +44,18 @@ function readRules(path: string, origin: string): { builtIn: boolean; rules: Sha
   if (file.root?.type !== 'object')
     throw new ConfigError([`${origin}: ${path} is not a JSON object; write { "rules": [ … ] }`]);
   const read = shapingFile.safeParse(getNodeValue(file.root));
-  const faults = [...(read.error?.issues.flatMap(faultsOf) ?? []), ...repeatsIn(file.root)];
-  if (faults.length === 0 && read.success)
+  const problems = [...(read.error?.issues.flatMap(problemsOf) ?? []), ...repeatsIn(file.root)];
+  if (problems.length === 0 && read.success)
     return { builtIn: read.data.builtIn, rules: read.data.rules.map(ruleOf) };
-  throw new ConfigError(faults.map((fault) => `${origin}: ${located(fault, file, path)}`));
+  throw new ConfigError(problems.map((problem) => `${origin}: ${located(problem, file, path)}`));
 }
 
-interface Fault {
+interface Problem {
   path: PropertyKey[];
   message: string;
 }
 
-function faultsOf(issue: z.core.$ZodIssue): Fault[] {
+function problemsOf(issue: z.core.$ZodIssue): Problem[] {
   const { path, message } = issue;
   if (issue.code === 'unrecognized_keys') {
     const known = (path.length === 0 ? Object.keys(shapingFile.shape) : ruleFields).join(', ');
@@ -70,7 +70,7 @@ function faultsOf(issue: z.core.$ZodIssue): Fault[] {
 }
 
 /** JSON parsers silently use the last of several members with the same name. */
-function repeatsIn(node: Node, path: PropertyKey[] = []): Fault[] {
+function repeatsIn(node: Node, path: PropertyKey[] = []): Problem[] {
   const seen = new Set<string>();
   return (node.children ?? []).flatMap((child, index) => {
     if (node.type === 'array') return repeatsIn(child, [...path, index]);
@@ -84,7 +84,7 @@ function repeatsIn(node: Node, path: PropertyKey[] = []): Fault[] {
 }
 
 /** `rule 3, connections: "many" is not …; give … (FILE, line 14)`; rules are counted from 1. */
-function located({ path, message }: Fault, { root, lineOf }: Jsonc, file: string): string {
+function located({ path, message }: Problem, { root, lineOf }: Jsonc, file: string): string {
   const [list, index, name] = path;
   const isRule = list === 'rules' && typeof index === 'number';
   const names = isRule ? [`rule ${index + 1}`, ...(name === undefined ? [] : [name])] : path;

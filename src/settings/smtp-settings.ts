@@ -1,4 +1,7 @@
-/** The settings of the SMTP ports: submission by applications and returned mail. They are part of the schema in config.ts. */
+/**
+ * The settings of the SMTP ports: submission by applications and returned mail. They are part of the schema in
+ * settings/config.ts.
+ */
 import { none } from './defaults.ts';
 import { anyText, hostToListen, portOrOff, proxyNetworks, wholeNumber, yesOrNo } from './grammar.ts';
 import { computed, setting } from './setting.ts';

@@ -93,11 +93,11 @@ function read(certFile: string, keyFile: string): Pair {
     return pair;
   } catch (error) {
     const { message } = error as Error;
-    const fault =
+    const problem =
       certFile === keyFile
         ? `${certFile} does not contain a certificate and its key in PEM`
         : `${certFile} and ${keyFile} are not a certificate and its key in PEM`;
-    throw new CertificateError(`${fault}: ${message}; correct POSTERN_TLS_CERT and POSTERN_TLS_KEY`);
+    throw new CertificateError(`${problem}: ${message}; correct POSTERN_TLS_CERT and POSTERN_TLS_KEY`);
   }
 }
 

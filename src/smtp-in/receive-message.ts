@@ -3,7 +3,7 @@
  * comes after it, but its bytes are dropped.
  */
 import type { Readable } from 'node:stream';
-import { SmtpRefusal } from './mail-handler.ts';
+import { SmtpRefusal } from '../mail/mail-handler.ts';
 import type { MemoryHold } from './memory-budget.ts';
 
 export interface Bounds {

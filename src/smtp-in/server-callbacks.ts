@@ -1,6 +1,6 @@
 /** Adapts smtp-server's callbacks to a MailHandler: converts sessions, turns refusals into replies, receives messages. */
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
-import { type Client, type MailHandler, type MailSession, SmtpRefusal } from './mail-handler.ts';
+import { type Client, type MailHandler, type MailSession, SmtpRefusal } from '../mail/mail-handler.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 import { type Bounds, receive } from './receive-message.ts';
 import { endingOf } from './smtp-connection.ts';
@@ -64,7 +64,7 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
   };
 }
 
-/** For messages that the connection refuses by itself. */
+/** Called for messages that the connection refuses by itself. */
 export function onUnreadOf<User>({ onUnread }: MailHandler<User>) {
   return (reason: string, session: SMTPServerSession): void => {
     // There is no envelope before the greeting.

@@ -10,7 +10,7 @@ import type { SMTPServer, SMTPServerSession } from 'smtp-server';
 import type { MinimumRate } from '../base/minimum-rate.ts';
 import { ClientSession, type SessionOptions } from '../vendor/smtp-server.ts';
 import { type Path, readPath, readReversePath } from './path.ts';
-import { type StreamFault, StrictStream } from './strict-stream.ts';
+import { type StreamViolation, StrictStream } from './strict-stream.ts';
 
 export interface ConnectionTimeouts {
   /** Until the next command of a client that has neither logged in nor named a recipient. */
@@ -53,7 +53,7 @@ const withEnhanced = /^\d\.\d{1,3}\.\d{1,3} /;
 /** RFC 2920 section 3.1, RFC 3207 section 4, RFC 4954 section 4. */
 const endingGroup = /^(EHLO|HELO|STARTTLS|AUTH|DATA)\b/i;
 
-const replies: Record<StreamFault, [code: number, text: string]> = {
+const replies: Record<StreamViolation, [code: number, text: string]> = {
   'line-end': [521, '5.5.2 Bare CR or LF; a line must end with CRLF'],
   pipelining: [554, '5.5.0 Improper pipelining: input arrived before the reply to the previous command'],
   'line-length': [500, '5.5.2 Line too long'],
@@ -104,9 +104,9 @@ export class SmtpConnection extends ClientSession {
       // A client over the announced limit is read to the end of its message, to get a 552; at twice the limit it is cut off.
       largestMessage: 2 * largestMessage,
       endsGroup: (line) => this.isInLogin || endingGroup.test(line),
-      onFault: (fault) => {
-        this.#reportUnread(replies[fault][1]);
-        this.#end(...replies[fault]);
+      onViolation: (violation) => {
+        this.#reportUnread(replies[violation][1]);
+        this.#end(...replies[violation]);
       },
       onMessageBytes: (count) => this.#transfer?.received(count),
     });

@@ -8,13 +8,13 @@
  *   those replies may be forwarding somebody else's bytes;
  * - endless command lines, and messages far beyond the announced size.
  *
- * Input before the fault is processed in order, input after it is not. smtp-server's parser gets one line at a time, so that
+ * Input before the violation is processed in order, input after it is not. smtp-server's parser gets one line at a time, so that
  * it never holds unchecked input.
  */
 import { CommandParser, type Next } from '../vendor/smtp-server.ts';
 import { BareLineEnds } from './bare-line-ends.ts';
 
-export type StreamFault = 'line-end' | 'pipelining' | 'line-length' | 'flood';
+export type StreamViolation = 'line-end' | 'pipelining' | 'line-length' | 'flood';
 
 export interface StrictParts {
   /** Octets of a command line, its CRLF included. */
@@ -25,7 +25,7 @@ export interface StrictParts {
   takesBareLf?: boolean;
   /** Whether the client must wait for the reply to this line. */
   endsGroup(line: string): boolean;
-  onFault(fault: StreamFault): void;
+  onViolation(violation: StreamViolation): void;
   /** Octets of a message have arrived. */
   onMessageBytes(count: number): void;
 }
@@ -57,10 +57,10 @@ export class StrictStream extends CommandParser {
     // Called again with the bytes that followed a message in its chunk.
     const isRest = this.#chunk > 0;
     if (!isRest) this.#chunk = chunk.length;
-    const fault = this.#lineEnds ? -1 : bareLineEnd(chunk, this.#afterCr);
+    const position = this.#lineEnds ? -1 : bareLineEnd(chunk, this.#afterCr);
     if (!this.#lineEnds) this.#afterCr = chunk.at(-1) === cr;
-    this.#serve(fault < 0 ? chunk : chunk.subarray(0, fault), (error) => {
-      if (fault >= 0) this.#refuse('line-end');
+    this.#serve(position < 0 ? chunk : chunk.subarray(0, position), (error) => {
+      if (position >= 0) this.#refuse('line-end');
       if (!isRest) this.#chunk = 0;
       done(error);
     });
@@ -71,8 +71,8 @@ export class StrictStream extends CommandParser {
     if (hasMore) this.#afterCr = false;
   }
 
-  #refuse(fault: StreamFault): void {
-    if (!this.isClosed) this.#parts.onFault(fault);
+  #refuse(violation: StreamViolation): void {
+    if (!this.isClosed) this.#parts.onViolation(violation);
   }
 
   /** Passes commands on line by line, message bytes as they are. */

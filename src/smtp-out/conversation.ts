@@ -10,18 +10,18 @@
 import type { Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
 import type { Reply } from '../glossary.ts';
+import { parseReply } from '../mail/reply.ts';
 import type { Phase, SessionResult } from '../outcome.ts';
-import { createDeadline, type Deadline, type Timeouts } from './deadline.ts';
+import { createDeadline, type Deadline, type SessionTimeouts } from './deadline.ts';
 import { dotStuffed } from './dot-stuffing.ts';
 import { isRefusal, notSmtp, problemOf } from './expected-replies.ts';
-import { parseReply } from './reply.ts';
 import { createReplyReader } from './reply-reader.ts';
 import {
   Broken,
+  type HandshakeFailure,
   lostSessionResult,
   type Position,
   type SecuringStep,
-  type TlsFault,
   tlsFailed,
 } from './session-result.ts';
 import type { Transcript } from './transcript.ts';
@@ -57,7 +57,7 @@ export class Conversation {
   #answered: Phase = 'greeting';
   #lastReply = '';
   #hasReply = false;
-  /** From STARTTLS until the first reply that came over TLS, or the refusal of STARTTLS: a fault here is one of TLS. */
+  /** From STARTTLS until the first reply that came over TLS, or the refusal of STARTTLS: a failure here is one of TLS. */
   #securing: SecuringStep | null = null;
   /** Part of the message has not been handed to the kernel yet. */
   #isWriting = false;
@@ -75,7 +75,7 @@ export class Conversation {
   #quitTimer: NodeJS.Timeout | undefined;
 
   /** `plain` is connected, and nothing has read from it. */
-  constructor(plain: Socket, timeouts: Timeouts) {
+  constructor(plain: Socket, timeouts: SessionTimeouts) {
     this.#plain = plain;
     this.#socket = plain;
     this.#deadline = createDeadline(timeouts, (ms) =>
@@ -294,8 +294,8 @@ export class Conversation {
     else this.#end({ kind, ...this.#position, detail });
   }
 
-  #endTls(fault: TlsFault, detail: string): void {
-    this.#end(tlsFailed(this.#securing!, fault, detail));
+  #endTls(failure: HandshakeFailure, detail: string): void {
+    this.#end(tlsFailed(this.#securing!, failure, detail));
   }
 
   #end(result: SessionResult): void {

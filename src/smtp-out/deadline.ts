@@ -2,7 +2,7 @@
 import type { Phase } from '../outcome.ts';
 
 /** Milliseconds to wait for each reply; `tls` is for the handshake. */
-export interface Timeouts {
+export interface SessionTimeouts {
   greeting: number;
   ehlo: number;
   tls: number;
@@ -12,7 +12,7 @@ export interface Timeouts {
   dot: number;
 }
 
-export function createDeadline(timeouts: Timeouts, onLate: (ms: number) => void) {
+export function createDeadline(timeouts: SessionTimeouts, onLate: (ms: number) => void) {
   let timer: NodeJS.Timeout | undefined;
   return {
     set(awaited: Phase | 'tls'): void {

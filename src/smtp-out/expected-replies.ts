@@ -1,4 +1,4 @@
-/** Which reply may follow which command, so that no reply is taken for the answer to another command. */
+/** The replies that may follow each command, so that no reply is taken for the answer to another command. */
 import type { Reply } from '../glossary.ts';
 import type { Phase } from '../outcome.ts';
 

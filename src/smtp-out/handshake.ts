@@ -30,7 +30,7 @@ function createLegacyContext(): SecureContext {
   });
 }
 
-/** What protects a connection, read once, because it does not change. */
+/** The protection of a connection, read once, because it does not change. */
 export interface Handshake {
   socket: TLSSocket;
   offer: TlsOffer;

@@ -2,23 +2,23 @@
  * Offers one mail to one host, over an idle session if a suitable one exists, else over a new connection.
  *
  * The TLS ladder (RFC 7435): if TLS is only preferred and fails, it connects once more with outdated TLS allowed if the
- * handshake was the fault, and then once without TLS. What worked is remembered for that host. If TLS is demanded, it does
+ * handshake was the cause, and then once without TLS. What worked is remembered for that host. If TLS is demanded, it does
  * neither. If an idle session turns out to be closed, the mail goes over a new connection and loses nothing.
  *
  * Decides nothing about the mail; reports which host it was offered to and the result.
  */
 import type { Socket } from 'node:net';
-import { orAborted } from '../base/abort.ts';
 import { type Clock, iso } from '../base/clock.ts';
 import type { PersistentCache } from '../base/persistent-cache.ts';
+import { orAborted } from '../base/waits.ts';
 import type { Peer, TlsTrial, TlsUsed } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';
 import { NoSource } from '../mail/ip-pool.ts';
 import type { SessionResult } from '../outcome.ts';
-import type { ConnectionPool, Permit } from './connection-pool.ts';
-import type { Timeouts } from './deadline.ts';
+import type { ConnectionCache, Permit } from './connection-cache.ts';
+import type { SessionTimeouts } from './deadline.ts';
 import type { TlsOffer } from './handshake.ts';
-import { type Mail, type Opened, openSession, type Session } from './session.ts';
+import { type Mail, type OpenedSession, openSession, type SmtpSession } from './session.ts';
 import { allowsClear, type Demand, type Protection } from './tls-demand.ts';
 import type { Transcript } from './transcript.ts';
 
@@ -63,11 +63,11 @@ export async function forgetTlsFailure(failures: PersistentCache<TlsFailure>, ho
 export interface OfferParts {
   /** route/connect.ts. */
   connect: Dial;
-  pool: ConnectionPool;
+  connections: ConnectionCache;
   tlsFailures: PersistentCache<TlsFailure>;
   clock: Clock;
   port: number;
-  timeouts: Timeouts;
+  timeouts: SessionTimeouts;
 }
 
 interface DeliveryJob {
@@ -96,7 +96,7 @@ interface Report {
 export type Offer = (job: DeliveryJob) => Promise<Report>;
 
 interface NewConnection {
-  opened: Opened;
+  opened: OpenedSession;
   address: string;
   source: string | null;
 }
@@ -108,14 +108,14 @@ const tlsFailureTtlMs = 24 * 60 * 60_000;
 const passingFailureTtlMs = 60 * 60_000;
 
 export function createOffer(parts: OfferParts): Offer {
-  const { pool } = parts;
+  const { connections } = parts;
   const openConnection = createOpenConnection(parts);
   const peerOf = (host: string, address: string): Peer => ({ host, address, port: parts.port });
 
   async function offer(job: DeliveryJob): Promise<Report> {
     const { destination, targets, transcript, stopped } = job;
     const suits = targets.map((target) => suitOf(target, job));
-    const acquired = await pool.acquire(destination, suits, stopped);
+    const acquired = await connections.acquire(destination, suits, stopped);
     if (!('session' in acquired)) return onNewConnection(job, acquired.permit);
     const { session } = acquired;
     const { demand } = targets.find(({ name }) => name === session.host)!;
@@ -124,14 +124,14 @@ export function createOffer(parts: OfferParts): Offer {
     const { report, stale } = await transferMail(job, session, protection);
     if (!stale || stopped.aborted) return report;
     transcript.add('note', 'the host had closed this connection while it was idle; using a new one');
-    const next = await pool.acquire(destination, [], stopped);
+    const next = await connections.acquire(destination, [], stopped);
     // Without a condition no session suits, so this is a permit.
     return onNewConnection(job, (next as { permit: Permit }).permit);
   }
 
-  async function transferMail(job: DeliveryJob, session: Session, { tls }: Protection) {
+  async function transferMail(job: DeliveryJob, session: SmtpSession, { tls }: Protection) {
     const { result, stale } = await session.send(job.mail, job.transcript, job.stopped);
-    pool.giveBack(job.destination, session);
+    connections.giveBack(job.destination, session);
     const { host, address, source } = session;
     return { report: { result, peer: peerOf(host, address), source, tls, trial: null }, stale };
   }
@@ -286,7 +286,7 @@ async function dial(connect: Dial, ...args: Parameters<Dial>): ReturnType<Dial> 
 }
 
 function suitOf({ name, addresses, demand }: Target, { domain, from }: DeliveryJob) {
-  return (session: Session) =>
+  return (session: SmtpSession) =>
     session.host === name &&
     addresses.includes(session.address) &&
     session.sourcePool === from.pool &&
@@ -294,7 +294,7 @@ function suitOf({ name, addresses, demand }: Target, { domain, from }: DeliveryJ
     session.protection(demand, domain).unmet === null;
 }
 
-function reuseNote({ host, address, mails }: Session, { note }: Protection): string {
+function reuseNote({ host, address, mails }: SmtpSession, { note }: Protection): string {
   const before = mails === 1 ? 'one mail' : `${mails} mails`;
   return `over a connection to ${host} [${address}] that has carried ${before}; ${note}`;
 }

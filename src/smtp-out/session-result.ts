@@ -31,20 +31,20 @@ export function lostSessionResult(position: Position, why: string): SessionResul
 /** The steps to TLS: the reply to STARTTLS, the handshake, and the reply to the first command over TLS. */
 export type SecuringStep = 'starttls' | 'handshake' | 'ehlo';
 
-const faults: Record<SecuringStep, string> = {
+const failedSteps: Record<SecuringStep, string> = {
   starttls: 'no valid reply to STARTTLS',
   handshake: 'TLS handshake failed',
   ehlo: 'no valid reply to the first command over TLS',
 };
 
 /** lost: or refused, or timed out; tls: an error of the protocol itself; nonsense: bytes that are no SMTP, or no TLS. */
-export type TlsFault = 'lost' | 'tls' | 'nonsense';
+export type HandshakeFailure = 'lost' | 'tls' | 'nonsense';
 
-export function tlsFailed(step: SecuringStep, fault: TlsFault, why: string): TlsFailed {
+export function tlsFailed(step: SecuringStep, failure: HandshakeFailure, why: string): TlsFailed {
   return {
     kind: 'tls-failed',
-    isPassing: fault === 'lost',
-    mayBeOld: step === 'handshake' && fault !== 'nonsense',
-    detail: `${faults[step]}: ${why}`,
+    isPassing: failure === 'lost',
+    mayBeOld: step === 'handshake' && failure !== 'nonsense',
+    detail: `${failedSteps[step]}: ${why}`,
   };
 }

@@ -12,7 +12,7 @@ import { isIP, type Socket } from 'node:net';
 import type { Reply, TlsFailureType, TlsTrial, TlsUsed } from '../glossary.ts';
 import { type Phase, replyText, type SessionResult } from '../outcome.ts';
 import { type Command, Conversation } from './conversation.ts';
-import type { Timeouts } from './deadline.ts';
+import type { SessionTimeouts } from './deadline.ts';
 import { isRefusal } from './expected-replies.ts';
 import { type Extensions, extensionsOf, noExtensions } from './extensions.ts';
 import { type Handshake, handshakeOf, secureContextOf, type TlsOffer } from './handshake.ts';
@@ -43,18 +43,18 @@ interface Opening {
   source: string | null;
   sourcePool: string;
   demand: Demand;
-  timeouts: Timeouts;
+  timeouts: SessionTimeouts;
   transcript: Transcript;
   stopped: AbortSignal;
 }
 
 /** `closed` resolves when the socket is gone. `trial`: null if TLS was not tried. */
-export type Opened = { trial: TlsTrial | null } & (
-  | { session: Session; protection: Protection }
+export type OpenedSession = { trial: TlsTrial | null } & (
+  | { session: SmtpSession; protection: Protection }
   | { result: SessionResult; tls: TlsUsed | null; closed: Promise<void> }
 );
 
-export interface Session {
+export interface SmtpSession {
   readonly host: string;
   readonly address: string;
   /** Our own address (null: the system chose it) and its IP pool. */
@@ -82,7 +82,7 @@ export interface Session {
 
 type Refusal = Extract<SessionResult, { kind: 'refused' }>;
 
-export async function openSession(opening: Opening): Promise<Opened> {
+export async function openSession(opening: Opening): Promise<OpenedSession> {
   const { demand, transcript, tls } = opening;
   const conversation = new Conversation(opening.socket, opening.timeouts);
   conversation.beginExchange(transcript, opening.stopped);
@@ -108,13 +108,13 @@ export async function openSession(opening: Opening): Promise<Opened> {
 }
 
 function failedTrial(failure: TlsFailureType, reason: string): TlsTrial {
-  return { failure, fault: null, reason };
+  return { failure, certificateFailure: null, reason };
 }
 
-function trialOf({ tls, fault, note }: Protection, clearBecause: string): TlsTrial {
+function trialOf({ tls, certificateFailure, note }: Protection, clearBecause: string): TlsTrial {
   // As in ": it does not offer STARTTLS".
   if (!tls) return failedTrial('starttls-not-supported', clearBecause.slice(2));
-  return { failure: null, fault, reason: fault && note };
+  return { failure: null, certificateFailure, reason: certificateFailure && note };
 }
 
 /** `clearBecause`: why there is no TLS although it was wanted; else empty. */
@@ -170,7 +170,7 @@ function createSession(
   extensions: Extensions,
   handshake: Handshake | null,
   opening: Opening,
-): Session {
+): SmtpSession {
   const { host, address, source, sourcePool } = opening;
   let mails = 0;
   let last: SessionResult | null = null;

@@ -2,8 +2,9 @@
  * The host that test mail goes to (mail/test-route.ts): it answers as the recipient's address asks, and opens no connection.
  * Its replies go through outcome.ts like those of a real host.
  */
-import { pause } from '../base/abort.ts';
+
 import type { Clock } from '../base/clock.ts';
+import { pause } from '../base/waits.ts';
 import type { Delivery, Peer, Reply } from '../glossary.ts';
 import { domainOf } from '../mail/address.ts';
 import { testDomain } from '../mail/test-route.ts';
@@ -27,7 +28,7 @@ interface Behavior {
 const unknown: Behavior = { refusal: { code: 550, enhanced: '5.1.1', text: 'No such user here' } };
 const complaint: Behavior = { complains: true };
 
-/** By the local part, up to a `+`. Any other recipient accepts the mail. */
+/** Keyed by the local part, up to a `+`. Any other recipient accepts the mail. */
 const behaviors = new Map<string, Behavior>([
   ['bounced', unknown],
   ['unknown', unknown],

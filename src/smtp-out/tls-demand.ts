@@ -45,8 +45,8 @@ export interface Protection {
   note: string;
   /** Why the demand is not met, in one sentence; null if it is. */
   unmet: string | null;
-  /** What is wrong with the certificate; null if it satisfies the policy, or there is no TLS. */
-  fault: TlsFailureType | null;
+  /** The failure of the certificate; null if it satisfies the policy, or there is no TLS. */
+  certificateFailure: TlsFailureType | null;
 }
 
 /** As in "gives no TLS, which …". */
@@ -68,7 +68,7 @@ export function protectionOf(
   const demands = demanding[demand.policy];
   if (!handshake) {
     const unmet = allowsClear(demand) ? null : `${names.host} gives no TLS, which ${demands}`;
-    return { tls: null, note: 'in clear', unmet, fault: null };
+    return { tls: null, note: 'in clear', unmet, certificateFailure: null };
   }
   const { socket, offer, protocol, cipher, group } = handshake;
   const mismatch =
@@ -83,7 +83,11 @@ export function protectionOf(
     tls: { protocol, cipher, group, verified, policy },
     note: `${parts}${offer === 'legacy' ? ' (outdated TLS allowed)' : ''}, ${proof}`,
     unmet: allowsClear(demand) ? null : lackOf(handshake, demand, mismatch, names.host),
-    fault: verified ? null : demand.policy === 'dane' ? 'validation-failure' : faultOf(socket),
+    certificateFailure: verified
+      ? null
+      : demand.policy === 'dane'
+        ? 'validation-failure'
+        : certificateFailureOf(socket),
   };
 }
 
@@ -93,25 +97,25 @@ function lackOf({ offer }: Handshake, { policy }: Demand, mismatch: string | nul
   return `${host} does not prove who it is, which ${demanding[policy]}: ${mismatch}`;
 }
 
-function faultOf({ authorizationError }: TLSSocket): TlsFailureType {
+function certificateFailureOf({ authorizationError }: TLSSocket): TlsFailureType {
   // Typed as an Error; it is a code.
   const code = String(authorizationError);
   if (code === 'CERT_HAS_EXPIRED') return 'certificate-expired';
   return code === 'ERR_TLS_CERT_ALTNAME_INVALID' ? 'certificate-host-mismatch' : 'certificate-not-trusted';
 }
 
-/** The fault that Node found in chain, dates or name; null if there is none. */
+/** The failure that Node found in chain, dates or name; null if there is none. */
 function authorityMismatch(socket: TLSSocket, host: string): string | null {
   if (socket.authorized) return null;
   // Typed as an Error; it is a code.
   const reason = String(socket.authorizationError);
-  if (reason !== 'ERR_TLS_CERT_ALTNAME_INVALID') return certificateFaults[reason] ?? unknownFault(reason);
+  if (reason !== 'ERR_TLS_CERT_ALTNAME_INVALID') return certificateFailures[reason] ?? unknownFailure(reason);
   const { subjectaltname, subject } = socket.getPeerCertificate();
   return `its certificate is for ${subjectaltname ?? `CN:${subject?.CN}`}, not for ${host}`;
 }
 
 /** OpenSSL's verification errors (X509_V_ERR_…), as Node names them. */
-const certificateFaults: Record<string, string> = {
+const certificateFailures: Record<string, string> = {
   CERT_HAS_EXPIRED: 'its certificate has expired',
   CERT_NOT_YET_VALID: 'its certificate is not valid yet',
   CERT_REVOKED: 'its certificate has been revoked',
@@ -122,7 +126,7 @@ const certificateFaults: Record<string, string> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: 'its certificate comes without that of its authority',
 };
 
-function unknownFault(reason: string): string {
+function unknownFailure(reason: string): string {
   return `its certificate was not accepted: ${reason.toLowerCase().replaceAll('_', ' ')}`;
 }
 

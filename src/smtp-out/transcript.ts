@@ -3,7 +3,7 @@
  * its bytes. The number and length of its lines are limited.
  */
 import type { TranscriptLine } from '../glossary.ts';
-import { printableReply } from './reply.ts';
+import { printableReply } from '../mail/reply.ts';
 
 const maxLines = 400;
 const longestText = 2000;

@@ -7,11 +7,11 @@
  */
 import Router from '@koa/router';
 import type { Context } from 'koa';
-import { clientAddress } from '../api/authorize.ts';
+import { clientAddress } from '../base/client-address.ts';
 import type { Clock } from '../base/clock.ts';
 import { Refusal } from '../mail/refusal.ts';
+import type { Visit } from '../rules/visit.ts';
 import type { LinkKind, LinkRead, TrackingLinks } from './tracking-links.ts';
-import type { Visit } from './visit.ts';
 
 export interface TrackingParts {
   links: Pick<TrackingLinks, 'read'>;

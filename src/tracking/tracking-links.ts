@@ -40,7 +40,7 @@ const tagLength = 16;
 
 /** The current secret signs; links signed with an earlier secret are still read. */
 export function createTrackingLinks(secrets: Secrets): TrackingLinks {
-  const keys = keysOf(secrets, keyOf);
+  const keys = keysOf(secrets, macKey);
 
   function link(base: string, kind: LinkKind, deliveryId: string, target: string): string {
     const current = keys.current();
@@ -70,7 +70,7 @@ interface Key {
   hmac: Hmac;
 }
 
-function keyOf(secret: string): Key {
+function macKey(secret: string): Key {
   const bytes = deriveKey(secret, 'tracking');
   return { id: createHash('sha256').update(bytes).digest()[0]!, hmac: hmacSha256(bytes) };
 }

@@ -4,8 +4,9 @@
  * policy itself and connects to any address, which is unsafe because a stranger names the policy host.
  * Read in mailauth 7.1.0.
  */
+
 import { createRequire } from 'node:module';
-import type { Resolve } from '../route/resolver.ts';
+import type { Resolve } from '../base/resolve.ts';
 
 export interface MtaStsPolicy {
   mode: 'enforce' | 'testing' | 'none';

@@ -4,10 +4,11 @@
  * Postern needs the hosts themselves, because a host that answers may still refuse the mail and the next one is then
  * tried, and because it races a host's addresses. Read in mx-connect 2.0.0.
  */
+
 import type { X509Certificate } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { BlockList, isIPv6 } from 'node:net';
-import type { Resolve } from '../route/resolver.ts';
+import type { Resolve } from '../base/resolve.ts';
 
 export interface MxDelivery {
   domain: string;

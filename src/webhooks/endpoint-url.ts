@@ -1,12 +1,12 @@
 /**
- * Which URLs an endpoint may have. Literal IP addresses are checked here; names are checked when they are resolved, for each
+ * Checks the URL of an endpoint. Literal IP addresses are checked here; names are checked when they are resolved, for each
  * connection (guarded-post.ts). The WHATWG parser normalizes every way to write an IPv4 address to dotted decimals.
  */
 import { isIP } from 'node:net';
+import type { WebhookFormatName } from '../rules/subscribed-types.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
-import type { WebhookFormatName } from './formats/all-formats.ts';
 
-/** Of a text that is no URL, in a refusal. */
+/** The length of a text that is not a URL, in a refusal. */
 const maxShown = 200;
 const maxLength = 2048;
 
@@ -22,22 +22,23 @@ export function parseWebhookUrl(
   text: string,
   allowPrivate: boolean,
   format: WebhookFormatName = 'standard',
-): EndpointUrl | { fault: string } {
+): EndpointUrl | { problem: string } {
   const url = URL.parse(text.trim());
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    return { fault: `"${text.slice(0, maxShown)}" is not a URL such as https://app.example.com/webhooks` };
+    return { problem: `"${text.slice(0, maxShown)}" is not a URL such as https://app.example.com/webhooks` };
   }
-  if (url.href.length > maxLength) return { fault: `the URL is longer than ${maxLength} characters` };
+  if (url.href.length > maxLength) return { problem: `the URL is longer than ${maxLength} characters` };
   const credentials = url.username || url.password ? `${decode(url.username)}:${decode(url.password)}` : '';
   if (credentials !== '' && format !== 'postmark')
     return {
-      fault: 'the URL has a user name or password; leave them out, because the signature authenticates posts',
+      problem:
+        'the URL has a user name or password; leave them out, because the signature authenticates posts',
     };
   url.hash = '';
   url.username = '';
   url.password = '';
-  const fault = allowPrivate ? null : faultOf(url, 'POSTERN_WEBHOOK_ALLOW_PRIVATE');
-  return fault === null ? { url: url.href, credentials } : { fault };
+  const problem = allowPrivate ? null : problemOf(url, 'POSTERN_WEBHOOK_ALLOW_PRIVATE');
+  return problem === null ? { url: url.href, credentials } : { problem };
 }
 
 /** A "%" that escapes nothing stands for itself. */
@@ -50,7 +51,7 @@ function decode(text: string): string {
 }
 
 /** `setting` would allow what is refused here. */
-export function faultOf(url: URL, setting: string): string | null {
+export function problemOf(url: URL, setting: string): string | null {
   const host = hostOf(url);
   if ((isIP(host) && isForbidden(host, false)) || isLocalhost(host)) {
     return `${host} is a private or special address, which ${setting}=true would allow`;

@@ -1,6 +1,6 @@
 /**
  * Adds and changes endpoints, rotates their secrets and tests them, for API, command line and dashboard. A secret is shown once
- * and stored sealed. Invalid input throws a WebhookFault whose message says what is wrong.
+ * and stored sealed. Invalid input throws a WebhookError whose message says what is wrong.
  */
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
@@ -21,19 +21,18 @@ import {
 } from '../db/webhooks/webhooks.ts';
 import { eventTypes } from '../glossary.ts';
 import { Refusal } from '../mail/refusal.ts';
-import type { WebhookAttempt } from './classify-response.ts';
-import { secretsOf } from './endpoint-secrets.ts';
+import type { WebhookAttempt } from '../rules/classify-response.ts';
+import { disabledByOwner } from '../rules/endpoint-health.ts';
+import { secretsOf } from '../rules/endpoint-secrets.ts';
+import type { WebhookFormatName } from '../rules/subscribed-types.ts';
 import { parseWebhookUrl } from './endpoint-url.ts';
-import { formatOf, type WebhookFormatName } from './formats/all-formats.ts';
+import { formatOf } from './formats/all-formats.ts';
 import type { AttemptWebhook } from './webhook-attempt.ts';
 
-class WebhookFault extends Error {}
+class WebhookError extends Error {}
 
 /** Endpoints of one organization; each may get a copy of every event. The limit does not apply to operators. */
 const maxWebhooks = 50;
-
-/** The reason stored when the owner disables an endpoint. */
-export const disabledByOwner = 'its owner has disabled it';
 
 /** How long the old secret also signs after a rotation. */
 const overlapMs = 24 * 60 * 60_000;
@@ -53,21 +52,21 @@ interface AddOptions {
   seal: Seal;
   allowPrivate: boolean;
   now: number;
-  /** Set if the organization adds its own endpoint. */
-  byOwner?: boolean;
+  /** Operators have no limit. */
+  requestedBy?: 'owner' | 'operator';
 }
 
 export async function addWebhook(
   db: Db,
   request: WebhookRequest,
-  { seal, allowPrivate, now, byOwner = false }: AddOptions,
+  { seal, allowPrivate, now, requestedBy = 'operator' }: AddOptions,
 ): Promise<AddedWebhook> {
   const { orgId, url, types, format = 'standard' } = request;
   const parsed = parseWebhookUrl(url, allowPrivate, format);
-  if ('fault' in parsed) throw new WebhookFault(parsed.fault);
+  if ('problem' in parsed) throw new WebhookError(parsed.problem);
   const unknown = types.find((type) => !(eventTypes as readonly string[]).includes(type));
   if (unknown !== undefined) {
-    throw new WebhookFault(`"${unknown}" is not an event type; there are ${eventTypes.join(', ')}`);
+    throw new WebhookError(`"${unknown}" is not an event type; there are ${eventTypes.join(', ')}`);
   }
   const { secret, publicKey } = formatOf(format).newSecret();
   const row = {
@@ -78,7 +77,7 @@ export async function addWebhook(
     secret: seal.close(secret || parsed.credentials),
     publicKey,
   };
-  const max = byOwner ? maxWebhooks : Number.POSITIVE_INFINITY;
+  const max = requestedBy === 'owner' ? maxWebhooks : Number.POSITIVE_INFINITY;
   const id = await insertWithin(db, { orgId, table: 'webhooks', max }, (trx) => insertWebhook(trx, row, now));
   if (id === null)
     throw new Refusal('BAD_REQUEST', `This organization has ${maxWebhooks} webhooks; remove one first.`);

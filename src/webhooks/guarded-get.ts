@@ -8,7 +8,7 @@ import { request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
 import type { AddressOptions } from '../route/web-host-addresses.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
-import { faultOf, hostOf } from './endpoint-url.ts';
+import { hostOf, problemOf } from './endpoint-url.ts';
 import { createLookup, nextAddressMs, sentenceOf } from './guarded-post.ts';
 
 /** `take` is called with each chunk before the next is read, and may reject; a `signal` with a reason of one sentence ends all. */
@@ -47,8 +47,8 @@ export function createDownload(options: AddressOptions): Download {
   }
 
   async function get(url: URL, take: (bytes: number) => Promise<void>, signal: AbortSignal, left: number) {
-    const fault = options.allowPrivate ? null : faultOf(url, 'POSTERN_ATTACHMENT_ALLOW_PRIVATE');
-    if (fault) throw new Error(fault);
+    const problem = options.allowPrivate ? null : problemOf(url, 'POSTERN_ATTACHMENT_ALLOW_PRIVATE');
+    if (problem) throw new Error(problem);
     const host = hostOf(url);
     // A literal address is not looked up, so `lookup` cannot check it.
     if (isIP(host) && isForbidden(host, options.allowPrivate))

@@ -15,8 +15,8 @@ import {
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { type AddressOptions, addressesOf } from '../route/web-host-addresses.ts';
+import type { WebhookResponse } from '../rules/classify-response.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
-import type { WebhookResponse } from './classify-response.ts';
 import { hostOf, isLocalhost } from './endpoint-url.ts';
 
 interface Request {

@@ -3,8 +3,9 @@
  * that there may be some. Without any active endpoint it reads no events and only advances its position, and looks for one
  * once a second at most: the first endpoint may get its first event that much later.
  */
-import { pause } from '../base/abort.ts';
+
 import { type Clock, systemClock } from '../base/clock.ts';
+import { pause } from '../base/waits.ts';
 import type { Db } from '../db/engine/open.ts';
 import { settledPosition } from '../db/events/read-events.ts';
 import { fanOut, passOver } from '../db/webhooks/webhook-feed.ts';

@@ -2,18 +2,19 @@
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
+import type { Resolve } from '../base/resolve.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import type { Db } from '../db/engine/open.ts';
 import { changeToken, createQuietCheck } from '../db/engine/quiet-check.ts';
 import { claimMessages, hasQueued, listDueWebhooks, releaseMessages } from '../db/webhooks/webhook-outbox.ts';
 import { recordTries, type WebhookTry } from '../db/webhooks/webhook-outcomes.ts';
-import type { Metrics } from '../operate/metrics/metrics.ts';
 import type { EventSignal } from '../record/event-signal.ts';
-import type { Resolve } from '../route/resolver.ts';
 import { createPoster } from './guarded-post.ts';
 import { createFeed } from './outbox-feed.ts';
 import { type AttemptWebhook, createAttemptWebhook } from './webhook-attempt.ts';
 import { createWebhookRunner } from './webhook-runner.ts';
+
+type RecordTries = (tries: WebhookTry[]) => ReturnType<typeof recordTries>;
 
 export interface WebhookParts {
   db: Db;
@@ -25,7 +26,8 @@ export interface WebhookParts {
   /** This node's name in leases. */
   node: string;
   log: Log;
-  metrics: Metrics;
+  /** Counts and times the commits of tries. */
+  measured(record: RecordTries): RecordTries;
   eventSignal: EventSignal;
   onError(what: string, error: unknown): void;
   clock: Clock;
@@ -49,7 +51,7 @@ export function createWebhooks({
   db,
   node,
   log,
-  metrics,
+  measured,
   eventSignal,
   clock,
   onError,
@@ -58,7 +60,7 @@ export function createWebhooks({
 }: WebhookParts): Webhooks {
   const poster = createPoster(guard);
   const record = groupCommit(
-    metrics.timed('webhooks', (tries: WebhookTry[]) => recordTries(db, node, tries), metrics.posted),
+    measured((tries) => recordTries(db, node, tries)),
     { isComing: () => true, maxWaitMs: recordMaxWaitMs },
   );
   const attemptWebhook = createAttemptWebhook({ post: poster.post, openSecret: seal.open, clock });

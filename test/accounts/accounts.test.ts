@@ -152,7 +152,7 @@ for (const scope of [
 ]) {
   test(`"${scope}" is no scope, and is named`, (t) => {
     const parsed = parseScopes(['email:send', scope]);
-    t.true('fault' in parsed && parsed.fault.includes(scope));
+    t.true('problem' in parsed && parsed.problem.includes(scope));
   });
 }
 

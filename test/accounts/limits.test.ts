@@ -5,10 +5,10 @@ import { makeUserLink } from '../../src/accounts/people.ts';
 import { createSeal } from '../../src/accounts/seal.ts';
 import { newId } from '../../src/base/id.ts';
 import { fixedSecrets } from '../../src/base/secrets.ts';
-import type { ParseResult } from '../../src/bounces/parse/parse-result.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { insertUser } from '../../src/db/accounts/users.ts';
 import { keepMail } from '../../src/db/bounces/inbound-mails.ts';
+import type { ParseResult } from '../../src/rules/parse-result.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 
 test('of many that are added at once, no more are taken than there may be', async (t) => {
@@ -31,7 +31,11 @@ test('of many that are added at once, no more are taken than there may be', asyn
     status: 'pending',
   }));
   await db.batchInsert('domains', domains, 90);
-  const terms = { seal: createSeal(fixedSecrets('a secret of this test')), now: 0, byOwner: true };
+  const terms = {
+    seal: createSeal(fixedSecrets('a secret of this test')),
+    now: 0,
+    requestedBy: 'owner' as const,
+  };
   const names = ['a.invalid', 'b.invalid', 'c.invalid', 'd.invalid', 'e.invalid', 'e.invalid'];
   const register = (name: string) => registerDomain(db, { orgId: org_id, name }, terms);
   const added = await Promise.allSettled(names.map(register));

@@ -1,7 +1,7 @@
 /** Lists of suppressed addresses as CSV: what is written reads back, whatever is in it; what is read may come from anywhere. */
 import test from 'ava';
 import fc from 'fast-check';
-import { csvHead, csvOf, ListFault, readAddresses } from '../../src/accounts/suppression-csv.ts';
+import { csvHead, csvOf, ListError, readAddresses } from '../../src/accounts/suppression-csv.ts';
 import { compareKey, domainOf } from '../../src/mail/address.ts';
 import { runs } from '../lab/runs.ts';
 import { table } from '../lab/table.ts';
@@ -45,7 +45,7 @@ test('a list without an address, or that cannot be read, is a fault', async (t) 
     [`a@a.org\n"${'x\n'.repeat(20_000)}`, /a quote .* is never closed/, []],
   ];
   for (const [text, message, lines] of faults) {
-    const fault = await t.throwsAsync(() => read(text), { instanceOf: ListFault, message });
+    const fault = await t.throwsAsync(() => read(text), { instanceOf: ListError, message });
     t.deepEqual(
       fault.lines.map(({ line }) => line),
       lines,
@@ -66,7 +66,7 @@ test('any bytes are a list or a fault', async (t) => {
   await fc.assert(
     fc.asyncProperty(bytes, async (given) => {
       const addresses = await read(given).catch((error) => {
-        if (error instanceof ListFault) return [];
+        if (error instanceof ListError) return [];
         throw error;
       });
       for (const address of addresses) if (domainOf(address) === null) throw new Error(address);

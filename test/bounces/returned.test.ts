@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import test from 'ava';
 import { fixedSecrets } from '../../src/base/secrets.ts';
-import { transitionOnBounce } from '../../src/bounces/bounce-transition.ts';
 import { createIsolatedParser, serveParsing } from '../../src/bounces/isolated-parser.ts';
 import { automaticRules } from '../../src/bounces/parse/auto-reply.ts';
 import { complaintVariants } from '../../src/bounces/parse/complaint.ts';
 import { readMail } from '../../src/bounces/parse/parse-bounce.ts';
-import type { Complaint, Failure } from '../../src/bounces/parse/parse-result.ts';
 import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
 import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
 import { createServiceAddressReader, type ServiceAddress } from '../../src/bounces/service-addresses.ts';
 import type { DeliveryStatus } from '../../src/glossary.ts';
+import { transitionOnBounce } from '../../src/rules/bounce-transition.ts';
+import type { Complaint, ReportedFailure } from '../../src/rules/parse-result.ts';
 import {
   goldenDelivery,
   goldenDomain,
@@ -162,7 +162,7 @@ for (const [address, role] of places) {
   });
 }
 
-const failure: Failure = {
+const failure: ReportedFailure = {
   is: 'failed',
   format: 'qmail',
   recipient: null,
@@ -184,7 +184,7 @@ const moves: [DeliveryStatus, boolean, string | null, string | null][] = table('
 for (const [status, mayHaveArrived, bounced, complained] of moves) {
   test(`${status}${mayHaveArrived ? ', which may have arrived' : ''}: a bounce makes it ${bounced}, a complaint ${complained}`, (t) => {
     const standing = { status, attempts: 1, mayHaveArrived };
-    const made = (reading: Failure | Complaint) => {
+    const made = (reading: ReportedFailure | Complaint) => {
       const move = transitionOnBounce(standing, reading);
       return move === 'wait' || move === null ? move : move.status;
     };

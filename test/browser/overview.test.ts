@@ -6,7 +6,7 @@ import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { insertRows } from '../../src/db/engine/insert-rows.ts';
 import { countNames, hourMs } from '../../src/db/events/statistics.ts';
 import { suspend } from '../../src/db/queue/suspensions.ts';
-import { latencyBounds } from '../../src/record/latency.ts';
+import { latencyBounds } from '../../src/rules/latency.ts';
 import { createBrowser, password, setUp } from '../lab/browser/browser.ts';
 import { type Size, startChromium } from '../lab/browser/chromium.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';

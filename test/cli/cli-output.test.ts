@@ -1,9 +1,9 @@
 /** What people read of the command line: tables on a terminal, times, and when a quota renews. */
 import test from 'ava';
-import { renewsAt } from '../../src/accounts/quota-period.ts';
 import { organizationDocument } from '../../src/cli/render/org-view.ts';
 import { createOutput } from '../../src/cli/render/output.ts';
 import { relative, span, timeOfDay } from '../../src/cli/render/times.ts';
+import { renewsAt } from '../../src/rules/quota-period.ts';
 
 test('a terminal gets a table, its times relative, its last column cut to fit', (t) => {
   let shown = '';

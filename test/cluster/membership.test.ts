@@ -1,7 +1,7 @@
 /** Each node's share of a destination's limits: together they are the limit, and never more, whatever happens to the nodes. */
 import test from 'ava';
 import fc from 'fast-check';
-import { Membership } from '../../src/cluster/membership.ts';
+import { NodeMembership } from '../../src/cluster/membership.ts';
 import { part, rankOf } from '../../src/cluster/share-of-limit.ts';
 import { runs } from '../lab/runs.ts';
 
@@ -61,7 +61,7 @@ test('the first node is not the same at every destination', (t) => {
 });
 
 interface Running {
-  membership: Membership;
+  membership: NodeMembership;
   /** When its latest heartbeat was committed, if it has not read the others' since. */
   begunAt: number | null;
   tickedAt: number;
@@ -104,7 +104,7 @@ function createScene() {
     },
     start(node: string): void {
       if (running.has(node)) return;
-      running.set(node, { membership: new Membership(node), begunAt: null, tickedAt: now });
+      running.set(node, { membership: new NodeMembership(node), begunAt: null, tickedAt: now });
       step(node);
       step(node);
     },

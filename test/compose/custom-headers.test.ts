@@ -1,6 +1,6 @@
 import test from 'ava';
 import PostalMime, { decodeWords } from 'postal-mime';
-import { headerFault } from '../../src/compose/custom-headers.ts';
+import { headerIssue } from '../../src/compose/custom-headers.ts';
 import { composeMime, toBytes } from '../../src/compose/mime.ts';
 import { toFields } from '../lab/compose-cases.ts';
 import { column, table } from '../lab/table.ts';
@@ -9,10 +9,10 @@ import { threadMs } from '../lab/thread-time.ts';
 test('headers that would break or falsify the message are refused, and invalid values of those that replace ours', (t) => {
   const faulty: Record<string, string[]> = Object.fromEntries(table('compose/faulty-headers'));
   for (const [value, names] of Object.entries(faulty)) {
-    for (const name of names) t.truthy(headerFault(name, value), `${name}: ${value}`);
+    for (const name of names) t.truthy(headerIssue(name, value), `${name}: ${value}`);
   }
   const fine = ['X-A', 'x_a', 'In-Reply-To', 'Reply-To', 'Sender', 'Message-ID', 'Toto', 'Auto-Submitted'];
-  for (const name of fine) t.is(headerFault(name, 'a@b.invalid'), null, name);
+  for (const name of fine) t.is(headerIssue(name, 'a@b.invalid'), null, name);
 });
 
 /** Name, value, and the value in the message; null if the value is refused. */
@@ -22,7 +22,7 @@ const structured: [name: string, given: string, written: string | null][] = tabl
 
 test('structured headers are never encoded: they follow their grammar or are refused with what would be right', async (t) => {
   for (const [name, given, written] of structured) {
-    const fault = headerFault(name, given);
+    const fault = headerIssue(name, given);
     t.is(fault === null, written !== null, `${name}: ${given.slice(0, 80)}`);
     if (fault) t.is(fault.message, `the value of ${name} must be ${fault.expected}`);
     const message = toBytes(composeMime(toFields({ text: 'x', headers: { [name]: given } })).message);
@@ -44,7 +44,7 @@ test('the grammars are checked in linear time', (t) => {
     'List-X',
     'Reply-To',
   ]) {
-    for (const part of parts) headerFault(name, part.repeat(16_384 / part.length));
+    for (const part of parts) headerIssue(name, part.repeat(16_384 / part.length));
   }
   t.true(threadMs() - began < 5000);
 });

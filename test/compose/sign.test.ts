@@ -7,7 +7,7 @@ import { type DKIMSignOptions, dkimVerify } from 'mailauth';
 import type { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { newDkimKey } from '../../src/accounts/domains.ts';
 import { composeMime, type MimeMessage, toBytes } from '../../src/compose/mime.ts';
-import { createKeyRing, type Signer, signatures } from '../../src/compose/sign.ts';
+import { createKeyRing, type DkimSigner, signatures } from '../../src/compose/sign.ts';
 import { cases, fieldsOf, toFields } from '../lab/compose-cases.ts';
 import { record, samples } from '../lab/oversigned-mails.ts';
 import { runs } from '../lab/runs.ts';
@@ -63,7 +63,7 @@ async function signedByMailauth(raw: Buffer, selector: string, privateKey: strin
   return signatures;
 }
 
-const signed = (message: MimeMessage, key: Signer) =>
+const signed = (message: MimeMessage, key: DkimSigner) =>
   toBytes({ ...message, fields: [...signatures(message, key, at), ...message.fields] });
 
 test('every case verifies once it is signed', async (t) => {

@@ -1,9 +1,9 @@
 /** Where nobody gets in: without a session, without a token, from another site, into another's organization, beyond one's role. */
 import test, { type ExecutionContext } from 'ava';
 import { invite } from '../../src/accounts/people.ts';
-import { type Role, roles } from '../../src/accounts/roles.ts';
-import { access, accessFaults, accessTable } from '../../src/dashboard/security/route-access.ts';
+import { access, accessProblems, accessTable } from '../../src/dashboard/security/route-access.ts';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
+import { type Role, roles } from '../../src/rules/roles.ts';
 import { checkHeaders, createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 
@@ -44,13 +44,16 @@ async function people(t: ExecutionContext) {
 
 test('the table has each route and no other, or the service does not start', (t) => {
   const routes = accessTable().map(({ method, path, scope }) => ({ route: `${method} ${path}`, scope }));
-  t.deepEqual(accessFaults(routes), []);
-  t.regex(accessFaults(routes.slice(1))[0]!, /^GET \/dashboard has no route$/);
-  t.regex(accessFaults([...routes, { route: 'GET /dashboard/new', scope: 'user' }])[0]!, /new has no entry$/);
+  t.deepEqual(accessProblems(routes), []);
+  t.regex(accessProblems(routes.slice(1))[0]!, /^GET \/dashboard has no route$/);
+  t.regex(
+    accessProblems([...routes, { route: 'GET /dashboard/new', scope: 'user' }])[0]!,
+    /new has no entry$/,
+  );
   const wrong = routes.map((one) =>
     one.scope === 'organization' ? { ...one, scope: 'user' as const } : one,
   );
-  t.regex(accessFaults(wrong)[0]!, /is organization here and user on its page/);
+  t.regex(accessProblems(wrong)[0]!, /is organization here and user on its page/);
   for (const { method, path, access: min } of accessTable()) {
     t.true(['GET', 'POST'].includes(method));
     if (path.startsWith('/dashboard/o/')) t.not(min, 'anyone', path);

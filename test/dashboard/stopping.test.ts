@@ -1,9 +1,9 @@
 /** A stop while something that an operator began goes on: it is broken off, and what has a hand in the database is waited for. */
 import test from 'ava';
 import { createLog } from '../../src/base/log.ts';
-import { loadConfig } from '../../src/config.ts';
 import { createBackgroundJobs } from '../../src/dashboard/background-job.ts';
 import { createOperatorJobs } from '../../src/dashboard/operator-jobs.ts';
+import { loadConfig } from '../../src/settings/config.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { manualClock } from '../lab/clock.ts';
 import { oneKind } from '../lab/database/databases.ts';
@@ -48,7 +48,7 @@ test('a stopped action ends after its current page; the rest is unchanged', asyn
   const onError = (what: string, error: unknown) => troubles.push(`${what}: ${(error as Error).message}`);
   const desk = createOperatorJobs({ db, clock: manualClock(), config, onError, surroundings: {} });
   t.true(desk.queueActions.start({ action: 'cancel', selection: {}, reason: 'test', by: 'olga' }));
-  await until(() => desk.queueActions.last()!.progress?.moved === 1000);
+  await until(() => desk.queueActions.last()!.progress?.changed === 1000);
   await desk.stop();
   const { endedAt, result } = desk.queueActions.last()!;
   t.not(endedAt, null);

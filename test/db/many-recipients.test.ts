@@ -64,7 +64,7 @@ async function ready(t: ExecutionContext, kind: DatabaseKind) {
     trackingBase: () => 'https://t.invalid',
     commit: async (send) => (await acceptAll(db, [send], policy))[0]!,
     admit: () => ({
-      disposition: 'due',
+      startState: 'due',
       settle: (delivery) => {
         if (delivery) settled += 1;
       },

@@ -32,10 +32,10 @@ import { recordAll } from '../../src/db/queue/outcomes.ts';
 import { oldestDue, queueDepth, webhookBacklog } from '../../src/db/queue/queue-counts.ts';
 import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
 import { startScheduled } from '../../src/db/queue/scheduled-mail.ts';
-import { pools } from '../../src/db/queue/unfinished-deliveries.ts';
+import { stages } from '../../src/db/queue/unfinished-deliveries.ts';
 import type { Delivery } from '../../src/glossary.ts';
 import { readStatus } from '../../src/operate/status/read-status.ts';
-import { transition } from '../../src/record/transition.ts';
+import { transition } from '../../src/rules/transition.ts';
 import { deadDomain, fill } from '../lab/database/backlog-rows.ts';
 import { kinds } from '../lab/database/databases.ts';
 import { splitTables } from '../lab/database/partitioned-rows.ts';
@@ -127,7 +127,7 @@ const refused = attemptOf(
 
 /** Some mail that waits is scheduled, and now due. */
 async function schedule(db: Db): Promise<void> {
-  const ids = await db('deliveries').whereRaw(pools.waiting).orderBy('due_at').limit(5).pluck('id');
+  const ids = await db('deliveries').whereRaw(stages.waiting).orderBy('due_at').limit(5).pluck('id');
   await db('deliveries').whereIn('id', ids).update({ status: 'scheduled', due_at: now });
 }
 

@@ -4,7 +4,7 @@ import { addSuppressions, removeSuppression } from '../../src/db/accounts/suppre
 import { findEmail } from '../../src/db/events/emails.ts';
 import {
   applyQueueAction,
-  movable,
+  changeable,
   type QueueAction,
   type Selection,
 } from '../../src/db/queue/apply-queue-action.ts';
@@ -66,7 +66,7 @@ for (const kind of kinds) {
       const before = await Promise.all(ids.map(read));
       const done = await applyQueueAction(db, { emailId }, request(name));
       const moved = Object.keys(moves[name]).length;
-      t.is(done.moved, moved);
+      t.is(done.changed, moved);
       t.is(done.sending, 1);
       const left = Object.values(done.left).reduce((sum, count) => sum + count, 0);
       t.is(moved + done.sending + left, ids.length, 'all are accounted for');
@@ -133,10 +133,10 @@ for (const kind of kinds) {
     const progress: number[] = [];
     const onProgress = (moved: number) => progress.push(moved);
     const done = await applyQueueAction(db, { domain: 'there.invalid' }, { ...request('hold'), onProgress });
-    t.deepEqual(done, { moved: 2500, sending: 0, left: {} });
+    t.deepEqual(done, { changed: 2500, sending: 0, left: {} });
     t.deepEqual(progress, [1000, 2000]);
     const again = await applyQueueAction(db, { domain: 'there.invalid' }, request('hold'));
-    t.deepEqual(again, { moved: 0, sending: 0, left: { held: 2500 } });
+    t.deepEqual(again, { changed: 0, sending: 0, left: { held: 2500 } });
     t.is((await db('events').where({ type: 'email.held' })).length, 2500);
   });
 
@@ -156,9 +156,9 @@ for (const kind of kinds) {
     t.true(leased.every(({ status, due_at }) => status === 'sending' && due_at === now + minute));
     const count = (status: string) => rows.filter((row) => row.status === status).length;
     const canceledEvents = await db('events').where({ type: 'email.canceled' });
-    t.is(canceledEvents.length, canceled.moved);
-    t.is(count('canceled'), canceled.moved, 'canceled is final');
-    t.true(count('held') <= held.moved, 'what was held first may have been canceled then');
+    t.is(canceledEvents.length, canceled.changed);
+    t.is(count('canceled'), canceled.changed, 'canceled is final');
+    t.true(count('held') <= held.changed, 'what was held first may have been canceled then');
     t.is(leased.length + count('canceled') + count('held') + count('deferred'), 400);
   });
 
@@ -301,6 +301,6 @@ for (const kind of kinds) {
 }
 
 test('no action applies to mail that is being sent or is final', (t) => {
-  for (const from of Object.values(movable))
+  for (const from of Object.values(changeable))
     for (const state of from) t.true(['queued', 'deferred', 'held', 'scheduled'].includes(state));
 });

@@ -11,7 +11,7 @@ import {
   readFigures,
   sumUp,
 } from '../../src/db/events/statistics.ts';
-import { latencyBounds, quantile } from '../../src/record/latency.ts';
+import { latencyBounds, quantile } from '../../src/rules/latency.ts';
 import { kinds } from '../lab/database/databases.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 

@@ -26,7 +26,7 @@ test('the message comes with the delivery, or is read', async (t) => {
 
 test('an attempt names its destination, and what it says of it', async (t) => {
   const { mx, deliverer } = await start(t, [{}]);
-  t.like(await deliverer.deliver(), { destination: 'mx1.invalid', signal: 'well' });
+  t.like(await deliverer.deliver(), { destination: 'mx1.invalid', signal: 'working' });
   mx[0]!.script = { mail: () => '421 4.7.0 slow down' };
   t.like(await deliverer.deliver(), { destination: 'mx1.invalid', signal: 'throttled' });
 });

@@ -1,7 +1,7 @@
 /** THE table, row by row: what was seen, its outcome, and whether another host may be asked. */
 import test from 'ava';
+import { parseReply } from '../../src/mail/reply.ts';
 import { classify, type Phase, type SessionResult } from '../../src/outcome.ts';
-import { parseReply } from '../../src/smtp-out/reply.ts';
 import { table } from '../lab/table.ts';
 
 /** A classification in one line: outcome, category, fault, hard or soft or -, origin, `next` or `stop`, what of the host. */
@@ -71,11 +71,11 @@ for (const kind of cut) {
 
 test('accepted: delivered, whatever the reply says besides', (t) => {
   const result: SessionResult = { kind: 'accepted', reply: parseReply('250 2.0.0 queued as 4711')! };
-  t.is(row(result), 'delivered - - - remote stop well');
+  t.is(row(result), 'delivered - - - remote stop working');
   t.is(classify(result).outcome.diagnostic, '250 2.0.0 queued as 4711');
   t.is(
     row({ kind: 'accepted', reply: parseReply('250 greylisted, but taken')! }),
-    'delivered - - - remote stop well',
+    'delivered - - - remote stop working',
   );
 });
 
@@ -113,8 +113,8 @@ test("the words of an address are not the server's", (t) => {
 });
 
 test('the status in the text counts where qmail puts it', (t) => {
-  t.is(row(refused('rcpt', '554 sorry (#5.2.2)')), 'bounced mailbox_full recipient soft remote stop well');
-  t.is(row(refused('rcpt', '554 sorry (#4.2.2)')), 'deferred mailbox_full recipient - remote next well');
+  t.is(row(refused('rcpt', '554 sorry (#5.2.2)')), 'bounced mailbox_full recipient soft remote stop working');
+  t.is(row(refused('rcpt', '554 sorry (#4.2.2)')), 'deferred mailbox_full recipient - remote next working');
 });
 
 test('nothing but a permanent reply or a plain answer of DNS bounces a mail', (t) => {

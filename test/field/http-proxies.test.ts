@@ -8,9 +8,9 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { clientAddressOf, trustedProxies } from '../../src/api/client-address.ts';
 import { listen } from '../../src/api/http-server.ts';
-import { loadConfig } from '../../src/config.ts';
+import { clientAddressOf, trustedProxies } from '../../src/base/client-address.ts';
+import { loadConfig } from '../../src/settings/config.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { table } from '../lab/table.ts';
 

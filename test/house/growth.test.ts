@@ -18,11 +18,11 @@ import { readContent, readHtml } from '../../src/dashboard/pages/email/email-con
 import { linksIn } from '../../src/dashboard/pages/email/links.ts';
 import { addressTexts } from '../../src/dialects/address-texts.ts';
 import { domainOf, parseMailbox, parsePhrase } from '../../src/mail/address.ts';
+import { parseReply } from '../../src/mail/reply.ts';
 import { reportAddresses } from '../../src/operate/tls-reports/report-addresses.ts';
 import { ruleFor } from '../../src/reply-rules/classify.ts';
 import { addressesIn } from '../../src/smtp-in/submission/address-fields.ts';
 import { senderOf } from '../../src/smtp-in/submission/from-field.ts';
-import { parseReply } from '../../src/smtp-out/reply.ts';
 import { untracked } from '../../src/tracking/untracked.ts';
 import { threadMs } from '../lab/thread-time.ts';
 

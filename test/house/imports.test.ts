@@ -45,6 +45,15 @@ test('the rooms import each other as src/README.md says, and every entry of its 
   t.deepEqual(sorted(used), sorted(readTable()));
 });
 
+test('a room imports only rooms below it in the table of src/README.md', (t) => {
+  const table = readTable();
+  const floors = [...table.keys()];
+  const upwards = [...table].flatMap(([room, may]) =>
+    may.filter((one) => floors.indexOf(one) < floors.indexOf(room)).map((one) => `${room} → ${one}`),
+  );
+  t.deepEqual(upwards, []);
+});
+
 test('the delivery path never reaches the database', (t) => {
   const reached = new Set<string>(['deliver.ts']);
   for (const file of reached) for (const one of imports.get(file) ?? []) reached.add(one);

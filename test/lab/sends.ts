@@ -6,7 +6,7 @@ import { minute, now } from './database/queue-rows.ts';
 
 export const leaseMs = 3 * minute;
 
-export function sendOf(orgId: string, raw: Buffer = Buffer.from('Subject: Hello')): Send {
+export function sendOf(orgId: string, bytes: Buffer = Buffer.from('Subject: Hello')): Send {
   const address = 'bob@there.invalid';
   return {
     emailId: uuid(),
@@ -31,12 +31,12 @@ export function sendOf(orgId: string, raw: Buffer = Buffer.from('Subject: Hello'
         key: address,
         domain: 'there.invalid',
         message: 0,
-        disposition: 'leased',
+        startState: 'leased',
       },
     ],
-    messages: [{ id: uuid(), raw }],
+    messages: [{ id: uuid(), bytes }],
     base: null,
-    packed: raw,
+    packed: bytes,
     trackedLinks: null,
     idempotency: { kind: 'window', key: uuid(), requestHash: 'hash' },
     acceptedAt: now,
@@ -53,7 +53,7 @@ export function attemptOf(
 ): Attempt {
   return {
     destination: 'mx1.invalid',
-    signal: 'well',
+    signal: 'working',
     startedAt: at,
     endedAt: at,
     outcome: {

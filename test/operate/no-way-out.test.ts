@@ -3,7 +3,7 @@ import { stripVTControlCharacters } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import type { SilentDestination } from '../../src/db/queue/destination-status-rows.ts';
 import { noWaysOut } from '../../src/operate/condition/no-way-out.ts';
-import type { ProblemCause } from '../../src/record/problem-cause.ts';
+import type { ProblemCause } from '../../src/rules/problem-cause.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
 import { startSilent } from '../lab/mx/silent.ts';
@@ -187,7 +187,7 @@ test('if our resolver fails after the port was closed, that is the fault, and on
     tried('b.invalid', 'resolver_failing', 4000),
   ];
   const faults = (...silent: SilentDestination[]) =>
-    noWaysOut(silent).map(({ fault, since, destinations }) => [fault, since, [...destinations]]);
+    noWaysOut(silent).map(({ cause, since, destinations }) => [cause, since, [...destinations]]);
   t.deepEqual(faults(...refused, ...unresolved), [['resolver', 3000, ['a.invalid', 'b.invalid']]]);
   t.deepEqual(faults(...refused, unresolved[0]!), [
     ['port', 1000, ['mx.a.invalid', 'mx.b.invalid', 'a.invalid']],

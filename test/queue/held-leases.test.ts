@@ -10,7 +10,7 @@ import {
 import { recordAll } from '../../src/db/queue/outcomes.ts';
 import type { Delivery } from '../../src/glossary.ts';
 import { HeldLeases } from '../../src/queue/held-leases.ts';
-import { transition } from '../../src/record/transition.ts';
+import { transition } from '../../src/rules/transition.ts';
 import { manualClock } from '../lab/clock.ts';
 import { oneKind } from '../lab/database/databases.ts';
 import { minute, now, openQueue } from '../lab/database/queue-rows.ts';

@@ -39,7 +39,7 @@ test('a request to slow down that one node has received holds for all, rest and 
 
 test('a larger limit that has worked since then is allowed for all again', (t) => {
   const slowed = observe({ ...newConcurrencyState(shape), limit: 12 }, 'throttled', 6, 1000);
-  const later = observe(slowed, 'well', 5, slowed.ceiling!.until);
+  const later = observe(slowed, 'working', 5, slowed.ceiling!.until);
   t.is(later.limit, 6);
   t.is(merge(slowed, later).limit, 6);
 });
@@ -47,14 +47,14 @@ test('a larger limit that has worked since then is allowed for all again', (t) =
 test('a circuit that one node has opened is open for all nodes that have had no answer since', (t) => {
   const open = fail(5, 1000);
   t.deepEqual(merge(newConcurrencyState(shape), open).circuit, open.circuit);
-  t.deepEqual(merge(observe(newConcurrencyState(shape), 'well', 1, 900), open).circuit, open.circuit);
-  t.is(merge(observe(newConcurrencyState(shape), 'well', 1, 1100), open).circuit, null);
+  t.deepEqual(merge(observe(newConcurrencyState(shape), 'working', 1, 900), open).circuit, open.circuit);
+  t.is(merge(observe(newConcurrencyState(shape), 'working', 1, 1100), open).circuit, null);
 });
 
 test('an answer to one node closes the circuit for all, and older states do not open it again', (t) => {
   const open = fail(5, 1000);
   const other = merge({ ...newConcurrencyState(shape), limit: 20 }, open);
-  const answered = observe(open, 'well', 1, 16_000);
+  const answered = observe(open, 'working', 1, 16_000);
   const closed = merge(other, answered);
   t.is(closed.circuit, null);
   t.true(closed.limit <= shape.startWith, 'the limit begins low');

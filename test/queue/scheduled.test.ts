@@ -204,8 +204,8 @@ test('held scheduled mail still waits for its time, and a retry does not start i
   const emailId = await scheduled(world, 2 * hour);
   const act = (action: 'hold' | 'release' | 'retry') =>
     applyQueueAction(db, { emailId }, { action, reason: 'r', now: clock.now() });
-  t.deepEqual(await act('retry'), { moved: 0, sending: 0, left: { scheduled: 1 } });
-  t.like(await act('hold'), { moved: 1 });
+  t.deepEqual(await act('retry'), { changed: 0, sending: 0, left: { scheduled: 1 } });
+  t.like(await act('hold'), { changed: 1 });
   const at = clock.now() + 3 * hour;
   t.is((await move(world, emailId, iso(at))).status, 200, 'moved while it is held');
   await act('release');

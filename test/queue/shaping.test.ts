@@ -41,11 +41,11 @@ test('the limit begins low', (t) => {
 
 test('the limit grows by one with each success while all of it is in use, up to the shape’s connections', (t) => {
   let state = newConcurrencyState(shape);
-  state = observe(state, 'well', 4);
+  state = observe(state, 'working', 4);
   t.is(state.limit, 5);
-  state = observe(state, 'well', 3);
+  state = observe(state, 'working', 3);
   t.is(state.limit, 5, 'what is not in use proves nothing');
-  for (let n = 0; n < 50; n++) state = observe(state, 'well', state.limit);
+  for (let n = 0; n < 50; n++) state = observe(state, 'working', state.limit);
   t.is(state.limit, 20);
 });
 
@@ -61,9 +61,9 @@ test('a limit that proved too high is tried again after a minute, then after two
   for (let n = 0; n < 7; n++) {
     const { until } = state.ceiling!;
     holds.push((until - now) / minute);
-    t.is(observe(state, 'well', 3, until - 1).limit, 3);
+    t.is(observe(state, 'working', 3, until - 1).limit, 3);
     now = until;
-    const raised = observe(state, 'well', 3, now);
+    const raised = observe(state, 'working', 3, now);
     t.is(raised.limit, 4);
     state = observe(raised, 'throttled', 4, now);
     t.is(state.limit, 3);
@@ -96,14 +96,14 @@ test('after a request to slow down with nothing else in use, the next start wait
     now = state.nextStartAt;
   }
   t.deepEqual(waits, [2, 4, 8, 16, 32, 64, 128, 256, 300, 300]);
-  state = observe(observe(state, 'well', 1, now), 'throttled', 1, now);
+  state = observe(observe(state, 'working', 1, now), 'throttled', 1, now);
   t.is(state.nextStartAt - now, 2000, 'a success makes the next rest short again');
 });
 
 test('five failures in a row open the circuit; any answer between them starts the count again', (t) => {
   t.is(fail(newConcurrencyState(shape), 4).circuit, null);
   t.truthy(fail(newConcurrencyState(shape), 5).circuit);
-  t.is(fail(observe(fail(newConcurrencyState(shape), 4), 'well'), 4).circuit, null);
+  t.is(fail(observe(fail(newConcurrencyState(shape), 4), 'working'), 4).circuit, null);
   t.is(fail(observe(fail(newConcurrencyState(shape), 4), null), 4).circuit, null);
 });
 
@@ -138,7 +138,7 @@ test('a retry that falls due may probe, but not right after a failure, and not b
   t.false(mayProbe(newConcurrencyState(shape), 90_000));
 });
 
-for (const signal of ['well', 'throttled', null] as const) {
+for (const signal of ['working', 'throttled', null] as const) {
   test(`a probe that is answered (${signal}) closes the circuit, and it begins low again`, (t) => {
     const open = fail({ ...newConcurrencyState(shape), limit: 20 }, 5);
     const state = observe(afterStart(open, null, 15_000), signal, 1, 15_000);

@@ -1,9 +1,9 @@
 /** The rules about replies, held against real ones (test/fixtures/replies), and against hostile ones. */
 import test from 'ava';
+import { parseReply } from '../../src/mail/reply.ts';
 import { classify, type Phase, replyText, type SessionResult } from '../../src/outcome.ts';
 import { rules } from '../../src/reply-rules/classify.ts';
 import { retryAfterMs } from '../../src/reply-rules/retry-after.ts';
-import { parseReply } from '../../src/smtp-out/reply.ts';
 import { recordedReplies } from '../lab/mx/replies.ts';
 import { table } from '../lab/table.ts';
 import { threadMs } from '../lab/thread-time.ts';

@@ -7,7 +7,7 @@ import { getEventListeners } from 'node:events';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
-import { type ConnectParts, createConnect, type Opened } from '../../src/route/connect.ts';
+import { type ConnectParts, createConnect, type OpenedSocket } from '../../src/route/connect.ts';
 import { createSources, type Source, type Wanted } from '../../src/route/source-addresses.ts';
 import { race } from '../../src/route/staggered-race.ts';
 import { manualClock } from '../lab/clock.ts';
@@ -41,7 +41,7 @@ function connector(t: ExecutionContext, own: Partial<ConnectParts> & { port: num
     onError: (what) => troubles.push(what),
     ...own,
   });
-  const to = async (addresses: string[], stopped = never, wanted = anySource): Promise<Opened> => {
+  const to = async (addresses: string[], stopped = never, wanted = anySource): Promise<OpenedSocket> => {
     const opened = await connect({ name: 'mx1.invalid', addresses }, wanted, stopped);
     t.teardown(() => opened.socket.destroy());
     t.false(opened.socket.destroyed);
@@ -227,7 +227,7 @@ const named = (address: string, name: string | null = null, pool = 'default'): S
 });
 
 /** What each of `times` connections to the MX looks like from there. */
-async function callers(mx: Mx, times: number, call: () => Promise<Opened>) {
+async function callers(mx: Mx, times: number, call: () => Promise<OpenedSocket>) {
   const seen: { from: string; localName: string }[] = [];
   for (let n = 0; n < times; n++) {
     const known = mx.sessions.length;

@@ -39,7 +39,7 @@ function memory(
 }
 
 /** Without what is only for reports. */
-function demanded({ tls: { sts: _, stsFault: __, ...tls }, ...rest }: DaneFinding): DaneFinding {
+function demanded({ tls: { sts: _, stsProblem: __, ...tls }, ...rest }: DaneFinding): DaneFinding {
   return { tls, ...rest };
 }
 
@@ -81,7 +81,7 @@ test('what a report quotes: the lines of the policy, and whether it names the ho
   t.deepEqual((await findWhole()).tls.sts, { text, isNamed: true });
   t.deepEqual((await findWhole('mx2.invalid')).tls.sts, { text, isNamed: false });
   const other = await start(t, 'no policy');
-  t.regex((await other.findWhole()).tls.stsFault!, /could not be fetched/);
+  t.regex((await other.findWhole()).tls.stsProblem!, /could not be fetched/);
   host.policies['there.invalid'] = 'no policy';
   dns.set(published('two'));
   t.deepEqual((await findWhole()).tls.sts, { text, isNamed: true }, 'the stored policy still applies');

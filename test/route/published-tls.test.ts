@@ -10,10 +10,15 @@ const host = (tls: HostTls, rest: Partial<Host> = {}): Host => ({
   tls,
   ...rest,
 });
-const trial = (of: Partial<TlsTrial>): TlsTrial => ({ failure: null, fault: null, reason: null, ...of });
+const trial = (of: Partial<TlsTrial>): TlsTrial => ({
+  failure: null,
+  certificateFailure: null,
+  reason: null,
+  ...of,
+});
 
 const good = trial({});
-const untrusted = trial({ fault: 'certificate-not-trusted', reason: 'self-signed' });
+const untrusted = trial({ certificateFailure: 'certificate-not-trusted', reason: 'self-signed' });
 const clear = trial({ failure: 'starttls-not-supported' });
 
 const record = { usage: 3, selector: 1, matching: 1, data: Buffer.from('ab', 'hex') };
@@ -28,7 +33,7 @@ const cases: [what: string, tls: HostTls, of: TlsTrial, policy: string, failure:
   [
     'DANE, no match',
     { policy: 'dane', records: [record] },
-    trial({ fault: 'validation-failure' }),
+    trial({ certificateFailure: 'validation-failure' }),
     'tlsa',
     'validation-failure',
   ],
@@ -43,7 +48,13 @@ const cases: [what: string, tls: HostTls, of: TlsTrial, policy: string, failure:
     'certificate-not-trusted',
   ],
   ['MTA-STS testing, host', { ...opportunistic, ...sts(false) }, good, 'sts', 'validation-failure'],
-  ['MTA-STS not fetched', { ...opportunistic, stsFault: 'no answer' }, good, 'sts', 'sts-policy-fetch-error'],
+  [
+    'MTA-STS not fetched',
+    { ...opportunistic, stsProblem: 'no answer' },
+    good,
+    'sts',
+    'sts-policy-fetch-error',
+  ],
 ];
 
 for (const [what, tls, of, policy, failure] of cases) {

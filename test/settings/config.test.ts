@@ -7,9 +7,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { hostname, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { type Config, loadConfig, settings } from '../../src/config.ts';
+import { type Config, effectiveConfig, loadConfig, settings } from '../../src/settings/config.ts';
 import { ConfigError } from '../../src/settings/config-error.ts';
-import { effectiveConfig } from '../../src/settings/effective-config.ts';
 import { hostnameAdvice } from '../../src/settings/hostname-advice.ts';
 
 const sample = join(import.meta.dirname, '../../config/postern.jsonc');
@@ -28,7 +27,7 @@ function faultsOf(env: Record<string, string>): readonly string[] {
     loadConfig(env);
     return [];
   } catch (error) {
-    if (error instanceof ConfigError) return error.faults;
+    if (error instanceof ConfigError) return error.problems;
     throw error;
   }
 }

@@ -11,8 +11,8 @@ import { parseEnvFile } from '../../src/settings/env-file.ts';
 import { createCli, directory, makeInstallation, root, run } from '../lab/cli.ts';
 
 const read = (text: string) => {
-  const { variables, faults } = parseEnvFile(text);
-  return { ...Object.fromEntries([...variables].map(([name, { text }]) => [name, text])), faults };
+  const { variables, problems } = parseEnvFile(text);
+  return { ...Object.fromEntries([...variables].map(([name, { text }]) => [name, text])), faults: problems };
 };
 
 test('what is read is what Node reads too; what others read differently is a fault, and no value is told', (t) => {

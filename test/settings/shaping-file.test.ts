@@ -6,7 +6,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { loadConfig } from '../../src/config.ts';
+import { loadConfig } from '../../src/settings/config.ts';
 import { ConfigError } from '../../src/settings/config-error.ts';
 import { loadShaping } from '../../src/settings/shaping-file.ts';
 import { createDestinationOf, defaultShape } from '../../src/settings/shaping-rules.ts';

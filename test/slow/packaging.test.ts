@@ -5,9 +5,9 @@ import { chmod, mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promis
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { loadConfig, settings } from '../../src/config.ts';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
+import { loadConfig, settings } from '../../src/settings/config.ts';
 import { createCli, directory, run as runCommand } from '../lab/cli.ts';
 import { createMigrated } from '../lab/database/databases.ts';
 import { inContext, readEnv, readStages } from '../lab/programs/dockerfile.ts';

@@ -4,7 +4,7 @@
  * one of its own.
  */
 import test from 'ava';
-import { SmtpRefusal } from '../../src/smtp-in/mail-handler.ts';
+import { SmtpRefusal } from '../../src/mail/mail-handler.ts';
 import { startListener } from '../lab/mx/listener.ts';
 import { connectSmtp } from '../lab/mx/smtp-client.ts';
 import { submissionWorlds } from '../lab/scenes/submission.ts';

@@ -1,7 +1,7 @@
 /** However a client's octets are cut into pieces, they mean the same: no cut makes a fault, or hides one. */
 import test from 'ava';
 import fc from 'fast-check';
-import { type StreamFault, StrictStream } from '../../src/smtp-in/strict-stream.ts';
+import { type StreamViolation, StrictStream } from '../../src/smtp-in/strict-stream.ts';
 import { runs } from '../lab/runs.ts';
 
 /** What is made of the octets, in order: commands, messages, and the fault at which it ended. */
@@ -12,7 +12,7 @@ async function meaningOf(pieces: Buffer[]): Promise<string[]> {
     largestMessage: 1000,
     endsGroup: (line) => line.startsWith('LAST'),
     onMessageBytes() {},
-    onFault(fault: StreamFault) {
+    onViolation(fault: StreamViolation) {
       events.push(`fault ${fault}`);
       stream.isClosed = true;
     },

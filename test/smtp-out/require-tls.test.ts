@@ -1,7 +1,7 @@
 /** What a mail itself says on TLS (RFC 8689): REQUIRETLS, and the header TLS-Required: No. */
 import test from 'ava';
 import { mailTls } from '../../src/accounts/domains.ts';
-import { headerFault } from '../../src/compose/custom-headers.ts';
+import { headerIssue } from '../../src/compose/custom-headers.ts';
 import { authorizedPem, policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
 import { connectSmtp, plain } from '../lab/mx/smtp-client.ts';
 import { emailIdOf, startSubmission } from '../lab/scenes/submission.ts';
@@ -88,6 +88,6 @@ test('a mail cannot lower what its domain demands; the header has one value', (t
   t.is(mailTls('opportunistic', false), 'not-required');
   t.is(mailTls('verified', undefined), 'verified');
   t.is(mailTls('verified', true), 'requiretls');
-  t.is(headerFault('TLS-Required', 'No'), null);
-  t.is(headerFault('TLS-Required', 'Yes')?.expected, 'No');
+  t.is(headerIssue('TLS-Required', 'No'), null);
+  t.is(headerIssue('TLS-Required', 'Yes')?.expected, 'No');
 });

@@ -1,6 +1,6 @@
 /** What goes over the wire: the envelope's parameters, and the message byte for byte. */
 import test, { type ExecutionContext } from 'ava';
-import type { Timeouts } from '../../src/smtp-out/deadline.ts';
+import type { SessionTimeouts } from '../../src/smtp-out/deadline.ts';
 import { type MxOptions, startMx } from '../lab/mx/mx.ts';
 import { type Step, startHostile } from '../lab/mx/mx-hostile.ts';
 import { said, startDeliverer } from '../lab/scenes/deliverer.ts';
@@ -159,7 +159,7 @@ for (const tls of [false, true]) {
   });
 }
 
-async function deliverTo(t: ExecutionContext, steps: Step[], timeouts: Partial<Timeouts> = {}) {
+async function deliverTo(t: ExecutionContext, steps: Step[], timeouts: Partial<SessionTimeouts> = {}) {
   const server = await startHostile('127.0.0.3', 0, steps);
   t.teardown(server.close);
   const hosts = [{ addresses: ['127.0.0.3'] }];

@@ -16,9 +16,9 @@ import {
   prepareTracking,
   type Tracker,
 } from '../../src/compose/tracking/html-tracking.ts';
+import { recordVisit, type Visit, type Visited } from '../../src/rules/visit.ts';
+import { type Visitor, visitorKind } from '../../src/rules/visitor.ts';
 import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
-import { recordVisit, type Visit, type Visited } from '../../src/tracking/visit.ts';
-import { type Visitor, visitorKind } from '../../src/tracking/visitor.ts';
 import { runs } from '../lab/runs.ts';
 import { column, table } from '../lab/table.ts';
 

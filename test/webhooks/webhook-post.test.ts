@@ -52,7 +52,7 @@ for (const host of spellings) {
     const { post, dns } = await start(t);
     const receiver = await startReceiver(t);
     const url = `http://${host}:${receiver.port}/`;
-    t.regex((parseWebhookUrl(url, false) as { fault: string }).fault, /private or special address/);
+    t.regex((parseWebhookUrl(url, false) as { problem: string }).problem, /private or special address/);
     await t.throwsAsync(post(url), { message: /private address/ });
     t.is(receiver.sockets.count, 0);
     t.deepEqual(dns.queries, [], 'DNS is not asked');

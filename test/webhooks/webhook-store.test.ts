@@ -16,7 +16,7 @@ import {
 import { recordTries } from '../../src/db/webhooks/webhook-outcomes.ts';
 import { type ReplaySelection, replay } from '../../src/db/webhooks/webhook-replay-rows.ts';
 import { findWebhook, insertWebhook } from '../../src/db/webhooks/webhooks.ts';
-import { verdictOf, type WebhookVerdict } from '../../src/webhooks/classify-response.ts';
+import { verdictOf, type WebhookVerdict } from '../../src/rules/classify-response.ts';
 import { createMigrated, type DatabaseKind, oneKind } from '../lab/database/databases.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 

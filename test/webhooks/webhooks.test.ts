@@ -9,9 +9,9 @@ import {
   retryDelays,
   verdictOf,
   type WebhookVerdict,
-} from '../../src/webhooks/classify-response.ts';
-import { type EndpointAttempt, endpointHealthAfter } from '../../src/webhooks/endpoint-health.ts';
-import { secretsOf } from '../../src/webhooks/endpoint-secrets.ts';
+} from '../../src/rules/classify-response.ts';
+import { type EndpointAttempt, endpointHealthAfter } from '../../src/rules/endpoint-health.ts';
+import { secretsOf } from '../../src/rules/endpoint-secrets.ts';
 import { newStandardSecret, standard } from '../../src/webhooks/formats/standard-format.ts';
 import { createPostingSlots } from '../../src/webhooks/posting-slots.ts';
 import { runs } from '../lab/runs.ts';

@@ -52,7 +52,11 @@ export const domainEndpoints = [
     },
     maxInFlight: 1,
     async respond({ db, orgId, body, seal, now, names }) {
-      const domain = await registerDomain(db, { orgId, name: body.name }, { seal, now, byOwner: true });
+      const domain = await registerDomain(
+        db,
+        { orgId, name: body.name },
+        { seal, now, requestedBy: 'owner' },
+      );
       return withRecords(domain, names);
     },
   }),

@@ -5,10 +5,10 @@ import { allowedDomains, type Caller } from '../../accounts/api-keys.ts';
 import { iso } from '../../base/clock.ts';
 import { type EmailRecord, findEmail } from '../../db/events/emails.ts';
 import { cancelEmail } from '../../db/queue/cancel-email.ts';
-import { moveScheduled } from '../../db/queue/scheduled-mail.ts';
+import { reschedule } from '../../db/queue/scheduled-mail.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { sendTimesFault } from '../../mail/send-times.ts';
+import { scheduledAtRefusal } from '../../mail/send-times.ts';
 import { expiresAtOf } from '../../record/telemetry.ts';
 import { noBody } from '../body-limits.ts';
 import { type Endpoint, exampleId, jsonResponse, pathParameter, readErrors } from '../endpoint.ts';
@@ -47,7 +47,7 @@ const movedAnswer = success({
   expiresAt: moment.meta({ description: 'Moved by the same time as `scheduledAt`.' }),
 });
 
-const moveRequest = z.object({ scheduledAt });
+const newTime = z.object({ scheduledAt });
 
 const id = pathParameter('id', 'The `emailId` in the response of the send.', exampleId, 'uuid');
 const common = { tag: 'Email', scopes: ['email:send' as const, 'full_access' as const], parameters: [id] };
@@ -65,7 +65,7 @@ export const changeEmailEndpoints: Endpoint<ManagementParts>[] = [
     summary: 'Move a scheduled email',
     description:
       'Gives a scheduled email another time. What `expiresAfter` set moves with it. An email that has started cannot be moved.',
-    body: smallBody(moveRequest),
+    body: smallBody(newTime),
     response: jsonResponse('The email is moved.', movedAnswer),
     errors: {
       ...errors,
@@ -95,17 +95,17 @@ function move(parts: Management) {
     const { db, clock } = parts;
     const caller = await parts.authorize.enter(context, 'email:send');
     const email = await ownEmail(parts, context, caller);
-    const body = await readJson(context, moveRequest, () => parts.admission.acquire(caller.orgId, 0));
+    const body = await readJson(context, newTime, () => parts.admission.acquire(caller.orgId));
     const now = clock.now();
-    const fault = sendTimesFault(body, now, 0);
-    if (fault) throw fault;
-    const moved = await moveScheduled(db, {
+    const refusal = scheduledAtRefusal(body.scheduledAt, now);
+    if (refusal) throw refusal;
+    const result = await reschedule(db, {
       emailId: email.id,
       orgId: caller.orgId,
       at: body.scheduledAt,
       now,
     });
-    if (moved !== 'moved') throw new Refusal('BAD_REQUEST', notScheduled);
+    if (result !== 'rescheduled') throw new Refusal('BAD_REQUEST', notScheduled);
     const after = await ownEmail(parts, context, caller);
     context.body = {
       success: true,

@@ -4,13 +4,13 @@
  */
 import { z } from 'zod';
 import { deliveryStates, dialectNames, type EventType, recipientKinds } from '../../glossary.ts';
-import { mixedStates } from '../../record/states.ts';
+import { mixedStates } from '../../rules/states.ts';
 
 const time = z.iso.datetime({ precision: 3 });
 const count = z.int().nonnegative();
 const address = z.string().meta({ format: 'idn-email', examples: ['ann@example.org'] });
 
-/** Those of a delivery, and those of an email whose deliveries differ. */
+/** The states of a delivery, and those of an email whose deliveries differ. */
 export const emailStates = [...deliveryStates, ...mixedStates] as const;
 
 const reply = z

@@ -1,6 +1,6 @@
 /**
  * /api/public/keys: an organization's API keys. A key can create others with any scopes, in its own organization, and
- * can revoke and rotate itself. A revoked key can still work for up to a second (base/lookup-cache.ts).
+ * can revoke and rotate itself. A revoked key can still work for up to a second (base/bounded-cache.ts).
  */
 import { defaultOverlapMs, keyDocument, makeKey, rotateKey } from '../../accounts/create-key.ts';
 import { isoOrNull } from '../../base/clock.ts';

@@ -29,7 +29,7 @@ export const newKeyRequest = z.object({
         const parsed = parseScopes(names);
         if (Array.isArray(parsed)) return parsed;
         const params = { expected: 'email:send, email:read, full_access, domain_scope:<domain>' };
-        context.addIssue({ code: 'custom', message: parsed.fault, params, input: names });
+        context.addIssue({ code: 'custom', message: parsed.problem, params, input: names });
         return z.NEVER;
       }),
   ).meta({

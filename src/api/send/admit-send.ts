@@ -3,7 +3,7 @@
  * on the disk, then a slot, then the organization's request limits. authorize.ts counts requests over HTTP, which also
  * reports the limits in headers.
  */
-import { overLimit, type RequestLimits, type Taken } from '../../accounts/limits.ts';
+import { overLimit, type RequestLimits, type Taken } from '../../rules/limits.ts';
 import type { Admission, Slot } from '../admission.ts';
 import { busyRefusal } from '../server-busy.ts';
 

@@ -16,11 +16,11 @@ export const base64Content = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** What is wrong instead, if the text is not base64. */
+/** Says what is wrong if the text is not base64. */
 function readBase64(text: string): Buffer | string {
   if (/^data:/i.test(text)) return 'it is a data: URI. Give only what follows its comma, if that is base64';
   const packed = withoutBreaks(text);
-  if (!standard.test(packed)) return faultOf(packed);
+  if (!standard.test(packed)) return problemOf(packed);
   const length = packed.indexOf('=') < 0 ? packed.length : packed.indexOf('=');
   // Each character is six bits, so that one is left over of no octet.
   if (length % 4 === 1 || (length === 0 && packed !== ''))
@@ -33,7 +33,7 @@ function readBase64(text: string): Buffer | string {
   return Buffer.from(packed, 'base64');
 }
 
-function faultOf(packed: string): string {
+function problemOf(packed: string): string {
   if (urlSafe.test(packed))
     return 'it is URL-safe base64, with - or _. Write + in place of -, and / in place of _';
   const at = packed.search(/[^A-Za-z0-9+/=_-]/);

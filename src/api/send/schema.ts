@@ -8,7 +8,7 @@
 import { z } from 'zod';
 import type { SendRequest } from '../../accept.ts';
 import type { Attachment } from '../../compose/attachment.ts';
-import { headerFault } from '../../compose/custom-headers.ts';
+import { headerIssue } from '../../compose/custom-headers.ts';
 import { type RecipientKind, recipientKinds } from '../../glossary.ts';
 import { domainOf, parseMailbox } from '../../mail/address.ts';
 import { readTime, timeForm } from '../../mail/read-time.ts';
@@ -46,7 +46,7 @@ const addressOr = (forSeveral: (list: string[]) => string) =>
 
 const longestList = 400;
 
-/** Those of a text with commas or semicolons; none if it has something else. */
+/** The addresses in a text with commas or semicolons; none if it has something else. */
 function addressesIn(text: string): string[] {
   if (text.length > longestList) return [];
   const found = text.split(/[,;]/).map((part) => parseMailbox(part.trim())?.address);
@@ -148,9 +148,9 @@ export const headersWithin = (max: number) =>
             context.addIssue({ code: 'invalid_type', expected: 'string', path: [name], input: value });
             continue;
           }
-          const fault = headerFault(name, value);
-          if (!fault) continue;
-          const { message, expected } = fault;
+          const issue = headerIssue(name, value);
+          if (!issue) continue;
+          const { message, expected } = issue;
           context.addIssue({ code: 'custom', path: [name], message, params: { expected } });
         }
       })

@@ -1,4 +1,4 @@
-/** The limits of the bodies of a send and of a batch. The schema names the faults of what they let through, long texts too. */
+/** The limits of the bodies of a send and of a batch. The schema names the errors of what they let through, long texts too. */
 import { jsonBody, largestBody } from '../body-limits.ts';
 
 /** Elements of a batch. */

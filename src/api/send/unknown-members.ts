@@ -22,7 +22,7 @@ const maxFound = 100;
 const maxNamed = 10;
 const maxNameLength = 64;
 
-/** What is known inside a value: the members of an object, or of each element of an array. */
+/** The known members inside a value: the members of an object, or of each element of an array. */
 interface Known {
   members: Map<string, Known>;
   element: Known | null;
@@ -81,7 +81,7 @@ export function ignoredNames(unknown: UnknownMember[]): string {
   return [...names, ...(unknown.length > maxNamed ? ['...'] : [])].join(', ');
 }
 
-/** For a line of the mail log; undefined if there are none. */
+/** The text for a line of the mail log; undefined if there are none. */
 export function ignoredNote(unknown: UnknownMember[]): string | undefined {
   if (unknown.length === 0) return undefined;
   const names = unknown.slice(0, maxNamed).map((one) => {
@@ -91,7 +91,7 @@ export function ignoredNote(unknown: UnknownMember[]): string | undefined {
   return [...names, ...(unknown.length > maxNamed ? ['...'] : [])].join(', ');
 }
 
-/** What other services call our members, where the names are not alike. */
+/** The names that other services give to our members, if the names are not alike. */
 const otherNames: Record<string, string> = {
   path: 'url',
   href: 'url',
@@ -111,7 +111,7 @@ function meantBy({ path, known }: UnknownMember): string | null {
   return other !== null && known.includes(other) ? other : closestName(name, known);
 }
 
-/** Where a member is missing, the message names the unknown ones beside it: one of them is probably meant. */
+/** If a member is missing, the message names the unknown ones beside it: one of them is probably meant. */
 export function withUnknown(issues: Issue[], unknown: UnknownMember[]): Issue[] {
   return issues.map((issue) => {
     if (issue.received !== 'undefined') return issue;
@@ -125,7 +125,7 @@ export function withUnknown(issues: Issue[], unknown: UnknownMember[]): Issue[] 
   });
 }
 
-/** For a key with the option `strict`. */
+/** The refusal for a key with the option `strict`. */
 export function unknownIssues(unknown: UnknownMember[]): Issue[] {
   return unknown.map((one) => {
     const meant = meantBy(one);

@@ -5,9 +5,9 @@
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
 import {
-  type AddressList,
   csvStream,
-  ListFault,
+  type ImportedAddresses,
+  ListError,
   maxImported,
   readAddresses,
 } from '../../accounts/suppression-csv.ts';
@@ -17,7 +17,7 @@ import type { Slot } from '../admission.ts';
 import { csvBody } from '../body-limits.ts';
 import { answer, authorizeManager, goneSignal, type Management, managementEndpoint } from '../management.ts';
 import { readBody } from '../request-body.ts';
-import { createSlotsPerOrganization, refuseWhileBusy } from '../server-busy.ts';
+import { createCallSlots, refuseWhileBusy } from '../server-busy.ts';
 import { suppressionSchemas } from './schema.ts';
 
 const limits = csvBody(10 * 1024 * 1024);
@@ -65,7 +65,7 @@ export const csvEndpoints = [
 ];
 
 function exportList({ authorize, db }: Management): Middleware {
-  const slots = createSlotsPerOrganization(maxExports);
+  const slots = createCallSlots(maxExports);
   return async (context) => {
     let release = () => {};
     context.res.once('close', () => release());
@@ -85,7 +85,7 @@ function importList({ authorize, db, admission, clock, eventSignal }: Management
     let slot: Slot | null = null;
     try {
       const orgId = await authorizeManager(context, authorize, async (id) => {
-        slot = await admission.acquire(id, 0);
+        slot = await admission.acquire(id);
         if (!slot) refuseWhileBusy(context, admission.maxSlots, busyMs);
       });
       const { addresses, ...rejected } = await addressesIn(context, slot!);
@@ -98,12 +98,12 @@ function importList({ authorize, db, admission, clock, eventSignal }: Management
   };
 }
 
-async function addressesIn(context: Context, slot: Slot): Promise<AddressList> {
+async function addressesIn(context: Context, slot: Slot): Promise<ImportedAddresses> {
   const bytes = await readBody(context.req, slot, limits);
   try {
     return await readAddresses(bytes, maxImported);
   } catch (error) {
-    if (!(error instanceof ListFault)) throw error;
+    if (!(error instanceof ListError)) throw error;
     const message = `Nothing was imported: ${error.message}.`;
     if (error.lines.length === 0) throw new Refusal('BAD_REQUEST', message);
     throw new Refusal('VALIDATION_ERROR', message, {

@@ -3,7 +3,7 @@ import { iso, isoOrNull } from '../../base/clock.ts';
 import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '../../db/webhooks/webhooks.ts';
 import type { EventType } from '../../glossary.ts';
-import type { WebhookAttempt } from '../../webhooks/classify-response.ts';
+import type { WebhookAttempt } from '../../rules/classify-response.ts';
 
 export function presentWebhook(webhook: Webhook) {
   const { id, url, types, format, publicKey, status, reason } = webhook;

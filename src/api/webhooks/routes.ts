@@ -36,11 +36,11 @@ export const webhookEndpoints = [
     async respond({ db, orgId, body, seal, allowPrivate, now }) {
       const { events: types, ...given } = body;
       const parsed = parseWebhookUrl(given.url, allowPrivate, given.format);
-      if ('fault' in parsed) throw refusedUrl(given.url, parsed.fault);
+      if ('problem' in parsed) throw refusedUrl(given.url, parsed.problem);
       const added = await addWebhook(
         db,
         { ...given, orgId, types },
-        { seal, allowPrivate, now, byOwner: true },
+        { seal, allowPrivate, now, requestedBy: 'owner' },
       );
       return { webhook: presentWebhook(added.webhook), secret: added.secret };
     },
@@ -97,10 +97,10 @@ export const webhookEndpoints = [
   }),
 ];
 
-function refusedUrl(url: string, fault: string): Refusal {
+function refusedUrl(url: string, problem: string): Refusal {
   const expected = 'a URL that events can be posted to, such as https://app.example.com/webhooks';
   const received = `string of ${url.length} characters`;
-  const issue = { code: 'custom', expected, received, path: ['url'], message: `url: ${fault}` };
+  const issue = { code: 'custom', expected, received, path: ['url'], message: `url: ${problem}` };
   return new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues: [issue] });
 }
 

@@ -1,7 +1,7 @@
 /** The schemas of webhooks in requests and responses. */
 import { z } from 'zod';
 import { eventTypes } from '../../glossary.ts';
-import { webhookFormats } from '../../webhooks/formats/all-formats.ts';
+import { webhookFormats } from '../../rules/subscribed-types.ts';
 import { limitSize } from '../at-most.ts';
 import { moment, nextId, success } from '../management.ts';
 import { after, id, limit, time } from '../query.ts';

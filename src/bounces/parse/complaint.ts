@@ -2,10 +2,11 @@
  * Parses complaints: reports in the Abuse Reporting Format (ARF, RFC 5965) and the variants that some providers send. Only
  * the tokens in it that have our key identify the delivery (bounces/complaint-tokens.ts), not the report's other claims.
  */
+
+import type { ParseResult } from '../../rules/parse-result.ts';
 import { findTokens } from '../complaint-tokens.ts';
-import type { ParseResult } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
-import { type Block, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
+import { type FieldBlock, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
 
 /**
  * Reports in the same format that are not complaints: a message that is not spam (RFC 6430), and DMARC's failure reports
@@ -44,7 +45,7 @@ export function readComplaint(mail: ParsedMail): ParseResult | null {
   };
 }
 
-function fromReport(block: Block, mail: ParsedMail): ParseResult {
+function fromReport(block: FieldBlock, mail: ParsedMail): ParseResult {
   const feedbackType = (fieldOf(block, 'feedback-type') ?? 'other').toLowerCase().slice(0, 40);
   if (noComplaints.has(feedbackType)) return { is: 'automatic', format: `arf-${feedbackType}` };
   return {

@@ -2,11 +2,12 @@
  * Parses delivery status notifications (RFC 3464; RFC 6533 for internationalized addresses). Missing or misspelled fields
  * are tolerated if their meaning is clear.
  */
+
+import { readDiagnostic } from '../../rules/diagnostic.ts';
+import type { ParseResult } from '../../rules/parse-result.ts';
 import { failure, hostIn, withCauseIn } from '../classify-bounce.ts';
-import { readDiagnostic } from './diagnostic.ts';
-import type { ParseResult } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
-import { type Block, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
+import { type FieldBlock, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
 import { beforeCopy, wordsIn } from './text-bounce.ts';
 
 const partTypes = /^message\/(?:global-)?delivery-status$/;
@@ -20,7 +21,7 @@ export function readStatusReport(mail: ParsedMail): ParseResult | null {
 }
 
 /** Some servers write the fields into the text for people, or give the part the type text/plain. */
-function blocksInText(text: string): Block[] {
+function blocksInText(text: string): FieldBlock[] {
   // A forwarded report is quoted.
   const found =
     /^(?<quote>[> ]{0,6})(?:Reporting-MTA|Original-Recipient|Final-Recipient|Action) ?: ?\S/im.exec(text);
@@ -29,7 +30,7 @@ function blocksInText(text: string): Block[] {
   return readBlocks(found.groups!.quote ? fields.replace(/^[> ]{1,6}/gm, '') : fields);
 }
 
-function readStatusBlocks(blocks: Block[], mail: ParsedMail, format: string): ParseResult | null {
+function readStatusBlocks(blocks: FieldBlock[], mail: ParsedMail, format: string): ParseResult | null {
   const recipients = blocks.filter((block) => actionOf(block) !== null);
   if (recipients.length === 0) return null;
   // Mail to one address may have been forwarded to several (an alias, a list): a failure of any of them counts.
@@ -49,13 +50,13 @@ const actions: [RegExp, Action][] = [
 ];
 
 /** Null if the block does not describe a recipient. */
-function actionOf(block: Block): Action | null {
+function actionOf(block: FieldBlock): Action | null {
   const said = fieldOf(block, 'action');
   if (said !== null) return actions.find(([pattern]) => pattern.test(said))?.[1] ?? byStatus(block);
   return block.has('final-recipient') || block.has('original-recipient') ? byStatus(block) : null;
 }
 
-function byStatus(block: Block): Action | null {
+function byStatus(block: FieldBlock): Action | null {
   switch (statusOf(block)?.[0]) {
     case '5':
       return 'failed';
@@ -69,17 +70,17 @@ function byStatus(block: Block): Action | null {
 }
 
 /** Some servers add text after the code: "5.1.1 (bad destination mailbox address)". */
-function statusOf(block: Block): string | null {
+function statusOf(block: FieldBlock): string | null {
   return /^[245]\.\d{1,3}\.\d{1,3}/.exec(fieldOf(block, 'status') ?? '')?.[0] ?? null;
 }
 
 interface Around {
-  blocks: Block[];
+  blocks: FieldBlock[];
   mail: ParsedMail;
   format: string;
 }
 
-function readingOf(action: Action, block: Block, { blocks, mail, format }: Around): ParseResult {
+function readingOf(action: Action, block: FieldBlock, { blocks, mail, format }: Around): ParseResult {
   if (action === 'arrived') return { is: 'arrived', format };
   const reportedBy =
     typedFieldOf(block, 'remote-mta') ??

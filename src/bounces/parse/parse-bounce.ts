@@ -2,12 +2,13 @@
  * Classifies a returned mail by its content alone; the address that it arrived at identifies the delivery. Never throws,
  * whatever the bytes are: a mail of no known kind is a letter.
  */
+
+import type { ParseResult } from '../../rules/parse-result.ts';
 import { readReport } from '../reports/domain-report.ts';
 import type { AddressRole } from '../service-addresses.ts';
 import { readAutomatic } from './auto-reply.ts';
 import { readComplaint } from './complaint.ts';
 import { readStatusReport } from './delivery-status.ts';
-import type { ParseResult } from './parse-result.ts';
 import { bodyAsText, type ParsedMail, parseMail } from './parsed-mail.ts';
 import { readTextBounce } from './text-bounce.ts';
 

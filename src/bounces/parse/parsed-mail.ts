@@ -129,7 +129,7 @@ function textOf(html: string): string {
     .slice(0, longestText);
 }
 
-/** Those that bounces have; letters with accents are written so in old French, German and Spanish ones. */
+/** The entities that bounces have; letters with accents are written so in old French, German and Spanish ones. */
 const entities: Record<string, string> = {
   nbsp: ' ',
   lt: '<',

@@ -5,12 +5,12 @@
  */
 
 /** The values of each field, by its name in lower case. */
-export type Block = Map<string, string[]>;
+export type FieldBlock = Map<string, string[]>;
 
 const maxBlocks = 100;
 const maxFields = 100;
 
-export function readBlocks(text: string): Block[] {
+export function readBlocks(text: string): FieldBlock[] {
   return text
     .split(/\n[ \t]*\n/, maxBlocks)
     .map(readBlock)
@@ -19,8 +19,8 @@ export function readBlocks(text: string): Block[] {
 
 const field = /^([!-9;-~]{1,60})[ \t]*:(.*)$/s;
 
-function readBlock(text: string): Block {
-  const block: Block = new Map();
+function readBlock(text: string): FieldBlock {
+  const block: FieldBlock = new Map();
   for (const line of text.replace(/^\n+/, '').split(/\n(?![ \t])/, maxFields)) {
     const found = field.exec(line.trim());
     if (!found) continue;
@@ -34,12 +34,12 @@ function readBlock(text: string): Block {
 }
 
 /** The first value, as one line; null if there is none. */
-export function fieldOf(block: Block, name: string): string | null {
+export function fieldOf(block: FieldBlock, name: string): string | null {
   return block.get(name)?.[0]?.replace(/\s+/g, ' ') || null;
 }
 
 /** The value without its type, as one line: "rfc822; ann@example.org" is ann@example.org. */
-export function typedFieldOf(block: Block, name: string): string | null {
+export function typedFieldOf(block: FieldBlock, name: string): string | null {
   const value = fieldOf(block, name);
   return value === null ? null : value.replace(/^[\w.-]{1,40} ?; ?/, '');
 }

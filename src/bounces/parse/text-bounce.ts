@@ -2,10 +2,11 @@
  * Parses bounces that are plain text for people. Finds the rule in text-bounces/ that matches, cuts off the copy of our
  * mail, and extracts the description of the failure.
  */
+
+import { type Diagnostic, readDiagnostic } from '../../rules/diagnostic.ts';
+import type { ParseResult } from '../../rules/parse-result.ts';
 import { failure } from '../classify-bounce.ts';
 import { isAnswer } from './auto-reply.ts';
-import { type Diagnostic, readDiagnostic } from './diagnostic.ts';
-import type { ParseResult } from './parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import type { TextBounceRule } from './text-bounce-rule.ts';
 import { general } from './text-bounces/general.ts';

@@ -4,31 +4,8 @@
  */
 import { XMLParser } from 'fast-xml-parser';
 import { toDomain } from '../../mail/address.ts';
+import type { DmarcReport, DmarcSource } from '../../rules/aggregate-report.ts';
 import { hasMoreThan, oneLine } from './unpack.ts';
-
-export interface DmarcReport {
-  kind: 'dmarc';
-  domain: string;
-  /** The reporter's own name. */
-  reporter: string;
-  reportId: string;
-  beginsAt: number;
-  endsAt: number;
-  policy: string | null;
-  totals: { messages: number; passed: number; quarantined: number; rejected: number };
-  /** Sorted by messages, the most first; at most `maxSources`. */
-  sources: DmarcSource[];
-}
-
-/** The mail from one address with one From domain. `dkim`, `spf`: passed, and aligned with the domain. */
-interface DmarcSource {
-  ip: string;
-  messages: number;
-  dkim: boolean;
-  spf: boolean;
-  disposition: string;
-  headerFrom: string;
-}
 
 const maxSources = 100;
 /** Opening and closing tags, enough for ten thousand records. A larger report is kept as a letter. */

@@ -2,7 +2,9 @@
  * Reports about domains: DMARC aggregate reports and TLS reports, attached, forwarded, or in the text of the mail. What is no
  * report is a letter with the reason, so that somebody can see which reporter's mail is not understood.
  */
-import type { Letter, ParseResult, Report } from '../parse/parse-result.ts';
+
+import type { AggregateReport } from '../../rules/aggregate-report.ts';
+import type { Letter, ParseResult } from '../../rules/parse-result.ts';
 import { type ParsedMail, type ParsedPart, parseMail } from '../parse/parsed-mail.ts';
 import { readDmarc } from './dmarc-report.ts';
 import { readTls } from './tls-report.ts';
@@ -60,7 +62,7 @@ function packedIn(whole: Uint8Array): Buffer[] {
 }
 
 /** The report, or the reason why it is none. */
-async function reportIn(bytes: Uint8Array): Promise<Report | string> {
+async function reportIn(bytes: Uint8Array): Promise<AggregateReport | string> {
   try {
     const texts = await unpack(bytes);
     const reasons: string[] = [];
@@ -75,7 +77,7 @@ async function reportIn(bytes: Uint8Array): Promise<Report | string> {
   }
 }
 
-function parseReport(text: string): Report | string {
+function parseReport(text: string): AggregateReport | string {
   if (/^[{[]/.test(text)) return readTls(text);
   if (text.startsWith('<')) return readDmarc(text);
   return 'the attachment is neither XML nor JSON';

@@ -4,27 +4,8 @@
  */
 import { z } from 'zod';
 import { toDomain } from '../../mail/address.ts';
+import type { ReportedTlsFailure, TlsReport } from '../../rules/aggregate-report.ts';
 import { hasMoreThan, oneLine } from './unpack.ts';
-
-export interface TlsReport {
-  kind: 'tls';
-  domain: string;
-  reporter: string;
-  reportId: string;
-  beginsAt: number;
-  endsAt: number;
-  policy: string | null;
-  totals: { sessions: number; failed: number };
-  /** The most frequent first; at most `maxFailures`. */
-  failures: TlsFailure[];
-}
-
-interface TlsFailure {
-  type: string;
-  sessions: number;
-  host: string | null;
-  reason: string | null;
-}
 
 const maxFailures = 100;
 /** Members and elements; a failure has about ten. A larger report is kept as a letter. */
@@ -97,7 +78,7 @@ export function readTls(json: string): TlsReport | string {
   };
 }
 
-function failureFrom(one: z.output<typeof details>): TlsFailure {
+function failureFrom(one: z.output<typeof details>): ReportedTlsFailure {
   return {
     type: one['result-type'],
     sessions: one['failed-session-count'],

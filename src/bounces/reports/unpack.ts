@@ -113,7 +113,7 @@ function withoutTail(content: Buffer): Buffer {
   return content.subarray(0, end + 22 + content.readUInt16LE(end + 20));
 }
 
-/** By its byte order mark, its first character, or the encoding that an XML declaration names; else UTF-8. */
+/** The encoding by its byte order mark, its first character, or the encoding that an XML declaration names; else UTF-8. */
 function decoded(bytes: Buffer): string {
   const start = bytes.subarray(0, 200).toString('latin1');
   const named =
@@ -128,7 +128,7 @@ function decodedAs(encoding: string, bytes: Buffer): string {
   try {
     return new TextDecoder(encoding).decode(bytes);
   } catch {
-    // Of an encoding without a name that is known here, the letters of ASCII are enough.
+    // If the encoding's name is not known here, the letters of ASCII are enough.
     return bytes.toString('latin1');
   }
 }

@@ -5,16 +5,16 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { parseScopes } from '../../accounts/api-keys.ts';
 import { tlsFloors } from '../../accounts/domains.ts';
+import { isOneLine } from '../../base/sanitize.ts';
 import { eventTypes as allEventTypes } from '../../glossary.ts';
 import { domainOf, toDomain } from '../../mail/address.ts';
+import { readDestination } from '../../mail/host-name.ts';
 import { readTime, timeForm } from '../../mail/read-time.ts';
 import { duration } from '../../settings/durations.ts';
 import {
-  isOneLine,
   oneOf,
   postgresUrl as postgresGrammar,
   Refused,
-  readDestination,
   refuse,
   wholeNumber,
 } from '../../settings/grammar.ts';
@@ -183,7 +183,7 @@ export const logStates = listOf(choice('a state', states));
 
 export const scopes = listOf((text) => {
   const parsed = parseScopes([text.trim()]);
-  if ('fault' in parsed) throw new InvalidArgumentError(parsed.fault);
+  if ('problem' in parsed) throw new InvalidArgumentError(parsed.problem);
   return parsed;
 });
 

@@ -1,5 +1,5 @@
 /**
- * What destructive commands have in common: they say what they affect, and ask on a terminal. `--yes` answers, `--dry-run`
+ * Destructive commands have this in common: they say what they affect, and ask on a terminal. `--yes` answers, `--dry-run`
  * ends there. A script is not asked; what cannot be undone with another command then needs `--yes`.
  */
 import { createInterface } from 'node:readline/promises';
@@ -20,7 +20,7 @@ export function addConsent(command: Command): Command {
 interface Effect {
   /** Asked on a terminal; without a question mark. */
   question: string;
-  /** What is affected, in plain words and with --json. */
+  /** Names what is affected, in plain words and with --json. */
   fields: Record<string, Cell>;
   document: object;
   /** A script must give --yes. */

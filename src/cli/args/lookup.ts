@@ -37,8 +37,8 @@ export async function requireOwner(context: CommandContext, org: string | undefi
   const [first, ...others] = await listOrganizations(db);
   if (!first) return missing('there is no organization yet; `postern org create --name NAME` creates one');
   if (others.length === 0) return first;
-  const fault = `error: there are ${others.length + 1} organizations; give --org ORG, or set POSTERN_ORG to one of \`postern org list\``;
-  throw new CommanderError(2, 'postern.organization', fault);
+  const problem = `error: there are ${others.length + 1} organizations; give --org ORG, or set POSTERN_ORG to one of \`postern org list\``;
+  throw new CommanderError(2, 'postern.organization', problem);
 }
 
 export interface OwnerOption {
@@ -115,7 +115,7 @@ function byId<T>(
   };
 }
 
-/** What names an email, for the help. */
+/** The ways to name an email, for the help. */
 export const emailIs = 'an emailId or its end, a Message-ID, a request id, or an address (its newest mail)';
 
 /**

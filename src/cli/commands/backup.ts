@@ -10,11 +10,11 @@ import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import { createSeal } from '../../accounts/seal.ts';
 import { secretFile } from '../../base/secrets.ts';
-import type { Config } from '../../config.ts';
 import { countSealed } from '../../db/accounts/sealed-columns.ts';
 import { noteBackup } from '../../db/admin/last-backup.ts';
-import { copyDatabase, faultOf } from '../../db/admin/sqlite-backup.ts';
+import { copyDatabase, problemOf } from '../../db/admin/sqlite-backup.ts';
 import { openDatabase } from '../../db/engine/open.ts';
+import type { Config } from '../../settings/config.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 
@@ -113,8 +113,8 @@ async function temporaryDirectory(file: string): Promise<string> {
 async function examine({ secrets }: CommandContext, temporary: string): Promise<void> {
   const db = await openDatabase({ dataDir: temporary, databaseUrl: null });
   try {
-    const fault = await faultOf(db);
-    if (fault) throw new Failure(`the database is damaged: ${fault}; restore it from an earlier backup`);
+    const problem = await problemOf(db);
+    if (problem) throw new Failure(`the database is damaged: ${problem}; restore it from an earlier backup`);
     const { all, closed } = await countSealed(db, createSeal(secrets()).opens);
     if (closed > 0) {
       throw new Failure(

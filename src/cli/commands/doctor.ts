@@ -1,10 +1,10 @@
 /** `postern doctor`: checks whether this machine can send mail. Prints findings, advice and DNS records to publish. */
 import type { Command } from 'commander';
-import { withTimeout } from '../../base/with-timeout.ts';
-import type { Config } from '../../config.ts';
+import { withTimeout } from '../../base/waits.ts';
 import { refuseMoved } from '../../db/admin/moved-marker.ts';
 import { type Db, openExisting } from '../../db/engine/open.ts';
 import { type ExamineProgress, examine } from '../../operate/doctor/examine.ts';
+import type { Config } from '../../settings/config.ts';
 import { domain as domainArgument } from '../args/arguments.ts';
 import type { CommandContext } from '../command-context.ts';
 import { doctorBlocks, doctorDocument } from '../render/doctor-view.ts';

@@ -1,5 +1,5 @@
 /** `postern org remove`: deletes an organization with all its data, once none of its mail is being sent. */
-import { setTimeout as rest } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { pauseOrganization } from '../../db/accounts/pauses.ts';
 import {
@@ -43,14 +43,14 @@ async function remove(context: CommandContext, idOrName: string, consent: Consen
 
 async function waitUntilIdle({ db, out }: CommandContext, id: string): Promise<void> {
   out.progress('waiting for the servers to let go of its mail');
-  await rest(settleMs);
+  await sleep(settleMs);
   for (
     let count = await countSending(await db(), id);
     count > 0;
     count = await countSending(await db(), id)
   ) {
     out.progress(`waiting for ${count} mails that are being sent`);
-    await rest(lookMs);
+    await sleep(lookMs);
   }
 }
 

@@ -13,7 +13,7 @@ import { loadSecrets, readSecrets, secretFile, writeSecrets } from '../../base/s
 import { countSealed } from '../../db/accounts/sealed-columns.ts';
 import { refuseMoved } from '../../db/admin/moved-marker.ts';
 import { holdQueue, skipPastEvents } from '../../db/admin/restored.ts';
-import { faultOf } from '../../db/admin/sqlite-backup.ts';
+import { problemOf } from '../../db/admin/sqlite-backup.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { type Db, openDatabase } from '../../db/engine/open.ts';
 import { migrate } from '../../db/schema/migrate.ts';
@@ -40,10 +40,10 @@ export function restoreCommands(program: Command, context: CommandContext): void
       if (isPostgres === (file === undefined)) {
         return restore(context, file === undefined ? null : resolve(file), options);
       }
-      const fault = isPostgres
+      const problem = isPostgres
         ? 'PostgreSQL is restored by `pg_restore --dbname="$POSTERN_DATABASE_URL" FILE`; then `postern restore` without a file'
         : 'no backup is given; give the FILE that `postern backup` made';
-      command.error(`error: ${fault}`, { exitCode: 2 });
+      command.error(`error: ${problem}`, { exitCode: 2 });
     });
 }
 
@@ -73,7 +73,7 @@ async function prepare({ out, now }: CommandContext, db: Db, hold: boolean): Pro
   await skipPastEvents(db);
   if (!hold) return null;
   const onProgress = (held: number) => out.progress(`${held} held so far`);
-  return (await holdQueue(db, { reason, now: now(), onProgress })).moved;
+  return (await holdQueue(db, { reason, now: now(), onProgress })).changed;
 }
 
 async function restoreFile(context: CommandContext, file: string, { force, hold }: Options) {
@@ -113,8 +113,8 @@ async function upgradeCopy(
 ): Promise<number | null> {
   const db = await openDatabase({ dataDir: temporary, databaseUrl: null });
   try {
-    const fault = await faultOf(db);
-    if (fault) throw new Failure(`${file} is damaged: ${fault}; take another backup`);
+    const problem = await problemOf(db);
+    if (problem) throw new Failure(`${file} is damaged: ${problem}; take another backup`);
     await migrate(db);
     await addSecret(context, db, `${file}.secret`);
     return await prepare(context, db, hold);

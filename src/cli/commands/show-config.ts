@@ -1,6 +1,6 @@
 /** `postern config`: the effective settings, each with its source; an invalid one is an error that names it. */
 import type { Command } from 'commander';
-import { type EffectiveSetting, effectiveConfig } from '../../settings/effective-config.ts';
+import { type EffectiveSetting, effectiveConfig } from '../../settings/config.ts';
 import type { CommandContext } from '../command-context.ts';
 
 export function configCommands(program: Command, { out, env }: CommandContext): void {

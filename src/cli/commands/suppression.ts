@@ -1,7 +1,7 @@
 /** `postern suppression`: addresses that an organization sends no mail to. */
 
 import type { Command } from 'commander';
-import { csvStream, ListFault, linesText, readAddresses } from '../../accounts/suppression-csv.ts';
+import { csvStream, ListError, linesText, readAddresses } from '../../accounts/suppression-csv.ts';
 import { importAddresses, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
 import { iso } from '../../base/clock.ts';
 import type { Organization } from '../../db/accounts/organizations.ts';
@@ -104,7 +104,7 @@ async function importFile(context: CommandContext, org: string | undefined, file
   const owner = await requireOwner(context, org);
   const bytes = await readGiven(file, process.stdin);
   const { addresses, rejected, rejectedLines } = await readAddresses(bytes).catch((error) => {
-    if (!(error instanceof ListFault)) throw error;
+    if (!(error instanceof ListError)) throw error;
     throw new Failure(`${file}: ${error.message}; nothing was imported; correct the file and try again`);
   });
   const imported = await importAddresses({ db: await db(), orgId: owner.id, now: now() }, addresses);

@@ -5,10 +5,10 @@
 import { type Command, Option } from 'commander';
 import type { MadeLink } from '../../accounts/one-time-links.ts';
 import { disableUser, enableUser, invite, makeUserLink } from '../../accounts/people.ts';
-import { type Role, roles } from '../../accounts/roles.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { listMemberships, type Membership } from '../../db/accounts/memberships.ts';
 import { listUsers, type User } from '../../db/accounts/users.ts';
+import { type Role, roles } from '../../rules/roles.ts';
 import { address, name } from '../args/arguments.ts';
 import { organizationId, requireUser } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';

@@ -1,5 +1,5 @@
 /**
- * What could come next on a command line, from the commands themselves: names of commands and options, the values that an
+ * The words that could come next on a command line, from the commands themselves: names of commands and options, the values that an
  * option or argument allows, and live names from the database. It never fails: what cannot be read is not offered.
  */
 import type { Argument, Command, Option } from 'commander';
@@ -132,7 +132,7 @@ function subcommandsOf(command: Command): Name[] {
     .map((each) => ({ value: each.name(), is: each.description() }));
 }
 
-/** Of an enumeration, or of a name such as `<on|off>`; words in capitals stand for something else. */
+/** The words of an enumeration, or of a name such as `<on|off>`; words in capitals stand for something else. */
 function choicesOf(one: Option | Argument): readonly string[] {
   if (one.argChoices) return one.argChoices;
   const { choices } = (one.parseArg ?? {}) as { choices?: readonly string[] };

@@ -6,7 +6,7 @@ import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { devSettingsFile } from '../../settings/installation.ts';
 import { Failure } from '../failure.ts';
 
-/** What the next run needs again: API keys are stored as hashes only. */
+/** The secrets that the next run needs again: API keys are stored as hashes only. */
 export interface DevState {
   orgId: string;
   key: string;
@@ -25,7 +25,7 @@ export function writeState(directory: string, state: DevState): void {
   writeAtomic(stateFile(directory), `${JSON.stringify(state)}\n`);
 }
 
-/** For commands that are given in the directory above, or in this one (settings/installation.ts). */
+/** The settings for commands that are given in the directory above, or in this one (settings/installation.ts). */
 export function writeSettings(directory: string, settings: Record<string, string>): void {
   const { POSTERN_DATA_DIR: _, ...others } = settings;
   const lines = Object.entries(others).map(([name, value]) => `${name}=${value}`);

@@ -1,4 +1,4 @@
-/** What `postern dev` prints: how to use the server, and one line for each event of a mail. */
+/** The output of `postern dev`: how to use the server, and one line for each event of a mail. */
 import { styleText } from 'node:util';
 import { sendSamples } from '../../api/send-samples.ts';
 import { iso } from '../../base/clock.ts';
@@ -51,7 +51,7 @@ ${bold('Mail')}
 
 export function printEvent(out: Output, event: EventRecord, emails: string): void {
   const { type, at, recipient, email, data } = event;
-  // Of a repeat, the mail log says more.
+  // The mail log says more about a repeat.
   if (email === null || type === 'email.repeated') return;
   const url = `${emails}/${email.id}`;
   const verb = type.replace(/^email\./, '');

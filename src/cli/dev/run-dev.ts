@@ -10,13 +10,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pino from 'pino';
 import { newId } from '../../base/id.ts';
 import type { Log } from '../../base/log.ts';
-import { type Config, loadConfig } from '../../config.ts';
 import { type Db, openDatabase } from '../../db/engine/open.ts';
 import { readEvents, settledPosition } from '../../db/events/read-events.ts';
 import { listAttemptsAfter } from '../../db/webhooks/webhook-attempts.ts';
 import { mailLogFile } from '../../mail/mail-log.ts';
 import { testDomain } from '../../mail/test-route.ts';
 import { start } from '../../server/start.ts';
+import { type Config, loadConfig } from '../../settings/config.ts';
 import { devDirectory } from '../../settings/installation.ts';
 import { shellWord } from '../../settings/shell-word.ts';
 import type { CommandContext } from '../command-context.ts';
@@ -141,7 +141,7 @@ function commandsFor(directory: string): string {
 }
 
 interface Following {
-  /** Of the last event that is not printed. */
+  /** The position of the last event that is not printed. */
   position: number;
   /** The URL that the pages of mails are below. */
   emails: string;

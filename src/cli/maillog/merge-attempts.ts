@@ -22,7 +22,7 @@ export interface AttemptMerge {
 }
 
 export function createAttemptMerge(): AttemptMerge {
-  /** By delivery, the oldest first. */
+  /** Keyed by delivery, the oldest first. */
   const waiting = new Map<string, LogLine[]>();
 
   function take(deliveryId: string): LogLine[] {

@@ -4,7 +4,7 @@
  */
 import { styleText } from 'node:util';
 import { counted, type Finding, type FindingStatus, type PasteRecord } from '../../operate/doctor/finding.ts';
-import { type Block, dim, sanitize } from './output.ts';
+import { dim, type OutputBlock, sanitize } from './output.ts';
 import { wrap } from './width.ts';
 
 /** In the order of the summary. */
@@ -22,7 +22,7 @@ export function doctorDocument(findings: Finding[]) {
   return { ok: counts.failure === 0, counts, findings };
 }
 
-export function doctorBlocks(findings: Finding[], columns = 80): Block[] {
+export function doctorBlocks(findings: Finding[], columns = 80): OutputBlock[] {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const lines = [...Map.groupBy(findings, ({ subject }) => subject)].flatMap(([subject, all]) => [
     styleText('bold', sanitize(subject)),

@@ -4,7 +4,7 @@ import { type CheckedRecord, isUnknown } from '../../accounts/check-records.ts';
 import { type DnsRecord, demandedTls, dkimKeys } from '../../accounts/domains.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { DomainRecord } from '../../db/accounts/domains-table.ts';
-import { type Block, type Cell, coloured, dim, type Output, sanitize } from './output.ts';
+import { type Cell, coloured, dim, type Output, type OutputBlock, sanitize } from './output.ts';
 
 export function domainDocument(domain: DomainRecord) {
   return {
@@ -36,7 +36,7 @@ export function printDomains(out: Output, domains: DomainRecord[]): void {
   });
 }
 
-export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Block[] {
+export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): OutputBlock[] {
   const fields: Record<string, Cell> = {
     id: domain.id,
     name: domain.name,
@@ -62,7 +62,7 @@ export function tlsText(domain: DomainRecord): string {
   return effective === domain.tls ? effective : `${domain.tls}; its organization ${effective}`;
 }
 
-export function recordsBlock(records: (DnsRecord | CheckedRecord)[]): Block {
+export function recordsBlock(records: (DnsRecord | CheckedRecord)[]): OutputBlock {
   return {
     lines: records.map(recordLines).join('\n\n').split('\n'),
     rows: records.map((record) => [

@@ -5,11 +5,11 @@ import type { TranscriptLine } from '../../glossary.ts';
 import { replyText } from '../../outcome.ts';
 import { addressesOf } from '../../record/telemetry.ts';
 import { tlsWords } from '../../record/tls-words.ts';
-import { type Block, type Cell, coloured, dim, sanitize } from './output.ts';
+import { type Cell, coloured, dim, type OutputBlock, sanitize } from './output.ts';
 import { local, span } from './times.ts';
 import { wrap } from './width.ts';
 
-export function emailFields(email: EmailRecord, status: string): Block {
+export function emailFields(email: EmailRecord, status: string): OutputBlock {
   const tags = Object.entries(email.tags).map(([key, value]) => `${key}=${value}`);
   return {
     fields: {
@@ -42,7 +42,7 @@ function otherLists(email: EmailRecord): Record<string, string> {
 
 const maxListed = 10;
 
-export function recipientTable(email: EmailRecord, now: number): Block {
+export function recipientTable(email: EmailRecord, now: number): OutputBlock {
   return {
     head: ['RECIPIENT', 'STATUS', 'ATTEMPTS', 'NEXT', 'LAST REPLY'],
     rows: email.deliveries.map((delivery) => [

@@ -16,7 +16,7 @@ export { sanitize } from '../../base/sanitize.ts';
 export type { Cell } from './cells.ts';
 export { coloured, dim } from './cells.ts';
 
-export type Block =
+export type OutputBlock =
   | Rows
   /** One line each: a name and its value. */
   | { fields: Record<string, Cell> }
@@ -31,7 +31,7 @@ export interface Output {
   /** Infinite if the height of the terminal is not known. */
   readonly rows: number;
   /** Prints `document` with --json, otherwise `blocks`, which say the same. */
-  print(document: unknown, ...blocks: Block[]): void;
+  print(document: unknown, ...blocks: OutputBlock[]): void;
   /** Writes to standard output, unchanged. */
   write(bytes: string | Uint8Array): void;
   /** A hint for a person at a terminal; not printed to a pipe. */
@@ -89,7 +89,7 @@ export function createOutput({ stdout, stderr }: OutputStreams, now: () => numbe
   return output;
 }
 
-function asPlain(block: Block): string {
+function asPlain(block: OutputBlock): string {
   const rows = 'fields' in block ? Object.entries(block.fields) : block.rows;
   const kind = 'kind' in block ? [block.kind!] : [];
   const below = 'below' in block ? block.below!.rows : [];
@@ -99,7 +99,7 @@ function asPlain(block: Block): string {
     .join('');
 }
 
-function forTerminal(block: Block, now: number, columns: number): string {
+function forTerminal(block: OutputBlock, now: number, columns: number): string {
   if ('lines' in block) return block.lines.join('\n');
   if ('fields' in block) return fieldLines(Object.entries(block.fields), now, columns);
   if (block.rows.length === 0) return dim(block.empty);

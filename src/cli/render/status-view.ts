@@ -10,7 +10,7 @@ import { type Need, thisServer } from '../../operate/status/need.ts';
 import { orderText } from '../../operate/status/operator-orders.ts';
 import { isWell, type Status, statusDocument, verdictText } from '../../operate/status/read-status.ts';
 import type { Cell } from './cells.ts';
-import { type Block, dim } from './output.ts';
+import { dim, type OutputBlock } from './output.ts';
 import { span } from './times.ts';
 import { cut, fit, wrap } from './width.ts';
 
@@ -19,11 +19,11 @@ export interface Size {
   rows: number;
 }
 
-export function statusBlock(status: Status, size: Size): Block {
+export function statusBlock(status: Status, size: Size): OutputBlock {
   return { lines: statusLines(status, size), rows: statusRows(status) };
 }
 
-/** For a pipe: the verdict, then the needs, then the orders. */
+/** The lines for a pipe: the verdict, then the needs, then the orders. */
 export function statusRows(status: Status): Cell[][] {
   const { verdict, summary } = statusDocument(status);
   return [

@@ -9,7 +9,7 @@ import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-dest
 import { type Status, statusDocument } from '../../operate/status/read-status.ts';
 import type { Rates } from '../maillog/traffic.ts';
 import { coloured, dim, grouped } from './cells.ts';
-import type { Block } from './output.ts';
+import type { OutputBlock } from './output.ts';
 import { queueDocument, queueTable } from './queue-table.ts';
 import { type Size, statusHead, statusRows } from './status-view.ts';
 import { tableLines } from './table.ts';
@@ -104,7 +104,7 @@ export function topDocument({ at, hostname, isServed, status, rates, queue }: Sn
 }
 
 /** One snapshot for --once and a pipe, where the first field tells the tables apart. */
-export function topBlocks({ at, status, rates, queue }: Snapshot, columns: number): Block[] {
+export function topBlocks({ at, status, rates, queue }: Snapshot, columns: number): OutputBlock[] {
   return [
     {
       lines: status ? statusHead(status, columns) : [],

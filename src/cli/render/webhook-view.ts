@@ -2,7 +2,7 @@
 import { presentWebhook } from '../../api/webhooks/present-webhook.ts';
 import type { WebhookAttemptRecord } from '../../db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '../../db/webhooks/webhooks.ts';
-import type { WebhookAttempt } from '../../webhooks/classify-response.ts';
+import type { WebhookAttempt } from '../../rules/classify-response.ts';
 import type { Cell } from './cells.ts';
 import type { Rows } from './table.ts';
 import { span } from './times.ts';

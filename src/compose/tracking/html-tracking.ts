@@ -122,7 +122,7 @@ function escaped(value: string): string {
     .replaceAll('<', '&lt;');
 }
 
-/** What is the same for all recipients is put together once. */
+/** The pieces that are the same for all recipients are joined once. */
 function edited(html: string, edits: Edit[]): (tracker: Tracker) => string {
   const pieces: { before: string; text(tracker: Tracker): string }[] = [];
   let fixed: string[] = [];

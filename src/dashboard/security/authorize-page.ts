@@ -3,16 +3,16 @@
  * of the path, and the CSRF token of the form. Another organization is answered like one that does not exist.
  */
 import type { Context } from 'koa';
-import { isAtLeast, type Role, roles } from '../../accounts/roles.ts';
 import type { FormBody } from '../../api/body-limits.ts';
-import { createSlotsPerOrganization } from '../../api/server-busy.ts';
+import { createCallSlots } from '../../api/server-busy.ts';
 import type { Clock } from '../../base/clock.ts';
 import { findMembership, type Membership } from '../../db/accounts/memberships.ts';
 import { findOrganization } from '../../db/accounts/organizations.ts';
 import type { User } from '../../db/accounts/users.ts';
 import type { Db } from '../../db/engine/open.ts';
+import { isAtLeast, type Role, roles } from '../../rules/roles.ts';
 import { readForm } from '../forms.ts';
-import type { OrgVisit, UserVisit, Visit } from '../page.ts';
+import type { OrgVisit, PageVisit, UserVisit } from '../page.ts';
 import { forbidden, notFound, paused } from '../page-error.ts';
 import type { Csrf } from './csrf.ts';
 import type { RouteAccess } from './route-access.ts';
@@ -30,15 +30,15 @@ const maxLarge = { inAll: 4, ofOne: 2 };
 
 export interface AuthorizePage {
   /** The visit, if it is allowed; throws otherwise. Does not read the form. */
-  authorize(context: Context, min: RouteAccess): Promise<Visit | UserVisit | OrgVisit | 'sign in first'>;
+  authorize(context: Context, min: RouteAccess): Promise<PageVisit | UserVisit | OrgVisit | 'sign in first'>;
   /** The visit with its form. This takes as long as the client needs, so the caller must hold no slot meanwhile. */
-  withForm<V extends Visit>(visit: V, largeForm: FormBody | undefined): Promise<V>;
+  withForm<V extends PageVisit>(visit: V, largeForm: FormBody | undefined): Promise<V>;
 }
 
 export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePageParts): AuthorizePage {
   const large = {
-    inAll: createSlotsPerOrganization(maxLarge.inAll),
-    ofOne: createSlotsPerOrganization(maxLarge.ofOne),
+    inAll: createCallSlots(maxLarge.inAll),
+    ofOne: createCallSlots(maxLarge.ofOne),
   };
   return {
     async authorize(context, min) {
@@ -59,8 +59,8 @@ export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePage
       const { context, user, visitor } = visit;
       if (context.method !== 'POST') return visit;
       if (largeForm !== undefined) {
-        context.res.once('close', large.ofOne.take(context, user?.id ?? ''));
-        context.res.once('close', large.inAll.take(context, ''));
+        context.res.once('close', large.ofOne.take(context, user?.id));
+        context.res.once('close', large.inAll.take(context));
       }
       const form = await readForm(context, clock, largeForm);
       csrf.checkToken(context, form, visitor);

@@ -7,7 +7,7 @@
  *   viewer, developer, owner   the least role in the organization of the path; others get 404
  *   operator     operators of this server
  */
-import { type Role, roles } from '../../accounts/roles.ts';
+import { type Role, roles } from '../../rules/roles.ts';
 
 export type RouteAccess = 'anyone' | 'user' | Role | 'operator';
 
@@ -143,7 +143,7 @@ function scopeOf(path: string, min: RouteAccess): AccessEntry['scope'] {
 }
 
 /** Differences between the table and the routes; empty if they match. */
-export function accessFaults(routes: { route: string; scope: AccessEntry['scope'] }[]): string[] {
+export function accessProblems(routes: { route: string; scope: AccessEntry['scope'] }[]): string[] {
   const table = accessTable();
   const entries = new Map(table.map((entry) => [`${entry.method} ${entry.path}`, entry]));
   const named = new Set(routes.map(({ route }) => route));

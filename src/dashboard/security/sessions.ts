@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
 import { tokenHash } from '../../accounts/one-time-links.ts';
-import { clientAddress } from '../../api/authorize.ts';
+import { clientAddress } from '../../base/client-address.ts';
 import type { Clock } from '../../base/clock.ts';
 import {
   endSession,

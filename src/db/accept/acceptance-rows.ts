@@ -11,7 +11,7 @@ import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-
 /** The decision about one recipient. */
 export type Disposition = 'queued' | 'suppressed' | 'insufficient_credit';
 
-/** What a send cost, and how much of it was taken from the wallet. */
+/** The cost of a send, and how much of it was taken from the wallet. */
 export interface Paid {
   credits: number;
   fromWallet: number;
@@ -92,10 +92,10 @@ function emailRow(send: Send, { credits, fromWallet }: Paid): object {
   });
 }
 
-function messageRow({ emailId, base, packed }: Send, { id, raw }: SendMessage): RawRow {
+function messageRow({ emailId, base, packed }: Send, { id, bytes }: SendMessage): RawRow {
   return base
-    ? { id, email_id: emailId, size: patchedLength(raw), raw, is_patch: true }
-    : { id, email_id: emailId, size: raw.length, raw: packed!, is_patch: false };
+    ? { id, email_id: emailId, size: patchedLength(bytes), raw: bytes, is_patch: true }
+    : { id, email_id: emailId, size: bytes.length, raw: packed!, is_patch: false };
 }
 
 function deliveryRow(
@@ -125,10 +125,10 @@ function deliveryRow(
 }
 
 /** All cases have the same columns, because many rows share one statement. */
-function startOf({ acceptedAt, scheduledAt, lease }: Send, { disposition }: SendRecipient) {
-  if (disposition === 'scheduled')
+function startOf({ acceptedAt, scheduledAt, lease }: Send, { startState }: SendRecipient) {
+  if (startState === 'scheduled')
     return { status: 'scheduled' as const, dueAt: scheduledAt, leaseOwner: null };
-  return disposition === 'leased'
+  return startState === 'leased'
     ? { status: 'sending' as const, dueAt: lease.until, leaseOwner: lease.node }
     : { status: 'queued' as const, dueAt: acceptedAt, leaseOwner: null };
 }

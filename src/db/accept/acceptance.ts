@@ -4,13 +4,14 @@
  * happened.
  *
  * Many sends share one transaction, and so one sync of the disk. Each is decided separately, in the order of docs/design.md
- * section 2; a refused send writes nothing, a repeated one only its event, and neither affects the others. An organization is locked while its
- * sends are decided, on PostgreSQL against other nodes too, so its credits, daily capacity and idempotency keys are exact.
- * A send that is retried because the answer to its commit was lost is recognised by what that commit wrote
+ * section 2; a refused send writes nothing, a repeated one only its event, and neither affects the others. An organization is
+ * locked while its sends are decided, on PostgreSQL against other nodes too, so its credits, daily capacity and idempotency
+ * keys are exact. A send that is retried because the answer to its commit was lost is recognised by what that commit wrote
  * (accepted-before.ts).
  */
-import { dayOf, type RequestCount, untilMidnight } from '../../accounts/limits.ts';
+
 import { failpoint } from '../../base/failpoints.ts';
+import { dayOf, type RequestCount, untilMidnight } from '../../rules/limits.ts';
 import { type Organization, readOrganizations } from '../accounts/organizations.ts';
 import { watchRow } from '../accounts/soft-bounces.ts';
 import { readSuppressed, suppressionKey } from '../accounts/suppressions.ts';
@@ -47,10 +48,10 @@ interface Snapshot {
   suppressed: Set<string>;
   /** Addresses that bounced softly of late. */
   watched: Set<string>;
-  /** By email id: sends that an earlier try of the same commit has accepted. */
+  /** Keyed by email id: sends that an earlier try of the same commit has accepted. */
   taken: Map<string, AcceptedBefore>;
   earlier: EarlierAnswer;
-  /** By organization: recipients accepted today before this batch and in it, and requests that it refused. */
+  /** Keyed by organization: recipients accepted today before this batch and in it, and requests that it refused. */
   days: Map<string, { orgId: string; day: string; before: number; emails: number; refused: RequestCount }>;
   rows: AcceptanceRows;
   /** Sends that repeat earlier ones, by the email that each repeats. */

@@ -31,7 +31,7 @@ export async function findAcceptedBefore(trx: Trx, sends: Send[]): Promise<Map<s
   const renewed = await renew(trx, retried);
   const taken = retried.flatMap((send): [string, AcceptedBefore][] => {
     const own = rows.filter(({ emailId }) => emailId === send.emailId);
-    const leased = send.recipients.filter(({ disposition: entry }) => entry === 'leased');
+    const leased = send.recipients.filter(({ startState: entry }) => entry === 'leased');
     const isOurs = leased.every(({ deliveryId }) => renewed.has(deliveryId));
     return own.length > 0 ? [[send.emailId, { answer: answerOf(send, own), isOurs }]] : [];
   });
@@ -52,7 +52,7 @@ function readRows(trx: Trx, sends: Send[]): Promise<Row[]> {
 async function renew(trx: Trx, sends: Send[]): Promise<Set<string>> {
   const leases = sends.flatMap(({ recipients, lease, retryLeaseUntil: againUntil }) =>
     recipients
-      .filter(({ disposition: entry }) => entry === 'leased')
+      .filter(({ startState: entry }) => entry === 'leased')
       .map(({ deliveryId }) => ({
         id: deliveryId,
         node: lease.node,

@@ -7,7 +7,7 @@ export function acceptedDelivery(
   send: Send,
   { deliveryId, address, domain, message }: SendRecipient,
 ): Delivery {
-  const { id, raw } = send.messages[message]!;
+  const { id, bytes } = send.messages[message]!;
   return {
     id: deliveryId,
     emailId: send.emailId,
@@ -23,7 +23,7 @@ export function acceptedDelivery(
     expiresAt: send.expiresAt,
     hasDeadline: send.hasDeadline,
     tls: send.tls,
-    ...inMemoryMessage(raw, send.base),
+    ...inMemoryMessage(bytes, send.base),
   };
 }
 

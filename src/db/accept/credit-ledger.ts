@@ -8,8 +8,8 @@
  * All functions that write run inside the caller's transaction, with the organization locked.
  */
 
-import { renewedAt, renewsAt } from '../../accounts/quota-period.ts';
 import { newId } from '../../base/id.ts';
+import { renewedAt, renewsAt } from '../../rules/quota-period.ts';
 import { lockOrganization, type Organization } from '../accounts/organizations.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
@@ -163,7 +163,7 @@ async function refundOrganization(trx: Trx, orgId: string, refunds: Refund[], at
   await lowerCredits(trx, paid);
 }
 
-/** What the emails cost, after a refund. */
+/** The emails' cost, after a refund. */
 async function lowerCredits(
   trx: Trx,
   refunds: { id: string; credits: number; fromWallet: number }[],

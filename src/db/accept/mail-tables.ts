@@ -4,7 +4,7 @@
  * db/events/packed-records.ts, opens and clicks in db/events/engagement.ts.
  */
 import type { DeliveryStatus, DialectName, MailTls, RecipientKind } from '../../glossary.ts';
-import type { Bounce } from '../../record/transition.ts';
+import type { Bounce } from '../../rules/transition.ts';
 import { flag, inColumn, json, number, orNull, records, text, value } from '../engine/records.ts';
 
 export const emails = records({

@@ -45,12 +45,13 @@ export interface SendRecipient extends Recipient {
   /** Index in `messages`. */
   message: number;
   /** How the delivery starts: leased to this node, which sends it at once; due in its backlog; or scheduled for later. */
-  disposition: 'leased' | 'due' | 'scheduled';
+  startState: 'leased' | 'due' | 'scheduled';
 }
 
 export interface SendMessage {
   id: string;
-  raw: Buffer;
+  /** The whole message; with a base, the patch of it. */
+  bytes: Buffer;
 }
 
 /** The answer to a send, kept for repeats. */

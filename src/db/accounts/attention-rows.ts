@@ -4,7 +4,7 @@
  */
 import type { Db } from '../engine/open.ts';
 import { number, records, text } from '../engine/records.ts';
-import { inPool } from '../queue/unfinished-deliveries.ts';
+import { inStage } from '../queue/unfinished-deliveries.ts';
 
 export async function progressOf(db: Db, orgId: string) {
   const some = (table: string) => db(table).where({ org_id: orgId }).select('id').first();
@@ -32,7 +32,7 @@ const maxScanned = 2000;
  */
 export async function longestWaiting(db: Db, orgId: string): Promise<WaitingMail[]> {
   const oldest = db('deliveries')
-    .where(inPool('waiting'))
+    .where(inStage('waiting'))
     .orderBy('expires_at')
     .limit(maxScanned)
     .select('org_id', 'domain', 'created_at');

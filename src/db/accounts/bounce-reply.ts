@@ -1,9 +1,10 @@
 /**
- * What a host said when an address bounced, for the lists of bounces of other services. `text` is the whole line, as it is
+ * The reply of a host when an address bounced, for the lists of bounces of other services. `text` is the whole line, as it is
  * shown; the codes are those of the reply that it quotes, or 550.
  */
-import { readDiagnostic } from '../../bounces/parse/diagnostic.ts';
+
 import type { Reply } from '../../glossary.ts';
+import { readDiagnostic } from '../../rules/diagnostic.ts';
 
 /** `reply`: of the session that ended with the bounce, if there was one. */
 export function replyIn(text: string, reply: Reply | null = null): Reply {

@@ -10,7 +10,7 @@
 import { newId } from '../../base/id.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { number, orNull, records, text, value } from '../engine/records.ts';
-import { inPool } from '../queue/unfinished-deliveries.ts';
+import { inStage } from '../queue/unfinished-deliveries.ts';
 
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 
@@ -101,7 +101,7 @@ export async function promoteDkimKey(
 
 /** Scheduled mail is signed when it is accepted, so its key must be found until the last of it has been sent or has expired. */
 export async function untilSent(trx: Trx, orgId: string, keepUntil: number): Promise<number> {
-  const scheduled = trx('deliveries').where(inPool('scheduled')).where({ org_id: orgId });
+  const scheduled = trx('deliveries').where(inStage('scheduled')).where({ org_id: orgId });
   const last = await scheduled.max('expires_at as at').first();
   return Math.max(keepUntil, last?.at ?? 0);
 }

@@ -1,7 +1,7 @@
 /** API keys. Only the SHA-256 of a key is stored, never the key. */
 
-import type { RequestLimits } from '../../accounts/limits.ts';
 import { newId } from '../../base/id.ts';
+import type { RequestLimits } from '../../rules/limits.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Neighbors, readNeighbors } from '../engine/neighbors.ts';
 import type { Db } from '../engine/open.ts';
@@ -18,7 +18,7 @@ const keys = records({
   scopes: json<string[]>(),
   /** A send with unknown members is refused. */
   strict: flag,
-  /** What it sends is test mail. */
+  /** Its mail is test mail. */
   isTest: flag,
   createdAt: number,
   revokedAt: orNull(number),

@@ -1,14 +1,15 @@
 /**
- * Organizations that the operator has paused: their keys and users are refused, and their mail waits. A pause is two
- * columns of the organization, so it takes one statement however much mail waits. Every node reads once a second which
- * organizations are paused (cluster/pool-assignment.ts) and claims none of their mail.
+ * Organizations that the operator has paused: their keys and users are refused, and their mail waits. A pause is two columns
+ * of the organization, so it takes one statement however much mail waits. Every node reads once a second which organizations
+ * are paused (cluster/pool-assignment.ts) and claims none of their mail.
  *
- * A pause does not count towards the maximum age, but a deadline that the sender has set stays. On resume, mail gets back the time that it has waited since the pause
- * began or since it was last changed in the pause, so an interrupted resume can be repeated.
+ * A pause does not count towards the maximum age, but a deadline that the sender has set stays. On resume, mail gets back the
+ * time that it has waited since the pause began or since it was last changed in the pause, so an interrupted resume can be
+ * repeated.
  */
-import { setTimeout as rest } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Db, Trx } from '../engine/open.ts';
-import { inPool } from '../queue/unfinished-deliveries.ts';
+import { inStage } from '../queue/unfinished-deliveries.ts';
 import { type Pause, pauseOf } from './organizations.ts';
 
 /** An organization that is already paused keeps the time when its pause began. */
@@ -30,7 +31,7 @@ export async function resumeOrganization(
   onProgress: (count: number) => void = () => {},
 ): Promise<number> {
   let count = 0;
-  for (let after: Position | null = null; ; await rest(writerPauseMs)) {
+  for (let after: Position | null = null; ; await sleep(writerPauseMs)) {
     const page: Position[] = await readPage(db, id, { after, now });
     if (page.length > 0) await db.transaction((trx) => makeYounger(trx, page, { since, now }));
     count += page.length;
@@ -47,14 +48,17 @@ interface Position {
   expires_at: number;
 }
 
-/** In the order of the index by maximum age. A changed row has a later place in it, but is not read again because of `updated_at`. */
+/**
+ * In the order of the index by maximum age. A changed row has a later place in it, but is not read again because of
+ * `updated_at`.
+ */
 async function readPage(
   db: Db,
   orgId: string,
   { after, now }: { after: Position | null; now: number },
 ): Promise<Position[]> {
   const rows = db('deliveries')
-    .where(inPool('waiting'))
+    .where(inStage('waiting'))
     .where({ org_id: orgId })
     .where('updated_at', '<', now);
   if (after) rows.whereRaw('(expires_at, id) > (?, ?)', [after.expires_at, after.id]);
@@ -69,7 +73,7 @@ async function makeYounger(
   const ids = page.map(({ id }) => id);
   const waitedFrom = 'case when updated_at > ? then updated_at else ? end';
   await trx('deliveries')
-    .where(inPool('waiting'))
+    .where(inStage('waiting'))
     .where('updated_at', '<', now)
     .whereIn('id', ids)
     .update({
@@ -100,7 +104,7 @@ export async function countPausedMail(db: Db): Promise<{ domain: string; count: 
   const some = await pausedOrganizations(db).first();
   if (!some) return [];
   const rows: { domain: string; count: number | string }[] = await db('deliveries')
-    .where(inPool('waiting'))
+    .where(inStage('waiting'))
     .whereIn('org_id', pausedOrganizations(db))
     .groupBy('domain')
     .select('domain')

@@ -9,9 +9,9 @@ import { countOf } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { deleteEmails } from '../events/forget-emails.ts';
 import { withoutForeignKeys } from '../events/without-foreign-keys.ts';
-import { inPool } from '../queue/unfinished-deliveries.ts';
+import { inStage } from '../queue/unfinished-deliveries.ts';
 
-/** What is deleted. */
+/** The rows that are deleted. */
 export interface OrganizationContents {
   emails: number;
   /** Deliveries that are neither sent nor bounced. */
@@ -32,8 +32,8 @@ const writerPauseMs = 20;
 export async function countContents(db: Db, orgId: string): Promise<OrganizationContents> {
   const count = (table: string) => countOf(db(table).where({ org_id: orgId }));
   let waiting = 0;
-  for (const pool of ['waiting', 'leased', 'held', 'scheduled'] as const)
-    waiting += await countOf(db('deliveries').where({ org_id: orgId }).where(inPool(pool)));
+  for (const stage of ['waiting', 'leased', 'held', 'scheduled'] as const)
+    waiting += await countOf(db('deliveries').where({ org_id: orgId }).where(inStage(stage)));
   return {
     emails: await count('emails'),
     waiting,
@@ -46,7 +46,7 @@ export async function countContents(db: Db, orgId: string): Promise<Organization
 }
 
 export function countSending(db: Db, orgId: string): Promise<number> {
-  return countOf(db('deliveries').where({ org_id: orgId }).where(inPool('leased')));
+  return countOf(db('deliveries').where({ org_id: orgId }).where(inStage('leased')));
 }
 
 /** Called with the number of emails that have been deleted. */

@@ -1,8 +1,8 @@
 /**
- * What keeps organizations' mail from being accepted, sent or reported, over the whole server, for `postern status`, or
+ * The causes that keep organizations' mail from being accepted, sent or reported, over the whole server, for `postern status`, or
  * of one organization. Small tables, and the figures of one day by the hour.
  */
-import { disabledByOwner } from '../../webhooks/endpoints.ts';
+import { disabledByOwner } from '../../rules/endpoint-health.ts';
 import type { Db } from '../engine/open.ts';
 import { flag, inColumn, number, orNull, records, text } from '../engine/records.ts';
 import { lastIdOf } from '../events/time-of-id.ts';
@@ -97,7 +97,7 @@ export async function blockedBounces(
 /** Enough to tell what most of them are. */
 const maxBounces = 500;
 
-/** What the statistics have since `since` for each organization that has had a bounce or a complaint. */
+/** The statistics since `since` for each organization that has had a bounce or a complaint. */
 export async function countsSince(db: Db, since: number): Promise<OrganizationCounts[]> {
   const names = ['sent', 'delivered', 'bounced', 'complained'] as const;
   const query = db('statistics')

@@ -41,7 +41,10 @@ export interface NewSuppression {
   reply?: Reply | null;
 }
 
-/** Of an address that is suppressed by hand; a reason such as "hard bounce: 550 5.1.1 No such user" quotes the reply. */
+/**
+ * The reason for an address that is suppressed by hand; a reason such as "hard bounce: 550 5.1.1 No such user" quotes the
+ * reply.
+ */
 export function suppressionOf(
   orgId: string,
   address: string,
@@ -87,8 +90,8 @@ export async function addSuppressions(
 /** At most `rowsPerStatement` of them. Sorted, so that two transactions never deadlock. */
 export async function suppress(trx: Trx, list: NewSuppression[], now: number): Promise<number> {
   if (list.length === 0) return 0;
-  const keyOf = ({ orgId, addressKey }: NewSuppression) => suppressionKey(orgId, addressKey);
-  const byKey = new Map([...list].reverse().map((one) => [keyOf(one), one]));
+  const suppressionKeyOf = ({ orgId, addressKey }: NewSuppression) => suppressionKey(orgId, addressKey);
+  const byKey = new Map([...list].reverse().map((one) => [suppressionKeyOf(one), one]));
   const rows = await trx('suppressions')
     .insert([...byKey.keys()].sort().map((key) => rowOf(byKey.get(key)!, now)))
     .onConflict(['org_id', 'address_key'])
@@ -140,7 +143,7 @@ export async function findSuppression(
   return row ? suppressions.read(row) : null;
 }
 
-/** Those of one address in all organizations. No index answers this; only the command line may ask. */
+/** Entries of one address in all organizations. No index answers this; only the command line may ask. */
 export async function suppressionsOf(
   db: Db,
   addressKey: string,
@@ -190,7 +193,7 @@ export async function countSuppressions(db: Db, orgId: string): Promise<number> 
   return Number(row!.count);
 }
 
-/** What put an address on the list. */
+/** The cause that put an address on the list. */
 export type SuppressionOrigin = 'bounce' | 'complaint' | 'manual';
 
 const bounceReasons = ['hard bounce', 'soft bounce'];
@@ -235,7 +238,7 @@ export interface SuppressionSearch extends SuppressionKind {
   /** A part of the key; null: all. */
   part: string | null;
   after: string | null;
-  /** Those before this one (null: before the end), the last of them first. */
+  /** Entries before this one (null: before the end), the last of them first. */
   before?: string | null | undefined;
   limit: number;
 }
@@ -247,7 +250,7 @@ export function searchSuppressions(
   const from = before === undefined ? 'after' : 'before';
   return pagedSearch({
     read: (last, pageSize) => pageOfSuppressions(db, { ...kind, orgId, [from]: last, limit: pageSize }),
-    keyOf: ({ addressKey }) => addressKey,
+    positionOf: ({ addressKey }) => addressKey,
     isWanted: ({ addressKey }) => part === null || addressKey.includes(part),
     after: before ?? after,
     limit,
@@ -272,7 +275,7 @@ export interface AddressOfOrganization {
 
 interface KnownAddresses {
   suppressed: Set<string>;
-  /** Those that bounced softly of late. */
+  /** Addresses that bounced softly of late. */
   watched: Set<string>;
 }
 

@@ -7,7 +7,7 @@
  */
 import { type Db, isPostgres } from '../engine/open.ts';
 import { applyQueueAction, type QueueActionResult } from '../queue/apply-queue-action.ts';
-import { inPool } from '../queue/unfinished-deliveries.ts';
+import { inStage } from '../queue/unfinished-deliveries.ts';
 
 /** More than the number of events between a backup and its use. */
 const positionGap = 1_000_000_000;
@@ -30,7 +30,7 @@ export interface HoldOptions {
 export async function holdQueue(db: Db, options: HoldOptions): Promise<QueueActionResult> {
   // The leases are from before the backup, so no server has these deliveries.
   await db('deliveries')
-    .where(inPool('leased'))
+    .where(inStage('leased'))
     .update({
       status: db.raw("case when attempts = 0 then 'queued' else 'deferred' end"),
       due_at: options.now,

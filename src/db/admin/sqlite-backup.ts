@@ -86,7 +86,7 @@ function called(call: (done: (error: Error | null) => void) => void): Promise<vo
 }
 
 /** Runs SQLite's integrity check; null if every page, row and index is valid. */
-export async function faultOf(db: Db): Promise<string | null> {
+export async function problemOf(db: Db): Promise<string | null> {
   const [row] = await db.raw('pragma integrity_check(1)');
   return row.integrity_check === 'ok' ? null : row.integrity_check;
 }

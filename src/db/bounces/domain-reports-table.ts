@@ -4,7 +4,7 @@
  */
 import type { Knex } from 'knex';
 import { newId } from '../../base/id.ts';
-import type { Report } from '../../bounces/parse/parse-result.ts';
+import type { AggregateReport } from '../../rules/aggregate-report.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { deleteBeyond } from '../events/delete-old.ts';
 
@@ -13,7 +13,7 @@ const maxPerDomain = 1000;
 /** 'known': it was received before; 'foreign': no organization has verified that domain. */
 export async function keepReport(
   db: Db,
-  report: Report,
+  report: AggregateReport,
   ownNames: string[],
   now: number,
 ): Promise<'kept' | 'known' | 'foreign'> {
@@ -33,7 +33,10 @@ export async function keepReport(
   });
 }
 
-/** Verified, or above or below a verified domain, because a DMARC record may apply to all names below it. `domain` has no wildcard. */
+/**
+ * Verified, or above or below a verified domain, because a DMARC record may apply to all names below it. `domain` has no
+ * wildcard.
+ */
 async function isVerified(trx: Trx, domain: string): Promise<boolean> {
   const row = await trx('domains')
     .where({ status: 'verified' })
@@ -50,7 +53,7 @@ function withParents(domain: string): string[] {
 
 export interface ReportRecord {
   receivedAt: number;
-  report: Report;
+  report: AggregateReport;
 }
 
 /** Lists reports on a domain and the domains above it, whose policies apply to it, if the organization has verified them. */

@@ -3,7 +3,7 @@
  * people can read: letters to postmaster and abuse, and mail to a return path that is not a known kind of bounce. The number
  * is bounded, because anyone may send mail to us.
  */
-import type { ParseResult } from '../../bounces/parse/parse-result.ts';
+import type { ParseResult } from '../../rules/parse-result.ts';
 import type { Db } from '../engine/open.ts';
 import { deleteBeyond } from '../events/delete-old.ts';
 import { type InboundMail, inboundMails, mailRow } from './record-bounces.ts';

@@ -3,12 +3,12 @@
  * address; many mails in one transaction, with the deliveries locked. The commit comes before the 250.
  */
 import { newId } from '../../base/id.ts';
-import { type BounceTransition, transitionOnBounce } from '../../bounces/bounce-transition.ts';
-import type { Complaint, Failure, ParseResult } from '../../bounces/parse/parse-result.ts';
 import type { DeliveryStatus } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { isTestMail } from '../../mail/test-route.ts';
-import { isSoftForMailbox, suppressionReason } from '../../record/transition.ts';
+import { type BounceTransition, transitionOnBounce } from '../../rules/bounce-transition.ts';
+import type { Complaint, ParseResult, ReportedFailure } from '../../rules/parse-result.ts';
+import { isSoftForMailbox, suppressionReason } from '../../rules/transition.ts';
 import { deliveries, emails } from '../accept/mail-tables.ts';
 import { replyIn } from '../accounts/bounce-reply.ts';
 import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
@@ -45,7 +45,7 @@ export type InboundMail = Omit<
 
 export interface IncomingBounce {
   deliveryId: string;
-  reading: Failure | Complaint;
+  reading: ReportedFailure | Complaint;
   mail: InboundMail;
 }
 

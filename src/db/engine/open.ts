@@ -146,7 +146,10 @@ export async function openExisting(config: Location): Promise<Db | null> {
   return isThere ? openDatabase(config) : null;
 }
 
-/** Opens the database and runs a statement, so that a wrong URL or a broken file is reported at once. `timeoutMs` is for PostgreSQL. */
+/**
+ * Opens the database and runs a statement, so that a wrong URL or a broken file is reported at once. `timeoutMs` is for
+ * PostgreSQL.
+ */
 export async function openDatabase(config: Location, timeoutMs: number | null = null): Promise<Db> {
   const file = fileIn(config.dataDir);
   const { databaseUrl, databaseConnections: connections = defaultConnections } = config;

@@ -3,7 +3,7 @@
  * failed. Retries until the database answers or `giveUpAfterMs` has passed. `markAsRetry` marks the item as a retry, so that the
  * commit looks for what its first try wrote.
  */
-import { setTimeout as rest } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { isAway, isInDoubt } from './unavailable.ts';
 
 const retryDelayMs = 250;
@@ -20,7 +20,7 @@ export function retryInDoubt<Item, Answer>(
     }
     const end = performance.now() + giveUpAfterMs;
     for (;;) {
-      await rest(retryDelayMs);
+      await sleep(retryDelayMs);
       try {
         return await commit(markAsRetry(item));
       } catch (error) {

@@ -48,7 +48,7 @@ interface Statement {
   values: unknown[];
 }
 
-/** What the writes would run. */
+/** The statements that the writes would run. */
 async function collect({ client }: Db, writes: Write[]): Promise<Statement[]> {
   const statements: Statement[] = [];
   const raw = async (sql: string, values: unknown[]) => {

@@ -15,7 +15,7 @@ export interface TracedAttempt {
 const maxLookedAt = 10_000;
 const maxRead = 500;
 
-/** Those recorded since a time that `isWanted`, the oldest first; of more than `maxRead`, the last. */
+/** Attempts since a time that `isWanted`, the oldest first; if there are more than `maxRead`, the last. */
 export async function listAttemptsWhere(
   db: Db,
   since: number,

@@ -3,7 +3,7 @@
  * change, so the counts are exact with any number of nodes. A visit to a deleted delivery is ignored.
  */
 
-import { recordVisit, type Tally, type Visit } from '../../tracking/visit.ts';
+import { recordVisit, type Tally, type Visit } from '../../rules/visit.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { inSharedCommit } from '../engine/shared-commit.ts';

@@ -5,7 +5,7 @@
  *
  * A bounce or click that is recorded at the same time has locked its delivery, or does not find it.
  */
-import { isFinal } from '../../record/states.ts';
+import { isFinal } from '../../rules/states.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { scanEmails } from './scan-emails.ts';
 import { withoutForeignKeys } from './without-foreign-keys.ts';

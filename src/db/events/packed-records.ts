@@ -1,5 +1,5 @@
 /**
- * What is packed of an attempt (db/engine/packed-json.ts), in which table, and how a row is read: one from
+ * Says what is packed of an attempt (db/engine/packed-json.ts), in which table, and how a row is read: one from
  * before 0.9 has it in columns of its own.
  *
  *   attempts     outcome, reply, MX, TLS and the transcript
@@ -27,7 +27,7 @@ export function attemptDetail(row: any): AttemptDetail {
   };
 }
 
-/** For rows that are read without their transcripts. */
+/** Reads rows without their transcripts. */
 export function attemptMx({ packed, mx }: { packed: Buffer | null; mx: string | null }): Peer | null {
   return packed ? attemptDetail({ packed }).mx : parsed(mx);
 }

@@ -4,7 +4,7 @@
  */
 interface PagedSearch<Found> {
   read(after: string | null, limit: number): Promise<Found[]>;
-  keyOf(found: Found): string;
+  positionOf(found: Found): string;
   isWanted(found: Found): boolean;
   after: string | null;
   limit: number;
@@ -16,17 +16,17 @@ interface PagedSearch<Found> {
 export async function pagedSearch<Found>(
   search: PagedSearch<Found>,
 ): Promise<{ found: Found[]; next: string | null }> {
-  const { keyOf, limit, maxScanned, pageSize } = search;
+  const { positionOf, limit, maxScanned, pageSize } = search;
   const found: Found[] = [];
   let { after } = search;
   for (let scanned = 0; scanned < maxScanned; scanned += pageSize) {
     const page = await search.read(after, pageSize);
     for (const one of page) {
-      if (found.length === limit) return { found, next: keyOf(found.at(-1)!) };
+      if (found.length === limit) return { found, next: positionOf(found.at(-1)!) };
       if (search.isWanted(one)) found.push(one);
     }
     if (page.length < pageSize) return { found, next: null };
-    after = keyOf(page.at(-1)!);
+    after = positionOf(page.at(-1)!);
   }
   return { found, next: after };
 }

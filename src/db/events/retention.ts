@@ -1,11 +1,12 @@
 /**
- * Deletes old messages, a bounded number per call in a short transaction. A partial index lists the messages that have
- * bytes by email, whose id contains its time; the others are left from older versions, which emptied them. Old attempts and events are deleted by delete-old.ts, emails and deliveries by
- * forget-emails.ts, the answers to repeated sends by db/accept/idempotency.ts.
+ * Deletes old messages, a bounded number per call in a short transaction. A partial index lists the messages that have bytes
+ * by email, whose id contains its time; the others are left from older versions, which emptied them. Old attempts and events
+ * are deleted by delete-old.ts, emails and deliveries by forget-emails.ts, the answers to repeated sends by
+ * db/accept/idempotency.ts.
  *
  * SQLite reuses freed pages: the file stops growing, but does not shrink.
  */
-import { isFinal } from '../../record/states.ts';
+import { isFinal } from '../../rules/states.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { deleteOldest } from './delete-old.ts';
 import { scanEmails } from './scan-emails.ts';

@@ -6,7 +6,7 @@
 
 import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
 import { compareKey, parseMailbox } from '../../mail/address.ts';
-import { type EmailStatus, statusOf } from '../../record/states.ts';
+import { type EmailStatus, statusOf } from '../../rules/states.ts';
 import { emails } from '../accept/mail-tables.ts';
 import { nearestFirst } from '../engine/neighbors.ts';
 import type { Db } from '../engine/open.ts';
@@ -68,7 +68,7 @@ const slackMs = 60 * 60_000;
 export async function searchEmails(db: Db, search: Search): Promise<SearchPage> {
   const { found, next } = await pagedSearch({
     read: (after, pageSize) => readEmails(db, search, after, pageSize),
-    keyOf: ({ id }) => id,
+    positionOf: ({ id }) => id,
     isWanted: (email) => isWanted(email, search),
     after: search.before ?? search.after ?? null,
     limit: search.limit,

@@ -5,7 +5,7 @@
  * the oldest event that is kept. An event counts in the hour in which it happened, not in the hour of its email. Test mail is
  * not counted.
  */
-import { latencyBounds } from '../../record/latency.ts';
+import { latencyBounds } from '../../rules/latency.ts';
 import { query } from '../engine/json-rows.ts';
 import type { Db } from '../engine/open.ts';
 import { settledPosition } from './read-events.ts';
@@ -30,7 +30,7 @@ export const countNames = Object.keys(counted) as (keyof Counts)[];
 
 export interface HourFigures extends Counts {
   hour: number;
-  /** Deliveries by the latency classes of record/latency.ts. */
+  /** Deliveries by the latency classes of rules/latency.ts. */
   took: number[];
 }
 

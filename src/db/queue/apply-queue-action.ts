@@ -1,10 +1,10 @@
 /**
- * The queue actions of the operator (retry, hold, release, cancel) and of the sender (cancel). Each delivery changes its state separately (transitions:
- * queue/README.md), whether a server runs or not; a running server notices within a second.
+ * The queue actions of the operator (retry, hold, release, cancel) and of the sender (cancel). Each delivery changes its
+ * state separately (transitions: queue/README.md), whether a server runs or not; a running server notices within a second.
  *
  * A delivery being sent has a lease and is left alone, so no action can lose, duplicate or revive a mail. The selection is
- * read in pages, outside of any transaction; each page is changed in a short transaction that checks every row again, so
- * that a million rows block no other work. An interrupted action has changed some rows, and can be repeated.
+ * read in pages, outside of any transaction; each page is changed in a short transaction that checks every row again, so that
+ * a million rows block no other work. An interrupted action has changed some rows, and can be repeated.
  */
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -18,7 +18,7 @@ import type { Db, Trx } from '../engine/open.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { eventRow } from '../events/event-row.ts';
 import { ofDestination } from './queue-view.ts';
-import { everyPool, inPool, type Pool } from './unfinished-deliveries.ts';
+import { everyStage, inStage, type Stage } from './unfinished-deliveries.ts';
 
 export type QueueAction = 'retry' | 'hold' | 'release' | 'cancel';
 
@@ -40,13 +40,13 @@ export interface QueueActionRequest {
   bySender?: boolean;
   now: number;
   /** Called between pages with the number of changed deliveries. */
-  onProgress?(moved: number): void;
+  onProgress?(changed: number): void;
   /** Stops the action between pages. */
   signal?: AbortSignal;
 }
 
 export interface QueueActionResult {
-  moved: number;
+  changed: number;
   /** Unchanged, because they were being sent. */
   sending: number;
   /** Unchanged, because the action does not apply to their state; of a whole queue, only unfinished deliveries. */
@@ -54,7 +54,7 @@ export interface QueueActionResult {
 }
 
 /** The states that an action applies to. */
-export const movable: Record<QueueAction, readonly DeliveryStatus[]> = {
+export const changeable: Record<QueueAction, readonly DeliveryStatus[]> = {
   retry: ['queued', 'deferred'],
   hold: ['queued', 'deferred', 'scheduled'],
   release: ['held'],
@@ -74,18 +74,18 @@ export async function applyQueueAction(
   const { action } = request;
   const matching = await matchingOf(db, selection);
   const left = await countOthers(db, selection, matching, action);
-  let moved = 0;
-  for (const pool of poolsOf(selection, sourcePools[action])) {
+  let changed = 0;
+  for (const stage of stagesOf(selection, sourceStages[action])) {
     for (let after: Position | null = null; ; await pause(writerPauseMs)) {
       request.signal?.throwIfAborted();
-      const rows: Position[] = await readPage(db, matching, action, { pool, after });
-      moved += rows.length === 0 ? 0 : await db.transaction((trx) => movePage(trx, rows, request));
+      const rows: Position[] = await readPage(db, matching, action, { stage, after });
+      changed += rows.length === 0 ? 0 : await db.transaction((trx) => changePage(trx, rows, request));
       if (rows.length < pageSize) break;
-      request.onProgress?.(moved);
+      request.onProgress?.(changed);
       after = rows.at(-1)!;
     }
   }
-  return { moved, sending: await countOf(db('deliveries').where(matching).where(inPool('leased'))), left };
+  return { changed, sending: await countOf(db('deliveries').where(matching).where(inStage('leased'))), left };
 }
 
 /** Counts what an action would change now, and what it would leave unchanged. */
@@ -96,25 +96,25 @@ export async function dryRunQueueAction(
 ): Promise<QueueActionResult> {
   const matching = await matchingOf(db, selection);
   const left = await countOthers(db, selection, matching, action);
-  const counts = poolsOf(selection, sourcePools[action]).map((pool) =>
-    countOf(db('deliveries').where(matching).where(inPool(pool)).where(movableBy(action))),
+  const counts = stagesOf(selection, sourceStages[action]).map((stage) =>
+    countOf(db('deliveries').where(matching).where(inStage(stage)).where(changeableBy(action))),
   );
-  const moved = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
-  return { moved, sending: await countOf(db('deliveries').where(matching).where(inPool('leased'))), left };
+  const changed = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
+  return { changed, sending: await countOf(db('deliveries').where(matching).where(inStage('leased'))), left };
 }
 
 type Matching = (query: Knex.QueryBuilder) => void;
 
-/** The pools with the deliveries that an action applies to. */
-const sourcePools: Record<QueueAction, Pool[]> = {
+/** The stages with the deliveries that an action applies to. */
+const sourceStages: Record<QueueAction, Stage[]> = {
   retry: ['waiting'],
   hold: ['waiting', 'scheduled'],
   release: ['held'],
   cancel: ['waiting', 'held', 'scheduled'],
 };
 
-/** The deliveries of a single email are few, so they are searched without a pool. */
-const poolsOf = ({ emailId }: Selection, pools: Pool[]) => (emailId === undefined ? pools : [null]);
+/** The deliveries of a single email are few, so they are searched without a stage. */
+const stagesOf = ({ emailId }: Selection, stages: Stage[]) => (emailId === undefined ? stages : [null]);
 
 async function matchingOf(db: Db, selection: Selection): Promise<Matching> {
   const { to, destination, emailId, domain, orgId, status } = selection;
@@ -130,11 +130,11 @@ async function matchingOf(db: Db, selection: Selection): Promise<Matching> {
   if (to === undefined) return plain;
   // The databases cannot compare normalized addresses, so all spellings of this one are looked up first.
   const recipients = new Set<string>();
-  for (const pool of poolsOf(selection, everyPool)) {
+  for (const stage of stagesOf(selection, everyStage)) {
     const query = db('deliveries')
       .where({ domain: domainOf(to) })
       .where(plain)
-      .where(inPool(pool));
+      .where(inStage(stage));
     for (const recipient of await query.distinct('recipient').pluck('recipient')) recipients.add(recipient);
   }
   const spellings = [...recipients].filter((recipient) => compareKey(recipient) === compareKey(to));
@@ -151,13 +151,13 @@ async function countOthers(
   matching: Matching,
   action: QueueAction,
 ): Promise<QueueActionResult['left']> {
-  const others = everyPool.filter((pool) => pool !== 'leased' && !sourcePools[action].includes(pool));
+  const others = everyStage.filter((stage) => stage !== 'leased' && !sourceStages[action].includes(stage));
   const counts: QueueActionResult['left'] = {};
-  for (const pool of poolsOf(selection, others)) {
+  for (const stage of stagesOf(selection, others)) {
     const query = db('deliveries')
       .where(matching)
-      .where(inPool(pool))
-      .whereNotIn('status', ['sending', ...movable[action]])
+      .where(inStage(stage))
+      .whereNotIn('status', ['sending', ...changeable[action]])
       .groupBy('status')
       .select('status')
       .count('* as count');
@@ -172,21 +172,25 @@ interface Position {
   due_at: number | null;
 }
 
-/** The column that the index of the pool begins with, besides the id. */
-const orderOf: Partial<Record<Pool, 'expires_at' | 'due_at'>> = {
+/** The column that the index of the stage begins with, besides the id. */
+const orderOf: Partial<Record<Stage, 'expires_at' | 'due_at'>> = {
   waiting: 'expires_at',
   scheduled: 'due_at',
 };
 
-/** In the order of the pool's index, in which no action changes the position of a row. */
+/** In the order of the stage's index, in which no action changes the position of a row. */
 function readPage(
   db: Db,
   matching: Matching,
   action: QueueAction,
-  { pool, after }: { pool: Pool | null; after: Position | null },
+  { stage, after }: { stage: Stage | null; after: Position | null },
 ): Promise<Position[]> {
-  const query = db('deliveries').where(matching).where(movableBy(action)).where(inPool(pool)).limit(pageSize);
-  const column = pool && orderOf[pool];
+  const query = db('deliveries')
+    .where(matching)
+    .where(changeableBy(action))
+    .where(inStage(stage))
+    .limit(pageSize);
+  const column = stage && orderOf[stage];
   if (column) query.orderBy(column);
   if (after && column) query.whereRaw(`(${column}, id) > (?, ?)`, [after[column], after.id]);
   else if (after) query.where('id', '>', after.id);
@@ -194,13 +198,13 @@ function readPage(
 }
 
 /** Neither leased nor final. */
-function movableBy(action: QueueAction): Matching {
+function changeableBy(action: QueueAction): Matching {
   return (query) => {
-    query.whereIn('status', movable[action]).whereNull('lease_owner');
+    query.whereIn('status', changeable[action]).whereNull('lease_owner');
   };
 }
 
-async function movePage(
+async function changePage(
   trx: Trx,
   page: Position[],
   { action, reason, bySender, now }: QueueActionRequest,
@@ -209,7 +213,7 @@ async function movePage(
   // If a server is claiming a row now, this waits for the claim and then finds the row leased.
   const rows = await trx('deliveries')
     .whereIn('id', pageIds)
-    .where(movableBy(action))
+    .where(changeableBy(action))
     .orderBy('id')
     .forUpdate()
     .select('id', 'email_id', 'org_id', 'recipient', 'attempts');
@@ -217,7 +221,7 @@ async function movePage(
   const ids = rows.map(({ id }) => id);
   await trx('deliveries')
     .whereIn('id', ids)
-    .where(movableBy(action))
+    .where(changeableBy(action))
     .update({ ...changes[action](trx, now), updated_at: now });
   const emailIds = rows.map((row) => row.email_id);
   await bumpUpdatedAt(trx, emailIds, now);

@@ -8,7 +8,7 @@ export interface CanceledEmail {
   canceled: string[];
   /** Recipients that are being sent to, or whose state was final. */
   tooLate: string[];
-  /** What the email costs now, after the refund. */
+  /** The email's cost now, after the refund. */
   credits: number;
 }
 

@@ -5,7 +5,7 @@
  */
 import type { Db } from '../engine/open.ts';
 import { number, orNull, records, text, value } from '../engine/records.ts';
-import { listSuspensions, type Suspension } from './suspensions.ts';
+import { listSuspensions, type StoredSuspension } from './suspensions.ts';
 
 export type RuleKind = 'slow' | 'hold' | 'bounce';
 
@@ -64,6 +64,6 @@ export async function listOrders(db: Db, now: number): Promise<DestinationOrder[
   return [...(await listSuspensions(db, now)).map(suspensionOrder), ...(await listRules(db, now))];
 }
 
-export function suspensionOrder(suspension: Suspension): DestinationOrder {
+export function suspensionOrder(suspension: StoredSuspension): DestinationOrder {
   return { ...suspension, kind: 'suspend', perMinute: null };
 }

@@ -4,7 +4,7 @@
  * (`destinations`). A row older than a minute is from a node that has stopped, and is ignored.
  */
 
-import type { ProblemCause } from '../../record/problem-cause.ts';
+import type { ProblemCause } from '../../rules/problem-cause.ts';
 import { type Db, isPostgres } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
 import { type DestinationOrder, listOrders } from './destination-rules.ts';
@@ -26,7 +26,7 @@ export interface DestinationState {
   busyAt?: number;
   lastReply: string | null;
   lastReplyAt: number | null;
-  /** What is wrong there, by the last attempts. Absent up to version 0.9. */
+  /** The trouble there, by the last attempts. Absent up to version 0.9. */
   problem?: DestinationProblem | null;
   /** Absent up to version 0.9. */
   accepted?: AcceptedMail | null;
@@ -63,7 +63,7 @@ export interface AcceptedMail {
 export interface PublishedState extends DestinationState {
   /** At rest; published only for other nodes. */
   rests: boolean;
-  /** What other nodes need to know (queue/peer-state.ts). Nodes of other versions read it by this name. */
+  /** The facts that other nodes need (queue/peer-state.ts). Nodes of other versions read it by this name. */
   told: object;
 }
 
@@ -100,7 +100,7 @@ export async function saveRoutes(db: Db, routes: Map<string, string>): Promise<v
     await db('routes').insert(part).onConflict('domain').merge();
 }
 
-/** What is wrong at a destination by one node, to which no host has answered since. */
+/** The trouble of a destination by one node, to which no host has answered since. */
 export interface SilentDestination {
   node: string;
   destination: string;
@@ -162,7 +162,7 @@ function sumOf(a: DestinationState, b: DestinationState): DestinationState {
   };
 }
 
-/** Of two nodes, of which one or both may know nothing. */
+/** Merges the times of two nodes, of which one or both may know nothing. */
 function merged<T>(a: T | null | undefined, b: T | null | undefined, both: (a: T, b: T) => T): T | null {
   return a != null && b != null ? both(a, b) : (a ?? b ?? null);
 }

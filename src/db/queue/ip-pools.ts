@@ -5,7 +5,7 @@
  */
 import { defaultPool } from '../../mail/ip-pool.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { inPool } from './unfinished-deliveries.ts';
+import { inStage } from './unfinished-deliveries.ts';
 
 const freshMs = 60_000;
 /** Rows of a node are deleted when it has been gone for this long. */
@@ -84,7 +84,7 @@ export interface NoEgress {
 export async function readNoEgress(db: Db, missing: string[]): Promise<NoEgress[]> {
   if (missing.length === 0) return [];
   const rows: { pool: string | null; domain: string; count: number | string }[] = await db('deliveries')
-    .where(inPool('waiting'))
+    .where(inStage('waiting'))
     .whereIn('org_id', sendersOf(db, missing))
     .join('organizations', 'organizations.id', 'org_id')
     .groupBy('pool', 'domain')

@@ -7,7 +7,7 @@
  * So no statement costs more if more mail waits: each reads its answer from an index, and a bounded number of rows.
  * On PostgreSQL any number of nodes claim in parallel (SKIP LOCKED); SQLite has one writer.
  */
-import { type Delivery, maxPreloadedBytes } from '../../glossary.ts';
+import { type Backlog, type Delivery, maxPreloadedBytes } from '../../glossary.ts';
 import { unpackMessage } from '../../mail/packed-message.ts';
 import { deliveries, emails } from '../accept/mail-tables.ts';
 import { pausedOrganizations } from '../accounts/pauses.ts';
@@ -18,17 +18,12 @@ import { inSharedCommit } from '../engine/shared-commit.ts';
 import { firstId } from '../events/time-of-id.ts';
 import { sendersOf } from './ip-pools.ts';
 import { bytesOf, type StoredMessage, storedMessage } from './messages.ts';
-import { inPool, pools } from './unfinished-deliveries.ts';
+import { inStage, stages } from './unfinished-deliveries.ts';
 
 export interface Lease {
   node: string;
   now: number;
   leaseMs: number;
-}
-
-export interface Backlog {
-  domain: string;
-  orgId: string;
 }
 
 export interface DueBacklog extends Backlog {
@@ -42,7 +37,7 @@ export async function findDue(
   { after, now, max }: { after: number; now: number; max: number },
 ): Promise<DueBacklog[] | null> {
   const due = db('deliveries')
-    .where(inPool('waiting'))
+    .where(inStage('waiting'))
     .where('due_at', '>', after)
     .where('due_at', '<=', now)
     .orderBy('due_at')
@@ -70,7 +65,7 @@ export async function listBacklogs(
   { after, now, limit }: { after: Backlog | null; now: number; limit: number },
 ): Promise<{ due: Backlog[]; last: Backlog | null }> {
   const head = (past: string) =>
-    `select id from deliveries where ${pools.waiting} and ${past} order by domain, org_id, due_at limit 1`;
+    `select id from deliveries where ${stages.waiting} and ${past} order by domain, org_id, due_at limit 1`;
   const next = (domain: string, orgId: string) =>
     `coalesce((${head(`domain = ${domain} and org_id > ${orgId}`)}), (${head(`domain > ${domain}`)}))`;
   const { domain, orgId } = after ?? beforeAll;
@@ -117,7 +112,7 @@ export async function claimExpired(
 ): Promise<Delivery[]> {
   const expired = (on: Db) => {
     const rows = on('deliveries')
-      .where(inPool('waiting'))
+      .where(inStage('waiting'))
       .where('expires_at', '<=', terms.now)
       .orderBy('expires_at')
       .limit(limit)
@@ -143,7 +138,7 @@ export async function claimOfDomain(
   if (limit < 1 || !(await hasWaiting(db, domain))) return [];
   return db.transaction(async (trx) => {
     const waiting = trx('deliveries')
-      .where(inPool('waiting'))
+      .where(inStage('waiting'))
       .where({ domain })
       .whereNotIn('org_id', pausedOrganizations(trx))
       .limit(limit)
@@ -153,7 +148,7 @@ export async function claimOfDomain(
 }
 
 export async function hasWaiting(db: Db, domain: string): Promise<boolean> {
-  return (await db('deliveries').where(inPool('waiting')).where({ domain }).first('id')) !== undefined;
+  return (await db('deliveries').where(inStage('waiting')).where({ domain }).first('id')) !== undefined;
 }
 
 interface Claimed {
@@ -171,7 +166,7 @@ async function readBacklogs(
   now: number,
 ): Promise<Claimed[]> {
   const oldest = (domain: string, orgId: string, limit: string) =>
-    `select id, due_at from deliveries where ${pools.waiting}
+    `select id, due_at from deliveries where ${stages.waiting}
      and domain = ${domain} and org_id = ${orgId} and due_at <= ? order by due_at limit ${limit}`;
   if (isPostgres(trx)) {
     const each = oldest('pick.domain', 'pick."orgId"', 'pick."limit"');
@@ -276,7 +271,7 @@ export async function renewLeases(db: Db, node: string, ids: string[], until: nu
  */
 export async function freeOrphans(db: Db, node: string, now: number, before: number): Promise<void> {
   await db('deliveries')
-    .where(inPool('leased'))
+    .where(inStage('leased'))
     .where({ lease_owner: node })
     .where('due_at', '<=', before)
     .update({ due_at: now, lease_owner: null, status: db.raw(untried) });
@@ -294,7 +289,7 @@ export async function takeBack(
   which: 'own' | 'expired',
 ): Promise<Delivery[]> {
   return db.transaction(async (trx) => {
-    const abandoned = trx('deliveries').where(inPool('leased')).limit(500).select('id');
+    const abandoned = trx('deliveries').where(inStage('leased')).limit(500).select('id');
     if (which === 'own') abandoned.where({ lease_owner: node });
     else abandoned.where('due_at', '<=', now).whereNot({ lease_owner: node });
     const rows = await (isPostgres(trx) ? abandoned.forUpdate().skipLocked() : abandoned);

@@ -1,16 +1,16 @@
 /** When time alone changes something in the queue: mail falls due or reaches its maximum age, or an operator's rule ends. */
 import { query } from '../engine/json-rows.ts';
 import type { Db } from '../engine/open.ts';
-import { pools } from './unfinished-deliveries.ts';
+import { stages } from './unfinished-deliveries.ts';
 
 /** The earliest such time, which may have passed; infinite if there is none. Four index seeks, and a look at few rows. */
 export async function nextDueAt(db: Db): Promise<number> {
   const [row] = await query<Record<string, number | null>>(
     db,
     `select
-       (select due_at from deliveries where ${pools.waiting} order by due_at limit 1) as "dueAt",
-       (select expires_at from deliveries where ${pools.waiting} order by expires_at limit 1) as "expiresAt",
-       (select due_at from deliveries where ${pools.scheduled} order by due_at limit 1) as "scheduledAt",
+       (select due_at from deliveries where ${stages.waiting} order by due_at limit 1) as "dueAt",
+       (select expires_at from deliveries where ${stages.waiting} order by expires_at limit 1) as "expiresAt",
+       (select due_at from deliveries where ${stages.scheduled} order by due_at limit 1) as "scheduledAt",
        (select min(until) from suspensions) as "resumesAt",
        (select min(until) from destination_rules) as "ruleEndsAt"`,
     [],

@@ -15,7 +15,10 @@ export const leaseMs = 3 * 60_000;
 
 const keepMs = 3600_000;
 
-/** Two statements, because the first must be committed before the second reads: of two nodes that start at the same time, at least one must see the other. */
+/**
+ * Two statements, because the first must be committed before the second reads: of two nodes that start at the same time, at
+ * least one must see the other.
+ */
 export async function heartbeat(db: Db, own: Heartbeat & { version: string }): Promise<Heartbeat[]> {
   await db('nodes')
     .insert({ ...own, sends: true })

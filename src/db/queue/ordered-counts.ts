@@ -1,6 +1,6 @@
 /** How much mail waits for the end of what the operator has ordered. Counts up to a limit, as in waiting-counts.ts. */
 import type { Db } from '../engine/open.ts';
-import { inPool } from './unfinished-deliveries.ts';
+import { inStage } from './unfinished-deliveries.ts';
 import { countIn, maxCounted } from './waiting-counts.ts';
 
 /** Mail to a destination, or to a recipient domain. */
@@ -9,9 +9,9 @@ export async function countOrdered(db: Db, name: string): Promise<number> {
   return countIn(db, 'waiting', [...new Set([name, ...served])]);
 }
 
-/** By recipient domain; `since`: when the first of it was held. */
+/** Keyed by recipient domain; `since`: when the first of it was held. */
 export async function heldByDomain(db: Db): Promise<Map<string, { count: number; since: number }>> {
-  const some = db('deliveries').where(inPool('held')).limit(maxCounted).select('domain', 'updated_at');
+  const some = db('deliveries').where(inStage('held')).limit(maxCounted).select('domain', 'updated_at');
   const rows = await db(some.as('some'))
     .groupBy('domain')
     .select('domain', db.raw('count(*) as count'), db.raw('min(updated_at) as since'));
@@ -29,7 +29,7 @@ export async function pausedWithMail(db: Db, limit: number) {
   return Promise.all(
     rows.map(async ({ id, name, paused_at, paused_reason }) => {
       const some = db('deliveries')
-        .where(inPool('waiting'))
+        .where(inStage('waiting'))
         .where({ org_id: id })
         .limit(maxCounted)
         .select(db.raw('1'));

@@ -7,8 +7,8 @@
  * On SQLite, outcomes that suppress no address are one statement, which fails as a whole if a lease was lost; then, and
  * on PostgreSQL, they are recorded step by step.
  *
- * A commit whose answer was lost is tried again, and recognises by its attempt rows, or by the final state of
- * mail that was not tried, what it had already written.
+ * A commit whose answer was lost is tried again, and recognises by its attempt rows, or by the final state of mail that was
+ * not tried, what it had already written.
  */
 
 import { failpoint } from '../../base/failpoints.ts';
@@ -16,12 +16,7 @@ import { newId } from '../../base/id.ts';
 import type { Attempt, Reply } from '../../glossary.ts';
 import { compareKey } from '../../mail/address.ts';
 import { isTestMail } from '../../mail/test-route.ts';
-import {
-  softMailboxCategory,
-  suppressionReason,
-  type Transition,
-  wasTried,
-} from '../../record/transition.ts';
+import { softMailboxCategory, suppressionReason, type Transition, wasTried } from '../../rules/transition.ts';
 import { replyIn } from '../accounts/bounce-reply.ts';
 import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
@@ -138,7 +133,7 @@ function concernsAddress(transition: Transition, suppressAfter: readonly string[
   return suppressionReason(transition, suppressAfter) !== null || softMailboxCategory(transition) !== null;
 }
 
-/** Those whose rows say so already: an earlier try of this commit succeeded. */
+/** The outcomes that their rows have already: an earlier try of this commit succeeded. */
 async function writtenBefore(trx: Trx, transitions: Transition[]): Promise<Set<Transition>> {
   const nameOf = (...parts: (string | number)[]) => parts.join(' ');
   const ids = transitions.map(({ delivery }) => delivery.id);

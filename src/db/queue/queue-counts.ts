@@ -4,7 +4,7 @@
  */
 import { query } from '../engine/json-rows.ts';
 import type { Db } from '../engine/open.ts';
-import { pools } from './unfinished-deliveries.ts';
+import { stages } from './unfinished-deliveries.ts';
 
 export interface QueueDepth {
   /** Due, and waiting for capacity. */
@@ -21,7 +21,7 @@ export interface QueueDepth {
 export async function oldestDue(db: Db, now: number): Promise<number | null> {
   const [row] = await query<{ due_at: number }>(
     db,
-    `select due_at from deliveries where ${pools.waiting} order by due_at limit 1`,
+    `select due_at from deliveries where ${stages.waiting} order by due_at limit 1`,
     [],
   );
   return row && row.due_at <= now ? row.due_at : null;
@@ -37,11 +37,11 @@ export async function queueDepth(db: Db, now: number): Promise<QueueDepth> {
     return Number(row!.count);
   };
   return {
-    due: await count(`${pools.waiting} and due_at <= ?`, [now]),
-    later: await count(`${pools.waiting} and due_at > ?`, [now]),
-    sending: await count(pools.leased),
-    held: await count(pools.held),
-    scheduled: await count(pools.scheduled),
+    due: await count(`${stages.waiting} and due_at <= ?`, [now]),
+    later: await count(`${stages.waiting} and due_at > ?`, [now]),
+    sending: await count(stages.leased),
+    held: await count(stages.held),
+    scheduled: await count(stages.scheduled),
   };
 }
 
@@ -62,7 +62,10 @@ export interface WebhookBacklog {
   oldestAt: number | null;
 }
 
-/** Reads the index of open messages, then two events by position: the oldest one that waits, and the first that is not yet in the outbox. */
+/**
+ * Reads the index of open messages, then two events by position: the oldest one that waits, and the first that is not yet in
+ * the outbox.
+ */
 export async function webhookBacklog(db: Db): Promise<WebhookBacklog> {
   const open = await query<{ count: number | string; position: number }>(
     db,

@@ -1,6 +1,6 @@
 /**
  * The operator's views of the queue. Only reads, and only the unfinished deliveries (unfinished-deliveries.ts), so it delays
- * nothing. A summary reads each of their pools once.
+ * nothing. A summary reads each of their stages once.
  */
 import type { Knex } from 'knex';
 import type { DeliveryStatus, Reply } from '../../glossary.ts';
@@ -12,7 +12,7 @@ import { partsOf } from '../engine/parts-of.ts';
 import { isTo } from '../events/find-by-name.ts';
 import { lastResult } from '../events/packed-records.ts';
 import { readMissing, readNoEgress } from './ip-pools.ts';
-import { everyPool, inPool, type Pool, queuePools } from './unfinished-deliveries.ts';
+import { everyStage, inStage, queueStages, type Stage } from './unfinished-deliveries.ts';
 
 export type WaitingFigures = 'queued' | 'sending' | 'deferred' | 'held';
 
@@ -48,11 +48,11 @@ export async function summarizeQueue(
   const queues = new Map<string, DomainQueue>();
   const latest: string[] = [];
   const earliest = new Map<string, string | null>();
-  for (const pool of queuePools) {
-    for (const row of await groups(db, pool, now, bounds)) {
+  for (const stage of queueStages) {
+    for (const row of await groups(db, stage, now, bounds)) {
       addRow(queues, row, bounds.length);
-      if (row.latest !== null && pool !== 'held') latest.push(idOf(row.latest));
-      if (pool === 'waiting') earliest.set(row.domain, row.earliest);
+      if (row.latest !== null && stage !== 'held') latest.push(idOf(row.latest));
+      if (stage === 'waiting') earliest.set(row.domain, row.earliest);
     }
   }
   for (const { domain, last_reply, updated_at } of await replies(db, latest)) {
@@ -95,11 +95,11 @@ interface GroupRow {
  * Reads in the order of age, which is the order on the disk: SQLite would use the index by domain and look up a million rows in
  * random order.
  */
-async function groups(db: Db, pool: Pool, now: number, bounds: readonly number[]): Promise<GroupRow[]> {
+async function groups(db: Db, stage: Stage, now: number, bounds: readonly number[]): Promise<GroupRow[]> {
   const count = (condition: string, name: string, values: (number | string)[]) =>
     db.raw(`count(case when ${condition} then 1 end) as ${name}`, values);
   const query = db('deliveries')
-    .where(inPool(pool))
+    .where(inStage(stage))
     .where('expires_at', '>', 0)
     .groupByRaw("coalesce(domain, '')")
     .select(db.raw("coalesce(domain, '') as domain"))
@@ -229,9 +229,9 @@ export async function listQueue(db: Db, filter: QueueFilter, now: number): Promi
     found.push(...(await matching(db, filter).where({ status }).orderBy('id')));
   const order = status === 'scheduled' ? 'due_at' : 'expires_at';
   const last = after === undefined ? null : await db('deliveries').where({ id: after }).first(order);
-  for (const pool of status ? everyPool : queuePools) {
-    if (status && poolOf[status] !== pool) continue;
-    const query = matching(db, filter).where(inPool(pool)).orderBy(order).orderBy('id');
+  for (const stage of status ? everyStage : queueStages) {
+    if (status && poolOf[status] !== stage) continue;
+    const query = matching(db, filter).where(inStage(stage)).orderBy(order).orderBy('id');
     if (last) query.whereRaw(`(${order}, id) > (?, ?)`, [last[order], after]);
     found.push(...(await (status ? query.where({ status }) : query)));
   }
@@ -239,7 +239,7 @@ export async function listQueue(db: Db, filter: QueueFilter, now: number): Promi
   return found.slice(0, limit).map((row) => entryOf(row, now));
 }
 
-const poolOf: Partial<Record<DeliveryStatus, Pool>> = {
+const poolOf: Partial<Record<DeliveryStatus, Stage>> = {
   queued: 'waiting',
   deferred: 'waiting',
   sending: 'leased',

@@ -3,14 +3,15 @@
  * its own, so it costs nothing until then; when it is due, it becomes `queued`, with the event email.queued. The time is
  * that of the wall clock: nothing is counted down, so restarts and clock changes need no care.
  */
+
+import type { Backlog } from '../../glossary.ts';
 import { keepRetiredKeys } from '../accounts/dkim-keys.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { idList, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
 import { eventRow } from '../events/event-row.ts';
-import type { Backlog } from './lease-statements.ts';
-import { inPool, pools } from './unfinished-deliveries.ts';
+import { inStage, stages } from './unfinished-deliveries.ts';
 
 export interface StartedMail {
   /** The backlogs that have new due mail. */
@@ -32,7 +33,7 @@ export async function startScheduled(db: Db, now: number): Promise<StartedMail> 
 async function firstDue(db: Db): Promise<number | null> {
   const [row] = await query<{ due_at: number }>(
     db,
-    `select due_at from deliveries where ${pools.scheduled} order by due_at limit 1`,
+    `select due_at from deliveries where ${stages.scheduled} order by due_at limit 1`,
     [],
   );
   return row?.due_at ?? null;
@@ -40,7 +41,7 @@ async function firstDue(db: Db): Promise<number | null> {
 
 async function startPage(trx: Trx, now: number): Promise<Backlog[]> {
   const due = trx('deliveries')
-    .where(inPool('scheduled'))
+    .where(inStage('scheduled'))
     .where('due_at', '<=', now)
     .orderBy('due_at')
     .limit(maxPerStart)
@@ -74,16 +75,16 @@ async function startPage(trx: Trx, now: number): Promise<Backlog[]> {
 }
 
 /** 'started': some of its recipients are not waiting for their time any more, so nothing was changed. */
-export type Moved = 'moved' | 'started' | 'not scheduled';
+export type Rescheduled = 'rescheduled' | 'started' | 'not scheduled';
 
 /**
  * Moves a scheduled email to another time, with its expiry. All of its recipients move or none: those that were canceled
  * stay so, and those that are held start at the new time or at their release, whichever is later.
  */
-export async function moveScheduled(
+export async function reschedule(
   db: Db,
   { emailId, orgId, at, now }: { emailId: string; orgId: string | null; at: number; now: number },
-): Promise<Moved> {
+): Promise<Rescheduled> {
   return db.transaction(async (trx) => {
     // Deliveries first, like every other transaction that locks both.
     const deliveries = await trx('deliveries')
@@ -113,7 +114,7 @@ export async function moveScheduled(
     await trx('emails').where({ id: emailId }).update({ scheduled_at: at, updated_at: now });
     const expiresAt = Math.max(...waiting.map((row) => row.expires_at)) + at - email.scheduled_at;
     await keepRetiredKeys(trx, email.org_id, expiresAt);
-    return 'moved';
+    return 'rescheduled';
   });
 }
 

@@ -6,8 +6,11 @@
  */
 import { join } from 'node:path';
 import sqlite3 from 'sqlite3';
-import { senderConnection } from '../../cluster/notify.ts';
 import { type Db, isPostgres } from '../engine/open.ts';
+
+/** The application_name of the connections for notifications: of all nodes, and of nodes that send mail. */
+export const anyConnection = 'postern bell';
+export const senderConnection = 'postern bell, mta';
 
 export async function isServed(db: Db, dataDir: string): Promise<boolean> {
   return isPostgres(db) ? isServedOnPostgres(db) : isLocked(join(dataDir, 'lock'));

@@ -7,16 +7,16 @@ import { number, records, text } from '../engine/records.ts';
 
 const suspensions = records({ destination: text, reason: text, createdAt: number, until: number });
 
-export type Suspension = ReturnType<typeof suspensions.read>;
+export type StoredSuspension = ReturnType<typeof suspensions.read>;
 
 /** A destination has one suspension: a new one replaces the old one. */
-export async function suspend(db: Db, suspension: Suspension): Promise<void> {
+export async function suspend(db: Db, suspension: StoredSuspension): Promise<void> {
   await deleteExpired(db, suspension.createdAt);
   await db('suspensions').insert(suspensions.write(suspension)).onConflict('destination').merge();
 }
 
 /** Returns the suspension that was ended; null if there was none. */
-export async function resume(db: Db, destination: string, now: number): Promise<Suspension | null> {
+export async function resume(db: Db, destination: string, now: number): Promise<StoredSuspension | null> {
   await deleteExpired(db, now);
   const row = await db('suspensions').where({ destination }).first();
   if (row) await db('suspensions').where({ destination }).delete();
@@ -28,6 +28,6 @@ async function deleteExpired(db: Db, now: number): Promise<void> {
 }
 
 /** Lists the suspensions that are in force at `now`. */
-export async function listSuspensions(db: Db, now: number): Promise<Suspension[]> {
+export async function listSuspensions(db: Db, now: number): Promise<StoredSuspension[]> {
   return (await db('suspensions').where('until', '>', now).orderBy('destination')).map(suspensions.read);
 }

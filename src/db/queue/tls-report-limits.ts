@@ -1,6 +1,7 @@
 /**
- * Which TLS reports were sent, and which domains want theirs sent to another domain, so that a stranger's DNS cannot make us send
- * many to a third party. Both are rows of `tls_results` with a policy that no session has; they are kept for some days.
+ * Counts the TLS reports that were sent, and the domains that want theirs sent to another domain, so that a stranger's DNS
+ * cannot make us send many to a third party. Both are rows of `tls_results` with a policy that no session has; they are kept
+ * for some days.
  */
 import type { Db } from '../engine/open.ts';
 import { bookkeeping, dayMs } from './tls-results.ts';
@@ -12,7 +13,7 @@ const keepDays = 2;
 const maxToAddress = 10;
 const maxToDomain = 100;
 
-export interface Report {
+export interface OutgoingTlsReport {
   /** The day that it reports. */
   day: number;
   /** The organizational domain that it is about. */
@@ -24,7 +25,7 @@ export interface Report {
 }
 
 /** False if it may not be sent: its address has one about these domains for that day already, or enough of others. */
-export async function takeReport(db: Db, report: Report): Promise<boolean> {
+export async function takeReport(db: Db, report: OutgoingTlsReport): Promise<boolean> {
   const { about, to, toDomain } = report;
   const day = dayOf(report);
   if (!(await insert(db, { day, domain: about, policy: sent, host: to, reason: toDomain }))) return false;
@@ -40,7 +41,7 @@ export async function takeReport(db: Db, report: Report): Promise<boolean> {
 }
 
 /** It could not be sent, and may be sent later. */
-export async function giveReportBack(db: Db, report: Report): Promise<void> {
+export async function giveReportBack(db: Db, report: OutgoingTlsReport): Promise<void> {
   const { about, to } = report;
   await db('tls_results')
     .where({ day: dayOf(report), domain: about, policy: sent, host: to })
@@ -48,7 +49,7 @@ export async function giveReportBack(db: Db, report: Report): Promise<void> {
 }
 
 /** A report is sent on the day after the one that it reports, or tried again on the next. */
-const dayOf = ({ day }: Report) => day + 1;
+const dayOf = ({ day }: OutgoingTlsReport) => day + 1;
 
 /** Notes that the reports about one domain are wanted at another. Returns how many organizational domains want that. */
 export async function noteWanted(

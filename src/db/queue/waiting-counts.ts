@@ -4,13 +4,13 @@
  */
 import type { Db } from '../engine/open.ts';
 import { partsOf } from '../engine/parts-of.ts';
-import { inPool, type Pool } from './unfinished-deliveries.ts';
+import { inStage, type Stage } from './unfinished-deliveries.ts';
 
 export const maxCounted = 100_000;
 
 const domainsPerStatement = 500;
 
-/** By destination; `maxCounted` means that many or more. */
+/** Keyed by destination; `maxCounted` means that many or more. */
 export async function countWaiting(db: Db, destinations: string[]): Promise<Map<string, number>> {
   const domains = await domainsServed(db, destinations);
   const counts = new Map<string, number>();
@@ -19,7 +19,7 @@ export async function countWaiting(db: Db, destinations: string[]): Promise<Map<
   return counts;
 }
 
-/** Of all of them together. */
+/** The count of all of them together. */
 export async function countAllWaiting(db: Db, destinations: string[]): Promise<number> {
   return countIn(db, 'waiting', [...(await domainsServed(db, destinations)).values()].flat());
 }
@@ -43,11 +43,11 @@ async function domainsServed(db: Db, destinations: string[]): Promise<Map<string
   );
 }
 
-export async function countIn(db: Db, pool: Pool, domains: string[]): Promise<number> {
+export async function countIn(db: Db, stage: Stage, domains: string[]): Promise<number> {
   let count = 0;
   for (const part of partsOf(domains, domainsPerStatement)) {
     const some = db('deliveries')
-      .where(inPool(pool))
+      .where(inStage(stage))
       .whereIn('domain', part)
       .limit(maxCounted - count)
       .select(db.raw('1'));

@@ -14,9 +14,9 @@ import {
   boundName,
   boundText,
   createPartition,
-  keyOf,
   type Partition,
   type PartitionedTable,
+  partitionColumn,
   partitionsOf,
   withTableLock,
 } from './partitions.ts';
@@ -124,7 +124,7 @@ async function split(trx: Trx, table: PartitionedTable, name: string, plan: Plan
   const last = (await partitionsOf(trx, table)).at(-1)!;
   if (last.name !== name) return true;
   const end = await endOf(trx, table, last);
-  const key = keyOf(table);
+  const key = partitionColumn(table);
   const newest = await trx(name).orderBy(key, 'desc').first(key);
   if (end ? !end.isValid : newest) {
     if (!end) await giveEnd(trx, table, last, plan, newest[key]);
@@ -155,7 +155,7 @@ async function giveEnd(
   const newestKey = Math.max(plan.newestKey, typeof newest === 'number' ? newest : timeOfId(newest));
   const bound = rounded(table, newestKey + plan.width + plan.margin);
   await trx.raw(
-    `alter table ${last.name} add constraint ${endName(last)} check (${keyOf(table)} < ${boundText(table, bound)}) not valid`,
+    `alter table ${last.name} add constraint ${endName(last)} check (${partitionColumn(table)} < ${boundText(table, bound)}) not valid`,
   );
 }
 

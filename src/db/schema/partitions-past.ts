@@ -9,9 +9,9 @@ import { timeOfId } from '../events/time-of-id.ts';
 import {
   boundName,
   createPartition,
-  keyOf,
   type Partition,
   type PartitionedTable,
+  partitionColumn,
   partitionsOf,
   withStablePartitions,
   withTableLock,
@@ -81,7 +81,7 @@ async function pastOf(db: Db, { table, now, until }: Terms): Promise<Partition[]
 /** The time of its last row; null if it is empty. */
 async function youngestOf(db: Db, table: PartitionedTable, name: string): Promise<number | null> {
   const rows: { id: string; time: number }[] = await db(name)
-    .orderBy(keyOf(table), 'desc')
+    .orderBy(partitionColumn(table), 'desc')
     .limit(lastRows)
     .select('id', { time: times[table] });
   return rows.length === 0 ? null : Math.max(...rows.flatMap(({ id, time }) => [timeOfId(id), time]));

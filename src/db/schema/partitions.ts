@@ -22,7 +22,7 @@ export interface Partition {
   to: number | null;
 }
 
-export const keyOf = (table: PartitionedTable) => (table === 'events' ? 'position' : 'id');
+export const partitionColumn = (table: PartitionedTable) => (table === 'events' ? 'position' : 'id');
 
 /** Lists partitions in the order of their bounds. One that another node is dropping has no bounds and is left out. */
 export async function partitionsOf(db: Db, table: PartitionedTable): Promise<Partition[]> {

@@ -7,6 +7,6 @@
 export const baseline = '027-destination-rules';
 
 export const steps: Record<string, string> = {
-  // What the host said when the address bounced; null: it did not bounce, or it did before this column.
+  // The reply of the host when the address bounced; null: it did not bounce, or it did before this column.
   '028-suppression-reply': 'alter table suppressions add column reply text',
 };

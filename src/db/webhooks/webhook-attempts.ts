@@ -36,7 +36,7 @@ export async function listWebhookAttempts(
   return (await readNeighbors(rows, ['attempt.id', 'desc'], page)).map(attempts.read);
 }
 
-/** Those of all endpoints that began after that one, the oldest first; for a server with few of them. */
+/** Attempts of all endpoints that began after that one, the oldest first; for a server with few of them. */
 export async function listAttemptsAfter(
   db: Db,
   after: string,
@@ -52,7 +52,7 @@ export async function listAttemptsAfter(
 }
 
 const messages = records({
-  /** That of the event: one message an event and endpoint. */
+  /** The event's id: there is one message for an event and endpoint. */
   id: inColumn('event_id', text),
   type: text,
   status: value<'waiting' | 'queued' | 'delivered' | 'failed'>(),

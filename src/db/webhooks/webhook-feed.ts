@@ -4,7 +4,7 @@
  * know about webhooks. The reader's row is the lock: one node reads at a time.
  */
 import { newId } from '../../base/id.ts';
-import { wants } from '../../webhooks/subscribed-types.ts';
+import { wants } from '../../rules/subscribed-types.ts';
 import { insertOf } from '../engine/insert-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { type EventRecord, readEvents } from '../events/read-events.ts';

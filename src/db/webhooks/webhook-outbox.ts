@@ -12,7 +12,7 @@
  * An expired lease is due like any other message, because a receiver must tolerate duplicates anyway. On PostgreSQL any
  * number of nodes claim in parallel (SKIP LOCKED).
  */
-import { secretsOf } from '../../webhooks/endpoint-secrets.ts';
+import { secretsOf } from '../../rules/endpoint-secrets.ts';
 import { jsonRows, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { inColumn, number, records, text } from '../engine/records.ts';
@@ -144,7 +144,10 @@ export async function promote(
 
 const pageSize = 1000;
 
-/** Makes all messages due and ends all pauses, in pages so that other writers have their turn. Called when the clock is set back. */
+/**
+ * Makes all messages due and ends all pauses, in pages so that other writers have their turn. Called when the clock is set
+ * back.
+ */
 export async function makeMessagesDue(db: Db, now: number, signal: AbortSignal): Promise<void> {
   await db('webhooks').where('paused_until', '>', now).update({ paused_until: null });
   for (const id of await db('webhooks').pluck('id')) {

@@ -4,8 +4,8 @@
  * deleted with its endpoint.
  */
 import { newId } from '../../base/id.ts';
-import type { WebhookAttempt, WebhookVerdict } from '../../webhooks/classify-response.ts';
-import { endpointHealthAfter } from '../../webhooks/endpoint-health.ts';
+import type { WebhookAttempt, WebhookVerdict } from '../../rules/classify-response.ts';
+import { endpointHealthAfter } from '../../rules/endpoint-health.ts';
 import { insertRows } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';

@@ -3,7 +3,7 @@
  * or did not exist) and that match its types are included. The tries start again from the first, and the replayed events of an
  * email keep their order. Works in pages, each a short transaction; an interrupted replay can be repeated.
  */
-import { wants } from '../../webhooks/subscribed-types.ts';
+import { wants } from '../../rules/subscribed-types.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { type EventRecord, findEvents } from '../events/read-events.ts';
 import { addMessages } from './webhook-feed.ts';

@@ -5,8 +5,8 @@
  * several endpoints in the order of their ids.
  */
 import { newId } from '../../base/id.ts';
-import type { EndpointHealth } from '../../webhooks/endpoint-health.ts';
-import type { WebhookFormatName } from '../../webhooks/formats/all-formats.ts';
+import type { EndpointHealth } from '../../rules/endpoint-health.ts';
+import type { WebhookFormatName } from '../../rules/subscribed-types.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { json, number, orNull, records, text, value } from '../engine/records.ts';
 import { settledPosition } from '../events/read-events.ts';

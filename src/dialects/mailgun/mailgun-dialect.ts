@@ -1,4 +1,7 @@
-/** Mailgun's API: https://documentation.mailgun.com/docs/mailgun/api-reference. Its clients send the key as the password of `api`. */
+/**
+ * Mailgun's API: https://documentation.mailgun.com/docs/mailgun/api-reference. Its clients send the key as the password of
+ * `api`.
+ */
 import type { Context } from 'koa';
 import type { Dialect } from '../dialect.ts';
 import { writeMailgunError } from './mailgun-errors.ts';
@@ -9,7 +12,7 @@ import { mailgunSuppressionRoutes } from './mailgun-suppressions.ts';
 
 export const mailgun: Dialect = {
   name: 'mailgun',
-  keyOf,
+  apiKeyOf,
   routes: [
     { route: 'POST /v3/:domain/messages', grant: 'email:send', body: messageBody, respond: send },
     { route: 'POST /v3/:domain/messages.mime', grant: 'email:send', body: mimeBody, respond: sendMime },
@@ -20,7 +23,7 @@ export const mailgun: Dialect = {
   writeRefusal: writeMailgunError,
 };
 
-function keyOf(context: Context): string | null {
+function apiKeyOf(context: Context): string | null {
   const credentials = /^Basic +([\w+/=-]+)$/i.exec(context.get('authorization'))?.[1];
   if (!credentials) return null;
   return /^api:(\S+)$/.exec(Buffer.from(credentials, 'base64').toString())?.[1] ?? null;

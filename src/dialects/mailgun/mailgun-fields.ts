@@ -11,7 +11,7 @@ import { withOptions } from './mailgun-options.ts';
 
 export const maxRecipients = 1000;
 
-/** Of a field with content, in characters. */
+/** The length of a field with content, in characters. */
 export const longestForm = 8 * 1024 * 1024;
 
 export function formOf({ body }: DialectCall): Form {

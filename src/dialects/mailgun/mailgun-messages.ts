@@ -12,8 +12,8 @@ import {
   checkContent,
   type DialectContent,
   type DialectSend,
+  idempotencyKeyOf,
   idempotencyOf,
-  keyOf,
   requestOf,
   type SendTerms,
 } from '../dialect-send.ts';
@@ -60,7 +60,7 @@ export async function send(call: DialectCall) {
   const given = fieldsOf(form, call.now);
   // The contents with variables are checked for each recipient.
   const common = variables ? { ...given, headers: undefined, tags: undefined } : given;
-  const idempotency = idempotencyOf(keyOf(call), [given, form.one('recipient-variables')]);
+  const idempotency = idempotencyOf(idempotencyKeyOf(call), [given, form.one('recipient-variables')]);
   const whole = requestOf(call, common, terms, idempotency);
   await requirePathDomain(call, whole.from);
   const accept = acceptFor(call, form);
@@ -72,7 +72,7 @@ export async function send(call: DialectCall) {
   budget.take((weight + weightOf(attachments)) * whole.recipients.length);
   const requests = personal(whole, content, variables);
   for (const one of requests()) {
-    // What the variables add.
+    // The texts that the variables add.
     budget.take(weightOf(contentOf(one)) - weight);
     await yieldToOthers();
   }

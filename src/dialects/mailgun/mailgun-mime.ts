@@ -9,7 +9,7 @@ import { readHead } from '../../compose/head.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { requestOf } from '../../smtp-in/submission/send-request.ts';
 import { check, type DialectCall } from '../dialect.ts';
-import { idempotencyOf, keyOf, mailbox, tags } from '../dialect-send.ts';
+import { idempotencyKeyOf, idempotencyOf, mailbox, tags } from '../dialect-send.ts';
 import type { Form } from '../form.ts';
 import {
   acceptFor,
@@ -40,7 +40,7 @@ export async function sendMime(call: DialectCall) {
   const given = formOf(call);
   const raw = messageIn(given);
   const { fields, isTooLarge } = readHead(raw);
-  // What else is wrong with it is refused below.
+  // Anything else that is wrong with it is refused below.
   const header: [string, string][] = isTooLarge ? [] : fields.map(({ name, value }) => [name, value]);
   const form = completed(given, header);
   if (form.one('recipient-variables'))
@@ -54,7 +54,7 @@ export async function sendMime(call: DialectCall) {
     isRemoved: ({ name }) => isOption(name),
   });
   const time = deliveryTimeIn(form, call.now);
-  const key = keyOf(call);
+  const key = idempotencyKeyOf(call);
   await requirePathDomain(call, submitted.from);
   const accept = acceptFor(call, form);
   const id = await accept({

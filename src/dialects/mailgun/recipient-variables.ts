@@ -12,7 +12,10 @@ type Variables = Record<string, unknown>;
 /** A few characters of a text could otherwise become gigabytes. */
 const maxLength = 2 * 1024 * 1024;
 
-/** By the form in which addresses are compared; null if the field is not given. Of nobody: each has an email of their own, too. */
+/**
+ * Variables by the form in which addresses are compared; null if the field is not given. If it has nobody, each recipient has
+ * an email of their own, too.
+ */
 export function variablesIn(text: string | undefined): Map<string, Variables> | null {
   if (text === undefined || text.trim() === '') return null;
   const entries = Object.entries(objectIn(text, 'recipient-variables', ofRecipients));

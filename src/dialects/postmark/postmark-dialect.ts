@@ -9,12 +9,12 @@ import { postmarkSendRoutes } from './postmark-send.ts';
 import { postmarkSuppressionRoutes } from './postmark-suppressions.ts';
 import { postmarkWebhookRoutes } from './postmark-webhooks.ts';
 
-const keyOf = (context: Context) =>
+const apiKeyOf = (context: Context) =>
   context.get('x-postmark-server-token').trim() || context.get('x-postmark-account-token').trim() || null;
 
 export const postmark: Dialect = {
   name: 'postmark',
-  keyOf,
+  apiKeyOf,
   routes: [
     ...postmarkSendRoutes,
     ...postmarkMessageRoutes,
@@ -23,6 +23,6 @@ export const postmark: Dialect = {
     ...postmarkWebhookRoutes,
     ...postmarkDomainRoutes,
   ],
-  claims: (context) => keyOf(context) !== null,
+  claims: (context) => apiKeyOf(context) !== null,
   writeRefusal: writePostmarkError,
 };

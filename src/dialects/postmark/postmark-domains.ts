@@ -106,7 +106,7 @@ async function add(call: DialectCall) {
   checkReturnPath(call);
   const { db, seal } = call.management;
   const wanted = { orgId: call.orgId, name: toDomain(Name)! };
-  const domain = await registerDomain(db, wanted, { seal, now: call.now, byOwner: true });
+  const domain = await registerDomain(db, wanted, { seal, now: call.now, requestedBy: 'owner' });
   return details(call, domain, unchecked(call, domain));
 }
 

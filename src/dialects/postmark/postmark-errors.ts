@@ -1,4 +1,7 @@
-/** Postmark's errors: https://postmarkapp.com/developer/api/overview#error-codes. Its SDKs read the sentence of an inactive address. */
+/**
+ * Postmark's errors: https://postmarkapp.com/developer/api/overview#error-codes. Its SDKs read the sentence of an inactive
+ * address.
+ */
 import type { Context } from 'koa';
 import { Refusal } from '../../mail/refusal.ts';
 import { answerTo, messageOf } from '../refusals.ts';

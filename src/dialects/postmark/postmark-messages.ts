@@ -4,7 +4,7 @@ import { uuidIn } from '../../api/query.ts';
 import { iso } from '../../base/clock.ts';
 import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
 import { compareKey, domainOf, parseMailbox } from '../../mail/address.ts';
-import { isFinal } from '../../record/states.ts';
+import { isFinal } from '../../rules/states.ts';
 import { type EmailEvent, emailEventOf, replyText } from '../../webhooks/formats/email-event.ts';
 import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import type { StoredEmail } from '../dialect-store.ts';

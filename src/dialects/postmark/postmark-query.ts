@@ -1,4 +1,7 @@
-/** Postmark's queries: names in any letter case, as its SDKs write them, pages by number, and dates. Bodies have such names, too. */
+/**
+ * Postmark's queries: names in any letter case, as its SDKs write them, pages by number, and dates. Bodies have such names,
+ * too.
+ */
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { time } from '../../api/query.ts';

@@ -71,7 +71,7 @@ const attachment = inAnyCase({
   ContentID: z.unknown().optional(),
 });
 
-/** What our own rules do not check: they say what is wrong in the other members. */
+/** The members that our own rules do not check; those say what is wrong in the others. */
 const request = inAnyCase({
   From: z.unknown().optional(),
   To: optionalText,
@@ -187,7 +187,7 @@ function hasId({ ContentID }: z.output<typeof attachment>): boolean {
   return Boolean(ContentID);
 }
 
-/** What the HTML shows by `cid:` URLs. A valid id has none of the characters that end one in HTML or CSS. */
+/** The files that the HTML shows by `cid:` URLs. A valid id has none of the characters that end one in HTML or CSS. */
 function* idsIn(html: string): Generator<string> {
   for (const [, id] of html.matchAll(/cid:([^\s"'<>()]{1,255})/g)) yield id!;
 }

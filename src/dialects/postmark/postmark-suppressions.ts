@@ -88,7 +88,7 @@ async function change(call: DialectCall, Status: 'Suppressed' | 'Deleted') {
   return { Suppressions };
 }
 
-/** What clients read to see whether their token is right. */
+/** Clients read this to see whether their token is right. */
 const server = {
   ID: 1,
   Name: 'Postern',

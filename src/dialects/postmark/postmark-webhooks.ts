@@ -93,9 +93,9 @@ async function add(call: DialectCall) {
   const { db, seal, allowPrivate } = call.management;
   const url = urlWith(given);
   const parsed = parseWebhookUrl(url, allowPrivate, 'postmark');
-  if ('fault' in parsed) throw new Refusal('BAD_REQUEST', `Url: ${parsed.fault}`);
+  if ('problem' in parsed) throw new Refusal('BAD_REQUEST', `Url: ${parsed.problem}`);
   const wanted = { orgId: call.orgId, url, types: typesFor(given, () => false), format: 'postmark' } as const;
-  const options = { seal, allowPrivate, now: call.now, byOwner: true };
+  const options = { seal, allowPrivate, now: call.now, requestedBy: 'owner' as const };
   return present((await addWebhook(db, wanted, options)).webhook);
 }
 

@@ -14,7 +14,7 @@ const resources =
 
 export const resend: Dialect = {
   name: 'resend',
-  keyOf: (context: Context) => /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null,
+  apiKeyOf: (context: Context) => /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null,
   routes: [
     ...resendEmailRoutes,
     ...resendAttachmentRoutes,

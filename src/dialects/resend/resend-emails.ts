@@ -7,13 +7,13 @@ import { iso, isoOrNull } from '../../base/clock.ts';
 import type { RecipientKind } from '../../glossary.ts';
 import { readTime, timeForm } from '../../mail/read-time.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { sendTimesFault } from '../../mail/send-times.ts';
-import { type EmailStatus, statusOf } from '../../record/states.ts';
+import { scheduledAtRefusal } from '../../mail/send-times.ts';
+import { type EmailStatus, statusOf } from '../../rules/states.ts';
 import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import {
   type DialectSend,
+  idempotencyKeyOf,
   idempotencyOf,
-  keyOf,
   requestOf,
   requestsOf,
   type SendTerms,
@@ -64,12 +64,12 @@ const terms: SendTerms = {
 
 /** Suppressed recipients get no mail and an event, as Resend's do. */
 async function send(call: DialectCall) {
-  const request = requestFrom(call, call.body, idempotencyOf(keyOf(call), call.body));
+  const request = requestFrom(call, call.body, idempotencyOf(idempotencyKeyOf(call), call.body));
   const { answer } = await call.accept(request, call.caller);
   return { id: answer.emailId };
 }
 
-/** What is kept with the idempotency key is the body as it came: `in 5 min` is another time in each repeat. */
+/** The idempotency key is kept with the body as it came: `in 5 min` is another time in each repeat. */
 function requestFrom(call: DialectCall, body: unknown, idempotency: ReturnType<typeof idempotencyOf>) {
   return requestOf(call, fieldsOf(call, check(email, body)), terms, idempotency);
 }
@@ -82,7 +82,7 @@ async function sendBatch(call: DialectCall) {
   if (mode !== 'strict' && mode !== 'permissive')
     throw new Refusal('BAD_REQUEST', 'x-batch-validation: must be strict or permissive.');
   const emails = check(batch, call.body);
-  const { key, requestHash } = idempotencyOf(keyOf(call), emails);
+  const { key, requestHash } = idempotencyOf(idempotencyKeyOf(call), emails);
   const results = await call.acceptAll({
     requests: requestsOf(emails, (one, index) =>
       requestFrom(call, one, { key: `${key}:${index}`, requestHash }),
@@ -105,7 +105,7 @@ const maxTags = 75;
 /** Symfony's are `{"X-Tag": "welcome"}`, one or several. */
 const tag = z.union([z.object({ name: z.string(), value: z.string() }), z.record(z.string(), z.string())]);
 
-/** What our own rules do not check: they say what is wrong in the other members. */
+/** The members that our own rules do not check; those say what is wrong in the others. */
 const email = z.looseObject({
   template: missing('templates', 'send html or text'),
   // Whoever left the topic would get the email.
@@ -201,8 +201,8 @@ async function move(call: DialectCall) {
   const email = await ownEmail(call);
   const { scheduled_at: text } = check(z.object({ scheduled_at: z.string() }), call.body);
   const at = Date.parse(timeOf(text, call.now));
-  const fault = sendTimesFault({ scheduledAt: at }, call.now, 0);
-  if (fault) throw fault;
+  const refusal = scheduledAtRefusal(at, call.now);
+  if (refusal) throw refusal;
   if (await call.store.moveEmail(email, at, call.now)) return { object: 'email', id: email.id };
   throw new Refusal(
     'VALIDATION_ERROR',
@@ -210,7 +210,7 @@ async function move(call: DialectCall) {
   );
 }
 
-/** Of a repeat, the answer is that of the first call. */
+/** A repeat has the answer of the first call. */
 async function cancel(call: DialectCall) {
   const email = await ownEmail(call);
   const { canceled } = requireItem(await call.store.cancelEmail(email, call.now), 'email');
@@ -253,7 +253,7 @@ function presentSummary(email: Summary) {
   return { ...fieldsIn(email), ...listsOf(email.recipients), last_event: lastEventOf(email.status) };
 }
 
-/** What a list shows, too. */
+/** The members that a list shows, too. */
 function fieldsIn(email: Omit<Summary, 'recipients' | 'status'>) {
   return {
     id: email.id,

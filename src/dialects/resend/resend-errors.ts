@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { Refusal } from '../../mail/refusal.ts';
 import { answerTo, messageOf } from '../refusals.ts';
 
-/** Those of a field, by its name. */
+/** Errors of a field, by its name. */
 const fieldErrors: Record<string, string> = {
   from: 'invalid_from_address',
   attachments: 'invalid_attachment',

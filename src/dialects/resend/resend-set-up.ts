@@ -49,7 +49,7 @@ async function addDomain(call: DialectCall) {
   const { name, ...given } = check(newDomain.extend(settings.shape), call.body);
   const { orgId, now, management } = call;
   const { db, seal } = management;
-  const { id } = await registerDomain(db, { orgId, name }, { seal, now, byOwner: true });
+  const { id } = await registerDomain(db, { orgId, name }, { seal, now, requestedBy: 'owner' });
   await applySettings(call, id, given);
   call.context.status = 201;
   return presentDomain(call, await findDomain({ ...call, params: { id } }));

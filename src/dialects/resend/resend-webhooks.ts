@@ -37,13 +37,13 @@ async function add(call: DialectCall) {
   const { endpoint, events: names } = check(z.object({ endpoint: z.string(), events }), call.body);
   const { db, seal, allowPrivate } = call.management;
   const parsed = parseWebhookUrl(endpoint, allowPrivate, 'resend');
-  if ('fault' in parsed) throw new Refusal('BAD_REQUEST', `endpoint: ${parsed.fault}`);
+  if ('problem' in parsed) throw new Refusal('BAD_REQUEST', `endpoint: ${parsed.problem}`);
   const request = { orgId: call.orgId, url: endpoint, types: ourTypes(names), format: 'resend' } as const;
   const { webhook, secret } = await addWebhook(db, request, {
     seal,
     allowPrivate,
     now: call.now,
-    byOwner: true,
+    requestedBy: 'owner',
   });
   call.context.status = 201;
   return { object: 'webhook', id: webhook.id, signing_secret: secret };

@@ -7,7 +7,7 @@ import { sendgridSuppressionRoutes } from './sendgrid-suppressions.ts';
 
 export const sendgrid: Dialect = {
   name: 'sendgrid',
-  keyOf: (context: Context) => /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null,
+  apiKeyOf: (context: Context) => /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null,
   routes: [...sendgridSendRoutes, ...sendgridSuppressionRoutes],
   claims: (_context, path) => /^\/v3\//.test(path),
   writeRefusal: writeSendgridError,

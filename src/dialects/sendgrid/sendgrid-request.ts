@@ -47,12 +47,12 @@ const attachment = z.object({
   type: z.string().nullish(),
   disposition: z.string().nullish(),
   content_id: z.string().nullish(),
-  // What is in lists is not renamed by the SDK for Node.
+  // The SDK for Node does not rename members inside lists.
   contentId: z.string().nullish(),
 });
 
 const enable = z.object({ enable: z.boolean().nullish() }).nullish();
-/** What would be missing in the mail unnoticed is refused. */
+/** Refuses members that would be missing in the mail unnoticed. */
 const missing = (what: string, instead: string) =>
   z.null({ error: `Postern has no ${what}: ${instead}` }).optional();
 const mustBeOff = (what: string, instead: string) =>

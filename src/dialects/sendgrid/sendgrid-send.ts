@@ -9,10 +9,10 @@ import { iso } from '../../base/clock.ts';
 import { newId } from '../../base/id.ts';
 import { domainOf, mailboxText } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { sendTimesFault } from '../../mail/send-times.ts';
+import { scheduledAtRefusal } from '../../mail/send-times.ts';
 import { CallBudget, weightOf } from '../call-budget.ts';
 import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
-import { acceptChecked, type CheckedSend, checkSend, keyOf } from '../dialect-send.ts';
+import { acceptChecked, type CheckedSend, checkSend, idempotencyKeyOf } from '../dialect-send.ts';
 import { type Person, type Personalization, type SendgridRequest, sendRequest } from './sendgrid-request.ts';
 import { substituteWith } from './substitutions.ts';
 
@@ -75,7 +75,7 @@ async function checkAll(call: DialectCall, request: SendgridRequest): Promise<Em
   const count = personalizations.length;
   for (let index = 0; index < count; index += 1) {
     const { html = '', text = '' } = index === 0 ? first : emailOf(call, request, index, attachments);
-    // What the substitutions add.
+    // The texts that the substitutions add.
     budget.take(html.length + text.length - contents);
     await yieldToOthers();
   }
@@ -136,10 +136,10 @@ function mailboxOf({ email: address, name }: Person): string {
   return mailboxText({ name: (name ?? '').replace(/^"(.*)"$/s, '$1'), address });
 }
 
-/** Of one domain, so that the check of the first email's sender is that of all. */
+/** All senders have one domain, so that the check of the first email's sender is that of all. */
 function senderOf({ from }: SendgridRequest, one: Personalization, field: string): Person {
   if (!one.from || domainOf(one.from.email) === domainOf(from.email)) return one.from ?? from;
-  throw fault(field, 'the domain of from');
+  throw refusalAt(field, 'the domain of from');
 }
 
 /** Names of headers are alike in any case. */
@@ -159,7 +159,7 @@ function tagsOf({ categories, custom_args: common }: SendgridRequest, one: Perso
   );
   const tag = [categories ?? []].flat().join(',');
   if (tag === '') return tags;
-  if (tags.tag !== undefined) throw fault('custom_args.tag', 'left out, because categories are given');
+  if (tags.tag !== undefined) throw refusalAt('custom_args.tag', 'left out, because categories are given');
   return { ...tags, tag };
 }
 
@@ -186,12 +186,12 @@ function trackingOf({ tracking_settings: settings }: SendgridRequest) {
 function timeOf(seconds: number | null | undefined, now: number, field: string): string | undefined {
   const scheduledAt = (seconds ?? 0) * 1000;
   if (scheduledAt <= now + 1000) return undefined;
-  const expected = sendTimesFault({ scheduledAt }, now, 0)?.issues[0]?.expected;
-  if (expected) throw fault(field, expected);
+  const expected = scheduledAtRefusal(scheduledAt, now)?.issues[0]?.expected;
+  if (expected) throw refusalAt(field, expected);
   return iso(scheduledAt);
 }
 
-function fault(field: string, expected: string): Refusal {
+function refusalAt(field: string, expected: string): Refusal {
   const message = `${field}: must be ${expected}`;
   const issue = { code: 'custom', expected, received: 'another value', path: [field], message };
   return new Refusal('VALIDATION_ERROR', message, { issues: [issue] });
@@ -220,7 +220,7 @@ async function acceptAll(call: DialectCall, emails: Emails, checkOnly: boolean):
 
 /** Each email has a key of its own, which is that of the call with its number. */
 function keysFor(call: DialectCall) {
-  const key = keyOf(call);
+  const key = idempotencyKeyOf(call);
   const requestHash = key === '' ? '' : hash('sha256', JSON.stringify(call.body));
   return (index: number) => ({ key: key === '' ? newId() : `${key}/${index}`, requestHash });
 }
@@ -228,8 +228,8 @@ function keysFor(call: DialectCall) {
 function refusedAfter(reason: unknown, accepted: number, count: number): unknown {
   if (!(reason instanceof Refusal) || accepted === 0) return reason;
   const { code, message, retryAfterMs, reason: closer, cause } = reason;
-  const told = `${message} ${accepted} of ${count} personalizations were accepted before.`;
-  return new Refusal(code, told, {
+  const explained = `${message} ${accepted} of ${count} personalizations were accepted before.`;
+  return new Refusal(code, explained, {
     cause,
     ...(closer !== null && { reason: closer }),
     ...(retryAfterMs !== null && { retryAfterMs }),

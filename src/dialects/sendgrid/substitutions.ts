@@ -34,7 +34,7 @@ export function substituteWith(values: Record<string, unknown>): Substitute {
   };
 }
 
-/** Of UTF-16 code units. */
+/** The number of UTF-16 code units. */
 const units = 0x10000;
 
 /**
@@ -43,9 +43,9 @@ const units = 0x10000;
  * a tag at each position.
  */
 function finderOf(tags: string[]): (text: string) => Uint8Array {
-  /** By the state and the code unit. State 0: nothing of a tag has been read. */
+  /** The next state, by the state and the code unit. State 0: nothing of a tag has been read. */
   const next = new Map<number, number>();
-  /** For each state, that of the longest beginning of a tag that is the end of what the state has read. */
+  /** The state of the longest beginning of a tag that is the end of what each state has read. */
   const shorter = [0];
   const whole = [0];
   const step = (from: number, unit: number): number => {

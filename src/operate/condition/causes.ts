@@ -2,7 +2,7 @@
  * The table of causes: what can be wrong with a destination, an organization or this server, in the order of urgency. Every
  * view names a cause by these words and no others.
  */
-import type { ProblemCause } from '../../record/problem-cause.ts';
+import type { ProblemCause } from '../../rules/problem-cause.ts';
 
 /** Whose fault it is. `message`: what is sent, or to whom. */
 type Side = 'ours' | 'theirs' | 'message';
@@ -11,7 +11,7 @@ interface CauseWords {
   side: Side;
   /** In a few words. */
   label: string;
-  /** What the destination does, after its name; null of what is no trouble of a destination. */
+  /** A phrase that follows the destination's name; null if the cause is not a destination's trouble. */
   is: string | null;
 }
 
@@ -43,7 +43,7 @@ const table = {
   slow: theirs('slow', 'takes long for each mail'),
   greylisting: theirs('greylisting', 'defers mail that it has not seen before'),
   deferred: theirs('deferred'),
-  // By the operator's order, or not a trouble.
+  // Ordered by the operator, or not a trouble.
   suspended: ours('suspended'),
   held: ours('held'),
   bounced: ours('bounced'),

@@ -9,14 +9,14 @@ import type { NoWayOut } from './no-way-out.ts';
 
 const othersAreFine = 'Other destinations are not delayed.';
 
-const withoutWay: Record<NoWayOut['fault'], string> = {
+const withoutWay: Record<NoWayOut['cause'], string> = {
   port: 'No connection to any mail server works. Most providers of servers block outbound connections to port 25 until they are asked: ask the provider to open it, and check the firewall.',
   resolver:
     'Without DNS no mail can be sent. Check the network, and the DNS servers in POSTERN_DNS_SERVERS or /etc/resolv.conf.',
   dns: 'The DNS resolver answers, but finds nothing. Check its own network, and POSTERN_DNS_SERVERS or /etc/resolv.conf.',
 };
 
-export const adviceWithoutWay = ({ fault }: NoWayOut) => withoutWay[fault];
+export const adviceWithoutWay = ({ cause }: NoWayOut) => withoutWay[cause];
 
 const advices: Partial<Record<Cause, string | ((condition: Condition) => string)>> = {
   blocklisted: ({ evidence, state }) =>
@@ -38,7 +38,7 @@ const advices: Partial<Record<Cause, string | ((condition: Condition) => string)
   resolver_failing: 'Check the network, and the DNS servers in POSTERN_DNS_SERVERS or /etc/resolv.conf.',
   no_way_out: ({ noWayOut }) => adviceWithoutWay(noWayOut!),
   tls_failing: ({ evidence }) =>
-    `${tlsFault(evidence ?? '')}, and a policy (MTA-STS, DANE) or the sender demands better, so no mail is sent. Tell its postmaster; do not weaken the demand.`,
+    `${tlsProblem(evidence ?? '')}, and a policy (MTA-STS, DANE) or the sender demands better, so no mail is sent. Tell its postmaster; do not weaken the demand.`,
   slow: `The host takes long for each mail. ${othersAreFine}`,
 };
 
@@ -47,14 +47,14 @@ function isAuthentication({ cause, state }: Condition): boolean {
 }
 
 /** The words are ours, not the host's. */
-function tlsFault(reason: string): string {
+function tlsProblem(reason: string): string {
   if (reason.includes('has expired')) return 'The host’s certificate has expired';
   return /certificate|prove/.test(reason)
     ? 'The host has no certificate that proves its name'
     : 'The host does not offer TLS that works';
 }
 
-/** Of this server, and not of the destination. */
+/** Troubles of this server, not of the destination. */
 const byDoctor = new Set<Cause>(['blocklisted', 'resolver_failing', 'no_way_out']);
 
 function commandFor(condition: Condition): string {

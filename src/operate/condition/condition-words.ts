@@ -47,7 +47,7 @@ function connections({ state }: Condition): string {
     : `${count} ${count === 1 ? 'connection' : 'connections'}`;
 }
 
-/** For JSON output. */
+/** The members for JSON output. */
 export function conditionDocument(condition: Condition) {
   const { cause, severity, since, evidence, pace } = condition;
   return {
@@ -93,7 +93,7 @@ export function reasonToWait(condition: Condition, when: When): string {
   }
 }
 
-/** What an open circuit means for the mail that waits. */
+/** Explains what an open circuit means for the mail that waits. */
 function probeNote({ state, blockedUntil }: Condition, when: When): string {
   if (blockedUntil === null || !state?.circuit) return '';
   const { failures } = state.circuit;

@@ -18,7 +18,7 @@ export interface Condition {
   cause: Cause;
   destination: string;
   since: number | null;
-  /** What a host said or what failed, unchanged; or the operator's reason. */
+  /** The words of a host or of the failure, unchanged; or the operator's reason. */
   evidence: string | null;
   severity: Severity;
   /** Its mail is not tried before: the circuit is open, or it is suspended as a whole. */
@@ -28,7 +28,7 @@ export interface Condition {
   waiting: number | null;
   pace: Pace;
   noWayOut: NoWayOut | null;
-  /** Of the operator. */
+  /** The operator's order. */
   order: DestinationOrder | null;
   /** A part of the mail that waits for another reason; `isWhole`: all of it. */
   apart: Apart | null;
@@ -102,7 +102,7 @@ function ordered(order: DestinationOrder, isWhole = false): Partial<Found> {
   return { cause: causeOf[kind], since, evidence, blockedUntil: isWhole ? until : null, order };
 }
 
-/** What the operator, or the lack of a source address, keeps back; null if its mail may be tried. */
+/** The mail that the operator, or the lack of a source address, keeps back; null if its mail may be tried. */
 function orderOf(
   { destination, domains, noSource, paused }: Subject,
   { orders }: DestinationStatuses,
@@ -131,7 +131,7 @@ function unattended({ dueAt }: Subject, { isServed }: DestinationStatuses, now: 
 /** Attempts that take longer on average are slow: the usual host answers within two seconds. */
 const slowMs = 5_000;
 
-/** What the attempts there say. An open circuit has the cause of the failures that opened it. */
+/** The condition by the attempts there. An open circuit has the cause of the failures that opened it. */
 function troubleOf(
   state: DestinationState,
   { dueAt }: Subject,

@@ -9,7 +9,7 @@ export interface NoWayOut {
   since: number;
   /** All that the node has tried since. */
   destinations: Set<string>;
-  fault: 'port' | 'resolver' | 'dns';
+  cause: 'port' | 'resolver' | 'dns';
 }
 
 /** With one, it is more likely that the destination is down. */
@@ -28,12 +28,12 @@ export function noWaysOut(silent: SilentDestination[]): NoWayOut[] {
       node,
       since: Math.min(...begun.map(({ problem }) => problem.since)),
       destinations: new Set(all.map(({ destination }) => destination)),
-      fault: hasConnected ? 'port' : elsewhere,
+      cause: hasConnected ? 'port' : elsewhere,
     };
   });
 }
 
-/** What no host answered before that says nothing about the fault now: without DNS, nothing connects to those hosts again. */
+/** Silence before that says nothing about the cause now: without DNS, nothing connects to those hosts again. */
 function triedSinceResolverFailed(all: SilentDestination[]): SilentDestination[] {
   const failing = all.filter(({ problem }) => problem.cause === 'resolver_failing');
   if (failing.length < minDestinations) return all;

@@ -1,8 +1,8 @@
-/** What several checks need, looked up once: DNS, the connections to port 25, our addresses, the sender domains. */
-import { withTimeout } from '../../base/with-timeout.ts';
-import type { Config } from '../../config.ts';
+/** The facts that several checks need, looked up once: DNS, the connections to port 25, our addresses, the sender domains. */
+import { withTimeout } from '../../base/waits.ts';
 import { type DomainRecord, listSenderDomains } from '../../db/accounts/domains-table.ts';
 import type { Db } from '../../db/engine/open.ts';
+import type { Config } from '../../settings/config.ts';
 import { isForbidden } from '../../vendor/mx-connect.ts';
 import type { OpenDb } from './checks/database.ts';
 import { createDns, type Dns } from './doctor-dns.ts';

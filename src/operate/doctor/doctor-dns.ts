@@ -4,8 +4,10 @@
  *
  * A question has one of three answers: records, none, or unknown, which is thrown as Unanswered.
  */
+
 import { getServers } from 'node:dns';
-import { createResolver, type Resolve } from '../../route/resolver.ts';
+import type { Resolve } from '../../base/resolve.ts';
+import { createResolver } from '../../route/resolver.ts';
 
 /** DNS did not answer. `noServerAnswers`: not for any name, so it says nothing about this one. */
 export class Unanswered extends Error {

@@ -23,7 +23,7 @@ export interface Finding {
   /** failure: mail may be lost or refused. warning: less serious. skipped: not known, or not configured. */
   verdict: FindingStatus;
   found: string;
-  /** What to do; null if nothing. */
+  /** The remedy; null if there is nothing to do. */
   advice: string | null;
   records: PasteRecord[];
 }

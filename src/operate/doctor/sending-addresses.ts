@@ -6,8 +6,8 @@
  * address that the EHLO name resolves to.
  */
 import { isIPv6 } from 'node:net';
-import type { Config } from '../../config.ts';
 import { findMx } from '../../route/mx.ts';
+import type { Config } from '../../settings/config.ts';
 import { isForbidden } from '../../vendor/mx-connect.ts';
 import type { Dns } from './doctor-dns.ts';
 import { isSameAddress } from './reverse-name.ts';

@@ -1,5 +1,5 @@
 /** Texts about actions on the queue (db/queue/apply-queue-action.ts) for the command line and the dashboard. */
-import { movable, type QueueAction, type QueueActionResult } from '../../db/queue/apply-queue-action.ts';
+import { changeable, type QueueAction, type QueueActionResult } from '../../db/queue/apply-queue-action.ts';
 
 export const actionWords: Record<QueueAction, { description: string; past: string }> = {
   retry: {
@@ -21,9 +21,9 @@ export function beingSent(count: number): string {
   return count === 1 ? '1 is being sent now' : `${count} are being sent now`;
 }
 
-/** Which matching mail the action does not apply to; null if no mail matches. */
+/** The matching mail that the action does not apply to; null if no mail matches. */
 export function leftAlone(action: QueueAction, left: QueueActionResult['left']): string | null {
   const others = Object.entries(left).map(([status, count]) => `${count} ${status}`);
   if (others.length === 0) return null;
-  return `the matching mail is ${others.join(' and ')}; only ${movable[action].join(' or ')} mail can be`;
+  return `the matching mail is ${others.join(' and ')}; only ${changeable[action].join(' or ')} mail can be`;
 }

@@ -5,7 +5,7 @@
 import { isIPv4, isIPv6 } from 'node:net';
 import { wellKnownBlocklists } from '../doctor/checks/blocklists.ts';
 
-export interface Refused {
+export interface ReputationRefusal {
   /** The reply, or the diagnostic of the bounce message. */
   text: string;
   /** The address of the host that refused, which is not the listed one. */
@@ -14,7 +14,7 @@ export interface Refused {
 }
 
 /** `doctor`: a sentence that says how to check blocklists. */
-export function blocklistAdvice({ text, host, senderDomain }: Refused, doctor: string): string {
+export function blocklistAdvice({ text, host, senderDomain }: ReputationRefusal, doctor: string): string {
   const address = addressIn(text, host);
   const list = listIn(text);
   if (!list) {

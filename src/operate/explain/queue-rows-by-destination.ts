@@ -18,7 +18,7 @@ export interface QueueRow {
   domains: string[];
   counts: Record<WaitingFigures, number>;
   parked: number;
-  /** By `ageNames`. */
+  /** Keyed by `ageNames`. */
   ages: number[];
   oldestAt: number | null;
   dueAt: number | null;

@@ -22,7 +22,7 @@ export interface WhyInput {
   withheld: string | null;
   /** The action that led to the status (held or canceled), the operator's or the sender's; null if there was none. */
   action: { at: number; reason: string; bySender?: boolean } | null;
-  /** Of its destination. */
+  /** The state of its destination. */
   condition: Condition;
   now: number;
   emailId: string;

@@ -3,14 +3,15 @@
  * costs no queries and no log lines. An error here never reaches the mail: code that runs after a commit must not throw,
  * because the commit would be repeated. Test mail counts in no figure about mail.
  */
-import type { ParseResult } from '../../bounces/parse/parse-result.ts';
+
 import type { Decision } from '../../db/accept/acceptance.ts';
 import type { Send } from '../../db/accept/send-record.ts';
 import type { WebhookTry } from '../../db/webhooks/webhook-outcomes.ts';
 import type { RefusalCode } from '../../mail/refusal.ts';
 import { isTestMail } from '../../mail/test-route.ts';
 import type { ReadyQueue } from '../../queue/ready-queue.ts';
-import type { Transition } from '../../record/transition.ts';
+import type { ParseResult } from '../../rules/parse-result.ts';
+import type { Transition } from '../../rules/transition.ts';
 import { createRegistry, type Meters } from './registry.ts';
 
 type CommitKind = 'accept' | 'outcomes' | 'returned' | 'usage' | 'visits' | 'webhooks';
@@ -87,13 +88,13 @@ export function createMetrics(version: string, onError: (what: string, error: un
 }
 
 function countDestinations(meters: Meters, destinations: Iterable<ReadyQueue>): void {
-  let [circuits, busy] = [0, 0];
+  let [circuits, throttled] = [0, 0];
   for (const { concurrency } of destinations) {
     if (concurrency.circuit) circuits += 1;
-    if (concurrency.busySince !== null) busy += 1;
+    if (concurrency.busySince !== null) throttled += 1;
   }
   meters.circuitsOpen.set(circuits);
-  meters.destinationsBusy.set(busy);
+  meters.destinationsBusy.set(throttled);
 }
 
 /** Series that alerts use must exist before their first event. */

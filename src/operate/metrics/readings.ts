@@ -4,7 +4,7 @@
  * that counting a long queue takes at most 2 % of the time of one connection. A scrape waits up to 250 ms for them; after
  * that it returns the previous counts and their age.
  */
-import { setTimeout as rest } from 'node:timers/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { QueueDepth, WebhookBacklog } from '../../db/queue/queue-counts.ts';
 import type { Status } from '../status/read-status.ts';
@@ -74,7 +74,7 @@ export function createReadings(parts: ReadingParts) {
     async collect(): Promise<void> {
       if (reading === null && performance.now() >= nextReadAt) reading = readDatabase();
       readMemory();
-      if (reading) await Promise.race([reading, rest(timeoutMs)]);
+      if (reading) await Promise.race([reading, sleep(timeoutMs)]);
       if (measuredAt !== null) meters.measuredAge.set(Math.max(clock.now() - measuredAt, 0) / 1000);
     },
     /** Called before the database closes. */

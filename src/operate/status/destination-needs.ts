@@ -1,6 +1,6 @@
 /**
- * Destinations that something is wrong with (operate/condition/condition.ts). Mail is counted only for those that are shown. If nothing
- * gets out at all, that is one entry, and the destinations are folded below it.
+ * Destinations that something is wrong with (operate/condition/condition.ts). Mail is counted only for those that are shown.
+ * If nothing gets out at all, that is one entry, and the destinations are folded below it.
  */
 import { span } from '../../base/span.ts';
 import { type Db, isPostgres } from '../../db/engine/open.ts';
@@ -84,7 +84,7 @@ interface Closed {
 }
 
 function serverNeed(noWayOut: NoWayOut, { waiting, port, server }: Closed): Need {
-  const { fault, destinations, since } = noWayOut;
+  const { cause, destinations, since } = noWayOut;
   const figures = {
     port: `port ${port} to all ${destinations.size} hosts is refused or silent`,
     resolver: `our DNS resolver does not answer for any of ${destinations.size} domains`,
@@ -95,7 +95,7 @@ function serverNeed(noWayOut: NoWayOut, { waiting, port, server }: Closed): Need
     severity: 'act',
     subject: server,
     since,
-    figure: `${countText(waiting)} waiting, ${figures[fault]}`,
+    figure: `${countText(waiting)} waiting, ${figures[cause]}`,
     advice: adviceWithoutWay(noWayOut),
     command: 'postern doctor',
     path: '/doctor',

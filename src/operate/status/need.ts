@@ -1,4 +1,4 @@
-/** What `postern status` reports: one entry for each thing that is wrong, the most urgent first. */
+/** The entries of `postern status`: one for each thing that is wrong, the most urgent first. */
 import { type Cause, rankOf } from '../condition/causes.ts';
 import type { Severity } from '../condition/condition.ts';
 
@@ -10,15 +10,15 @@ export interface Need {
   /** Null if it is not known. */
   since: number | null;
   figure: string;
-  /** What another host said, unchanged. */
+  /** The words of another host, unchanged. */
   reply?: string | null;
   /** A sentence. */
   advice: string;
-  /** What to run next. */
+  /** The command to run next. */
   command: string;
-  /** Where the dashboard shows it. */
+  /** The page of the dashboard that shows it. */
   path: string;
-  /** Of a destination, or of all that cannot be reached. */
+  /** Set for a destination, or for all that cannot be reached. */
   traffic?: Traffic | null;
 }
 
@@ -30,7 +30,7 @@ interface Traffic {
 
 export const thisServer = 'this server';
 
-/** What needs action first, then by cause, then the oldest. */
+/** Sorts: first the needs for action, then by cause, then the oldest. */
 export function ranked(needs: Need[]): Need[] {
   return needs.toSorted(
     (a, b) =>

@@ -1,5 +1,5 @@
 /**
- * What the operator has ordered and may have forgotten: held mail, rules, suspensions, rate limits, paused organizations, each
+ * The operator's orders that may have been forgotten: held mail, rules, suspensions, rate limits, paused organizations, each
  * with how much mail waits for its end, and the command that ends it.
  */
 
@@ -19,9 +19,9 @@ export interface Order {
   /** How much mail waits for its end. */
   count: number;
   reason: string | null;
-  /** Of a limit. */
+  /** Set for a limit. */
   perMinute: number | null;
-  /** What ends it. */
+  /** The command that ends it. */
   command: string;
 }
 

@@ -91,7 +91,7 @@ function rateNeed({ share, tone, bad }: Rate, need: Omit<Need, 'severity' | 'sin
 }
 
 export function domainNeed({ orgId, orgName, name, failingSince, isRefused }: TroubledDomain): Need {
-  // Of a domain that was verified, mail may be on its way.
+  // If the domain was verified, mail of it may be on its way.
   const isNew = isRefused && failingSince === null;
   return {
     cause: 'domain_unverified',

@@ -1,5 +1,5 @@
 /**
- * What is wrong for one organization, as its owners see it: nothing of another organization, so no count of a destination's mail
+ * The troubles of one organization, as its owners see it: nothing of another organization, so no count of a destination's mail
  * and no reply, which may be about another's. Asked for every few seconds: each fact comes from a few rows of an index.
  */
 import { span } from '../../base/span.ts';
@@ -24,7 +24,7 @@ const longWaitMs = 3_600_000;
 interface OwnerParts {
   db: Db;
   org: Organization;
-  /** Of the last 7 days. */
+  /** Figures of the last 7 days. */
   counts: Counts;
   /** Credits are low if less than this share of the quota is left. */
   lowShare: number;

@@ -4,9 +4,9 @@
  * states of destinations, small tables and the statistics of a day, and counts mail only for what it lists, up to a limit.
  */
 import { iso, isoOrNull } from '../../base/clock.ts';
-import type { Config } from '../../config.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { readDestinationStatuses } from '../../db/queue/destination-status-rows.ts';
+import type { Config } from '../../settings/config.ts';
 import { paceDocument } from '../condition/pace.ts';
 import { readDestinationNeeds } from './destination-needs.ts';
 import { type Need, ranked } from './need.ts';

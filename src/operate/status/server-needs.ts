@@ -1,12 +1,12 @@
-/** What this server itself needs: a running process, disk space, valid certificates, source addresses, a recent backup. */
+/** The needs of this server itself: a running process, disk space, valid certificates, source addresses, a recent backup. */
 
 import { span } from '../../base/span.ts';
-import type { Config } from '../../config.ts';
 import { readLastBackup } from '../../db/admin/last-backup.ts';
 import type { Db } from '../../db/engine/open.ts';
 import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import { readNoEgress } from '../../db/queue/ip-pools.ts';
 import { oldestDue } from '../../db/queue/queue-counts.ts';
+import type { Config } from '../../settings/config.ts';
 import { shellWord } from '../../settings/shell-word.ts';
 import { checkCertificate } from '../doctor/checks/certificate.ts';
 import { checkDiskSpace } from '../doctor/checks/disk.ts';

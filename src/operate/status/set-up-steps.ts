@@ -1,4 +1,4 @@
-/** What is left to do until the first mail can be sent. */
+/** The steps that are left until the first mail can be sent. */
 
 import { firstDomain, firstOrganization, hasAcceptedMail } from '../../db/accounts/set-up-progress.ts';
 import type { Db } from '../../db/engine/open.ts';

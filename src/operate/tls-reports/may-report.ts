@@ -1,17 +1,17 @@
 /**
  * Whether a report may go where the domain's DNS wants it: the domain's owner is a stranger, and must not make us write to others.
- * By mail it goes to the domain itself, to one above it with the same owner, or to one that several owners' domains name, as
+ * A report by mail goes to the domain itself, to one above it with the same owner, or to one that several owners' domains name, as
  * services that read reports are. By https it may go anywhere: nothing is shown to people there.
  */
 import type { Db } from '../../db/engine/open.ts';
-import { noteWanted, type Report } from '../../db/queue/tls-report-limits.ts';
+import { noteWanted, type OutgoingTlsReport } from '../../db/queue/tls-report-limits.ts';
 import type { DueReport } from '../../db/queue/tls-results.ts';
 import { compareKey, domainOf } from '../../mail/address.ts';
 import { organizationalDomain } from '../../mail/organizational-domain.ts';
 import type { ReportAddress } from './report-addresses.ts';
 
 /** The report as its limits count it. */
-export function countedReport({ day, domain }: DueReport, address: ReportAddress): Report {
+export function countedReport({ day, domain }: DueReport, address: ReportAddress): OutgoingTlsReport {
   const about = organizationalDomain(domain);
   if (address.kind === 'mail') {
     const toDomain = organizationalDomain(domainOf(address.address)!);

@@ -3,8 +3,9 @@
  * email of the organization that has the sender's domain. Of several nodes, the first one that takes a report sends it; if
  * nobody accepts the report, it is tried again every hour for a day.
  */
+
 import { createHash } from 'node:crypto';
-import type { Resolve } from '../../accounts/check-records.ts';
+import type { Resolve } from '../../base/resolve.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { forgetReports, giveReportBack, takeReport } from '../../db/queue/tls-report-limits.ts';
 import {

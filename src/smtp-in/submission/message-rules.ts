@@ -30,7 +30,7 @@ const single = ['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'me
 const maxHops = 50;
 const longestSubject = 998;
 
-/** Of a message whose header was repaired (repairs.ts). */
+/** The content of a message whose header was repaired (repairs.ts). */
 export function readContent(raw: Buffer, head: Head): SubmittedContent {
   requireWellFormed(raw, head);
   const tree = requireHarmless(raw);

@@ -16,7 +16,7 @@ import { shown } from './from-field.ts';
 export interface Repaired {
   raw: Buffer;
   head: Head;
-  /** What was repaired, for the log. */
+  /** The names of the repairs, for the log. */
   repairs: string[];
 }
 
@@ -82,7 +82,7 @@ function piecesOf(raw: Buffer, { fields }: Head): Piece[] {
   });
 }
 
-/** Of fields that may occur once, and say the same or nothing, one stays. */
+/** Keeps one of the fields that may occur once, and say the same or nothing. */
 function repairedOnce(pieces: Piece[], repairs: Set<string>): Piece[] {
   const seen = new Map<string, { first: Piece; meanings: Set<string> }>();
   return pieces.flatMap((piece) => {

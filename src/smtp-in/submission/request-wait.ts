@@ -6,10 +6,11 @@
  * Each organization has a line of its own, in order of arrival, so it delays nobody else. A wait holds a connection and nothing
  * else, and ends with it.
  */
-import { bindingWindow, overLimit, type RequestLimits, type Taken } from '../../accounts/limits.ts';
+
 import type { Clock } from '../../base/clock.ts';
+import { SmtpRefusal } from '../../mail/mail-handler.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { SmtpRefusal } from '../mail-handler.ts';
+import { bindingWindow, overLimit, type RequestLimits, type Taken } from '../../rules/limits.ts';
 
 export interface RequestWaitParts {
   /** Counts a request of the organization. */

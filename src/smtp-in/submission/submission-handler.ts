@@ -12,14 +12,14 @@ import type { AuthThrottle } from '../../api/auth-throttle.ts';
 import { admitSend, type SendCapacity } from '../../api/send/admit-send.ts';
 import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
 import { domainOf } from '../../mail/address.ts';
-import { Refusal } from '../../mail/refusal.ts';
 import {
   type Client,
   type Envelope,
   type MailHandler,
   type MailSession,
   SmtpRefusal,
-} from '../mail-handler.ts';
+} from '../../mail/mail-handler.ts';
+import { Refusal } from '../../mail/refusal.ts';
 import { printable, replyOf } from './refusal-replies.ts';
 import type { RequestWait } from './request-wait.ts';
 import { requestOf } from './send-request.ts';

@@ -1,14 +1,11 @@
 /** The webhook formats by their names. */
+import type { WebhookFormatName } from '../../rules/subscribed-types.ts';
 import { mailgun } from './mailgun-format.ts';
 import { postmark } from './postmark-format.ts';
 import { resend } from './resend-format.ts';
 import { sendgrid } from './sendgrid-format.ts';
 import { standard } from './standard-format.ts';
 import type { WebhookFormat } from './webhook-format.ts';
-
-export const webhookFormats = ['standard', 'resend', 'postmark', 'sendgrid', 'mailgun'] as const;
-
-export type WebhookFormatName = (typeof webhookFormats)[number];
 
 const formats: Record<WebhookFormatName, WebhookFormat> = {
   standard,

@@ -1,7 +1,7 @@
 /** The members of an email's event that other services' formats write, too, under their own names. */
 import type { EventRecord } from '../../db/events/read-events.ts';
 import type { Peer, Reply } from '../../glossary.ts';
-import type { Bounce } from '../../record/transition.ts';
+import type { Bounce } from '../../rules/transition.ts';
 
 export interface EmailEvent {
   id: string;
@@ -31,7 +31,7 @@ export interface EmailEvent {
   userAgent: string;
   ip: string;
   url: string;
-  /** Of the recipient's opens or clicks by a person. */
+  /** The count of the recipient's opens or clicks by a person. */
   isFirst: boolean;
 }
 
@@ -70,7 +70,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }
 
-/** What `webhook.test` posts in a format that has no event for it: a delivery, as the services' own tests do. */
+/** The event that `webhook.test` posts in a format without one for it: a delivery, as the services' own tests do. */
 function sampleOf(event: EventRecord): EventRecord {
   const response: Reply = { code: 250, enhanced: '2.0.0', text: 'This is a test.' };
   return {

@@ -2,8 +2,10 @@
  * Mailgun's webhooks: https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhook-payloads. The signature is in
  * the body: an HMAC of the timestamp and a random token. `mailgunEvent` is also an item of Mailgun's events API.
  */
+
 import { createHmac, randomBytes } from 'node:crypto';
 import { domainOf } from '../../mail/address.ts';
+import type { WrittenType } from '../../rules/subscribed-types.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf } from './email-event.ts';
 import type { WebhookFormat } from './webhook-format.ts';
@@ -25,7 +27,7 @@ const writers: Record<string, (email: EmailEvent) => object> = {
   'email.opened': (email) => ({ event: 'opened', ...visitor(email) }),
   'email.clicked': (email) => ({ event: 'clicked', url: email.url, ...visitor(email) }),
   'email.complained': () => ({ event: 'complained', 'log-level': 'warn' }),
-};
+} satisfies Record<WrittenType<'mailgun'>, (email: EmailEvent) => object>;
 
 /** Mailgun's names of our events. */
 export const mailgunTypes: Readonly<Record<string, string>> = {
@@ -39,10 +41,9 @@ export const mailgunTypes: Readonly<Record<string, string>> = {
   'email.opened': 'opened',
   'email.clicked': 'clicked',
   'email.complained': 'complained',
-};
+} satisfies Record<WrittenType<'mailgun'>, string>;
 
 export const mailgun: WebhookFormat = {
-  writes: (type) => type in writers,
   hasSeveralSignatures: false,
   newSecret: () => ({ secret: randomBytes(32).toString('hex'), publicKey: null }),
   write(event, { secrets: [secret], timestamp }) {

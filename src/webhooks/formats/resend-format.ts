@@ -1,4 +1,5 @@
 /** Resend's webhooks: https://resend.com/docs/webhooks/emails/sent and the other pages of events. */
+import type { WrittenType } from '../../rules/subscribed-types.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf } from './email-event.ts';
 import { newStandardSecret, standardHeaders } from './standard-format.ts';
@@ -17,10 +18,9 @@ export const resendTypes: Readonly<Record<string, string>> = {
   'email.suppressed': 'email.suppressed',
   'email.opened': 'email.opened',
   'email.clicked': 'email.clicked',
-};
+} satisfies Record<WrittenType<'resend'>, string>;
 
 export const resend: WebhookFormat = {
-  writes: (type) => type in resendTypes,
   hasSeveralSignatures: true,
   newSecret: () => ({ secret: newStandardSecret(), publicKey: null }),
   write(event, signing) {
@@ -29,7 +29,7 @@ export const resend: WebhookFormat = {
   },
 };
 
-/** What is posted of an event. */
+/** The members of an event that are posted. */
 export function writeBody(event: Parameters<WebhookFormat['write']>[0]): string {
   const email = emailEventOf(event);
   const at = new Date(email.at).toISOString();

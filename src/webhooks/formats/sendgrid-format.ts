@@ -2,7 +2,9 @@
  * SendGrid's event webhook: https://www.twilio.com/docs/sendgrid/for-developers/tracking-events/event. An array of one event,
  * signed with ECDSA over the timestamp and the body; the public key verifies it.
  */
+
 import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
+import type { WrittenType } from '../../rules/subscribed-types.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf, replyText } from './email-event.ts';
 import type { WebhookFormat } from './webhook-format.ts';
@@ -34,10 +36,9 @@ const writers: Record<string, (email: EmailEvent) => object> = {
     url_offset: { index: 0, type: 'html' },
   }),
   'email.complained': () => ({ event: 'spamreport' }),
-};
+} satisfies Record<WrittenType<'sendgrid'>, (email: EmailEvent) => object>;
 
 export const sendgrid: WebhookFormat = {
-  writes: (type) => type in writers,
   hasSeveralSignatures: false,
   newSecret() {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

@@ -10,7 +10,6 @@ import type { Signing, WebhookFormat } from './webhook-format.ts';
 const prefix = 'whsec_';
 
 export const standard: WebhookFormat = {
-  writes: (type) => type !== 'webhook.test',
   hasSeveralSignatures: true,
   newSecret: () => ({ secret: newStandardSecret(), publicKey: null }),
   write(event, signing) {

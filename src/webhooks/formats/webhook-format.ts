@@ -1,12 +1,11 @@
 /**
- * What a webhook format does: our own (standard-format.ts), or that of another service, so that an application which moved here keeps
- * the code that receives its webhooks. A format only writes an event differently: types, order, retries and replays are the same.
+ * The parts of a webhook format: our own (standard-format.ts), or that of another service, so that an application which moved
+ * here keeps the code that receives its webhooks. A format only writes an event differently: types, order, retries and
+ * replays are the same.
  */
 import type { EventRecord } from '../../db/events/read-events.ts';
 
 export interface WebhookFormat {
-  /** Whether the format has a way to write events of this type. Events of other types are not posted. */
-  writes(type: string): boolean;
   newSecret(): FormatSecret;
   /** A post can carry the signatures of an old and a new secret. */
   hasSeveralSignatures: boolean;
@@ -15,7 +14,7 @@ export interface WebhookFormat {
 }
 
 interface FormatSecret {
-  /** What verifies posts; or, with a public key, what signs them and nobody else sees. */
+  /** The secret that verifies posts; or, with a public key, the one that signs them and nobody else sees. */
   secret: string;
   publicKey: string | null;
 }

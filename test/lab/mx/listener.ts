@@ -1,13 +1,13 @@
 /** A listener by itself, on loopback, in front of a handler that keeps what it is given; for what is the listener's alone. */
 import type { ExecutionContext } from 'ava';
-import { createConnectionLimits } from '../../../src/smtp-in/connection-limits.ts';
-import { type Certificate, openCertificate } from '../../../src/smtp-in/listener-certificate.ts';
 import {
   type Envelope,
   type MailHandler,
   type MailSession,
   SmtpRefusal,
-} from '../../../src/smtp-in/mail-handler.ts';
+} from '../../../src/mail/mail-handler.ts';
+import { createConnectionLimits } from '../../../src/smtp-in/connection-limits.ts';
+import { type Certificate, openCertificate } from '../../../src/smtp-in/listener-certificate.ts';
 import { createMemoryBudget } from '../../../src/smtp-in/memory-budget.ts';
 import { type ListenerParts, openListener } from '../../../src/smtp-in/smtp-listener.ts';
 import { manualClock } from '../clock.ts';

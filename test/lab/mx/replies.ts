@@ -3,7 +3,7 @@
  *
  *   seen: where the replies of the file were seen
  *
- *   rcpt -> bounced hard unknown_user recipient (unknown-user), host well
+ *   rcpt -> bounced hard unknown_user recipient (unknown-user), host working
  *   550-5.1.1 the reply, line by line as it came,
  *   550 5.1.1 after the command that it answered and what is to be made of it
  *   seen: where this one was seen, if elsewhere

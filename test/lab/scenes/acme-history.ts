@@ -12,8 +12,9 @@ import { sumUp } from '../../../src/db/events/statistics.ts';
 import { applyQueueAction } from '../../../src/db/queue/apply-queue-action.ts';
 import { suspend } from '../../../src/db/queue/suspensions.ts';
 import { disableWebhook } from '../../../src/db/webhooks/webhooks.ts';
+import { disabledByOwner } from '../../../src/rules/endpoint-health.ts';
 import { createTrackingLinks } from '../../../src/tracking/tracking-links.ts';
-import { addWebhook, disabledByOwner } from '../../../src/webhooks/endpoints.ts';
+import { addWebhook } from '../../../src/webhooks/endpoints.ts';
 import type { Stage } from '../load/stage.ts';
 import { until } from '../until.ts';
 import { type Acme, days } from './acme.ts';
@@ -188,7 +189,7 @@ async function lastHours(acme: Acme, sent: number, end: number): Promise<void> {
   if (dropped) await applyQueueAction(db, { emailId: dropped }, { action: 'cancel', ...mistake });
   const held = { to: 'busy.team@postbox.example' };
   const hold = { action: 'hold', ...mistake, reason: 'waits for a word with the customer' } as const;
-  for (let n = 0; n < 5 && (await applyQueueAction(db, held, hold)).moved === 0; n++)
+  for (let n = 0; n < 5 && (await applyQueueAction(db, held, hold)).changed === 0; n++)
     await advance(acme, minuteMs);
   const reason = 'their postmaster asked for a pause';
   await suspend(db, {

@@ -12,8 +12,8 @@ import type { Attempt, Delivery } from '../../../src/glossary.ts';
 import type { DestinationShape } from '../../../src/mail/destination-shape.ts';
 import type { Route } from '../../../src/route/route.ts';
 import { defaultTimeouts } from '../../../src/settings/durations.ts';
-import { ConnectionPool } from '../../../src/smtp-out/connection-pool.ts';
-import type { Timeouts } from '../../../src/smtp-out/deadline.ts';
+import { ConnectionCache } from '../../../src/smtp-out/connection-cache.ts';
+import type { SessionTimeouts } from '../../../src/smtp-out/deadline.ts';
 import { createOffer, forgetTlsFailure, type TlsFailure } from '../../../src/smtp-out/offer.ts';
 
 const defaultShape: DestinationShape = {
@@ -31,7 +31,7 @@ export interface DelivererOptions {
   port: number;
   hosts?: HostLiteral[];
   shape?: Partial<DestinationShape>;
-  timeouts?: Partial<Timeouts>;
+  timeouts?: Partial<SessionTimeouts>;
   /** Shared by two of them, they remember alike. */
   memory?: PersistentCache<TlsFailure>;
   readMessage?: () => Promise<Buffer>;
@@ -72,7 +72,7 @@ async function connect({ name, addresses }: { name: string; addresses: string[] 
 export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
   const { port, hosts = [{}], memory: tlsTrouble = memory() } = options;
   const shape = { ...defaultShape, ...options.shape };
-  const pool = new ConnectionPool();
+  const connections = new ConnectionCache();
   const forgotten: string[] = [];
   const sockets = new Set<net.Socket>();
   const stop = new AbortController();
@@ -100,7 +100,7 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
         opened.socket.once('close', () => sockets.delete(opened.socket));
         return opened;
       },
-      pool,
+      connections,
       tlsFailures: tlsTrouble,
       clock: systemClock,
       port,
@@ -115,9 +115,9 @@ export function startDeliverer(t: ExecutionContext, options: DelivererOptions) {
     clock: systemClock,
     port,
   });
-  t.teardown(() => pool.close());
+  t.teardown(() => connections.close());
   return {
-    pool,
+    pool: connections,
     forgotten,
     /** Open now. */
     sockets,

@@ -14,7 +14,6 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import { createNotify } from '../../../src/cluster/notify.ts';
-import { type Config, loadConfig } from '../../../src/config.ts';
 import { listSenderDomains, setDomainTracking } from '../../../src/db/accounts/domains-table.ts';
 import { lockDataDir } from '../../../src/db/engine/data-dir-lock.ts';
 import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
@@ -23,6 +22,7 @@ import { wellKnownBlocklists } from '../../../src/operate/doctor/checks/blocklis
 import { type Examination, examine } from '../../../src/operate/doctor/examine.ts';
 import type { Finding } from '../../../src/operate/doctor/finding.ts';
 import type { Surroundings } from '../../../src/operate/doctor/surroundings.ts';
+import { type Config, loadConfig } from '../../../src/settings/config.ts';
 import { createMigrated, type DatabaseKind } from '../database/databases.ts';
 import { startDns, type Zone } from '../dns/dns.ts';
 import { temporaryDirectory } from '../evidence.ts';

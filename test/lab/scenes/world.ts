@@ -12,7 +12,6 @@ import { newKey } from '../../../src/accounts/api-keys.ts';
 import { createSeal } from '../../../src/accounts/seal.ts';
 import { newId } from '../../../src/base/id.ts';
 import { loadSecrets } from '../../../src/base/secrets.ts';
-import { type Config, loadConfig } from '../../../src/config.ts';
 import { setQuota } from '../../../src/db/accept/credit-ledger.ts';
 import { insertDomain, setDomainStatus } from '../../../src/db/accounts/domains-table.ts';
 import { insertKey } from '../../../src/db/accounts/keys.ts';
@@ -20,6 +19,7 @@ import { insertOrganization, setLimits } from '../../../src/db/accounts/organiza
 import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
 import type { Overrides } from '../../../src/server/context.ts';
 import { start } from '../../../src/server/start.ts';
+import { type Config, loadConfig } from '../../../src/settings/config.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
 import { composeHere } from '../compose-here.ts';
 import { createMigrated, type DatabaseKind, nameOf, oneKind } from '../database/databases.ts';

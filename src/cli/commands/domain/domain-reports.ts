@@ -1,12 +1,11 @@
 /** `postern domain reports`: reports about a domain's mail (DMARC) and about TLS sessions with its mail hosts (TLS-RPT). */
 import type { Command } from 'commander';
 import { iso } from '../../../base/clock.ts';
-import type { DmarcReport } from '../../../bounces/reports/dmarc-report.ts';
-import type { TlsReport } from '../../../bounces/reports/tls-report.ts';
 import { listAllReports, type ReportRecord } from '../../../db/bounces/domain-reports-table.ts';
+import type { DmarcReport, TlsReport } from '../../../rules/aggregate-report.ts';
 import { domain as domainArgument, lines } from '../../args/arguments.ts';
 import type { CommandContext } from '../../command-context.ts';
-import type { Block, Cell, Output } from '../../render/output.ts';
+import type { Cell, Output, OutputBlock } from '../../render/output.ts';
 
 const defaultLimit = 50;
 const maxReports = 1000;
@@ -32,17 +31,17 @@ function printReports(out: Output, name: string, records: ReportRecord[]): void 
     receivedAt: iso(receivedAt),
   }));
   const empty = `No reports on ${name} have arrived. docs/deliverability.md lists the DNS records that request them. \`postern inbound list\` shows mail to dmarc@ and tls-reports@ that could not be read, with the reason.`;
-  const none: Block = { head: [], rows: [], empty };
+  const none: OutputBlock = { head: [], rows: [], empty };
   const blocks = [...dmarcBlocks(dmarc), ...tlsBlocks(tls)];
   out.print(documents, ...(blocks.length === 0 ? [none] : blocks));
 }
 
-function dmarcBlocks(reports: DmarcReport[]): Block[] {
+function dmarcBlocks(reports: DmarcReport[]): OutputBlock[] {
   if (reports.length === 0) return [];
   const failing = reports.flatMap((report) =>
     report.sources.filter(({ dkim, spf }) => !dkim && !spf).map((source) => ({ ...source, report })),
   );
-  const table: Block = {
+  const table: OutputBlock = {
     head: ['DMARC REPORT OF', 'DOMAIN', 'POLICY', 'UNTIL', 'MAILS', 'PASSED', 'QUARANTINED', 'REJECTED'],
     rows: reports.map(({ reporter, domain, policy, endsAt, totals }) => [
       reporter,
@@ -57,7 +56,7 @@ function dmarcBlocks(reports: DmarcReport[]): Block[] {
     empty: '',
     kind: 'dmarc',
   };
-  const sources: Block = {
+  const sources: OutputBlock = {
     head: ['FAILED DMARC FROM', 'AS', 'SEEN BY', 'MAILS', 'WAS'],
     rows: failing.map(({ ip, headerFrom, messages, disposition, report }): Cell[] => [
       ip,
@@ -72,9 +71,9 @@ function dmarcBlocks(reports: DmarcReport[]): Block[] {
   return failing.length === 0 ? [table] : [table, sources];
 }
 
-function tlsBlocks(reports: TlsReport[]): Block[] {
+function tlsBlocks(reports: TlsReport[]): OutputBlock[] {
   if (reports.length === 0) return [];
-  const table: Block = {
+  const table: OutputBlock = {
     head: ['TLS REPORT OF', 'DOMAIN', 'POLICY', 'UNTIL', 'SESSIONS', 'FAILED'],
     rows: reports.map(({ reporter, domain, policy, endsAt, totals }) => [
       reporter,

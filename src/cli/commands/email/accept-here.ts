@@ -29,7 +29,7 @@ export async function createAcceptHere(context: CommandContext): Promise<Accept>
     trackingBase: (host) => (host ? `https://${host}` : config.baseUrl),
     commit: async (send: Send) => (await acceptAll(db, [send], policy))[0]!,
     dryRun: (send) => dryRun(db, send, policy),
-    admit: () => ({ disposition: 'due', settle() {} }),
+    admit: () => ({ startState: 'due', settle() {} }),
     onScheduled() {},
     onAccepted() {},
     onRepeated() {},

@@ -4,7 +4,7 @@ import { iso } from '../../../base/clock.ts';
 import { type EmailSummary, type Search, searchEmails } from '../../../db/events/search-emails.ts';
 import { deliveryStates } from '../../../glossary.ts';
 import { compareKey } from '../../../mail/address.ts';
-import { type EmailStatus, mixedStates } from '../../../record/states.ts';
+import { type EmailStatus, mixedStates } from '../../../rules/states.ts';
 import {
   choice,
   lines,
@@ -81,8 +81,8 @@ function searchOf(orgId: string, options: Options, now: number): Omit<Search, 'l
     tags: name !== undefined && value !== undefined ? { [name]: value } : {},
     ...(tag !== undefined && value === undefined && { tag }),
     ...(status && { status }),
-    ...(to && { to: keyOf(to) }),
-    ...(from && { from: keyOf(from) }),
+    ...(to && { to: searchedAddress(to) }),
+    ...(from && { from: searchedAddress(from) }),
     ...(subject && { contains: { subject } }),
     ...(since && { since: timeOf(since, now) }),
     ...(until && { until: timeOf(until, now) }),
@@ -90,7 +90,7 @@ function searchOf(orgId: string, options: Options, now: number): Omit<Search, 'l
 }
 
 /** The form of the search: a normalized address, or a domain with its @. */
-function keyOf(text: string): string {
+function searchedAddress(text: string): string {
   return text.includes('@') ? compareKey(text) : `@${text}`;
 }
 

@@ -4,14 +4,14 @@ import { iso } from '../../../base/clock.ts';
 import { type DeliveryRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
 import { cancelEmail } from '../../../db/queue/cancel-email.ts';
 import { findMessage } from '../../../db/queue/lease-statements.ts';
-import { moveScheduled } from '../../../db/queue/scheduled-mail.ts';
+import { reschedule } from '../../../db/queue/scheduled-mail.ts';
 import { compareKey } from '../../../mail/address.ts';
-import { sendTimesFault } from '../../../mail/send-times.ts';
+import { scheduledAtRefusal } from '../../../mail/send-times.ts';
 import { conditionDocument } from '../../../operate/condition/condition-words.ts';
 import type { WhyInput } from '../../../operate/explain/why.ts';
 import { readWhyInputs } from '../../../operate/explain/why-input.ts';
-import { isFinal } from '../../../record/states.ts';
 import { telemetry } from '../../../record/telemetry.ts';
+import { isFinal } from '../../../rules/states.ts';
 import { address, reason, timeWithOffset } from '../../args/arguments.ts';
 import { emailIs, findEmailId, requireEmail } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
@@ -23,7 +23,7 @@ import {
   emailFields,
   recipientTable,
 } from '../../render/email-view.ts';
-import { type Block, coloured, dim, type Output } from '../../render/output.ts';
+import { coloured, dim, type Output, type OutputBlock } from '../../render/output.ts';
 import { local, relative } from '../../render/times.ts';
 import { why } from '../../render/why-view.ts';
 import { wrap } from '../../render/width.ts';
@@ -63,7 +63,7 @@ export function emailCommands(program: Command, context: CommandContext): void {
 
   named('reschedule', 'Move a scheduled email to another time, with its expiry.')
     .argument('<TIME>', 'ISO 8601 with an offset, such as 2026-12-24T18:00:00+01:00', timeWithOffset)
-    .action((id: string, at: number) => reschedule(context, id, at));
+    .action((id: string, at: number) => changeTime(context, id, at));
 }
 
 async function show(context: CommandContext, id: string): Promise<void> {
@@ -124,13 +124,13 @@ async function cancel(context: CommandContext, id: string, why: string): Promise
   );
 }
 
-async function reschedule(context: CommandContext, id: string, at: number): Promise<void> {
+async function changeTime(context: CommandContext, id: string, at: number): Promise<void> {
   const { db, out, now } = context;
   const { id: emailId } = await requireEmail(context, id);
-  const fault = sendTimesFault({ scheduledAt: at }, now(), 0);
-  if (fault) throw new Failure(fault.issues[0]!.message);
-  const moved = await moveScheduled(await db(), { emailId, orgId: null, at, now: now() });
-  if (moved !== 'moved') throw new Failure(`email ${emailId} is not scheduled, or its time has come`);
+  const refusal = scheduledAtRefusal(at, now());
+  if (refusal) throw new Failure(refusal.issues[0]!.message);
+  const result = await reschedule(await db(), { emailId, orgId: null, at, now: now() });
+  if (result !== 'rescheduled') throw new Failure(`email ${emailId} is not scheduled, or its time has come`);
   out.print({ emailId, scheduledAt: iso(at) }, { fields: { 'scheduled for': { time: at } } });
 }
 
@@ -164,7 +164,7 @@ function selectMessage({ id, deliveries }: EmailRecord, to: string | undefined):
 
 interface Extra {
   document: object;
-  blocks: Block[];
+  blocks: OutputBlock[];
 }
 
 function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord, extra: Extra): void {

@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { iso } from '../../../base/clock.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
 import { replyText } from '../../../outcome.ts';
-import { isFinal } from '../../../record/states.ts';
 import { telemetry } from '../../../record/telemetry.ts';
+import { isFinal } from '../../../rules/states.ts';
 import type { CommandContext } from '../../command-context.ts';
 import type { LogLine } from '../../maillog/log-filter.ts';
 import { readable } from '../../render/log-view.ts';
@@ -67,7 +67,7 @@ function lineOf(emailId: string, { type, at, recipient, data }: EmailEvent): Log
   };
 }
 
-/** What it waits for, in one line. */
+/** Says in one line what it waits for. */
 function waitText({ deliveries }: EmailRecord): string {
   const open = deliveries.filter(({ status }) => !isFinal(status));
   const next = Math.min(...open.map(({ nextAttemptAt }) => nextAttemptAt ?? Number.POSITIVE_INFINITY));

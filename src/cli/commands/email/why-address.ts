@@ -1,6 +1,6 @@
 /**
- * What `email why ADDRESS` says besides the address's newest email: its suppressions, the last sends to it that were refused, and,
- * if there is no email, addresses that are spelled like it. Refused sends are in the mail log alone.
+ * The answer of `email why ADDRESS` besides the address's newest email: its suppressions, the last sends to it that were
+ * refused, and, if there is no email, addresses that are spelled like it. Refused sends are in the mail log alone.
  */
 
 import { iso } from '../../../base/clock.ts';
@@ -13,7 +13,7 @@ import { shellWord } from '../../../settings/shell-word.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { type LogFile, openLog } from '../../maillog/log-file.ts';
 import { createKeep, readLine } from '../../maillog/log-filter.ts';
-import { type Block, coloured, dim } from '../../render/output.ts';
+import { coloured, dim, type OutputBlock } from '../../render/output.ts';
 import { local, relative } from '../../render/times.ts';
 import { wrap } from '../../render/width.ts';
 
@@ -103,7 +103,7 @@ export function reportBlock(
   address: string,
   { suppressions, refusals, nearest: near }: AddressReport,
   isAlone: boolean,
-): Block {
+): OutputBlock {
   const when = (at: number) => `${local(at)} (${relative(at, now())})`;
   const sentences = [
     ...suppressions.map(

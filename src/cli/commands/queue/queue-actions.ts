@@ -6,8 +6,8 @@ import type { Command } from 'commander';
 import type { EmailRecord } from '../../../db/events/emails.ts';
 import {
   applyQueueAction,
+  changeable,
   dryRunQueueAction,
-  movable,
   type QueueAction,
   type QueueActionResult,
   type Selection,
@@ -37,8 +37,8 @@ export function actionCommands(queue: Command, context: CommandContext): void {
     addMailFilters(command, 'mail')
       .option(
         '--status <S>',
-        `mail in this state: ${movable[action].join(', ')}`,
-        choice('a status that this action applies to', movable[action]),
+        `mail in this state: ${changeable[action].join(', ')}`,
+        choice('a status that this action applies to', changeable[action]),
       )
       .option('--to <ADDRESS>', 'mail to this address', address)
       .requiredOption('--reason <R>', 'reason, shown by `email why` and in the events', reason)
@@ -65,19 +65,19 @@ async function apply(
   const selection = { ...filters, orgId: await organizationId(await db(), org), emailId: email?.id };
   const { past } = actionWords[action];
   if (action === 'cancel' && !(await isCancelWanted(context, selection, { yes, dryRun }))) return;
-  const { moved, sending, left } = await applyQueueAction(await db(), selection, {
+  const { changed, sending, left } = await applyQueueAction(await db(), selection, {
     action,
     reason: why,
     now: now(),
     onProgress: (count) => out.progress(`${count} ${past} so far`),
   });
-  if (moved === 0) {
-    const found = describeUnmoved(action, { moved, sending, left }, email, filters.to);
+  if (changed === 0) {
+    const found = describeUnchanged(action, { changed, sending, left }, email, filters.to);
     throw new Failure(`nothing was ${past}: ${found}`);
   }
   out.print(
-    { order: action, reason: why, moved, sending, left },
-    { fields: { [past]: moved, ...(sending > 0 && { 'being sent': sending }), ...left } },
+    { order: action, reason: why, moved: changed, sending, left },
+    { fields: { [past]: changed, ...(sending > 0 && { 'being sent': sending }), ...left } },
   );
   if (sending > 0) out.note(`${beingSent(sending)}; try again in a moment`);
 }
@@ -87,19 +87,19 @@ async function isCancelWanted(
   selection: Selection,
   consent: Consent,
 ): Promise<boolean> {
-  const { moved, sending, left } = await dryRunQueueAction(await context.db(), selection, 'cancel');
+  const { changed, sending, left } = await dryRunQueueAction(await context.db(), selection, 'cancel');
   // The action itself says why there is nothing to cancel.
-  if (moved === 0 && !consent.dryRun) return true;
+  if (changed === 0 && !consent.dryRun) return true;
   const effect = {
-    question: `cancel ${moved} deliver${moved === 1 ? 'y' : 'ies'} for good`,
-    fields: { 'would be canceled': moved, ...(sending > 0 && { 'being sent': sending }), ...left },
-    document: { order: 'cancel', moved, sending, left },
+    question: `cancel ${changed} deliver${changed === 1 ? 'y' : 'ies'} for good`,
+    fields: { 'would be canceled': changed, ...(sending > 0 && { 'being sent': sending }), ...left },
+    document: { order: 'cancel', moved: changed, sending, left },
   };
   return isWanted(context, effect, consent);
 }
 
 /** The selected mail that the action does not apply to. */
-function describeUnmoved(
+function describeUnchanged(
   action: QueueAction,
   { sending, left }: QueueActionResult,
   email: EmailRecord | null,
@@ -113,5 +113,5 @@ function describeUnmoved(
   );
   if (selected.length === 0) return `no such recipient of email ${email.id}`;
   const states = selected.map(({ recipient, status }) => `${recipient} is ${status}`).join(', ');
-  return `${states}; only ${movable[action].join(' or ')} mail can be`;
+  return `${states}; only ${changeable[action].join(' or ')} mail can be`;
 }

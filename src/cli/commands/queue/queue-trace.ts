@@ -33,7 +33,7 @@ async function trace(
   const { out, now } = context;
   const db = await context.db();
   const end = context.abortOn();
-  /** By id, with the time of the attempt. */
+  /** Keyed by id, with the time of the attempt. */
   const isWanted = attemptsAt(context, name);
   const seen = new Map<string, number>();
   const startedAt = now();

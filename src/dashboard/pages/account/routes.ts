@@ -1,7 +1,7 @@
 /** The signed-in person's account: name, password, sessions. The second factor is in second-factor.ts. */
 import { z } from 'zod';
-import { passwordFault } from '../../../accounts/passwords.ts';
-import { clientAddress } from '../../../api/authorize.ts';
+import { passwordProblem } from '../../../accounts/passwords.ts';
+import { clientAddress } from '../../../base/client-address.ts';
 import { countRecoveryCodes } from '../../../db/accounts/one-time.ts';
 import { endSession, endSessions, listSessions } from '../../../db/accounts/sessions-table.ts';
 import { changeUser } from '../../../db/accounts/users.ts';
@@ -50,8 +50,8 @@ async function changePassword(visit: UserVisit, parts: PageParts): Promise<PageA
   const password = form.get('password') ?? '';
   const wrong = await wrongPassword(visit, parts);
   if (wrong) return account(visit, parts, { current: wrong });
-  const fault = passwordFault(password, user.email);
-  if (fault) return account(visit, parts, { password: fault });
+  const problem = passwordProblem(password, user.email);
+  if (problem) return account(visit, parts, { password: problem });
   const passwordHash = await parts.passwords.hash(password);
   const ended = await parts.db.transaction(async (trx) => {
     await changeUser(trx, user.id, { passwordHash });

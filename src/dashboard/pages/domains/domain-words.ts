@@ -14,7 +14,7 @@ export const names: Record<RecordPurpose, string> = {
 export interface RecordVerdict {
   tone: 'good' | 'bad' | 'warn';
   badge: string;
-  /** The fault; null if the record is right. */
+  /** The trouble; null if the record is right. */
   wrong: string | null;
 }
 

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { registerDomain } from '../../../accounts/domain-registration.ts';
 import { listDomains } from '../../../db/accounts/domains-table.ts';
 import { toDomain } from '../../../mail/address.ts';
-import { asFault, inSlot, showForm } from '../../form-page.ts';
+import { asProblem, inSlot, showForm } from '../../form-page.ts';
 import { checkForm, type Errors } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect } from '../../page.ts';
 
@@ -38,9 +38,9 @@ export const domainsPage: DashboardPage = {
       if (!checked.ok) return list(visit, parts, checked.errors);
       const { name } = checked.values;
       const added = await inSlot(longWorkSlots.dnsChecks, visit, () =>
-        registerDomain(db, { orgId: org.id, name }, { seal, now, byOwner: true }).catch(asFault),
+        registerDomain(db, { orgId: org.id, name }, { seal, now, requestedBy: 'owner' }).catch(asProblem),
       );
-      if ('fault' in added) return list(visit, parts, { name: added.fault });
+      if ('problem' in added) return list(visit, parts, { name: added.problem });
       return redirect(`${base}/domains/${name}`, `${name} was added.`);
     },
   },

@@ -5,8 +5,8 @@ import { type AttemptRecord, type EmailRecord, listAttempts } from '../../../db/
 import type { TranscriptLine } from '../../../glossary.ts';
 import { type Remedies, type WhyInput, why } from '../../../operate/explain/why.ts';
 import { readWhyInputs } from '../../../operate/explain/why-input.ts';
-import { isFinal, statusOf } from '../../../record/states.ts';
 import { tlsWords } from '../../../record/tls-words.ts';
+import { isFinal, statusOf } from '../../../rules/states.ts';
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
 import { exactly, relative, span } from '../../number-format.ts';

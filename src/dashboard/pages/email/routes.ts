@@ -2,12 +2,12 @@ import { iso } from '../../../base/clock.ts';
 import { newId } from '../../../base/id.ts';
 import { suppressedAmong, suppressionKey } from '../../../db/accounts/suppressions.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
-import { applyQueueAction, movable } from '../../../db/queue/apply-queue-action.ts';
-import { moveScheduled } from '../../../db/queue/scheduled-mail.ts';
+import { applyQueueAction, changeable } from '../../../db/queue/apply-queue-action.ts';
+import { reschedule } from '../../../db/queue/scheduled-mail.ts';
 import { recipientKinds } from '../../../glossary.ts';
 import { compareKey } from '../../../mail/address.ts';
 import { Refusal } from '../../../mail/refusal.ts';
-import { sendTimesFault } from '../../../mail/send-times.ts';
+import { scheduledAtRefusal } from '../../../mail/send-times.ts';
 import { expiresAtOf } from '../../../record/telemetry.ts';
 import { itemIn } from '../../form-page.ts';
 import { legible } from '../../legible.ts';
@@ -63,8 +63,8 @@ async function page(visit: OrgVisit, parts: PageParts, email: EmailRecord): Prom
     ...shown,
     content,
     email: presentEmail(email),
-    waiting: email.deliveries.filter(({ status }) => movable.cancel.includes(status)).length,
-    movable: movableFrom(email),
+    waiting: email.deliveries.filter(({ status }) => changeable.cancel.includes(status)).length,
+    scheduledTime: scheduledTimeOf(email),
     copies: copiesOf(email),
     suppressed: await suppressedOf(email, visit.org.id, parts.db),
     once: newId(),
@@ -134,7 +134,7 @@ function copiesOf({ deliveries }: EmailRecord) {
 }
 
 /** The time of a scheduled email as its field shows it, in UTC; null if it cannot be moved. */
-function movableFrom({ deliveries, scheduledAt }: EmailRecord): string | null {
+function scheduledTimeOf({ deliveries, scheduledAt }: EmailRecord): string | null {
   const isScheduled = deliveries.some(({ status }) => status === 'scheduled');
   return isScheduled && scheduledAt !== null ? iso(scheduledAt).slice(0, 'YYYY-MM-DDTHH:MM'.length) : null;
 }
@@ -143,10 +143,10 @@ async function move(visit: OrgVisit, { db }: PageParts, email: EmailRecord): Pro
   const { now, org, base, form } = visit;
   const here = `${base}/emails/${email.id}`;
   const at = Date.parse(`${form.get('at')}Z`);
-  if (Number.isNaN(at) || sendTimesFault({ scheduledAt: at }, now, 0))
+  if (Number.isNaN(at) || scheduledAtRefusal(at, now))
     return redirect(here, { tone: 'bad', text: 'Choose a time in the future, at most 30 days ahead.' });
-  const moved = await moveScheduled(db, { emailId: email.id, orgId: org.id, at, now });
-  return moved === 'moved'
+  const result = await reschedule(db, { emailId: email.id, orgId: org.id, at, now });
+  return result === 'rescheduled'
     ? redirect(here, `The email is now scheduled for ${exactly(at)}.`)
     : redirect(here, { tone: 'bad', text: 'Its time has come: the email cannot be rescheduled any more.' });
 }
@@ -185,7 +185,7 @@ async function resend(visit: OrgVisit, parts: PageParts, email: EmailRecord): Pr
 async function cancel(visit: OrgVisit, { db }: PageParts, email: EmailRecord): Promise<PageAnswer> {
   const { user, now, org, base } = visit;
   const reason = `by ${user.name} in the dashboard`;
-  const { moved, sending } = await applyQueueAction(
+  const { changed, sending } = await applyQueueAction(
     db,
     { emailId: email.id, orgId: org.id },
     { action: 'cancel', reason, bySender: true, now },
@@ -195,8 +195,8 @@ async function cancel(visit: OrgVisit, { db }: PageParts, email: EmailRecord): P
       ? ` ${sending === 1 ? 'One delivery is' : `${sending} deliveries are`} being sent right now; try again in a minute.`
       : '';
   const text =
-    moved === 0
+    changed === 0
       ? `There was nothing left to cancel.${left}`
-      : `Canceled for ${moved === 1 ? 'one recipient' : `${moved} recipients`}.${left}`;
-  return redirect(`${base}/emails/${email.id}`, { tone: moved > 0 ? 'good' : 'bad', text });
+      : `Canceled for ${changed === 1 ? 'one recipient' : `${changed} recipients`}.${left}`;
+  return redirect(`${base}/emails/${email.id}`, { tone: changed > 0 ? 'good' : 'bad', text });
 }

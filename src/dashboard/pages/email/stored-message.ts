@@ -1,5 +1,5 @@
 /** The stored message of an email, for its page, its preview and the download. It may have been deleted after its retention. */
-import { createSlotsPerOrganization } from '../../../api/server-busy.ts';
+import { createCallSlots } from '../../../api/server-busy.ts';
 import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
 import { findMessage } from '../../../db/queue/lease-statements.ts';
 import { inSlot } from '../../form-page.ts';
@@ -7,7 +7,7 @@ import { type OrgVisit, type PageParts, sendBody } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 
 /** Messages in memory at once for an organization's pages; each may be many MiB. */
-const slots = createSlotsPerOrganization(6);
+const slots = createCallSlots(6);
 
 /** Calls `use` with the message of a delivery; null if the message was deleted or never stored. */
 export async function withMessage<Result>(

@@ -1,6 +1,6 @@
 /** The filters of the email list, read from the page's URL. Invalid values are ignored; a status that does not exist is named. */
 import type { Search } from '../../../db/events/search-emails.ts';
-import type { EmailStatus } from '../../../record/states.ts';
+import type { EmailStatus } from '../../../rules/states.ts';
 import { statusOptions } from '../../email-status.ts';
 
 export type Values = Record<(typeof names)[number], string>;

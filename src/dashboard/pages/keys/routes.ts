@@ -7,7 +7,7 @@ import { listDomains } from '../../../db/accounts/domains-table.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/accounts/keys.ts';
 import { latestEmailOf } from '../../../db/events/emails.ts';
 import { testDomain } from '../../../mail/test-route.ts';
-import { asFault, itemIn, showForm } from '../../form-page.ts';
+import { asProblem, itemIn, showForm } from '../../form-page.ts';
 import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, part, redirect, show } from '../../page.ts';
 import { pageOf } from '../../pagination.ts';
@@ -63,8 +63,8 @@ export const keysPage: DashboardPage = {
     },
     async 'POST /dashboard/o/:org/keys/:id/rotate'(visit, { db }) {
       const overlapMs = visit.form.get('now') === 'on' ? 0 : defaultOverlapMs;
-      const made = await rotateKey(db, await keyIn(visit, db), visit.now, overlapMs).catch(asFault);
-      if ('fault' in made) return redirect(`${visit.base}/keys`, { tone: 'bad', text: made.fault });
+      const made = await rotateKey(db, await keyIn(visit, db), visit.now, overlapMs).catch(asProblem);
+      if ('problem' in made) return redirect(`${visit.base}/keys`, { tone: 'bad', text: made.problem });
       return show('keys/made', 'API keys', { ...made, isNew: false });
     },
   },

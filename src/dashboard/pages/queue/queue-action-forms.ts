@@ -5,8 +5,8 @@
 import { z } from 'zod';
 import { findOrganization } from '../../../db/accounts/organizations.ts';
 import {
+  changeable,
   dryRunQueueAction,
-  movable,
   type QueueAction,
   type QueueActionResult,
   type Selection,
@@ -79,7 +79,7 @@ async function dryRun(fields: Filters, { now }: UserVisit, parts: PageParts) {
   if (orgId !== undefined && !org) return { errors: { org: 'No organization has this id.' } };
   const done = await dryRunQueueAction(parts.db, selectionOf(fields), action);
   // listQueue has no filter for an address.
-  const status = rest.status ?? (movable[action].length === 1 ? movable[action][0] : undefined);
+  const status = rest.status ?? (changeable[action].length === 1 ? changeable[action][0] : undefined);
   const { to: _, status: __, ...plain } = rest;
   const some = rest.to
     ? []
@@ -88,8 +88,8 @@ async function dryRun(fields: Filters, { now }: UserVisit, parts: PageParts) {
         { ...plain, ...(orgId && { orgId }), ...(status && { status }), limit: shownOfMany + 20 },
         now,
       );
-  const rows = some.filter((one) => movable[action].includes(one.status)).slice(0, shownOfMany);
-  const left = done.moved === 0 ? leftAlone(action, done.left) : null;
+  const rows = some.filter((one) => changeable[action].includes(one.status)).slice(0, shownOfMany);
+  const left = done.changed === 0 ? leftAlone(action, done.left) : null;
   return {
     found: { ...done, leftAlone: left, org: org?.name ?? null, rows: await presentMail(rows, parts, now) },
   };
@@ -139,9 +139,9 @@ function flashOf(
       tone: 'bad',
       text: 'The action failed part-way: some mail was changed. See the server’s log, then run it again.',
     };
-  const { moved, sending, left } = run.result;
+  const { changed, sending, left } = run.result;
   const also = sending > 0 ? ` ${beingSent(sending)} and not changed.` : '';
-  if (moved > 0) return { tone: 'good', text: `${count(moved)} ${past}.${also}` };
+  if (changed > 0) return { tone: 'good', text: `${count(changed)} ${past}.${also}` };
   return {
     tone: 'bad',
     text: `Nothing was ${past}: ${leftAlone(action, left) ?? 'no queued mail matches'}.${also}`,

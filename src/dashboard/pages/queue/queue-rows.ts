@@ -6,7 +6,7 @@ import { ageNames, type QueueRow, totalOf } from '../../../operate/explain/queue
 import { exactly } from '../../number-format.ts';
 import { capital } from '../../server-status.ts';
 
-/** By severity. */
+/** Keyed by severity. */
 const tones = { act: 'bad', watch: 'warn', ok: 'good' };
 
 export type DestinationView = ReturnType<typeof presentRow>;

@@ -4,9 +4,9 @@ import { organizationNames } from '../../../db/accounts/memberships.ts';
 import { isKnownDestination, readDestinationStatuses } from '../../../db/queue/destination-status-rows.ts';
 import { listQueue, type QueueEntry } from '../../../db/queue/queue-view.ts';
 import type { DeliveryStatus } from '../../../glossary.ts';
+import { readDestination } from '../../../mail/host-name.ts';
 import { idleRow, type QueueRow } from '../../../operate/explain/queue-rows-by-destination.ts';
 import { replyText } from '../../../outcome.ts';
-import { readDestination } from '../../../settings/grammar.ts';
 import { type Errors, valuesOf } from '../../forms.ts';
 import {
   type DashboardPage,

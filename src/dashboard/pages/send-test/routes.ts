@@ -52,12 +52,12 @@ const fields = z
     once: z.string().max(36).default(''),
   })
   .superRefine(({ local, domain, to, html, text }, context) => {
-    const fault = (path: string, message: string) =>
+    const problem = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (domainOf(`${local}@${domain}`) === null)
-      fault('local', 'Enter the name of a mailbox, such as hello.');
-    if (domainOf(to) === null) fault('to', 'Enter an email address, such as ann@example.org.');
-    if (html === '' && text === '') fault('text', 'Enter a text, HTML, or both.');
+      problem('local', 'Enter the name of a mailbox, such as hello.');
+    if (domainOf(to) === null) problem('to', 'Enter an email address, such as ann@example.org.');
+    if (html === '' && text === '') problem('text', 'Enter a text, HTML, or both.');
   });
 
 async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
@@ -67,8 +67,11 @@ async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
   const content = { from: `${local}@${domain}`, to, subject, ...(html && { html }), ...(text && { text }) };
   const parsed = sendSchema.safeParse({ ...content, tags: { sent: 'by hand' } });
   if (!parsed.success) {
-    const faults = parsed.error.issues.map(({ path, message }) => [String(path[0] ?? ''), `It ${message}.`]);
-    return form(visit, parts, Object.fromEntries(faults));
+    const problems = parsed.error.issues.map(({ path, message }) => [
+      String(path[0] ?? ''),
+      `It ${message}.`,
+    ]);
+    return form(visit, parts, Object.fromEntries(problems));
   }
   const idempotency = idempotencyOf(once || newId(), content);
   // The form has no attachments to fetch.

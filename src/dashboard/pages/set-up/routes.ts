@@ -1,7 +1,7 @@
 /** Creates the first operator, by the one-time link that the first start prints. */
 import { z } from 'zod';
 import { tokenHash } from '../../../accounts/one-time-links.ts';
-import { passwordFault } from '../../../accounts/passwords.ts';
+import { passwordProblem } from '../../../accounts/passwords.ts';
 import { setUp } from '../../../accounts/people.ts';
 import { findLink } from '../../../db/accounts/one-time.ts';
 import { hasOrganizations, NameTaken } from '../../../db/accounts/organizations.ts';
@@ -11,9 +11,9 @@ import {
   type DashboardPage,
   type PageAnswer,
   type PageParts,
+  type PageVisit,
   redirect,
   show,
-  type Visit,
 } from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 
@@ -34,13 +34,13 @@ const fields = z.object({
   organization: z.union([z.literal(''), oneLine('a name')]).default(''),
 });
 
-async function make(visit: Visit, parts: PageParts): Promise<PageAnswer> {
+async function make(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
   const hash = await requireLink(visit, parts);
   const checked = checkForm(visit.form, fields);
   if (!checked.ok) return form(visit, parts, checked.errors);
   const { password, ...first } = checked.values;
-  const fault = passwordFault(password, first.email);
-  if (fault) return form(visit, parts, { password: fault });
+  const problem = passwordProblem(password, first.email);
+  if (problem) return form(visit, parts, { password: problem });
   const passwordHash = await parts.passwords.hash(password);
   const id = await setUp(parts.db, hash, { ...first, passwordHash }, visit.now).catch((error) => {
     if (error instanceof NameTaken) return 'name taken' as const;
@@ -56,14 +56,18 @@ async function make(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   return redirect('/dashboard', `Welcome, ${first.name}. Postern is set up.`);
 }
 
-async function form(visit: Visit, { db }: PageParts, errors: Record<string, string>): Promise<PageAnswer> {
+async function form(
+  visit: PageVisit,
+  { db }: PageParts,
+  errors: Record<string, string>,
+): Promise<PageAnswer> {
   const isFirst = !(await hasOrganizations(db));
   const { password: _, ...values } = valuesOf(visit.form);
   return show('set-up/set-up', 'Set up Postern', { isFirst, values, errors });
 }
 
 /** Returns the link's hash; throws if the link is not valid. */
-async function requireLink({ context, now }: Visit, { db }: PageParts): Promise<string> {
+async function requireLink({ context, now }: PageVisit, { db }: PageParts): Promise<string> {
   const hash = tokenHash((context.params as { token: string }).token);
   const link = await findLink(db, hash, now);
   if (link?.purpose !== 'set-up' || (await hasOperator(db))) throw used();

@@ -5,7 +5,7 @@
 import { tokenHash } from '../../../accounts/one-time-links.ts';
 import { findLink } from '../../../db/accounts/one-time.ts';
 import { findUser } from '../../../db/accounts/users.ts';
-import { type DashboardPage, type PageAnswer, type PageParts, redirect, type Visit } from '../../page.ts';
+import { type DashboardPage, type PageAnswer, type PageParts, type PageVisit, redirect } from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 import { pathWithin } from '../../security/sign-in-return.ts';
 
@@ -13,7 +13,7 @@ export const signInByLinkPage: DashboardPage = {
   open: { 'GET /dashboard/sign-in/:token': signIn },
 };
 
-async function signIn({ context, query, now }: Visit, { db, sessions }: PageParts): Promise<PageAnswer> {
+async function signIn({ context, query, now }: PageVisit, { db, sessions }: PageParts): Promise<PageAnswer> {
   const { token } = context.params as { token: string };
   const link = await findLink(db, tokenHash(token), now);
   const user = link?.purpose === 'sign-in' && link.userId ? await findUser(db, link.userId) : null;

@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { pausedMessage } from '../../../accounts/create-organization.ts';
 import { recoveryCodeHash, totpStepOf } from '../../../accounts/totp.ts';
-import { clientAddress } from '../../../api/authorize.ts';
+import { clientAddress } from '../../../base/client-address.ts';
 import { listMemberships } from '../../../db/accounts/memberships.ts';
 import { useRecoveryCode } from '../../../db/accounts/one-time.ts';
 import type { Pause } from '../../../db/accounts/organizations.ts';
@@ -25,10 +25,10 @@ import {
   type DashboardPage,
   type PageAnswer,
   type PageParts,
+  type PageVisit,
   redirect,
   show,
   type UserVisit,
-  type Visit,
 } from '../../page.ts';
 import { pathWithin } from '../../security/sign-in-return.ts';
 
@@ -53,7 +53,7 @@ const credentials = z.object({
   to: z.string().optional(),
 });
 
-async function submitPassword(visit: Visit, parts: PageParts): Promise<PageAnswer> {
+async function submitPassword(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
   const checked = checkForm(visit.form, credentials);
   if (!checked.ok) return form({ to: '', error: 'Enter your email address and your password.' }, 422);
   const { email, password } = checked.values;
@@ -84,7 +84,7 @@ const secondStep = z.object({
   to: z.string().optional(),
 });
 
-async function submitCode(visit: Visit, parts: PageParts): Promise<PageAnswer> {
+async function submitCode(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
   const checked = checkForm(visit.form, secondStep);
   const user = checked.ok ? await halfWayUser(checked.values.half_way, visit, parts) : null;
   if (!checked.ok || !user?.totpSecret)
@@ -102,7 +102,7 @@ async function submitCode(visit: Visit, parts: PageParts): Promise<PageAnswer> {
   return startSession(visit, parts, user, to);
 }
 
-async function halfWayUser(halfWay: string, visit: Visit, { seal, db }: PageParts): Promise<User | null> {
+async function halfWayUser(halfWay: string, visit: PageVisit, { seal, db }: PageParts): Promise<User | null> {
   try {
     const { userId, visitor, until } = JSON.parse(seal.open(halfWay));
     if (visitor !== visit.visitor || visit.now >= until) return null;
@@ -120,7 +120,7 @@ async function isRightCode(user: User, code: string, now: number, { seal, db }: 
 }
 
 async function startSession(
-  visit: Visit,
+  visit: PageVisit,
   { db, sessions }: PageParts,
   user: User,
   to: string,

@@ -1,8 +1,8 @@
 /** Export of all suppressions as CSV, streamed page by page; import from a file or text. */
 import {
-  type AddressList,
   csvStream,
-  ListFault,
+  type ImportedAddresses,
+  ListError,
   linesText,
   maxImported,
   readAddresses,
@@ -30,7 +30,7 @@ export const listPage: DashboardPage = {
     async 'POST /dashboard/o/:org/suppressions/import'({ org, base, now, context, form: sent }, parts) {
       const text = sent.get('list') ?? '';
       const read = await addressesIn(text);
-      if ('fault' in read) return form(valuesOf(sent).list, read.fault);
+      if ('problem' in read) return form(valuesOf(sent).list, read.problem);
       const change = { ...parts, orgId: org.id, now };
       const { added, before } = await importAddresses(change, read.addresses, goneSignal(context));
       const also = before === 0 ? '' : ` ${count(before)} ${before === 1 ? 'was' : 'were'} already on it.`;
@@ -44,17 +44,17 @@ export const listPage: DashboardPage = {
   form: formBody({ largest: 12 * 1024 * 1024, fields: 1_000 }),
 };
 
-async function addressesIn(text: string): Promise<AddressList | { fault: string }> {
+async function addressesIn(text: string): Promise<ImportedAddresses | { problem: string }> {
   try {
     const list = await readAddresses(Buffer.from(text), maxImported);
-    return list.addresses.length > 0 ? list : { fault: 'The list has no addresses.' };
+    return list.addresses.length > 0 ? list : { problem: 'The list has no addresses.' };
   } catch (error) {
-    if (error instanceof ListFault) return { fault: `Nothing was imported: ${error.message}.` };
+    if (error instanceof ListError) return { problem: `Nothing was imported: ${error.message}.` };
     throw error;
   }
 }
 
-function leftOut(list: AddressList): string {
+function leftOut(list: ImportedAddresses): string {
   return list.rejected === 0 ? '' : ` Left out, because they have no email address: ${linesText(list)}.`;
 }
 

@@ -1,6 +1,6 @@
 /** The reason of a suppression in words. */
 
-/** How the reason that a bounce leaves begins (record/transition.ts). */
+/** How the reason that a bounce leaves begins (rules/transition.ts). */
 const bounce = 'hard bounce: ';
 
 const categories: Record<string, string> = {

@@ -1,7 +1,6 @@
 /** An organization's members, for its owners. The page never shows a member's other organizations. */
 import { z } from 'zod';
 import type { MadeLink } from '../../../accounts/one-time-links.ts';
-import { type Role, roles } from '../../../accounts/roles.ts';
 import {
   changeRole,
   inviteAgain,
@@ -10,6 +9,7 @@ import {
   removeMember,
 } from '../../../accounts/team.ts';
 import { findMember, listMembers, type Member } from '../../../db/accounts/memberships.ts';
+import { type Role, roles } from '../../../rules/roles.ts';
 import { itemIn, showForm } from '../../form-page.ts';
 import { checkForm, type Errors, emailField, nullable, oneLine } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '../../page.ts';
@@ -19,7 +19,7 @@ import { pageOf } from '../../pagination.ts';
 const roleField = z.enum(roles, { error: 'Choose a role.' });
 const fields = z.object({ email: emailField, name: nullable(oneLine('a name')), role: roleField });
 
-const faults = {
+const reasons = {
   member: 'A member with this address already exists.',
   'other-organization':
     'This address already has an account on this server. Ask the operator of the server to add it to your organization.',
@@ -36,7 +36,7 @@ export const teamPage: DashboardPage = {
       const name = checked.values.name ?? email;
       const person = { orgId: org.id, email, name, role };
       const invited = await inviteMember(parts.db, person, { now, byOperator: user.isOperator });
-      if ('fault' in invited) return list(visit, parts, { email: faults[invited.fault] });
+      if ('reason' in invited) return list(visit, parts, { email: reasons[invited.reason] });
       if (invited.link) return showLink(invited.link, name, parts);
       return redirect(`${base}/team`, `${email} is now a member and signs in as before.`);
     },

@@ -1,11 +1,11 @@
 /** The theme: light, dark, or as the system has it, kept in a cookie. */
-import { type DashboardPage, type PageAnswer, type PageParts, redirect, type Visit } from '../../page.ts';
+import { type DashboardPage, type PageAnswer, type PageParts, type PageVisit, redirect } from '../../page.ts';
 
 export const themePage: DashboardPage = { open: { 'POST /dashboard/theme': change } };
 
 const yearMs = 365 * 24 * 3_600_000;
 
-function change({ form, context }: Visit, { cookies }: PageParts): PageAnswer {
+function change({ form, context }: PageVisit, { cookies }: PageParts): PageAnswer {
   const theme = form.get('theme');
   cookies.set(context, 'theme', theme === 'light' || theme === 'dark' ? theme : null, yearMs);
   return redirect(backTo(context.get('referer')));

@@ -1,14 +1,14 @@
 /**
- * What the organization may use and has used: credits with their ledger, limits, the IP pool. Operators change them, as
+ * The organization's limits and use: credits with their ledger, limits, the IP pool. Operators change them, as
  * `postern credits` and `postern org` do.
  */
 import { z } from 'zod';
-import { dayOf } from '../../../accounts/limits.ts';
 import { balanceOf, grant, listLedger, quotaState, setQuota } from '../../../db/accept/credit-ledger.ts';
 import { readUsage } from '../../../db/accept/daily-usage.ts';
 import { findOrganization, type Organization, setLimits } from '../../../db/accounts/organizations.ts';
 import { assignPool, readPools } from '../../../db/queue/ip-pools.ts';
 import { defaultPool } from '../../../mail/ip-pool.ts';
+import { dayOf } from '../../../rules/limits.ts';
 import { poolName } from '../../../settings/source-address-grammar.ts';
 import { limitOf, wholeOf } from '../../form-amounts.ts';
 import { showForm } from '../../form-page.ts';

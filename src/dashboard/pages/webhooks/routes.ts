@@ -1,10 +1,10 @@
 /** The list of webhook endpoints, and adding one. Its secret is shown once. endpoint-page.ts shows one endpoint. */
 import { z } from 'zod';
 import { listWebhooks } from '../../../db/webhooks/webhooks.ts';
+import { webhookFormats } from '../../../rules/subscribed-types.ts';
 import { parseWebhookUrl } from '../../../webhooks/endpoint-url.ts';
 import { addWebhook } from '../../../webhooks/endpoints.ts';
-import { webhookFormats } from '../../../webhooks/formats/all-formats.ts';
-import { asFault, showForm } from '../../form-page.ts';
+import { asProblem, showForm } from '../../form-page.ts';
 import { checkForm, type Errors } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, show } from '../../page.ts';
 import { eventFields, groups } from './event-choice.ts';
@@ -23,16 +23,16 @@ export const webhooksPage: DashboardPage = {
       const events = checkForm(form, eventFields);
       const isThere = (await listWebhooks(db, org.id)).some((one) => one.url === url);
       const fault =
-        'fault' in parsed ? sentence(parsed.fault) : isThere ? 'This endpoint was added before.' : null;
+        'problem' in parsed ? sentence(parsed.problem) : isThere ? 'This endpoint was added before.' : null;
       if (!events.ok || fault !== null)
         return list(visit, parts, {
           ...(fault !== null && { url: fault }),
           ...(!events.ok && events.errors),
         });
       const request = { orgId: org.id, url, types: events.values, format };
-      const terms = { seal, allowPrivate, now, byOwner: true };
-      const added = await addWebhook(db, request, terms).catch(asFault);
-      if ('fault' in added) return list(visit, parts, { url: added.fault });
+      const terms = { seal, allowPrivate, now, requestedBy: 'owner' as const };
+      const added = await addWebhook(db, request, terms).catch(asProblem);
+      if ('problem' in added) return list(visit, parts, { url: added.problem });
       return show('webhooks/secret', 'Webhooks', { ...added, isNew: true, oldSecretUntil: null });
     },
   },

@@ -1,6 +1,6 @@
 /** Sets a password by a one-time link: the first one after an invitation, or a new one after a reset. */
 import { tokenHash } from '../../../accounts/one-time-links.ts';
-import { passwordFault } from '../../../accounts/passwords.ts';
+import { passwordProblem } from '../../../accounts/passwords.ts';
 import { setPasswordByLink } from '../../../accounts/people.ts';
 import { findLink, type OneTimeLink } from '../../../db/accounts/one-time.ts';
 import { findUser, type User } from '../../../db/accounts/users.ts';
@@ -8,9 +8,9 @@ import {
   type DashboardPage,
   type PageAnswer,
   type PageParts,
+  type PageVisit,
   redirect,
   show,
-  type Visit,
 } from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 
@@ -26,11 +26,11 @@ interface Guest {
   link: OneTimeLink;
 }
 
-async function setPassword(visit: Visit, parts: PageParts): Promise<PageAnswer> {
+async function setPassword(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
   const guest = await linkOf(visit, parts);
   const password = visit.form.get('password') ?? '';
-  const fault = passwordFault(password, guest.user.email);
-  if (fault) return form(guest, fault);
+  const problem = passwordProblem(password, guest.user.email);
+  if (problem) return form(guest, problem);
   const hash = await parts.passwords.hash(password);
   if (!(await setPasswordByLink(parts.db, guest.link, hash, visit.now))) throw used();
   // The link does not sign anyone in: signing in also asks for the second factor.
@@ -43,7 +43,7 @@ function form({ user, link }: Guest, error?: string): PageAnswer {
   return show('welcome/welcome', title, { title, isNew, person: user, error }, { status: error ? 422 : 200 });
 }
 
-async function linkOf({ context, now }: Visit, { db }: PageParts): Promise<Guest> {
+async function linkOf({ context, now }: PageVisit, { db }: PageParts): Promise<Guest> {
   const { token } = context.params as { token: string };
   const link = await findLink(db, tokenHash(token), now);
   const user = link?.userId && link.purpose !== 'sign-in' ? await findUser(db, link.userId) : null;

@@ -43,7 +43,7 @@ export async function copyTable(
     replaced += batch.filter((row) => Object.values(row).some(hasNul)).length;
     // The next batch is read while this one is written.
     const [following] = await Promise.all([
-      readBatch(source, table, keyOf(table, batch.at(-1)!)),
+      readBatch(source, table, keyValues(table, batch.at(-1)!)),
       insert(target, table, rows),
     ]);
     onRows(batch.length);
@@ -82,7 +82,7 @@ const primaryKeys: Record<string, string[]> = { credit_entries: ['org_id', 'id']
 const keyColumns = ({ name }: Table) => primaryKeys[name] ?? ['rowid'];
 
 /** Under names that no column of ours has. */
-const keyOf = (table: Table, row: Row) => keyColumns(table).map((_, at) => row[`key ${at}`]) as Key;
+const keyValues = (table: Table, row: Row) => keyColumns(table).map((_, at) => row[`key ${at}`]) as Key;
 
 const maxRows = 2_000;
 const maxBytes = 4 << 20;

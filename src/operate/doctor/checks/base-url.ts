@@ -1,6 +1,6 @@
 /** The public URL of tracking links and the dashboard: whether other machines can open it, over HTTPS. */
 import { isIP } from 'node:net';
-import type { Config } from '../../../config.ts';
+import type { Config } from '../../../settings/config.ts';
 import { isForbidden } from '../../../vendor/mx-connect.ts';
 import { type FindingDraft, failure, ok, warning } from '../finding.ts';
 

@@ -1,7 +1,7 @@
 /** The certificate of our own SMTP ports: whether it can be read, fits its key, names this host and is valid long enough. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { Config } from '../../../config.ts';
+import type { Config } from '../../../settings/config.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 
 type CertificateConfig = Pick<
@@ -23,9 +23,9 @@ export async function checkCertificate(config: CertificateConfig, now: number): 
     return warning('self-signed: applications refuse it, or cannot verify the server', advice(config));
   }
   const pair = await readPair(config.tlsCert, config.tlsKey ?? config.tlsCert);
-  if ('fault' in pair) {
+  if ('problem' in pair) {
     return failure(
-      pair.fault,
+      pair.problem,
       'correct POSTERN_TLS_CERT and POSTERN_TLS_KEY, or the permissions of the files',
     );
   }
@@ -53,13 +53,13 @@ export async function checkCertificate(config: CertificateConfig, now: number): 
 async function readPair(
   certFile: string,
   keyFile: string,
-): Promise<{ cert: X509Certificate } | { fault: string }> {
+): Promise<{ cert: X509Certificate } | { problem: string }> {
   try {
     const cert = new X509Certificate(await readFile(certFile));
     const key = createPrivateKey(await readFile(keyFile));
-    return cert.checkPrivateKey(key) ? { cert } : { fault: `${keyFile} is not the key of ${certFile}` };
+    return cert.checkPrivateKey(key) ? { cert } : { problem: `${keyFile} is not the key of ${certFile}` };
   } catch (error) {
-    return { fault: `${certFile} with ${keyFile}: ${(error as Error).message}` };
+    return { problem: `${certFile} with ${keyFile}: ${(error as Error).message}` };
   }
 }
 

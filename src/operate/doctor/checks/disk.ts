@@ -1,5 +1,5 @@
 /** The data directory's disk: how long a synced write takes, and how much space is free. */
-import type { Config } from '../../../config.ts';
+import type { Config } from '../../../settings/config.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 import type { Surroundings } from '../surroundings.ts';
 

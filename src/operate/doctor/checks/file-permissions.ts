@@ -1,7 +1,7 @@
 /** Files with mail, secrets or settings that every user of the machine can read. */
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { Config } from '../../../config.ts';
+import type { Config } from '../../../settings/config.ts';
 import { serviceFile } from '../../../settings/env-file.ts';
 import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
 import type { Surroundings } from '../surroundings.ts';

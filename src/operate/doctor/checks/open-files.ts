@@ -1,5 +1,5 @@
 /** The limit on open files: each connection, in or out, is one. */
-import type { Config } from '../../../config.ts';
+import type { Config } from '../../../settings/config.ts';
 import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
 import type { Surroundings } from '../surroundings.ts';
 

@@ -3,8 +3,8 @@ import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createSeal } from '../../../accounts/seal.ts';
 import { fixedSecrets, readSecrets, type Secrets, secretFile } from '../../../base/secrets.ts';
-import type { Config } from '../../../config.ts';
 import { countSealed } from '../../../db/accounts/sealed-columns.ts';
+import type { Config } from '../../../settings/config.ts';
 import { type FindingDraft, failure, ok, skipped } from '../finding.ts';
 import type { OpenDb } from './database.ts';
 

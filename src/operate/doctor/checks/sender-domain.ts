@@ -4,8 +4,8 @@
  */
 import { checkRecords, isUnknown } from '../../../accounts/check-records.ts';
 import { type DnsRecord, type RecordPurpose, recordsFor } from '../../../accounts/domains.ts';
-import type { Config } from '../../../config.ts';
 import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
+import type { Config } from '../../../settings/config.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import type { Dns } from '../doctor-dns.ts';
 import { type Check, type FindingDraft, failure, ok, warning } from '../finding.ts';

@@ -1,10 +1,9 @@
 /** The results of parsing a returned mail. Plain data, because the parser thread sends them to the main thread. */
-import type { Outcome } from '../../glossary.ts';
-import type { DmarcReport } from '../reports/dmarc-report.ts';
-import type { TlsReport } from '../reports/tls-report.ts';
+import type { Outcome } from '../glossary.ts';
+import type { AggregateReport } from './aggregate-report.ts';
 
 export type ParseResult =
-  | Failure
+  | ReportedFailure
   /** The host is still retrying (RFC 3464 section 2.3.3, "delayed"). */
   | Delay
   /** The mail was delivered, relayed or expanded. */
@@ -12,7 +11,7 @@ export type ParseResult =
   /** Automatic mail: out of office, a ticket number, a read receipt. */
   | { is: 'automatic'; format: string }
   | Complaint
-  | { is: 'report'; report: Report }
+  | { is: 'report'; report: AggregateReport }
   | Letter;
 
 /** None of these; kept for people to read. */
@@ -22,7 +21,7 @@ export interface Letter {
   why?: string;
 }
 
-export interface Failure {
+export interface ReportedFailure {
   is: 'failed';
   /** The rule that recognised it. */
   format: string;
@@ -57,5 +56,3 @@ export interface Complaint {
 
 /** The local part of something like a return path or a Message-ID, or something like the token of a tracking link. */
 export type Token = { kind: 'return-path' | 'message-id' | 'open' | 'click'; text: string };
-
-export type Report = DmarcReport | TlsReport;

@@ -3,9 +3,9 @@
  * DATA …) that it answered. Without a code, the reply gets one that fits its status, so that reply-rules/ can classify it
  * like a reply in a session.
  */
-import type { Reply } from '../../glossary.ts';
-import type { Phase } from '../../outcome.ts';
-import { printableReply } from '../../smtp-out/reply.ts';
+import type { Reply } from '../glossary.ts';
+import { printableReply } from '../mail/reply.ts';
+import type { Phase } from '../outcome.ts';
 
 export interface Diagnostic {
   phase: Phase;
@@ -68,7 +68,7 @@ function precise(status: string | null): string | null {
 
 interface QuotedReply {
   code: string;
-  /** Where the code begins. */
+  /** The position at which the code begins. */
   at: number;
   enhanced: string | undefined;
   text: string | undefined;

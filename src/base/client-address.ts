@@ -6,8 +6,8 @@
  */
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import type { Middleware } from 'koa';
-import { matcherOf } from '../base/client-network.ts';
+import type { Context, Middleware } from 'koa';
+import { matcherOf } from './client-network.ts';
 
 type IsTrusted = (address: string) => boolean;
 
@@ -18,6 +18,10 @@ export function resolveClientAddress(isTrusted: IsTrusted): Middleware {
     context.state.client = clientAddressOf(peer, context.get('x-forwarded-for'), isTrusted);
     return next();
   };
+}
+
+export function clientAddress(context: Context): string {
+  return context.state.client;
 }
 
 const thisMachine = ['127.0.0.0/8', '::1'];

@@ -1,6 +1,6 @@
 /**
  * The decisions behind a listener: who may log in, which senders and recipients are accepted, what happens to a message.
- * A step accepts by returning and refuses by throwing an SmtpRefusal; any other error is a fault of the server, and the
+ * A step accepts by returning and refuses by throwing an SmtpRefusal; any other error is an error of the server, and the
  * client is told to retry (451). `onMessage` must return only after its commit.
  */
 

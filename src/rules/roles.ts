@@ -1,4 +1,7 @@
-/** Roles in an organization: viewers can see everything except the team, developers also manage mail, owners also manage the team. */
+/**
+ * Roles in an organization: viewers can see everything except the team, developers also manage mail, owners also manage the
+ * team.
+ */
 
 /** Each role includes the ones before it. */
 export const roles = ['viewer', 'developer', 'owner'] as const;

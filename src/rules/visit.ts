@@ -30,7 +30,7 @@ export interface Visited {
 }
 
 export interface VisitEvent {
-  /** Of the recipient's, by a person. */
+  /** Opens and clicks of the recipient's mail, by a person. */
   first?: true;
   kind: VisitorKind;
   userAgent: string;

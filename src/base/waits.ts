@@ -1,3 +1,4 @@
+/** Waits for promises and times that can end early. */
 import type { Clock } from './clock.ts';
 
 /** Waits for a promise until the signal is aborted. The promise itself goes on; its later result is ignored. */
@@ -22,4 +23,16 @@ export function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<vo
     if (signal.aborted) end();
     else signal.addEventListener('abort', end, { once: true });
   });
+}
+
+/**
+ * Waits for a promise for at most `ms` of real time, then returns `otherwise()`. The promise itself continues; its later
+ * result is ignored.
+ */
+export async function withTimeout<T>(ms: number, promise: Promise<T>, otherwise: () => T): Promise<T> {
+  let timer: NodeJS.Timeout;
+  const late = new Promise<T>((resolve) => {
+    timer = setTimeout(() => resolve(otherwise()), ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }

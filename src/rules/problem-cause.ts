@@ -1,5 +1,5 @@
 /**
- * What an attempt says is wrong at its destination, as the operator acts on it. A pure function of the outcome, which has
+ * The trouble of a destination by one attempt, as the operator acts on it. A pure function of the outcome, which has
  * been decided (outcome.ts). A reply about this mail or its recipient alone is not a problem of the destination.
  */
 import type { Attempt } from '../glossary.ts';

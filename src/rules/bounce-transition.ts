@@ -16,8 +16,8 @@
  * is no event, so a bounce that arrives twice counts once.
  */
 import type { DeliveryStatus, EventType } from '../glossary.ts';
-import type { Bounce } from '../record/transition.ts';
-import type { Complaint, Failure } from './parse/parse-result.ts';
+import type { Complaint, ReportedFailure } from './parse-result.ts';
+import type { Bounce } from './transition.ts';
 
 export interface BounceTransition {
   status: DeliveryStatus;
@@ -36,7 +36,7 @@ export interface DeliveryBefore {
 /** Null: no change. `wait`: an attempt is in progress; ask again shortly. */
 export function transitionOnBounce(
   delivery: DeliveryBefore,
-  reading: Failure | Complaint,
+  reading: ReportedFailure | Complaint,
 ): BounceTransition | 'wait' | null {
   if (delivery.status === 'sending') return 'wait';
   return reading.is === 'failed' ? afterFailure(delivery, reading) : afterComplaint(delivery, reading);
@@ -48,7 +48,7 @@ function wasTaken({ status, mayHaveArrived }: DeliveryBefore): boolean {
 
 function afterFailure(
   delivery: DeliveryBefore,
-  { bounce, reportedBy, format }: Failure,
+  { bounce, reportedBy, format }: ReportedFailure,
 ): BounceTransition | null {
   if (!wasTaken(delivery)) return null;
   // The same members as for a bounce during a session; those that only a session has are null.

@@ -5,6 +5,9 @@
  */
 import { maxFailingMs, type WebhookVerdict } from './classify-response.ts';
 
+/** The reason stored when the owner disables an endpoint. */
+export const disabledByOwner = 'its owner has disabled it';
+
 export interface EndpointHealth {
   failingSince: number | null;
   pausedUntil: number | null;

@@ -1,4 +1,4 @@
-/** Which secrets of an endpoint sign now. */
+/** Tells which secrets of an endpoint sign now. */
 
 interface StoredSecrets {
   secret: string;

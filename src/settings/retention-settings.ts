@@ -1,0 +1,38 @@
+/** The settings of how long things are kept, and of credits. */
+import { none } from './defaults.ts';
+import { duration, durationOrNone, longDuration } from './durations.ts';
+import { wholeNumber } from './grammar.ts';
+import { computed, setting } from './setting.ts';
+
+export const retentionSettings = {
+  idempotencyKeep: setting(duration, {
+    name: 'POSTERN_IDEMPOTENCY_KEEP',
+    default: '24h',
+    description:
+      'Time that an idempotency key is remembered; a repeated request within it does not send the mail twice.',
+  }),
+  keepMessages: setting(durationOrNone, {
+    name: 'POSTERN_KEEP_MESSAGES',
+    default: '24h',
+    description:
+      'Time that a message is kept for `postern email source` after its last delivery is final; 0 deletes it at once.',
+  }),
+  keepEvents: setting(duration, {
+    name: 'POSTERN_KEEP_EVENTS',
+    default: '30d',
+    description:
+      'Time that events, attempts, SMTP transcripts, and webhook messages with their attempts are kept.',
+  }),
+  keepEmails: computed(longDuration, none, {
+    name: 'POSTERN_KEEP_EMAILS',
+    default: 'forever',
+    example: '730d',
+    description:
+      'Time that emails and their final status are kept; an email with an unfinished delivery is always kept.',
+  }),
+  creditsLow: setting(wholeNumber('a percentage', 0, 100), {
+    name: 'POSTERN_CREDITS_LOW',
+    default: '10',
+    description: 'Remaining percentage of the quota at which the event credits.low is sent.',
+  }),
+};

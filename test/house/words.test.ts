@@ -1,0 +1,67 @@
+/** One word has one meaning in src/, and its comments are sentences with a subject. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+
+const root = join(import.meta.dirname, '../..');
+const read = (file: string) => readFileSync(join(root, file), 'utf8');
+const sources = globSync('src/**/*.ts', { cwd: root }).sort();
+
+test('an exported type has one definition, and its name is unique', (t) => {
+  const types = sources.flatMap((file) =>
+    [...read(file).matchAll(/^export (?:abstract )?(?:interface|type|class) (\w+)/gm)].map(([, name]) => ({
+      name: name!,
+      file,
+    })),
+  );
+  const repeated = [...Map.groupBy(types, ({ name }) => name)].filter(([, places]) => places.length > 1);
+  t.deepEqual(
+    Object.fromEntries(repeated.map(([name, places]) => [name, places.map(({ file }) => file)])),
+    {},
+  );
+});
+
+/** The names in the last column of the table of words; `*` stands for any letters. */
+function unusedNames(): string[] {
+  const table = /^## One word, one meaning\n([\s\S]*?)^## /m.exec(read('src/README.md'))![1]!;
+  const rows = table.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| ---'));
+  return rows.flatMap((row) => [...row.split('|')[4]!.matchAll(/`([^`]+)`/g)].map(([, name]) => name!));
+}
+
+test('no name of src/ gives a word of the table in src/README.md a second meaning', (t) => {
+  const names = unusedNames();
+  t.true(names.length > 10);
+  const pattern = new RegExp(`(?<![\\w$])(?:${names.join('|').replaceAll('*', '[A-Za-z]+')})(?![\\w$])`, 'g');
+  const found = sources.flatMap((file) =>
+    [...read(file).matchAll(pattern)].map(([name]) => `${file}: ${name}`),
+  );
+  t.deepEqual(found, []);
+});
+
+/** Comments of a file, without their marks. */
+function commentsIn(file: string): { at: string; text: string }[] {
+  return [...read(file).matchAll(/^[ \t]*(?:\/\*\*?\s+(?:\* )?|(?<!\/\/.*\n[ \t]*)\/\/ )(.*)/gm)].map(
+    (found) => ({
+      at: `${file}:${read(file).slice(0, found.index).split('\n').length}`,
+      text: found[1]!,
+    }),
+  );
+}
+
+test('no comment begins with a bare What, Of, For, Those, Who, Where, Which, That or By', (t) => {
+  const bare = /^(?:What|Of|For|Those|Who|Where|Which|That|By)\b(?! (?:example|instance|each|default))/;
+  const comments = sources.filter((file) => !file.includes('/migrations/')).flatMap(commentsIn);
+  t.true(comments.length > 3000);
+  t.deepEqual(
+    comments.filter(({ text }) => bare.test(text)).map(({ at, text }) => `${at}: ${text}`),
+    [],
+  );
+});
+
+test('a declaration has one comment, and its lines fit in a window of 132 columns', (t) => {
+  const stacked = sources.filter((file) => /\*\/\n[ \t]*\/\*\*/.test(read(file)));
+  const wide = sources.flatMap((file) =>
+    [...read(file).matchAll(/^[ \t]*(?:\/?\*|\/\/).{131,}$/gm)].map(([line]) => `${file}: ${line}`),
+  );
+  t.deepEqual({ stacked, wide }, { stacked: [], wide: [] });
+});
