@@ -1,0 +1,62 @@
+/** src/README.md is a map: its searches find the files that it names, its rooms are the folders, its words are where it says. */
+import { globSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import test from 'ava';
+
+const src = join(import.meta.dirname, '../../src');
+const read = (file: string) => readFileSync(join(src, file), 'utf8');
+const map = read('README.md');
+const sources = globSync('**/*.ts', { cwd: src });
+const quoted = (text: string) => [...text.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
+
+/** The rows of the table below a heading, each with its cells. */
+function rowsBelow(heading: string): string[][] {
+  const section = map.split(`\n## ${heading}\n`)[1]!.split('\n## ')[0]!;
+  const rows = section.split('\n').filter((line) => line.startsWith('| '));
+  return rows.slice(2).map((row) =>
+    row
+      .split('|')
+      .slice(1, -1)
+      .map((cell) => cell.trim()),
+  );
+}
+
+const foldersIn = (folder: string) =>
+  readdirSync(join(src, folder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `${folder}${name}/`)
+    .sort();
+
+/** As a word, not as a part of one. */
+function isIn(text: string, words: string): boolean {
+  return text.split(words).some((before, index, parts) => index < parts.length - 1 && !/[\w$]$/.test(before));
+}
+
+test('each search finds exactly the files that the map names', (t) => {
+  const searches = [...map.matchAll(/A search for\s+`([^`]+)`\s+finds\s+((?:[^.`]*`[^`]+`)+)/g)];
+  t.true(searches.length >= 4);
+  for (const [, words, files] of searches) {
+    const found = sources.filter((file) => isIn(read(file), words!));
+    const named = quoted(files!).filter((name) => name.endsWith('.ts'));
+    t.deepEqual(found.sort(), named.sort(), words!);
+  }
+});
+
+test('the rooms are the folders of src, and those within a room are named', (t) => {
+  const rooms = rowsBelow('Rooms');
+  t.deepEqual(rooms.map(([room]) => quoted(room!)[0]!).sort(), foldersIn(''));
+  for (const room of ['db/', 'cli/']) {
+    const [, owns] = rooms.find(([name]) => name === `\`${room}\``)!;
+    t.deepEqual(quoted(owns!).sort(), foldersIn(room));
+  }
+});
+
+test('each word of the glossary is in the file that defines it', (t) => {
+  const words = rowsBelow('Glossary');
+  t.true(words.length > 15);
+  const missing = words.filter(([word, , file]) => {
+    const letters = word!.toLowerCase().replace(/[\s-]/g, '');
+    return !read(quoted(file!)[0]!).toLowerCase().replace(/[\s-]/g, '').includes(letters);
+  });
+  t.deepEqual(missing, []);
+});
