@@ -14,7 +14,7 @@ import { startWorld } from '../lab/scenes/world.ts';
 
 const root = join(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');
-const pages = ['README.md', ...globSync('docs/*.md', { cwd: root }).sort()];
+const pages = globSync('{*,docs/*}.md', { cwd: root }).sort();
 /** Every page but the changelog, which names files as they were called then. */
 const current = pages.filter((page) => page !== 'docs/changelog.md');
 const run = promisify(execFile);
