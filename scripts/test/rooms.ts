@@ -33,7 +33,7 @@ export interface Outcome {
 }
 
 /** Folders that are not rooms. */
-const notRooms = ['lab', 'fixtures', 'slow'];
+const notRooms = ['fixtures', 'slow'];
 
 export async function readRooms(tests: string): Promise<Room[]> {
   const entries = await readdir(tests, { withFileTypes: true });

@@ -2,7 +2,6 @@
  * A Postern process between a DNS server and an MX host, which a test kills under load, and what must hold afterwards
  * (load/reconciliation.ts). kill-at.ts is loaded by the process that ends itself at a named step.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { ExecutionContext } from 'ava';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { createMigrated, type DatabaseKind } from './database/databases.ts';
@@ -49,7 +48,7 @@ export async function createCrashScene(
 }
 
 /**
- * Sends one mail after the other until the server is gone, `restMs` between them; notes the recipients of those that were
+ * Sends one mail after the other until the server is gone; notes the recipients of those that were
  * answered 200. Returns the recipient of the call that had no answer.
  */
 export async function sendUntilGone(
@@ -57,7 +56,6 @@ export async function sendUntilGone(
   key: string,
   name: string,
   promised: string[],
-  pauseMs = 0,
 ): Promise<string> {
   for (let number = 0; ; number++) {
     const to = `${name}n${number}@there.invalid`;
@@ -67,7 +65,6 @@ export async function sendUntilGone(
     } catch {
       return to;
     }
-    if (pauseMs > 0) await sleep(pauseMs);
   }
 }
 
