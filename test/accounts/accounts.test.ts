@@ -16,7 +16,7 @@ import { startDns, type Zone } from '../lab/dns/dns.ts';
 const seal = createSeal(fixedSecrets('a secret of this test'));
 const privateKey = '-----BEGIN PRIVATE KEY-----\nMIIE ünïcode\n-----END PRIVATE KEY-----\n';
 
-test('what was sealed opens again, with the same secret only', (t) => {
+test('a sealed text opens with the same secret only', (t) => {
   const sealed = seal.close(privateKey);
   t.is(seal.open(sealed), privateKey);
   t.is(createSeal(fixedSecrets('a secret of this test')).open(sealed), privateKey);
@@ -102,7 +102,7 @@ test('a key names its caller', async (t) => {
   t.deepEqual(await findCaller(key, ended, 0), scopesOf('email:send'), 'one whose end is to come does');
 });
 
-test('what cannot be a key is not looked up', async (t) => {
+test('a text that cannot be an API key is not looked up', async (t) => {
   const { asked, find } = keeper();
   const random = newKey().key.slice(3);
   const wrong = ['', 'em_', 'em_short', random, `EM_${random}`, `sk_${random}`, `em_${random}\n`];

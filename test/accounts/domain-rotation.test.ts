@@ -38,7 +38,7 @@ const publish = ({ dns }: World, ...records: DnsRecord[]) => {
 /** A minute later, when the server looks again. */
 const later = async ({ clock }: World, ms = 70_000) => clock.advance(ms);
 
-test('publish, observed, signs, retired, gone', async (t) => {
+test('a new DKIM key is published, is seen in the DNS, signs, and the old one is retired and removed', async (t) => {
   const world = await startWorld(t);
   const { json, refusal, cli } = cliOf(t, world);
   const old = (await domainOf(world)).dkimSelector;
@@ -93,7 +93,7 @@ test('publish, observed, signs, retired, gone', async (t) => {
   );
 });
 
-test('a second signature by Ed25519, which is rotated beside RSA', async (t) => {
+test('a domain has a second signature by Ed25519, whose key is rotated beside that of RSA', async (t) => {
   const world = await startWorld(t);
   const { json, refusal, cli } = cliOf(t, world);
   const rsa = (await domainOf(world)).dkimSelector;

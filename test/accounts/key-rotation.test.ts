@@ -4,7 +4,7 @@ import { cliOf } from '../lab/cli.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
-test('an application has the time to change over', async (t) => {
+test('after a rotation the old API key works until its time is up', async (t) => {
   const world = await startWorld(t);
   const { json, refusal } = cliOf(t, world);
   const [{ id }] = await json('key list --org Tenant');
@@ -26,7 +26,7 @@ test('an application has the time to change over', async (t) => {
   t.is(await ask(last.key), 200);
 });
 
-test('a key that has leaked ends at once', async (t) => {
+test('a rotation without a grace period ends the old API key at once', async (t) => {
   const world = await startWorld(t);
   const { json, refusal } = cliOf(t, world);
   const [{ id }] = await json('key list --org Tenant');

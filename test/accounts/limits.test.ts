@@ -11,7 +11,7 @@ import { keepMail } from '../../src/db/bounces/inbound-mails.ts';
 import type { ParseResult } from '../../src/rules/parse-result.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 
-test('of many that are added at once, no more are taken than there may be', async (t) => {
+test('of webhooks, domains, links and returned mails that are added at once, no more are kept than the limit', async (t) => {
   const world = await startWorld(t);
   const { db, orgId: org_id } = world;
   const post = (path: string, body: object) =>
@@ -64,7 +64,7 @@ test('of many that are added at once, no more are taken than there may be', asyn
   t.is((await db('inbound_mails').where({ delivery_id: deliveryId })).length, 3);
 });
 
-test('the count of the day survives a restart', async (t) => {
+test('the requests and emails of a day are counted over a restart', async (t) => {
   const world = await startWorld(t);
   const { db, orgId, call } = world;
   await setLimits(db, orgId, { requestsPerSecond: 100, requestsPerDay: 3 });

@@ -78,7 +78,7 @@ for (const database of kinds) {
   });
 }
 
-test('a new name, unless another organization has it', async (t) => {
+test('an organization gets a new name, unless another has it', async (t) => {
   const world = await startWorld(t);
   const { json, refusal } = cliOf(t, world);
   await json('org create --name Other');

@@ -16,7 +16,7 @@ import { until } from '../lab/until.ts';
 
 const html = '<p><a href="https://app.invalid/">Go</a></p>';
 
-test('rotated under load, and retired', async (t) => {
+test('the secret is rotated under load, and the old one is retired', async (t) => {
   t.timeout(120_000);
   const world = await startWorld(t);
   const { json, refusal, cli } = cliOf(t, world);
@@ -84,7 +84,7 @@ test('rotated under load, and retired', async (t) => {
   t.regex(await refusal(1, 'secret retire'), /only the current secret/);
 });
 
-test('killed between the file and the rows: all opens, and the next order finishes it', async (t) => {
+test('a rotation that is killed between the file and the rows: everything opens, and the next rotation finishes it', async (t) => {
   const world = await startWorld(t);
   const { json } = cliOf(t, world);
   const file = join(world.config.dataDir, 'secret');
@@ -103,7 +103,7 @@ test('killed between the file and the rows: all opens, and the next order finish
   t.is((await world.send({ to: 'bob@there.invalid' })).status, 200);
 });
 
-test('where it is set: known first, then in use, then resealed', async (t) => {
+test('a secret that is a setting is first named among the others, then used, then resealed with', async (t) => {
   const [first, second] = ['the first secret of all', 'the second secret of all'].map((one) =>
     one.replaceAll(' ', '-'),
   );

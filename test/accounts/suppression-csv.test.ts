@@ -53,12 +53,12 @@ test('a list without an address, or that cannot be read, is a fault', async (t) 
   }
 });
 
-test('no more are read than may be', async (t) => {
+test('of a list of suppressions no more lines are read than the limit', async (t) => {
   t.is((await read('a@a.org\nb@a.org\nA@a.org\n', 2)).length, 2);
   await t.throwsAsync(() => read('a@a.org\nb@a.org\nc@a.org\n', 2), { message: /more than 2 addresses/ });
 });
 
-test('any bytes are a list or a fault', async (t) => {
+test('any bytes are read as a list, or named as a fault', async (t) => {
   const bytes = fc.oneof(
     fc.uint8Array({ maxLength: 300 }).map((array) => Buffer.from(array)),
     fc.stringMatching(/^[ab@.,;"'\n\r\t#= ]{0,60}$/).map((text) => Buffer.from(text)),
@@ -97,7 +97,7 @@ test('whatever is written reads back, and no cell is a formula', async (t) => {
   );
 });
 
-test('a list of bad lines is not read to its end', async (t) => {
+test('a list with too many bad lines is not read to its end', async (t) => {
   const started = process.cpuUsage();
   const fault = await t.throwsAsync(readAddresses(Buffer.alloc(9_000_000, '{}\n'), 100_000));
   t.regex(fault!.message, /and at least 996 more$/);

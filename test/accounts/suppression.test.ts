@@ -49,7 +49,7 @@ test('a domain that takes no mail suppresses too; a full mailbox and a block of 
   t.deepEqual(accepted, ['full@there.invalid', 'blocked@there.invalid']);
 });
 
-test('another organization is not told: its list is its own', async (t) => {
+test('a bounce does not suppress the address for another organization', async (t) => {
   const world = await startWorld(t);
   const { emailId } = (await world.send({ to: 'unknown@there.invalid' })).body;
   await world.when(emailId, ({ status }) => status === 'bounced');
@@ -59,7 +59,7 @@ test('another organization is not told: its list is its own', async (t) => {
   t.is((await json('suppression list --org Tenant')).length, 1);
 });
 
-test('the policy names the categories, or is off', async (t) => {
+test('POSTERN_SUPPRESS_AFTER names the categories that suppress, or is off', async (t) => {
   const world = await startWorld(t, {
     settings: { POSTERN_SUPPRESS_AFTER: 'dns' },
   });

@@ -188,7 +188,7 @@ async function slowSend(key: string, announced = 20 * megabyte): Promise<Socket 
   return socket;
 }
 
-test('slow bodies of two organizations leave capacity for a third, and are disconnected after ten seconds', async (t) => {
+test('slow bodies of two organizations leave room for a third, and are disconnected after ten seconds', async (t) => {
   const keys = await Promise.all([1, 2].map(() => createTenant(world.db, world.config, world.dns)));
   const slow: Awaited<ReturnType<typeof slowSend>>[] = [];
   for (const key of keys) for (let n = 0; n < 16; n++) slow.push(await slowSend(key));

@@ -473,7 +473,7 @@ test('webhooks may not go to private addresses', async (t) => {
     t.regex(await refusal('POST /webhooks', { url }), /^400 VALIDATION_ERROR: url: /, url);
 });
 
-test('bodies are bounded, and are what they say', async (t) => {
+test('bodies of management calls are bounded and of the type that they say', async (t) => {
   const { world, bearer, call, refusal, csv } = await start(t);
   for (const [path, type, size, said] of [
     ['/keys', 'application/json', 64 * 2 ** 10, '64 KiB'],
@@ -551,7 +551,7 @@ test('a service that stops waits for no endpoint that hangs', async (t) => {
   t.is(await cut, 'fetch failed');
 });
 
-test('a secret or a key is kept by nobody on the way', async (t) => {
+test('responses with a secret or a key are not cached', async (t) => {
   const { call } = await start(t);
   const made = await call('POST /keys', { label: 'a', scopes: ['email:send'] });
   t.is(made.headers.get('cache-control'), 'no-store');

@@ -7,7 +7,7 @@ import { runs } from '../lab/runs.ts';
 /** Few different values, so that equal octets also occur by chance. */
 const bytes = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 300 }).map((list) => Buffer.from(list));
 
-test('the copy is restored, whatever base and copy are', (t) => {
+test('a patch restores the copy, whatever base and copy are', (t) => {
   const property = fc.property(bytes, bytes, (base, copy) => {
     const patch = patchOf(base, copy);
     t.true(patched(base, patch).equals(copy));

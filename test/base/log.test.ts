@@ -46,14 +46,14 @@ for (const logFormat of ['json', 'pretty']) {
     t.is(code, 0);
   });
 
-  test(`lines that are not read do not fill the memory: ${logFormat}`, async (t) => {
+  test(`log lines that nobody reads do not fill the memory: ${logFormat}`, async (t) => {
     const child = startLogging(logFormat, 600, 'pipe');
     const [said, [code]] = await Promise.all([text(child.stderr!), once(child, 'exit')]);
     t.true(Number(said) < 30, `${said} MB more for 60 MB of lines`);
     t.is(code, 0);
   });
 
-  test(`all lines arrive if they are read, the last ones too: ${logFormat}`, async (t) => {
+  test(`all log lines arrive if they are read, the last ones too: ${logFormat}`, async (t) => {
     // A reader of its own: this process may be busy for longer than the log waits for its reader.
     const path = join(await temporaryDirectory(t), 'lines');
     const file = openSync(path, 'w');

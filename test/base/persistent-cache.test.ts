@@ -99,7 +99,7 @@ test('an entry that was just set is returned without a read', async (t) => {
   t.is(rows.entries.get('a')?.value, 'learned');
 });
 
-test('errors of the database are reported and stop nothing', async (t) => {
+test('errors of the database are reported, and the cache goes on without it', async (t) => {
   const rows = fakeRows();
   const errors: string[] = [];
   const clock = manualClock();

@@ -5,7 +5,7 @@ import { orAborted } from '../../src/base/waits.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('the promise or the signal settles it, whichever is first', async (t) => {
+test('a wait ends with the promise or the signal, whichever is first', async (t) => {
   const ending = new AbortController();
   t.is(await orAborted(Promise.resolve('here'), ending.signal), 'here');
   await t.throwsAsync(orAborted(Promise.reject(new Error('not here')), ending.signal), {

@@ -4,7 +4,7 @@ import { connectSmtp } from '../lab/mx/smtp-client.ts';
 import { startReturns } from '../lab/scenes/returns.ts';
 import { table } from '../lab/table.ts';
 
-test('no trick makes the inbound port relay', async (t) => {
+test('no form of address makes the inbound port relay', async (t) => {
   const world = await startReturns(t, { settings: { POSTERN_RETURN_PATH_DOMAIN: 'ours.invalid' } });
   const { path } = await world.delivered();
   const { smtpHost: host, inboundPort: port } = world.config;

@@ -25,7 +25,7 @@ test('a bounce of mail that may have arrived ends its retries; other mail that w
   t.is(world.mx[0]!.messages.length, taken, 'the one that may have arrived is not sent again');
 });
 
-test('a bounce that is faster than our own books waits for them', async (t) => {
+test('a bounce that comes before our outcome is stored waits for it', async (t) => {
   const returned: Promise<unknown>[] = [];
   const world = await startReturns(t, {
     exchangers: [
@@ -47,7 +47,7 @@ test('a bounce that is faster than our own books waits for them', async (t) => {
   t.deepEqual(await Promise.all(returned), [undefined]);
 });
 
-test("what is nobody's here is refused, and nothing is relayed", async (t) => {
+test('mail to an address that is not ours is refused, and not relayed', async (t) => {
   const world = await startReturns(t);
   const raw = goldenMail('letter-reply');
   await t.throwsAsync(world.comesBack('ann@example.org', raw), { message: /550 5\.7\.1/ });

@@ -196,7 +196,7 @@ for (const [status, mayHaveArrived, bounced, complained] of moves) {
 const thread = new URL('../../src/bounces/parser-thread.ts', import.meta.url);
 const sample = golden.find(({ name }) => name === 'postfix-unknown-user')!;
 
-test('the thread reads as the function does, many mails at once', async (t) => {
+test('the thread reads many mails at once, each as the function does', async (t) => {
   const errors: unknown[] = [];
   const reader = createIsolatedParser({
     spawn: () => new Worker(thread),
@@ -243,7 +243,7 @@ test('a mail that hangs, kills or feeds on its thread ends with it, and alone', 
   t.is(troubles.length, 4);
 });
 
-test('an answer that came in time counts, however late the main thread looks at it', async (t) => {
+test('a reading that was done in time counts, however late the main thread looks at it', async (t) => {
   const errors: unknown[] = [];
   const reader = createIsolatedParser({
     spawn() {
@@ -273,7 +273,7 @@ test('a thread that does not start refuses the mail, which may come again', asyn
   await t.throwsAsync(reader.read(sample.raw, sample.role), { message: /closed/ });
 });
 
-test('what is being read when the reader closes is refused', async (t) => {
+test('a mail that is being read when the reader closes is refused', async (t) => {
   const reader = createIsolatedParser({ spawn: () => new Worker(trap, { eval: true }), onError: () => {} });
   const refused = [reader.read(Buffer.from('hang'), 'letters'), reader.read(Buffer.from('a'), 'letters')];
   const thrown = Promise.all(refused.map((one) => t.throwsAsync(one, { message: /closed/ })));
@@ -281,7 +281,7 @@ test('what is being read when the reader closes is refused', async (t) => {
   await thrown;
 });
 
-test('the thread says when it begins: from then on its time runs', async (t) => {
+test('the time for a mail runs from when its thread begins to read it', async (t) => {
   const { port1, port2 } = new MessageChannel();
   t.teardown(() => port1.close());
   serveParsing(port2, async () => ({ is: 'letter' }));

@@ -118,7 +118,7 @@ function checkPolicy(t: ExecutionContext, policy: string, route: string): void {
   else t.notRegex(policy, /unsafe-|\*/, route);
 }
 
-test('no element and no attribute comes out of what others have written', async (t) => {
+test('texts of others make no element and no attribute of a page', async (t) => {
   const scene = await startScene(t);
   const browser = await fill(scene);
   const seen = new Map<string, string>();
@@ -151,7 +151,7 @@ const isKeptOut = (fault: string) =>
   /\/x' violates the following Content Security Policy directive: "img-src data:"/.test(fault) ||
   /\/emails\/[^ ]*\/x: csp$/.test(fault);
 
-test('in a browser nothing of it runs, and every page is fit for everybody', async (t) => {
+test('in a browser no text of others runs, and every page passes the checks of accessibility', async (t) => {
   t.timeout(120_000);
   const scene = await startScene(t);
   const filled = await fill(scene);

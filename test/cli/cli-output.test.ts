@@ -59,7 +59,7 @@ test('on a narrow terminal a table shows the ends of ids and cuts, and texts bre
   ]);
 });
 
-test('what has no room in a line stands below it, short counts above, and in a pipe all of it in one line', (t) => {
+test('a text that has no room in its line stands below it, short counts above, and in a pipe all of it in one line', (t) => {
   const now = Date.parse('2026-11-20T12:00:00Z');
   const shownOn = (stream: object) => {
     let shown = '';

@@ -188,7 +188,7 @@ test('why says what mail waits for', async (t) => {
   t.regex(await why('fine'), /It has been due since 2\S+, and no server is running; start one\./);
 });
 
-test('an action says what it did, or what it found if it did nothing', async (t) => {
+test('an action on the queue says what it did, or what it found if it did nothing', async (t) => {
   const { json, cli, refusal, mail } = await backlog(t);
   const hold = 'queue hold --reason test';
   t.like(await json(`${hold} --domain busy.invalid`), {
@@ -215,7 +215,7 @@ test('an action says what it did, or what it found if it did nothing', async (t)
   t.is(released.stdout.toString(), 'released\t2\n');
 });
 
-test('what is being sent is left alone and counted', async (t) => {
+test('an action leaves mail that is being sent alone, and counts it', async (t) => {
   const { cli, json, refusal, db, mail } = await backlog(t);
   const [id] = mail.busy.ids;
   await db('deliveries').where({ id }).update({ status: 'sending', lease_owner: 'a' });

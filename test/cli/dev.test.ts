@@ -149,7 +149,7 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   await until(() => line.test(plain.stdout()), { timeout, what: plain.stdout });
 });
 
-test('it is reached on loopback only, under a name of this machine, whatever the environment says', async (t) => {
+test('a server for development is reached on loopback only, under a name of this machine, whatever the environment says', async (t) => {
   const env = {
     POSTERN_HTTP_HOST: '0.0.0.0',
     POSTERN_SMTP_HOST: '0.0.0.0',

@@ -57,7 +57,7 @@ test('events are posted as they come, signed, whether the server runs or not', a
   t.is((await said.exit()).code, 0);
 });
 
-test('a receiver that is not there is said, and passed over; bad usage is refused', async (t) => {
+test('an event whose receiver is not there is told and passed over; bad usage is refused', async (t) => {
   const world = await startWorld(t);
   const { refusal, start } = cliOf(t, world);
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;

@@ -45,7 +45,7 @@ test('rotated and compressed files come in their order, from either end; a half 
   t.deepEqual(await all(log.added()), []);
 });
 
-test('what ended before a time is not read', async (t) => {
+test('files that end before the time that is asked for are not read', async (t) => {
   const { file, at } = await logDirectory(t);
   await writeFile(at('20261118-0000-01'), 'old\n');
   await utimes(at('20261118-0000-01'), 1000, 1000);
@@ -70,7 +70,7 @@ test('lines longer than a chunk, letters parted by one, and rubbish without an e
   t.deepEqual(await all(log.added()), ['after']);
 });
 
-test('follows a file that is not there yet, rotated twice between two looks, cut, and gone', async (t) => {
+test('a log is followed that is not there yet, is rotated twice between two looks, is cut, and is removed', async (t) => {
   const { file, at } = await logDirectory(t);
   await writeFile(at('20261118-0000-01'), 'before\n');
   const log = await opened(t, file);
@@ -93,7 +93,7 @@ test('follows a file that is not there yet, rotated twice between two looks, cut
   t.deepEqual(await all(log.added()), ['six']);
 });
 
-test('follows into a file that was born and rotated before the first look at it', async (t) => {
+test('a log that was made and rotated before the first look at it is followed', async (t) => {
   const { file, at } = await logDirectory(t);
   await writeFile(at('20261118-0000-01'), 'before\n');
   const log = await opened(t, file);

@@ -57,7 +57,7 @@ test('expired is a kind of bounced', (t) => {
   t.false(keep(text({ event: 'bounced', category: 'unknown_user' })));
 });
 
-test('what is no line of the log is left out', (t) => {
+test('a line that is not one of the mail log is left out', (t) => {
   const broken = ['', '{"time":"2026', 'null', '7', '[]', '{"msg":1,"time":"x","event":"y"}', '\0\0'];
   t.deepEqual(broken.filter(createKeep({})), []);
   for (const fields of [{ recipient: 7 }, { from: {} }, { destination: [] }, { reply: {} }, { emailId: 1 }]) {
@@ -106,7 +106,7 @@ test('the line of an accepted mail keeps what the log notes about it', (t) => {
   t.true(shown.includes(`(bcc) from "Doe, John" <app@sender.example>${notes} request req-1`), shown);
 });
 
-test("strangers' words move no cursor and turn no text", (t) => {
+test("control and direction characters in others' texts are shown as escapes", (t) => {
   const evil = '\u001b[2J\u009b1m\u202egnp.exe\r\n\u2028\u0007';
   const fields = ['emailId', 'recipient', 'from', 'host', 'address', 'reply', 'tls', 'requestId', 'category'];
   for (const event of ['accepted', 'bounced', evil]) {
@@ -121,7 +121,7 @@ test("strangers' words move no cursor and turn no text", (t) => {
   t.is(JSON.parse(json), evil);
 });
 
-test('a person reads an attempt once: with its outcome, and by itself only if it says something else', (t) => {
+test('an attempt is shown with its outcome, and by itself only if it says something else', (t) => {
   const at = (event: string, fields: object = {}) =>
     ({ ...line, event, msg: `${event} it`, ...fields }) as typeof line;
   const merge = createAttemptMerge();

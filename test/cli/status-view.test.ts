@@ -35,7 +35,7 @@ function shown(status: Partial<Status>, columns = 80, rows = 24): string[] {
   return lines.map(stripVTControlCharacters);
 }
 
-test('all good', (t) => {
+test('without trouble the status is one line', (t) => {
   t.deepEqual(shown({}), ['All good.', '']);
 });
 
@@ -47,7 +47,7 @@ test('before the first verified domain: the next command', (t) => {
   ]);
 });
 
-test('what was ordered comes last, each with the command that ends it', (t) => {
+test('holds, suspensions and rules come last, each with the command that ends it', (t) => {
   const orders: Order[] = [
     order,
     {
@@ -72,7 +72,7 @@ test('what was ordered comes last, each with the command that ends it', (t) => {
   ]);
 });
 
-test('what strangers named stays within the terminal', (t) => {
+test('names that others chose stay within the terminal', (t) => {
   const evil = '\u001b[2J\u009b日本語'.repeat(30);
   const need: Status['needs'][0] = {
     cause: 'unreachable',

@@ -57,7 +57,7 @@ test('three nodes have no more connections together than a destination takes, an
   t.true(limits[0]! <= 3, `${limits[0]} at once`);
 });
 
-test('the share of a node that is gone is free after ten seconds, of one that stops at once; a new one waits for its own', async (t) => {
+test('the connections of a node that is gone are free after ten seconds, of one that stops at once; a new node waits for its own', async (t) => {
   const [gone, joined] = [gated(), gated()];
   t.teardown(gone.open);
   t.teardown(joined.open);

@@ -49,7 +49,7 @@ test('a mail that takes long is composed on a thread, even alone', async (t) => 
   t.deepEqual(where, ['thread']);
 });
 
-test('an error is the answer', async (t) => {
+test('an error while a mail is composed here is the answer to its order', async (t) => {
   const compose = composeAlone(
     async () => ({}) as Composed,
     () => {

@@ -34,7 +34,7 @@ test('an organization that comes later starts at the current virtual time', (t) 
   t.regex(takeAll(turns), /^a?b/);
 });
 
-test('large orders are taken separately, and count in the same virtual time', (t) => {
+test('large orders are taken by themselves, and count in the same virtual time', (t) => {
   const turns = filled(['a', 1000, 2], ['a', 10, 2], ['b', 10, 2]);
   t.is(turns.countOf('a'), 4);
   t.is(turns.waitingOrgs('c'), 3);

@@ -23,7 +23,7 @@ test('ASCII without a label of more stays to the octet', (t) => {
   t.is(toSevenBit(raw), raw);
 });
 
-test('a label of 8bit goes, also from ASCII, because Postfix encodes by it', (t) => {
+test('an encoding of 8bit is renamed, also where the text is ASCII, because Postfix encodes by it', (t) => {
   const lines = ['From: a@b.invalid', 'Content-Transfer-Encoding:', ' 8bit', 'X-After: 1', '', 'Hello'];
   t.is(made(lines), 'From: a@b.invalid\r\nX-After: 1\r\nContent-Transfer-Encoding: 7bit\r\n\r\nHello\r\n');
 });
@@ -92,7 +92,7 @@ const kept: Record<string, string[]> = {
   'a report of delivery': ['Content-Type: message/delivery-status', '', 'Reporting-MTA: dns; ü'],
 };
 for (const [what, lines] of Object.entries(kept)) {
-  test(`stays, because it would break: ${what}`, (t) => {
+  test(`a message stays as it is, because a change would break it: ${what}`, (t) => {
     t.is(Buffer.from(made(lines), 'latin1').toString(), `${lines.join('\r\n')}\r\n`);
   });
 }

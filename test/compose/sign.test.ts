@@ -110,7 +110,7 @@ test('a changed byte in the body or in a signed header breaks the signature', as
   }
 });
 
-test('a mail passes as it was sent, and not with one more of a named field on top', async (t) => {
+test('a signature holds for the mail as it was sent, and not with one more of a signed field on top', async (t) => {
   for (const { what, raw, isUntouched } of samples()) {
     const { results } = await dkimVerify(raw, { resolver: async () => [[record]] });
     t.is(results[0]?.status.result === 'pass', isUntouched, what);

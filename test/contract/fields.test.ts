@@ -27,7 +27,7 @@ for (const { sentence, isAlone, takes, refuses } of readSentences())
     }
   });
 
-test.after('what was refused left nothing behind', async (t) => {
+test.after('a refused request leaves nothing behind', async (t) => {
   t.deepEqual(await refused!.books(), { emails: 0, quota: 100, wallet: 0, ledger: 100 });
   for (const table of ['deliveries', 'events', 'idempotency'])
     t.deepEqual(await world().db(table).where({ org_id: refused!.orgId }), [], table);

@@ -29,7 +29,7 @@ interface Step {
   json?: unknown;
 }
 
-test('who takes or asks for the names of another organization sees and changes nothing of it', async (t) => {
+test('a form or query with names of another organization shows and changes nothing of it', async (t) => {
   t.timeout(120_000);
   const scene = await startScene(t);
   const { a, b, world } = scene;

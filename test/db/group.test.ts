@@ -15,7 +15,7 @@ function byHand() {
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-test('a lone item starts at once; what comes in meanwhile shares the next commit', async (t) => {
+test('an item alone is committed at once; those that come meanwhile share the next commit', async (t) => {
   const { calls, add } = byHand();
   const first = add(1);
   await turn();
@@ -31,7 +31,7 @@ test('a lone item starts at once; what comes in meanwhile shares the next commit
   t.deepEqual(await Promise.all(others), ['answer 2', 'answer 3', 'answer 4']);
 });
 
-test('items of one turn of the event loop ride together', async (t) => {
+test('items of one turn of the event loop share a commit', async (t) => {
   const { calls, add } = byHand();
   const all = [add(1), add(2)];
   await turn();
@@ -40,7 +40,7 @@ test('items of one turn of the event loop ride together', async (t) => {
   t.is(calls.length, 1);
 });
 
-test('one poisoned item fails alone', async (t) => {
+test('an item that cannot be committed fails alone', async (t) => {
   const add = groupCommit(async (items: number[]) => {
     if (items.includes(2)) throw new Error('poison');
     return items;
@@ -53,7 +53,7 @@ test('one poisoned item fails alone', async (t) => {
   t.is(await add(4), 4, 'and the next group is not harmed');
 });
 
-test('company that is coming is waited for, but not longer than it is worth', async (t) => {
+test('a group waits for items that are coming, but not longer than a commit is worth', async (t) => {
   const calls: number[][] = [];
   let coming = 2;
   const commit = async (items: number[]) => {
@@ -74,7 +74,7 @@ test('company that is coming is waited for, but not longer than it is worth', as
   t.is(await impatient(3), 3, 'they do not come');
 });
 
-test('an occasion ends the wait, and is told whether anybody waited', async (t) => {
+test('another transaction ends the wait of a group, and is told whether anybody waited', async (t) => {
   const calls: number[][] = [];
   const commit = async (items: number[]) => {
     calls.push(items);

@@ -148,7 +148,7 @@ test('a last partition that has rows gets its end beside those who write', async
   t.deepEqual(await ends(), []);
 });
 
-test('what is wholly old is dropped, and nothing younger is lost', async (t) => {
+test('a partition all of whose rows are old is dropped, and no younger row is lost', async (t) => {
   const { db, parts, time } = await newParts(t);
   await cutAll(parts);
   const kept: string[] = [];
@@ -213,7 +213,7 @@ test('nodes that drop at once drop once; whoever is in the way is waited for no 
   t.is(await count(db, 'attempts'), 0);
 });
 
-test('what another node takes away while it is looked at is no error', async (t) => {
+test('a partition that another node drops while it is looked at is no error', async (t) => {
   const { db, open, parts, time } = await newParts(t);
   const other = await open();
   const waiting = async () =>
@@ -263,7 +263,7 @@ test('what another node takes away while it is looked at is no error', async (t)
   t.is(await validated.validating, 1);
 });
 
-test('emails go with what is theirs, and what is left of their partition goes when all is; what waits keeps it', async (t) => {
+test('emails go with their rows, and their partition when it is empty; waiting mail keeps it', async (t) => {
   const { db, open, parts, time } = await newParts(t);
   const chores = partitionJobs({ ...parts, keepEvents: 5 * day, keepEmails: 40 * day, openPatient: open });
   const runAll = async () => {

@@ -120,7 +120,7 @@ for (const database of kinds) {
     });
   });
 
-  test(`${database}: it goes in small parts, the oldest first, past what has to stay`, async (t) => {
+  test(`${database}: old emails are deleted in small parts, the oldest first, past those that have to stay`, async (t) => {
     const world = await newWorld(t, database);
     const orgId = (await world.db('organizations').first('id')).id;
     const { body } = await world.send({ to: 'ann@there.invalid' });
@@ -264,7 +264,7 @@ test('maintenance pauses between the runs of a job, lets other jobs have their t
   t.is(order.length, length);
 });
 
-test('of what every mail adds to, some rows are left for the next ten seconds', async (t) => {
+test('of rows to which every mail adds, those of the last ten seconds are left', async (t) => {
   const clock = manualClock();
   const { order, chore } = recordingChores();
   const fed = (name: string, found: number) => ({ ...chore(name, found), isFedByMail: true });

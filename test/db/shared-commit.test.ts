@@ -30,13 +30,13 @@ async function ready(t: ExecutionContext, kind: DatabaseKind) {
 }
 
 for (const kind of kinds) {
-  test(`${kind}: each has its own answer, and all are kept`, async (t) => {
+  test(`${kind}: works that share a commit have each their own answer, and all are kept`, async (t) => {
     const { add, names } = await ready(t, kind);
     t.deepEqual(await Promise.all(['a', 'b', 'c'].map((name) => add(name))), ['a', 'b', 'c']);
     t.deepEqual(await names(), ['a', 'b', 'c']);
   });
 
-  test(`${kind}: one that fails takes nobody with it, and leaves nothing`, async (t) => {
+  test(`${kind}: a work that fails leaves nothing, and the others of its commit are kept`, async (t) => {
     const { add, names } = await ready(t, kind);
     const all = await Promise.allSettled([add('a'), add('b'), add('c', new Error('poison')), add('d')]);
     t.deepEqual(
@@ -48,20 +48,20 @@ for (const kind of kinds) {
   });
 }
 
-test('SQLite: what comes while a transaction is open goes into the next, together', async (t) => {
+test('SQLite: works that come while a transaction is open share the next', async (t) => {
   const { add, transactions } = await ready(t, 'sqlite');
   await Promise.all(['a', 'b', 'c'].map((name) => add(name)));
   t.deepEqual(transactions, [1, 2, 2]);
 });
 
-test('SQLite: who is answered and goes on at once rides with those who wait', async (t) => {
+test('SQLite: a caller that is answered and goes on at once shares the transaction of those who wait', async (t) => {
   const { add, transactions } = await ready(t, 'sqlite');
   const twice = add('a').then(() => add('c'));
   await Promise.all([twice, add('b')]);
   t.deepEqual(transactions, [1, 2, 2]);
 });
 
-test('SQLite: a transaction that cannot be had fails each, and the next can', async (t) => {
+test('SQLite: a transaction that cannot begin fails each work in it, and the next begins', async (t) => {
   const { add, db, names } = await ready(t, 'sqlite');
   await db.raw("create temp trigger full before insert on learned begin select raise(rollback, 'full'); end");
   const all = await Promise.allSettled([add('a'), add('b'), add('c')]);

@@ -94,7 +94,7 @@ test('two connections: what one holds open does not keep the other from writing,
   await t.notThrowsAsync(other.destroy());
 });
 
-test('the log is begun anew after 16 MB; kept short, after one', async (t) => {
+test('the write-ahead log is begun anew after 16 MB, or after one where it is kept short', async (t) => {
   const logOf = async (isShort: boolean) => {
     const { db, dataDir } = await newDatabase(t);
     await keepLogShort(db, isShort);
@@ -107,7 +107,7 @@ test('the log is begun anew after 16 MB; kept short, after one', async (t) => {
   t.true(short < 2, `${short} MB`);
 });
 
-test('a log that has grown beside a long look at the database gives back what it took', async (t) => {
+test('a write-ahead log that has grown beside a long read gives its space back', async (t) => {
   const { db, open, dataDir } = await newDatabase(t);
   const logMb = async () => (await stat(join(dataDir, 'postern.sqlite-wal'))).size / 1024 / 1024;
   const write = () => db('things').insert({ name: 'x'.repeat(2_000_000) });
@@ -130,7 +130,7 @@ test('an error tells the statement, and none of its values', async (t) => {
   t.notRegex(error.message, /bob/);
 });
 
-test('after the database was locked by another, what comes next is written', async (t) => {
+test('after another process has locked the database, the next statement is written', async (t) => {
   const { db, open } = await newDatabase(t);
   const other = await open();
   t.teardown(() => other.destroy());

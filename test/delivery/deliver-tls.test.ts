@@ -195,7 +195,7 @@ test('a session in clear is not used for a mail that demands TLS; one in TLS is'
   t.is(verified.outcome.category, 'tls', 'nor is one whose certificate does not suffice');
 });
 
-test('a memory that fails costs no mail', async (t) => {
+test('where what was learned of a host cannot be read, the mail is delivered', async (t) => {
   const mx = await startMx({ host: '127.0.0.2', tls: 'broken' });
   t.teardown(mx.close);
   const fail = () => Promise.reject(new Error('the disk is gone'));

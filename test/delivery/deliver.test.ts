@@ -31,14 +31,14 @@ test('an attempt names its destination, and what it says of it', async (t) => {
   t.like(await deliverer.deliver(), { destination: 'mx1.invalid', signal: 'throttled' });
 });
 
-test('throttled is said although the next host took the mail', async (t) => {
+test('a host that throttles is reported although the next host took the mail', async (t) => {
   const { deliverer } = await start(t, [{ script: { mail: () => '421 4.7.0 slow down' } }, {}], {
     hosts: [{}, {}],
   });
   t.like(await deliverer.deliver(), { signal: 'throttled', outcome: { outcome: 'delivered' } });
 });
 
-test('a word that is not final: the host’s other addresses, then the next host', async (t) => {
+test('after an answer that is not final, the other addresses of the host are tried, then the next host', async (t) => {
   const { mx, deliverer } = await start(t, [later, later, {}], {
     hosts: [{ addresses: [address(1), address(2)] }, { addresses: [address(3)] }],
   });
@@ -51,7 +51,7 @@ test('a word that is not final: the host’s other addresses, then the next host
   );
 });
 
-test('five conversations an attempt at most', async (t) => {
+test('an attempt has five conversations at most', async (t) => {
   const { mx, deliverer } = await start(t, [later, later, later, later, later, later], {
     hosts: [{ addresses: [1, 2, 3].map(address) }, { addresses: [4, 5, 6].map(address) }],
   });
@@ -63,7 +63,7 @@ test('five conversations an attempt at most', async (t) => {
   );
 });
 
-test('a final word ends it', async (t) => {
+test('a final answer ends the attempt', async (t) => {
   const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{}, {}] });
   const attempt = await deliverer.deliver({ recipient: 'unknown@there.invalid' });
   t.is(attempt.outcome.outcome, 'bounced');
@@ -88,7 +88,7 @@ test('a session that waits at the second host is used before the first is dialed
   t.is(mx[0]!.sessions.length, 2);
 });
 
-test('nobody answers: the route is forgotten', async (t) => {
+test('where no host answers, the route is forgotten', async (t) => {
   const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{}, {}] });
   await Promise.all(mx.map((one) => one.close()));
   const attempt = await deliverer.deliver();
@@ -97,14 +97,14 @@ test('nobody answers: the route is forgotten', async (t) => {
   t.regex(said(attempt), /mx1\.invalid \[127\.0\.0\.2\]: ECONNREFUSED/);
 });
 
-test('one host answers: the route is kept', async (t) => {
+test('where one host answers, the route is kept', async (t) => {
   const { mx, deliverer } = await start(t, [{}, later], { hosts: [{}, {}] });
   await mx[0]!.close();
   t.is((await deliverer.deliver()).outcome.outcome, 'deferred');
   t.deepEqual(deliverer.forgotten, []);
 });
 
-test('of a host that must not be used and one that does not answer, the route is forgotten', async (t) => {
+test('where one host must not be used and the other does not answer, the route is forgotten', async (t) => {
   const result = { kind: 'tls-required', detail: 'mx1.invalid is not in the policy' } as const;
   const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{ result }, {}] });
   await mx[1]!.close();

@@ -69,7 +69,7 @@ for (const kind of cut) {
   });
 }
 
-test('accepted: delivered, whatever the reply says besides', (t) => {
+test('an accepted mail is delivered, whatever the reply says besides', (t) => {
   const result: SessionResult = { kind: 'accepted', reply: parseReply('250 2.0.0 queued as 4711')! };
   t.is(row(result), 'delivered - - - remote stop working');
   t.is(classify(result).outcome.diagnostic, '250 2.0.0 queued as 4711');
@@ -99,7 +99,7 @@ for (const [codes, expected, host] of enhanced) {
   });
 }
 
-test('a code about the recipient at MAIL is about the sender: it never suppresses', (t) => {
+test('a code about the recipient in reply to MAIL never suppresses: it is about the sender', (t) => {
   for (const reply of ['550 5.1.1 user unknown', '550 5.2.1 disabled', '550 5.1.2 no such domain']) {
     const { outcome } = classify(refused('mail', reply));
     t.is(outcome.outcome, 'bounced', reply);
@@ -107,7 +107,7 @@ test('a code about the recipient at MAIL is about the sender: it never suppresse
   }
 });
 
-test("the words of an address are not the server's", (t) => {
+test('an address that the reply quotes is not read as words of the server', (t) => {
   const reply = '550 5.1.1 <spam.policy@greylist.blacklist.example>: nobody';
   t.is(classify(refused('rcpt', reply)).outcome.rule, 'status-unknown-user');
 });

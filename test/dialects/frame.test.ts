@@ -52,7 +52,7 @@ async function send(world: World, name: DialectName, mail: Mail, headers = {}) {
   return { status: response.status, body: /^[{[]/.test(text) ? JSON.parse(text) : text };
 }
 
-test('an email keeps the dialect that it was sent through', async (t) => {
+test('an email is shown in the dialect that it was sent through', async (t) => {
   const world = await startWorld(t);
   const browser = createBrowser(world);
   await setUp(browser, world);

@@ -136,7 +136,7 @@ test('mail to a domain that a rule bounces was not tried either', async (t) => {
   t.regex(why, /^It was not sent: the operator bounces mail to there\.invalid: closed\. That is final/);
 });
 
-test('mail that was tried, and suspended at its end, keeps its attempts and the last reply', async (t) => {
+test('mail that was tried, and whose destination is suspended at its end, keeps its attempts and the last reply', async (t) => {
   const script = { rcpt: () => '451 4.3.0 later' };
   const world = await startWorld(t, { settings: maxAge, exchangers: [{ script }] });
   const { json } = cliOf(t, world);

@@ -31,7 +31,7 @@ test('a cancelled timer does not fire, even when cancelled by an earlier one', a
   t.deepEqual(clock.pending, []);
 });
 
-test('what a timer schedules after some asynchronous work fires inside the same advance', async (t) => {
+test('a timer that is set after some asynchronous work fires inside the same advance', async (t) => {
   const clock = manualClock(0);
   const beats: number[] = [];
   const beat = async () => {

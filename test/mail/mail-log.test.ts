@@ -8,7 +8,7 @@ import { until } from '../lab/until.ts';
 
 const line = { emailId: 'e', orgId: 'o', recipient: 'a@there.invalid', destination: 'there.invalid' };
 
-test('if the file cannot be written, the error is logged and the file is opened again', async (t) => {
+test('if the mail log cannot be written, the error is logged and the file is opened again', async (t) => {
   const dataDir = await temporaryDirectory(t);
   const warnings: string[] = [];
   const log = { writeLines() {}, warn: (_: object, what: string) => warnings.push(what) } as unknown as Log;

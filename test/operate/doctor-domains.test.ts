@@ -37,7 +37,7 @@ names('a firewall before returned mail', () => ({ surroundings: { returnPort: 9 
   found: /^this server answers at port \d+ here, but 127\.0\.0\.1 refused the connection$/,
 });
 
-test('returned mail is not taken', async (t) => {
+test('where returned mail is not accepted, the doctor warns', async (t) => {
   const { changed } = await startDoctorWorld(t);
   const [finding, reports, ...more] = await changed({ config: { inboundPort: null } });
   t.deepEqual(more, []);

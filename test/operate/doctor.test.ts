@@ -49,7 +49,7 @@ test(`a schema that is behind, or ahead, on ${oneKind}`, async (t) => {
 
 // No network.
 
-test('without DNS nothing hangs, and nothing is blamed that is not known', async (t) => {
+test('without DNS the doctor does not hang, and names no fault that it cannot know', async (t) => {
   const world = await startDoctorWorld(t);
   const timeouts = { ...world.surroundings.timeouts!, dns: 400 };
   for (const [dnsServers, said] of [
@@ -76,7 +76,7 @@ async function silentDns(t: ExecutionContext) {
   return dns;
 }
 
-test('the whole run is bounded, whatever hangs', async (t) => {
+test('a run of the doctor ends in time, whatever hangs', async (t) => {
   const world = await startDoctorWorld(t);
   const timeouts = { ...world.surroundings.timeouts!, all: 1_500 };
   const began = performance.now();
@@ -88,7 +88,7 @@ test('the whole run is bounded, whatever hangs', async (t) => {
   t.like(finding, { check: 'disk space', verdict: 'skipped', found: 'took longer than 1.5 s' });
 });
 
-test('how far it has come is told', async (t) => {
+test('the doctor tells how far it has come', async (t) => {
   const world = await startDoctorWorld(t);
   const told: { done: number; known: number; waitingFor: string[] }[] = [];
   const findings = await world.examineNow({ onProgress: (progress) => told.push(progress) });

@@ -40,7 +40,7 @@ test('a server that runs is live and ready, without a key, and not a word of the
   t.is(JSON.parse(other.body).error, 'NOT_FOUND');
 });
 
-test('without space it is live, and not ready', async (t) => {
+test('a server without disk space is live, and not ready', async (t) => {
   const world = await startWorld(t, { overrides: { freeBytes: async () => 1 } });
   const reasons = ["the data directory's disk has too little space"];
   await world.clock.passUntil(async () => {
@@ -50,7 +50,7 @@ test('without space it is live, and not ready', async (t) => {
   t.is((await ask(world, '/health/live')).status, 200);
 });
 
-test('a database that hangs is told within a second, and one that answers again at once', async (t) => {
+test('a database that hangs is seen within a second, and one that answers again at once', async (t) => {
   const world = await startWorld(t, { database: 'sqlite' });
   const trx = await world.db.transaction();
   await trx('organizations').update({ name: 'Tenant' });
@@ -69,7 +69,7 @@ test('a database that hangs is told within a second, and one that answers again 
   await world.clock.passUntil(async () => (await ask(world, '/health/ready')).status === 200);
 });
 
-test('whoever hammers it asks the database once a second, and never twice at once', async (t) => {
+test('however often health is asked for, the database is asked once a second, and never twice at once', async (t) => {
   const clock = manualClock();
   const pings: PromiseWithResolvers<void>[] = [];
   const ping = () => {

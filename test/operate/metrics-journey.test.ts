@@ -144,7 +144,7 @@ test('mail that comes back is counted by what it is', async (t) => {
   t.is(all.value('postern_commit_items_total', { kind: 'returned' }), 1);
 });
 
-test('the process tells of itself, and of nothing odd', async (t) => {
+test('the metrics of the process are there, and have possible values', async (t) => {
   const world = await startWorld(t, { overrides: { watchProcess } });
   const { names, value } = await scrape(world);
   for (const name of [

@@ -23,7 +23,7 @@ function requested(from: string, headers: Record<string, string>) {
   return { headers: { host: '127.0.0.1:8080', ...headers }, socket: { remoteAddress: from } } as never;
 }
 
-test('without a token: this machine, and no proxy of it', (t) => {
+test('without a token metrics are for this machine, and not for what its proxy passes on', (t) => {
   const access = (from: string, headers = {}) => accessOf(requested(from, headers), null);
   for (const from of ['127.0.0.1', '127.9.9.9', '::1', '::ffff:127.0.0.1'])
     t.is(access(from), 'granted', from);
@@ -45,7 +45,7 @@ test('without a token: this machine, and no proxy of it', (t) => {
   t.is(access('127.0.0.1', { authorization: `Bearer ${token}` }), 'granted', 'which nobody asked for');
 });
 
-test('with a token: who brings it, from anywhere, and nobody else', (t) => {
+test('with a token metrics are for any client that has it, and no other', (t) => {
   const access = (from: string, headers = {}) => accessOf(requested(from, headers), token);
   for (const from of ['192.0.2.1', '127.0.0.1']) {
     t.is(access(from, { authorization: `Bearer ${token}` }), 'granted');
@@ -63,7 +63,7 @@ test('with a token: who brings it, from anywhere, and nobody else', (t) => {
   }
 });
 
-test('over the wire: nothing is there for a proxy, a token is asked for where there is one', async (t) => {
+test('/metrics is 404 for a proxy without a token, and 401 where the token is missing', async (t) => {
   const [open, closed] = await Promise.all([
     startWorld(t),
     startWorld(t, { settings: { POSTERN_METRICS_TOKEN: token } }),
@@ -160,7 +160,7 @@ test('a scrape does not wait for a database that is slow, and does not ask it tw
   t.is(asked.length, 1, 'it took long, so it rests long');
 });
 
-test('a database in trouble leaves what was known, and a stop waits for what is being asked', async (t) => {
+test('a database in trouble leaves the last counts, and a stop waits for the query under way', async (t) => {
   const { take, stop, asked, faults } = readings();
   const taking = take();
   await until(() => asked.length === 1);

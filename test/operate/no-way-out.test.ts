@@ -153,7 +153,7 @@ for (const [how, figure, category, close] of closings) {
   });
 }
 
-test('one mail that is delivered ends it at once, and what fails after that is a trouble of its destination', async (t) => {
+test('a mail that is delivered ends "no way out" at once, and what fails after that is a trouble of its destination', async (t) => {
   const { world, until, sendTo, json } = await start(t);
   await sendTo(['one', 'two']);
   t.is((await until(isClosed)).needs.length, 1);
@@ -196,7 +196,7 @@ test('if our resolver fails after the port was closed, that is the fault, and on
   t.is(faults(still, ...unresolved)[0]![0], 'port', 'a connection was tried since');
 });
 
-test('a single destination that is down is not the way out', async (t) => {
+test('a single destination that is down is not "no way out"', async (t) => {
   const { until, sendTo } = await start(t);
   await sendTo(['one']);
   const told = await until(({ needs }) => needs.length > 0);

@@ -118,7 +118,7 @@ for (const kind of kinds) {
     t.deepEqual(status.folded.map(({ subject }) => subject).sort(), ['one.invalid', 'two.invalid']);
   });
 
-  test(`${kind}: what fails is no way out only if it begins with the silence, and is not alone`, async (t) => {
+  test(`${kind}: failures are no way out only if they begin with the silence, and are of several destinations`, async (t) => {
     const { add, publish, read } = await open(t, kind);
     for (const name of ['one', 'two', 'three']) await add({ recipient: `ann@${name}.invalid` });
     for (const name of ['one', 'two'])

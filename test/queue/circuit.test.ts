@@ -6,7 +6,7 @@ import { until } from '../lab/until.ts';
 const attempts = async (world: Awaited<ReturnType<typeof startWorld>>) =>
   (await world.db('deliveries').sum('attempts as sum').first())!.sum as number;
 
-test('after five failures one delivery at a time probes; when it is answered, all the mail goes', async (t) => {
+test('after five failures one delivery at a time probes the host; when one is answered, all the mail is sent', async (t) => {
   let isDead = true;
   const world = await startWorld(t, {
     exchangers: [{ script: { connect: () => (isDead ? 'close' : undefined) } }],

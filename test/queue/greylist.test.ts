@@ -22,7 +22,7 @@ test('the longest refused wait and the shortest that passed are kept', (t) => {
   t.deepEqual(refused(known, 200 * second), between(200 * second, 450 * second));
 });
 
-test('what is no news is not learned again', (t) => {
+test('an observation that changes nothing is not stored again', (t) => {
   const known = between(150 * second, 450 * second);
   for (const waited of [0, 60 * second, 155 * second]) t.is(refused(known, waited), known);
   for (const waited of [445 * second, 450 * second, 900 * second]) t.is(accepted(known, waited), known);
@@ -38,7 +38,7 @@ test('a success sooner than a refusal says nothing: the recipient may have becom
   t.is(accepted(known, minute), known);
 });
 
-test('what takes much longer than an hour is not greylisting', (t) => {
+test('a wait of much more than an hour is not taken for greylisting', (t) => {
   t.is(refused(nothingLearned, 2 * 60 * minute), nothingLearned);
   t.is(accepted(nothingLearned, 4 * 60 * minute), nothingLearned);
 });
@@ -63,7 +63,7 @@ test('with no usual delay between, the wait is what is known to pass', (t) => {
   t.is(waitFor(between(200 * second, 305 * second), 0), 305 * second);
 });
 
-test('refused longer than what is known to pass: the ordinary waits', (t) => {
+test('a mail that is refused longer than what is known to pass has the ordinary waits', (t) => {
   t.is(waitFor(between(200 * second, 305 * second), 305 * second), null);
 });
 

@@ -54,7 +54,7 @@ test('the second mail to a greylisting host needs one attempt fewer, the third t
 });
 
 // Waits for the reply rules that read hints (Verdict.retryAfterMs).
-test('a hint in the reply is followed', async (t) => {
+test('a time that the reply names is waited for', async (t) => {
   const world = await startWorld(t);
   world.mx[0]!.script = {
     rcpt: ({ attempt }) => (attempt === 1 ? '450 4.2.0 Greylisted, try again in 300 seconds' : undefined),

@@ -85,7 +85,7 @@ test('no attempt starts on a lease that could not be renewed or that another nod
   t.true(leases.isGood(kept), 'nobody has taken it over meanwhile');
 });
 
-test('what was held before does not count for what is held now', (t) => {
+test('a lease that has ended does not count for a new one of the same delivery', (t) => {
   const { leases } = byHand();
   const [before, after] = [named('a'), named('a')];
   leases.begin(before);
@@ -94,7 +94,7 @@ test('what was held before does not count for what is held now', (t) => {
   t.deepEqual([leases.isGood(before), leases.isGood(after)], [false, true]);
 });
 
-test('others are taken over by a node that has reached the database for a while', async (t) => {
+test('leases of other nodes are taken over by a node that has reached the database for a while', async (t) => {
   const { clock, leases, seen } = byHand();
   const delivery = named('a');
   seen.ours = new Set(['a']);
@@ -136,7 +136,7 @@ test('a node that lost its lease records nothing over its successor', async (t) 
   t.like(await read(ids[0]!), { status: 'deferred', attempts: 2, lease_owner: null });
 });
 
-test('nor over itself, where it has leased the delivery again since', async (t) => {
+test('a node records nothing under a lease that it has replaced by a newer one of its own', async (t) => {
   const queue = await openQueue(t, oneKind);
   const { db, add, read } = queue;
   const { ids } = await add({ due_at: now });
@@ -155,7 +155,7 @@ test('nor over itself, where it has leased the delivery again since', async (t) 
   t.deepEqual(attempts, [2]);
 });
 
-test('an outcome whose commit went through unheard is known when it is tried again', async (t) => {
+test('an outcome that was committed without an answer is known when it is tried again', async (t) => {
   const queue = await openQueue(t, oneKind);
   const { db, add } = queue;
   await add({ due_at: now });
@@ -167,7 +167,7 @@ test('an outcome whose commit went through unheard is known when it is tried aga
   t.is((await db('events').where({ type: 'email.delivered' })).length, 1);
 });
 
-test(`a renewal is of the leases that it names, as far as they are still the node's`, async (t) => {
+test(`a renewal extends the leases that it names, as far as they are still the node's`, async (t) => {
   const { db, add, read } = await openQueue(t, oneKind);
   const leased = { status: 'sending', due_at: now };
   const { ids } = await add(

@@ -114,7 +114,7 @@ test('the summary and the list show a backlog while it waits', async (t) => {
   t.is(line.at(-1), '451 4.3.0 try again later');
 });
 
-test('whatever is ordered while mail goes out, each arrives once or was canceled before', async (t) => {
+test('whatever is ordered while mail is sent, each mail arrives once or was canceled before', async (t) => {
   const firstFails = {
     rcpt: ({ attempt = 0 }) => (attempt === 1 ? '451 4.3.0 try again later' : undefined),
   };

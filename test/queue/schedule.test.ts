@@ -68,7 +68,7 @@ test('a time is a whole millisecond', (t) => {
   }
 });
 
-test('the dice are thrown once for each wait', (t) => {
+test('each wait takes one random number', (t) => {
   let thrown = 0;
   const random = () => {
     thrown += 1;
@@ -118,7 +118,7 @@ test('with the defaults, a mail is tried twenty times in two days', (t) => {
   );
 });
 
-test('whatever the dice say, every wait is within its bounds and the last attempt within the maximum age', (t) => {
+test('with any random numbers, every wait is within its bounds and the last attempt within the maximum age', (t) => {
   const { mtaRetry: waits, mtaMaxAge: maxAge } = loadConfig({});
   for (let round = 0; round < 200; round++) {
     const times = attemptsOf({ waits, maxAge, random: Math.random });

@@ -249,7 +249,7 @@ test('the command line lists, moves and cancels scheduled mail', async (t) => {
   t.is((await world.get(second)).credits, 0);
 });
 
-test('the times are checked, and a retry with the same idempotency key gets its answer after its time', async (t) => {
+test('times of scheduled mail are checked, and a retry with the same idempotency key gets its answer after its time', async (t) => {
   const world = await startWorld(t);
   const now = world.clock.now();
   const wrong: [object, string][] = [

@@ -67,7 +67,7 @@ test('an event on one node wakes the readers of events on another', async (t) =>
   t.true(told.indexOf('email.queued') < told.indexOf('email.delivered'));
 });
 
-test('a lost connection for notifications is replaced; polling does the work meanwhile', async (t) => {
+test('a lost connection for notifications is replaced; until then nodes poll', async (t) => {
   const world = await startBoth(t);
   const before = await listeners(world);
   await world.db.raw('select pg_terminate_backend(pid) from unnest(?::int[]) as pid', [before]);

@@ -33,7 +33,7 @@ test('a mail is followed from its first refusal to its success, whatever comes b
   t.is(await note('b', 0, 10 * minute, greylisted), 2 * minute + 10_000, 'the next mail is told');
 });
 
-test('each mail has its own clock', async (t) => {
+test('the wait of each mail is counted from its own first refusal', async (t) => {
   const { learned, note } = startWatch();
   await note('a', 0, 0, greylisted);
   await note('b', 0, 10 * minute, greylisted);

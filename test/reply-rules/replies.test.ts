@@ -86,7 +86,7 @@ test('a block of our address never counts against the recipient', (t) => {
 
 const hints: [text: string, seconds: number | null][] = table('replies/hints');
 
-test('when we are asked to come back: read off the words, within bounds', (t) => {
+test('the time after which a reply asks us to try again is read from its words, within bounds', (t) => {
   for (const [text, seconds] of hints) t.is(retryAfterMs(text), seconds && seconds * 1000, text);
 });
 
@@ -125,7 +125,7 @@ test('a reply of 64 KB made of the words that the rules look for is judged in no
   }
 });
 
-test('text that is no text is judged like any other', (t) => {
+test('a reply that is no UTF-8 is judged like any other', (t) => {
   for (const text of ['', '\u0000\u0001', '\ud800', '用户', 'ñ'.repeat(1000), '(#5.1.1', '#5.1.1x']) {
     const { outcome: verdict } = classify(refusedWith(550, text));
     t.is(verdict.outcome, 'bounced');

@@ -56,7 +56,7 @@ async function timed<T>(action: () => Promise<T>): Promise<{ result: T; ms: numb
   return { result, ms: performance.now() - started };
 }
 
-test.serial('nothing is left of a race, however it ends', async (t) => {
+test.serial('no socket and no timer is left of the attempts to connect, however they end', async (t) => {
   const { port } = await start(t, ['127.0.7.2']);
   const silent = await startSilent(['127.0.7.3'], port);
   t.teardown(silent.close);
@@ -143,7 +143,7 @@ test('addresses that all failed are all tried again, after any other', async (t)
   t.is((await to(['127.0.7.3', '127.0.7.2'])).address, '127.0.7.2');
 });
 
-test('who has no head start sets off together with the next', async (t) => {
+test('an address without a head start is called together with the next', async (t) => {
   const started: string[] = [];
   const stop = new AbortController();
   const runner = (name: string, headStart: boolean) => ({
@@ -195,7 +195,7 @@ test('private and special addresses are refused at the last moment, wrapped ones
   t.is(mxs[0]!.sessions.length, 0);
 });
 
-test('a stop ends the race with its reason', async (t) => {
+test('a stop ends the attempts to connect, with its reason', async (t) => {
   const { port } = await start(t, ['127.0.7.2']);
   const silent = await startSilent(['127.0.7.3'], port);
   t.teardown(silent.close);
@@ -205,7 +205,7 @@ test('a stop ends the race with its reason', async (t) => {
   await t.throwsAsync(connecting, { message: 'enough' });
 });
 
-test('who arrives after the end is discarded', async (t) => {
+test('a connection that is made after another has won is closed', async (t) => {
   const stop = new AbortController();
   const discarded: string[] = [];
   let arrive = (_value: string) => {};
@@ -352,7 +352,7 @@ test('an address that is wanted again gives way where it cannot be bound', async
   t.is((await callers(mxs[0]!, 1, () => to(['127.0.7.2'], never, again)))[0]!.from, '127.0.7.21');
 });
 
-test('where we have no socket the host was not asked, and no source rests', async (t) => {
+test('where this process has no socket left, the host is not at fault, and no source address is rested', async (t) => {
   const program = `
     import { openSync } from 'node:fs';
     import { createConnect } from ${JSON.stringify(join(import.meta.dirname, '../../src/route/connect.ts'))};

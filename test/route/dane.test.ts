@@ -60,7 +60,7 @@ test('the TLSA records of a host with an unsigned address are not asked for (RFC
   t.false(queries.some(({ type }) => type === 'TLSA'));
 });
 
-test('unsigned TLSA records are none', async (t) => {
+test('unsigned TLSA records are not used', async (t) => {
   const { findings } = await find(t, { '_25._tcp.mx1.invalid': { TLSA: [`3 1 1 ${digest}`] } });
   t.deepEqual(findings, [signedOnly]);
 });
@@ -78,12 +78,12 @@ for (const failure of ['SERVFAIL', 'TIMEOUT'] as const) {
   });
 }
 
-test('nor a host whose address fails under a signed MX', async (t) => {
+test('a host whose address look-up fails under a signed MX must not be used', async (t) => {
   const { findings } = await find(t, { 'mx1.invalid': { A: 'SERVFAIL', secure: true } });
   t.is(findings[0]?.result?.kind, 'dns-failed');
 });
 
-test('nor a host that is not in the signed MX records', async (t) => {
+test('a host that is not in the signed MX records must not be used', async (t) => {
   const { findings } = await find(t, {}, [mx1, { name: 'evil.invalid', addresses: ['127.6.6.6'] }]);
   t.is(findings[0]?.tls.policy, 'dane');
   t.deepEqual(findings[1]?.result, {
@@ -92,14 +92,14 @@ test('nor a host that is not in the signed MX records', async (t) => {
   });
 });
 
-test('where only the MX look-up fails it is not known, and noted', async (t) => {
+test('where only the MX look-up fails DANE is not known, and noted', async (t) => {
   const { findings } = await find(t, { 'there.invalid': 'SERVFAIL' });
   t.is(findings[0]?.result, undefined);
   t.is(findings[0]?.tls.policy, 'opportunistic');
   t.regex(findings[0]?.tls.note ?? '', /^not known whether DANE protects there.invalid: .*SERVFAIL$/);
 });
 
-test('nor is it known where the MX look-up takes too long', async (t) => {
+test('where the MX look-up takes too long DANE is not known, and noted', async (t) => {
   const { findings } = await find(t, { 'there.invalid': 'TIMEOUT' }, [mx1], 300);
   t.is(findings[0]?.result, undefined);
   t.is(findings[0]?.tls.note, 'not known whether DANE protects there.invalid: no answer in time');

@@ -30,7 +30,7 @@ async function start(t: ExecutionContext, answer: Answer = text, zone: Zone = {}
 
 const plain = { 'content-type': 'text/plain' };
 
-test('the text comes as it stands', async (t) => {
+test('a policy is returned as its host sent it', async (t) => {
   const { fetch } = await start(t);
   t.is(await fetch(), text);
 });
@@ -43,7 +43,7 @@ test('a policy host that is an alias', async (t) => {
   t.is(await fetch(), text);
 });
 
-test('the next address where one does not answer', async (t) => {
+test('where one address of the policy host does not answer, the next is tried', async (t) => {
   const { fetch } = await start(t, text, { 'mta-sts.there.invalid': { A: ['127.0.0.1'], AAAA: ['::1'] } });
   t.is(await fetch(), text);
 });
@@ -95,7 +95,7 @@ for (const [what, answer, message] of strangers) {
   });
 }
 
-test('a host that takes too long is left, in the body too', async (t) => {
+test('a policy host that takes too long is given up, in the body too', async (t) => {
   const silent = await start(t, () => {});
   await t.throwsAsync(silent.fetch({ timeoutMs: 300 }), {
     message: 'mta-sts.there.invalid took longer than 0.3 s',
@@ -104,7 +104,7 @@ test('a host that takes too long is left, in the body too', async (t) => {
   await t.throwsAsync(slow.fetch({ timeoutMs: 300 }), { message: /took longer than 0.3 s/ });
 });
 
-test('half a policy is none, also where only the connection says that it ended', async (t) => {
+test('a part of a policy is no policy, also where only the end of the connection would end it', async (t) => {
   const half = text.slice(0, 40);
   const { fetch, host } = await start(t, (_, response) => {
     response.writeHead(200, plain).write(half, () => response.destroy());

@@ -60,7 +60,7 @@ async function start(t: ExecutionContext, text: string) {
   return { host, dns, clock, policies, create, find, findWhole };
 }
 
-test('enforce: a host that matches is to be verified, another must not be used', async (t) => {
+test('under a policy of mode enforce a host that matches is to be verified, another must not be used', async (t) => {
   const { find } = await start(t, policy('enforce', ['mx1.invalid', '*.mail.invalid']));
   t.deepEqual(await find('mx1.invalid'), protectedHost);
   t.deepEqual(await find('MX1.invalid'), protectedHost);
@@ -87,7 +87,7 @@ test('what a report quotes: the lines of the policy, and whether it names the ho
   t.deepEqual((await findWhole()).tls.sts, { text, isNamed: true }, 'the stored policy still applies');
 });
 
-test('testing: nothing is demanded, and what would have been is noted', async (t) => {
+test('a policy of mode testing demands nothing, and what enforce would have done is noted', async (t) => {
   const { find } = await start(t, policy('testing', ['mx1.invalid']));
   const matching = await find('mx1.invalid');
   t.like(matching, opportunistic);
@@ -100,7 +100,7 @@ test('testing: nothing is demanded, and what would have been is noted', async (t
   );
 });
 
-test('none: nothing', async (t) => {
+test('a policy of mode none demands nothing', async (t) => {
   const { find } = await start(t, policy('none', []));
   t.deepEqual(await find(), opportunistic);
 });
@@ -242,7 +242,7 @@ test('mails that ask at the same time share one fetch', async (t) => {
   t.is(host.asked.length, 1);
 });
 
-test('where the memory fails the policy still holds', async (t) => {
+test('where the cache fails the policy still holds', async (t) => {
   const { policies, find } = await start(t, policy('enforce', ['mx1.invalid']));
   policies.get = () => Promise.reject(new Error('disk'));
   policies.set = () => Promise.reject(new Error('disk'));

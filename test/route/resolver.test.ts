@@ -42,7 +42,7 @@ test('that there is no such name or no such record is an answer', async (t) => {
   t.is(reads(), 1);
 });
 
-test("the operator's servers are those, whatever they answer", async (t) => {
+test('the servers that the operator names are used, whatever they answer', async (t) => {
   const dns = await startDns({ 'there.invalid': 'REFUSED' });
   t.teardown(dns.close);
   const resolve = createResolver([dns.address], patience, () => t.fail() as never);

@@ -187,7 +187,7 @@ test('a route is kept five minutes, a result ten seconds', async (t) => {
   t.is(asked('twins.invalid', 'MX'), 2);
 });
 
-test('what is forgotten is asked anew', async (t) => {
+test('a route that was forgotten is looked up again', async (t) => {
   const { routes, dns } = await start(t, { 'there.invalid': { A: ['127.0.0.2'] } });
   await routes.find('there.invalid');
   dns.set({ 'there.invalid': { MX: ['10 mx1.invalid'] }, 'mx1.invalid': { A: ['127.0.0.2'] } });
@@ -209,7 +209,7 @@ test('calls for one domain share the look-up under way, and its protection', asy
   t.deepEqual(seen, [['there.invalid', [{ name: 'there.invalid', addresses: ['127.0.0.2'] }]]]);
 });
 
-test('what was forgotten while it was looked up is not kept', async (t) => {
+test('a route that is forgotten while it is looked up is not kept', async (t) => {
   const { promise: policy, resolve: decide } = Promise.withResolvers<void>();
   const protect: Protect = async (domain, hosts) => {
     await policy;

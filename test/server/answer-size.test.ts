@@ -5,7 +5,7 @@ import { startWorld } from '../lab/scenes/world.ts';
 
 const maxAnswer = 100_000;
 
-test('a batch of wrong emails, each with many faults, has a small answer', async (t) => {
+test('the answer to a batch of wrong emails with many faults each is small', async (t) => {
   const world = await startWorld(t);
   const post = (path: string, document: unknown, headers: Record<string, string>) =>
     ask(world.url() + path, {

@@ -34,7 +34,7 @@ function disk() {
   return { said, clock, state, parts };
 }
 
-test('refuses mail below the minimum, logs that once, accepts again by itself', async (t) => {
+test('mail is refused below the minimum of free space, which is logged once, and accepted again later', async (t) => {
   const { said, clock, state, parts } = disk();
   const space = await startDiskGuard(parts);
   t.true(space.hasSpace());

@@ -27,7 +27,7 @@ async function refusal(t: ExecutionContext, settings: Record<string, string>): P
   return said;
 }
 
-test('the first start says what to do next, and as it says it, it works; SIGHUP does not stop it', async (t) => {
+test('the first start says what to do next, and those commands work; SIGHUP does not stop the server', async (t) => {
   const dataDir = join(await directory(t), "new and Ann's", 'data');
   const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
   t.teardown(() => postern.end('SIGKILL'));

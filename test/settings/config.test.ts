@@ -338,7 +338,7 @@ test('no secret and no password is printed, be it good or bad', (t) => {
   t.notRegex(faultsOf({ POSTERN_SECRET: 'open-sesame' }).join(), /sesame/);
 });
 
-test('what is printed reads back the same', (t) => {
+test('settings that are printed read back the same', (t) => {
   const given = {
     POSTERN_MTA_RETRY: '1500ms 90s*2 1d 4h*3',
     POSTERN_MTA_TIMEOUTS: 'connect=1.5s',
@@ -358,7 +358,7 @@ test('what is printed reads back the same', (t) => {
   );
 });
 
-test('what has no value is printed in words', (t) => {
+test('settings without a value are printed in words', (t) => {
   const printed = new Map(effectiveConfig({}).map(({ name, value }) => [name, value]));
   t.is(printed.get('POSTERN_DATABASE_URL'), 'SQLite in the data directory');
   t.is(printed.get('POSTERN_DNS_SERVERS'), "the system's");
@@ -380,7 +380,7 @@ test('every line of the sample can be used; the secret must be changed first', (
   t.is(loadConfig({ POSTERN_CONFIG: changed }).secret, 'sixteen characters');
 });
 
-test('a name that nobody else can look up is remarked on, a public one is not', (t) => {
+test('a hostname that nobody else can look up has a warning, a public one has none', (t) => {
   t.regex(hostnameAdvice({ hostname: 'vm' })!, /^POSTERN_HOSTNAME is "vm", .*set it to/);
   t.is(hostnameAdvice({ hostname: 'mail.example.com' }), null);
 });

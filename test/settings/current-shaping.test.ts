@@ -5,7 +5,7 @@ import test from 'ava';
 import { createCurrentShaping } from '../../src/settings/current-shaping.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 
-test('the file is read again when it changes, and the limits of the operator are above it', async (t) => {
+test('the shaping file is read again when it changes, and the limits of the operator go before it', async (t) => {
   const path = join(await temporaryDirectory(t), 'shaping.jsonc');
   const write = (perMinute: unknown) =>
     writeFile(path, JSON.stringify({ rules: [{ domain: 'there.invalid', perMinute }] }));

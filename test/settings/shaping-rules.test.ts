@@ -115,7 +115,7 @@ test('a destination is shaped by the name that it has', (t) => {
   t.is(find('b.example', ['mx2.example']).shape.connections, 20);
 });
 
-test('what has one name has one shape, whoever comes first', (t) => {
+test('destinations of one name have one shape, whichever domain comes first', (t) => {
   const rules = [
     byMx(['.l.google.test'], { connections: 1 }),
     byMx(['.google.test'], { connections: 5 }, 'google'),

@@ -119,7 +119,7 @@ for (const kind of kinds) {
   });
 }
 
-test('a backup that cannot be used is none', async (t) => {
+test('a backup that cannot be used is refused', async (t) => {
   const place = await directory(t);
   const dataDir = join(place, 'data');
   const { cli, json, refusal } = createCli(t, { POSTERN_DATA_DIR: dataDir });
@@ -187,7 +187,7 @@ test('a restore changes nothing until all is well', async (t) => {
   t.is((await json('org list')).length, 2, 'what was set aside is whole');
 });
 
-test('not while a server runs', async (t) => {
+test('no restore while a server runs', async (t) => {
   const world = await startWorld(t, { database: 'sqlite' });
   const { dataDir } = world.config;
   const { cli, refusal } = createCli(t, { POSTERN_DATA_DIR: dataDir });
@@ -196,7 +196,7 @@ test('not while a server runs', async (t) => {
   t.regex(await refusal(1, 'restore --force', file), /another Postern is running/);
 });
 
-test('PostgreSQL has its own', async (t) => {
+test('on PostgreSQL the commands name pg_dump and pg_restore', async (t) => {
   const { refusal } = createCli(t, { POSTERN_DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
   t.regex(await refusal(1, 'backup', '/nowhere'), /pg_dump/);
   t.regex(await refusal(2, 'restore', '/nowhere'), /pg_restore/);

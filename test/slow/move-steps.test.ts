@@ -125,7 +125,7 @@ test('a table without a rowid is read in batches too', async (t) => {
   t.deepEqual(await scene.target('credit_entries').orderBy('id').pluck('id'), ids.toSorted());
 });
 
-test('numbers that were given are not given again', async (t) => {
+test('numbers that the source has given are not given again', async (t) => {
   const scene = await between(t);
   const { emailId } = await scene.add({});
   const event = () => ({

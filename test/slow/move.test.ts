@@ -164,7 +164,7 @@ test('killed anywhere, nothing has changed or all is there, and no row is lost o
   await delivered(t, scene);
 });
 
-test('it is refused where it would mix or lose', async (t) => {
+test('a move is refused where it would mix two databases or lose rows', async (t) => {
   t.timeout(120_000);
   const scene = await stopped(t, 5);
   const { cli, refusal } = scene.command;

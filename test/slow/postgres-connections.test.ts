@@ -7,7 +7,7 @@ import { createDatabase } from '../lab/database/databases.ts';
 import { startPostgres } from '../lab/database/postgres.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 
-test('commits wait for the disk where the server or the database says otherwise', async (t) => {
+test('commits wait for the disk even where the server or the database has turned that off', async (t) => {
   const server = await startPostgres(await temporaryDirectory(t), {
     synchronous_commit: 'off',
     fsync: 'on',

@@ -3,7 +3,7 @@ import test from 'ava';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
-test('stopped during a conversation, it cuts it short and resumes it at the next start', async (t) => {
+test('a server that is stopped during a conversation cuts it short, and delivers at the next start', async (t) => {
   const world = await startWorld(t, { exchangers: [{ script: { rcpt: () => 'hang' } }] });
   const { body } = await world.send({ to: 'ann@there.invalid' });
   await until(() => world.mx[0]!.sessions[0]?.commands.some((command) => command.startsWith('RCPT')), {

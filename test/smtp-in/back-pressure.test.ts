@@ -22,7 +22,7 @@ async function isReady(world: World): Promise<boolean> {
 }
 
 /** Not on SQLite: its connection waits for the lock, and so would the look-up of the key of a send that comes a second later. */
-test('while commits hang so many sends wait, the next is refused with 429', async (t) => {
+test('while commits hang a bounded number of sends wait, and the next is refused with 429', async (t) => {
   const settings = { POSTERN_HTTP_CONCURRENCY: '8' };
   const world = await startWorld(t, { database: 'postgres', settings });
   t.is((await world.send({ to: 'first@there.invalid' })).status, 200);

@@ -50,7 +50,7 @@ test('an address has so many connections, all have so many; one that has gone ma
   await until(async () => (await connectSmtp(port, { from: '127.0.0.7', greeted: false })).reply('220'));
 });
 
-test('so do connections with TLS from the start, in their handshake too', async (t) => {
+test('the limits of connections hold for implicit TLS, in its handshake too', async (t) => {
   const { port } = await startListener(t, { implicitTls: true, perClient: 2 });
   const silent = await connectSmtp(port, { from: '127.0.0.5', greeted: false });
   const talk = await connectSmtp(port, { from: '127.0.0.5', tls: true });
@@ -65,7 +65,7 @@ test('so do connections with TLS from the start, in their handshake too', async 
 });
 
 test.serial(
-  'who says nothing, or dribbles a command, is cut off; who is known may take longer',
+  'a client that says nothing, or a command slowly, is cut off; one that is logged in may take longer',
   async (t) => {
     const timeouts = { stranger: 2000, command: 60_000, message: 60_000 };
     const { port } = await startListener(t, { timeouts });
@@ -83,7 +83,7 @@ test.serial(
   },
 );
 
-test.serial('a message that dribbles in is cut off, and is not taken', async (t) => {
+test.serial('a message that comes slowly is cut off, and is not taken', async (t) => {
   const timeouts = { stranger: 60_000, command: 60_000, message: 300 };
   const { port, taken, errors } = await startListener(t, { timeouts });
   const talk = await inData(port);
@@ -117,36 +117,39 @@ test.serial(
   },
 );
 
-test.serial('slow strangers take no memory of applications, nor that of small returned mail', async (t) => {
-  const { ports, taken } = await bothPorts(t);
-  const line = `${'x'.repeat(98)}\r\n`;
-  const large = line.repeat(Math.floor((8 * mebi) / 100) - 1);
-  // Eight strangers that do not end their mails: seven eighths of the memory are for such as they are.
-  const slow = await Promise.all(
-    Array.from({ length: 8 }, (_, n) => inData(ports.inbound, { from: `127.0.0.${10 + n}` })),
-  );
-  await Promise.all(slow.slice(0, 7).map((talk) => talk.drained(large)));
-  slow[7]!.write(`${large}.\r\n`);
-  // A mail of 9 MB is too large for a stranger.
-  const greedy = await connectSmtp(ports.inbound);
-  await greedy.says('EHLO x\r\n', '250');
-  await greedy.says(`MAIL FROM:<> SIZE=${9 * mebi}\r\n`, '552');
-  greedy.close();
+test.serial(
+  'slow clients of port 25 take no memory from applications, nor from small returned mail',
+  async (t) => {
+    const { ports, taken } = await bothPorts(t);
+    const line = `${'x'.repeat(98)}\r\n`;
+    const large = line.repeat(Math.floor((8 * mebi) / 100) - 1);
+    // Eight strangers that do not end their mails: seven eighths of the memory are for such as they are.
+    const slow = await Promise.all(
+      Array.from({ length: 8 }, (_, n) => inData(ports.inbound, { from: `127.0.0.${10 + n}` })),
+    );
+    await Promise.all(slow.slice(0, 7).map((talk) => talk.drained(large)));
+    slow[7]!.write(`${large}.\r\n`);
+    // A mail of 9 MB is too large for a stranger.
+    const greedy = await connectSmtp(ports.inbound);
+    await greedy.says('EHLO x\r\n', '250');
+    await greedy.says(`MAIL FROM:<> SIZE=${9 * mebi}\r\n`, '552');
+    greedy.close();
 
-  await mail(ports.inbound, { from: '127.0.0.30' });
-  const application = await connectSmtp(ports.submission, { tls: true });
-  await application.says('EHLO x\r\n', '250');
-  await application.says(`AUTH PLAIN ${plain('x')}\r\n`, '235');
-  await application.says('MAIL FROM:<a@ours.invalid>\r\n', '250');
-  await application.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
-  await application.says('DATA\r\n', '354');
-  await application.says(`${large}.\r\n`, '250');
-  // The eighth stranger's came before both, and still waits for memory.
-  t.deepEqual(taken, ['inbound', 'submission']);
-  for (const talk of [...slow, application]) talk.close();
-});
+    await mail(ports.inbound, { from: '127.0.0.30' });
+    const application = await connectSmtp(ports.submission, { tls: true });
+    await application.says('EHLO x\r\n', '250');
+    await application.says(`AUTH PLAIN ${plain('x')}\r\n`, '235');
+    await application.says('MAIL FROM:<a@ours.invalid>\r\n', '250');
+    await application.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
+    await application.says('DATA\r\n', '354');
+    await application.says(`${large}.\r\n`, '250');
+    // The eighth stranger's came before both, and still waits for memory.
+    t.deepEqual(taken, ['inbound', 'submission']);
+    for (const talk of [...slow, application]) talk.close();
+  },
+);
 
-test('strangers take no connections of applications, and one stranger an eighth of theirs', async (t) => {
+test("clients of port 25 take no connections from applications, and one client an eighth of its port's", async (t) => {
   const { ports } = await bothPorts(t, { POSTERN_SMTP_CONNECTIONS: '8' });
   const refused = async (port: number, from: string) =>
     (await connectSmtp(port, { from, greeted: false })).over();
@@ -189,7 +192,7 @@ async function bothPorts(t: ExecutionContext, settings: Record<string, string> =
   return { ports, taken };
 }
 
-test.serial('while a message is being decided nobody is cut off', async (t) => {
+test.serial('a client is not cut off while its message is being stored', async (t) => {
   const timeouts = { stranger: 60_000, command: 1000, message: 1000 };
   const { port } = await startListener(t, {
     timeouts,
@@ -306,7 +309,7 @@ test('a client that hangs up in the middle leaves nothing behind', async (t) => 
   t.deepEqual(errors, []);
 });
 
-test('trouble of ours is 451, is told, and the session goes on', async (t) => {
+test('an error of ours is 451, is logged, and the session goes on', async (t) => {
   const { port, errors } = await startListener(t, {
     handler: {
       onMailFrom: async () => {

@@ -117,7 +117,7 @@ test('a PROXY header from a balancer tells the client; nobody else may send one,
   t.regex(await (await send('127.0.0.6', header('198.51.100.9'))).over(), /^421 .*too soon/);
 });
 
-test('a stop: who idles is told at once, a message that comes in has a moment more, one that is decided is answered', async (t) => {
+test('a stop ends idle sessions at once, gives a message that comes in a moment more, and answers one that is being stored', async (t) => {
   let decide = () => {};
   const decided = new Promise<void>((resolve) => {
     decide = resolve;

@@ -82,7 +82,7 @@ test('an LF ends a line of returned mail: commands, fields, the body and its dot
   await talk.says('NOOP\n', '250');
 });
 
-test('the same behind a message that ends as it should: the first is taken, the commands behind it are refused', async (t) => {
+test('behind a message that ends as it should, commands with a bare CR are refused', async (t) => {
   const listener = await startListener(t);
   const talk = await connectSmtp(listener.port);
   await talk.says('EHLO x\r\n', '250');
@@ -150,7 +150,7 @@ test('a message ahead of the reply to DATA is refused', async (t) => {
   t.deepEqual(listener.taken, []);
 });
 
-test('who talks before the greeting is refused', async (t) => {
+test('a client that talks before the greeting is refused', async (t) => {
   const listener = await startListener(t);
   const talk = await connectSmtp(listener.port, { greeted: false });
   talk.write('EHLO x\r\n');

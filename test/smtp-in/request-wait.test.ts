@@ -35,7 +35,7 @@ function scene({ maxWaiting = 100 } = {}) {
   return { clock, counted, start, startMany };
 }
 
-test('two go at once, and two with each second, in order of arrival', async (t) => {
+test('two requests go at once, and two with each second, in order of arrival', async (t) => {
   const { clock, counted, startMany } = scene();
   await startMany(6, 'a');
   t.deepEqual(counted, ['a0', 'a1']);
@@ -82,7 +82,7 @@ test('what has waited a minute is refused then: another node, or the API, takes 
   t.deepEqual(clock.pending, []);
 });
 
-test('a used-up day is refused at once, also for those who wait already', async (t) => {
+test('where the requests of the day are used up, all are refused at once, also those that wait already', async (t) => {
   const { clock, start } = scene();
   const limits = { perSecond: 2, perDay: 3 };
   const all = [1, 2, 3, 4, 5].map((n) => start(String(n), 'a', limits));
@@ -119,7 +119,7 @@ async function leaving(t: ExecutionContext, abort: boolean): Promise<string[]> {
   return counted;
 }
 
-test('who goes away while it waits leaves its place', async (t) => {
+test('a client that goes away while it waits leaves its place', async (t) => {
   t.deepEqual(await leaving(t, false), ['a0', 'a1', 'gone', 'next']);
   t.deepEqual(await leaving(t, true), ['a0', 'a1', 'next']);
 });

@@ -62,7 +62,7 @@ function cut(whole: Buffer, sizes: number[]): Buffer[] {
   return at < whole.length ? [...pieces, whole.subarray(at)] : pieces;
 }
 
-test('cut anywhere, it means the same', async (t) => {
+test('a stream that is cut into pieces anywhere means the same', async (t) => {
   await fc.assert(
     fc.asyncProperty(
       octets,

@@ -36,7 +36,7 @@ async function suppress({ world, orgId }: Tenant, ...addresses: string[]): Promi
 
 const limited = { requestsPerSecond: null, requestsPerDay: null, emailsPerDay: null };
 
-test('whose domain it is, who may send from it, and what the key may do', async (t) => {
+test("a sender is refused whose domain is another organization's, not verified, or not allowed to the key", async (t) => {
   const world = worlds[oneKind];
   const tenant = await tenantOf(world);
   const other = [from.replace('sender', 'stranger'), ...good.slice(1)];
@@ -109,7 +109,7 @@ test.serial('beyond the day’s capacity it is 451 with the seconds', async (t) 
   t.deepEqual({ ...usage }, { requests: 2, emails: 2 });
 });
 
-test('trouble of ours is 451, and nothing is charged', async (t) => {
+test('an error of ours is 451, and nothing is charged', async (t) => {
   const tenant = await tenantOf(worlds[oneKind], { quota: 10 });
   const { db } = tenant.world;
   await db('domains').where({ org_id: tenant.orgId }).update({ dkim_private_key: 'v1.AAAA.AAAA.AAAA' });

@@ -18,7 +18,7 @@ for (const [field, expected] of Object.entries(read)) {
 const refused = column('submission/no-sender');
 
 for (const field of refused) {
-  test(`nobody: ${JSON.stringify(field)}`, (t) => {
+  test(`From that names no sender: ${JSON.stringify(field)}`, (t) => {
     t.is(senderOf(field), null);
   });
 }
@@ -49,7 +49,7 @@ test('whatever it says, what is read is one mailbox, and the last address that s
   );
 });
 
-test('it takes time in proportion to its length', (t) => {
+test('From is read in time proportional to its length', (t) => {
   const started = threadMs();
   for (const piece of ['"', '(', '<', '\\', '""', '()', 'a@', ' ']) senderOf(piece.repeat(100_000));
   t.true(threadMs() - started < 2000);

@@ -23,7 +23,7 @@ test('a session is idle after a mail, and is taken by the next', async (t) => {
   t.is(mx.sessions.length, 1);
 });
 
-test('it lapses', async (t) => {
+test('an idle session ends after its time', async (t) => {
   const mx = await start(t);
   const { deliver, pool } = startDeliverer(t, { port: mx.port, shape: { idleMs: 30 } });
   await deliver();
@@ -31,7 +31,7 @@ test('it lapses', async (t) => {
   t.is(mx.sessions[0]!.commands.at(-1), 'QUIT');
 });
 
-test('so many mails and no more', async (t) => {
+test('a session carries so many mails and no more', async (t) => {
   const mx = await start(t);
   const shape = { mailsPerConnection: 3, connections: 1 };
   const { deliver, max } = startDeliverer(t, { port: mx.port, shape });
@@ -41,7 +41,7 @@ test('so many mails and no more', async (t) => {
   t.is(max(), 1, 'the old one is gone before the new one comes');
 });
 
-test('what ends while it waits is forgotten', async (t) => {
+test('a session that ends while it is idle is not used again', async (t) => {
   const mx = await start(t);
   const { deliver, pool, sockets } = startDeliverer(t, { port: mx.port });
   await deliver();
@@ -51,7 +51,7 @@ test('what ends while it waits is forgotten', async (t) => {
   t.is(sockets.size, 0);
 });
 
-test('what a host says to a session that waits ends it', async (t) => {
+test('an idle session to which the host says something is ended', async (t) => {
   const mx = await start(t, {
     script: { dot: () => ({ raw: '250 2.0.0 taken\r\n421 4.4.2 good bye\r\n' }) },
   });
@@ -60,7 +60,7 @@ test('what a host says to a session that waits ends it', async (t) => {
   await until(() => pool.stats(name).open === 0, { what: 'the session to end' });
 });
 
-test('at the cap, an idle session of another host makes room, and its end is awaited', async (t) => {
+test('at the limit of connections an idle session of another host is ended first, and its end is awaited', async (t) => {
   const mx = await start(t);
   const second = await startMx({ host: '127.0.0.3', port: mx.port, tls: false });
   t.teardown(second.close);
@@ -85,7 +85,7 @@ test('a host that does not answer QUIT holds its socket for a second at most', a
   t.is(sockets.size, 0);
 });
 
-test('many at once share the connections that there are', async (t) => {
+test('many mails at once share the connections that there are', async (t) => {
   const mx = await start(t);
   const { deliver, pool, sockets, max } = startDeliverer(t, { port: mx.port, shape: { connections: 3 } });
   // More than the runner would launch: the pool holds on its own.
@@ -102,7 +102,7 @@ test('many at once share the connections that there are', async (t) => {
   t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
 });
 
-test('RSET refused: the session goes, the mail’s word stands', async (t) => {
+test('after a refused RSET the session ends, and the outcome of the mail stays', async (t) => {
   const mx = await start(t, { script: { rset: () => '500 what' } });
   const { deliver, pool } = startDeliverer(t, { port: mx.port });
   const attempt = await deliver({ recipient: 'unknown@there.invalid' });
@@ -120,7 +120,7 @@ test('connections that cannot be opened leave nothing behind', async (t) => {
   t.is(forgotten.length, 3);
 });
 
-test('stopped while waiting for room: interrupted, and nothing left', async (t) => {
+test('an attempt that is stopped while it waits for a connection is interrupted, and leaves nothing', async (t) => {
   const mx = await start(t, { script: { greeting: () => 'hang' } });
   const { deliver, pool, stop, sockets } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
   const attempts = [deliver(), deliver()];
@@ -133,7 +133,7 @@ test('stopped while waiting for room: interrupted, and nothing left', async (t) 
   t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
 });
 
-test('once more without TLS after a failed handshake: still one socket at a time', async (t) => {
+test('after a failed handshake the attempt without TLS has no second socket beside the first', async (t) => {
   const mx = await start(t, { tls: 'broken' });
   const { deliver, max } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
   t.is((await deliver()).outcome.outcome, 'delivered');
@@ -182,7 +182,7 @@ for (const phase of [
   });
 }
 
-test('stopped in the middle: interrupted, and honest about the dot', async (t) => {
+test('an attempt that is stopped in the middle is interrupted, and says whether the mail may have been taken', async (t) => {
   const mx = await start(t);
   const { deliver, stop, sockets } = startDeliverer(t, { port: mx.port });
   await deliver();

@@ -110,7 +110,7 @@ test('TLSA records of no use demand TLS, and leave the rest to MTA-STS', async (
   t.is(enforced.found[1]?.result?.kind, 'tls-required');
 });
 
-test('what is not known of DANE is noted beside what MTA-STS says', async (t) => {
+test('a DANE look-up without a result is noted beside what MTA-STS says', async (t) => {
   const zone: Zone = { ...announced, 'there.invalid': 'SERVFAIL' };
   const { found } = await protect(t, zone, policy('testing', ['*.invalid']));
   t.regex(found[0]?.tls.note ?? '', /^not known whether DANE .*; an MTA-STS policy in testing mode/);

@@ -152,7 +152,7 @@ for (const tls of [false, true]) {
     t.like(attempt.outcome, { outcome: 'deferred', category: 'network', possibleDuplicate: true });
   });
 
-  test(`one that was cut off may not: ${where}`, async (t) => {
+  test(`a message that was cut off before its end has not been taken: ${where}`, async (t) => {
     const script = { receiving: () => 'reset' as const };
     const { attempt } = await deliver(t, { script, tls }, head + huge);
     t.like(attempt.outcome, { outcome: 'deferred', category: 'network', possibleDuplicate: false });

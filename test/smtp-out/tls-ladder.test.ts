@@ -16,7 +16,7 @@ const hosts: [what: string, mx: MxOptions, tls: boolean][] = [
 ];
 
 for (const [what, mx, tls] of hosts) {
-  test(`mail is never stuck on somebody's certificate: one ${what}`, async (t) => {
+  test(`a certificate ${what} holds no mail back`, async (t) => {
     const world = await startWorld(t, { exchangers: [mx] });
     const { body } = await world.send({ to: 'ann@there.invalid' });
     const email = await world.when(body.emailId, ({ status }) => status === 'delivered');

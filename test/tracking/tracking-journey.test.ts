@@ -171,7 +171,7 @@ test('links work after a restart, and what came before it is kept', async (t) =>
   t.is(counted.recipients[0].opens.count, 1, 'a visit that was answered is recorded before the end');
 });
 
-test('a visit to an email that is gone is answered, and forgotten', async (t) => {
+test('a visit to an email that was deleted is answered, and not kept', async (t) => {
   const world = await startWorld(t);
   const { emailId, ann } = await sendToTwo(world);
   await world.db('events').delete();
@@ -209,7 +209,7 @@ test('a domain’s tracking is off until it is set, and a send’s own word goes
   await until(isOpens, { what: 'the setting, which holds within a second' });
 });
 
-test('the copies differ in their links alone: same id, same date, same text, each signed', async (t) => {
+test('tracked copies differ in their links alone: same id, same date, same text, each signed', async (t) => {
   const world = await startWorld(t);
   const { ann, bob } = await sendToTwo(world);
   const header = (name: string, { raw }: MxMessage) =>

@@ -206,7 +206,7 @@ const links = createTrackingLinks(fixedSecrets(secret));
 const base = 'https://mail.invalid/postern';
 const tokenOf = (url: string) => url.slice(url.lastIndexOf('/') + 1);
 
-test('a link says what it was made of', (t) => {
+test('a token says which email, recipient and link it was made of', (t) => {
   const tracker = links.tracker(base, deliveryId);
   const target = 'https://app.invalid/grüße?a=1&b=%20#there';
   t.true(tracker.pixel().startsWith(`${base}/t/o/`));
@@ -266,7 +266,7 @@ const chrome =
   'Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0.0.0 Safari/537.36';
 const visitors: [kind: string, facts: Partial<Visitor>][] = table('tracking/visitors');
 
-test('visitors are told apart', (t) => {
+test('people, proxies and scanners are told apart', (t) => {
   const fallback: Visitor = {
     event: 'open',
     method: 'GET',
@@ -291,7 +291,7 @@ const visit: Visit = {
   url: null,
 };
 
-test('the books: people are counted, machines apart, and events end at a hundred of each', (t) => {
+test('opens and clicks of people are counted apart from those of machines, and make a hundred events each at most', (t) => {
   let books: Visited = { isSending: false, deliveredAt: 1000, open: none, click: none };
   let events = 0;
   const record = (more: Partial<Visit>) => {

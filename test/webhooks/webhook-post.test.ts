@@ -70,7 +70,7 @@ test.serial('of several addresses the private ones are left out', async (t) => {
 });
 
 test.serial(
-  'rebinding: a name that moves is resolved and checked at each new connection, and only once for it',
+  'a name is resolved and checked at each new connection, once, so that its address cannot be exchanged between (DNS rebinding)',
   async (t) => {
     // In this test 127.0.0.2 is a public address, and only 127.0.0.1 is not.
     const { post, dns } = await start(t, { 'moving.invalid': { A: ['127.0.0.2'] } }, { allowPrivate: true });
@@ -167,7 +167,7 @@ const dribble = (head: string, drop: string) => (socket: net.Socket) => {
   socket.on('close', () => clearInterval(timer));
 };
 
-test.serial('an answer that dribbles in is given up, headers and all', async (t) => {
+test.serial('an answer that comes too slowly is given up, in its headers too', async (t) => {
   const { post } = await start(t, {}, { allowPrivate: true, timeoutMs: 400 });
   const { url, open } = await rawServer(t, dribble('HTTP/1.1 200 OK\r\n', 'X: y\r\n'));
   await t.throwsAsync(post(url), { message: '127.0.0.1 did not answer within 0.4 s' });
@@ -226,7 +226,7 @@ for (const [what, said] of [
   });
 }
 
-test.serial('nobody there', async (t) => {
+test.serial('an endpoint where nothing listens is a failure with a sentence', async (t) => {
   const zone: Zone = { 'none.invalid': { A: ['127.0.0.9'] }, 'broken.invalid': 'SERVFAIL' };
   const { post } = await start(t, zone, { allowPrivate: true });
   await t.throwsAsync(post('http://none.invalid:1/'), { message: 'none.invalid refuses the connection' });
@@ -252,7 +252,7 @@ test.serial('connections are kept; one that was closed meanwhile is no failure',
   t.is(served, 4);
 });
 
-test.serial('a stop ends it at once', async (t) => {
+test.serial('a stop ends a post at once', async (t) => {
   const { post } = await start(t, {}, { allowPrivate: true });
   const receiver = await startReceiver(t);
   receiver.answer = () => {};

@@ -129,7 +129,7 @@ async function insertEmail(db: Db, orgId: string): Promise<string> {
 
 const typesOf = (messages: WebhookMessage[]) => messages.map(({ event }) => event!.type).sort();
 
-test('an endpoint is told what it wants, of its own organization, from when it was made', async (t) => {
+test('an endpoint gets events of its types and organization, from when it was made', async (t) => {
   const { db, orgId, add, happen, tell, claim } = await newStore(t, oneKind);
   const other = await db.transaction((trx) => insertOrganization(trx, 'Other', start));
   await happen(['email.queued']);
@@ -145,7 +145,7 @@ test('an endpoint is told what it wants, of its own organization, from when it w
   t.truthy(orgId);
 });
 
-test('nodes that read events at once tell each of them once', async (t) => {
+test('nodes that read events at once make one message of each', async (t) => {
   const { open, add, happen, now, db } = await newStore(t, oneKind);
   await add();
   const nodes = await Promise.all([open(), open(), open()]);
@@ -243,7 +243,7 @@ test('what is due for long goes first, and an endpoint that is paused or disable
   t.is((await tell()).made, 0);
 });
 
-test('replay of one, of all failed, of a time; in order, and what was never told too', async (t) => {
+test('one message is replayed, all failed ones, those of a time; in order, also those that were never posted', async (t) => {
   const {
     db,
     add,
@@ -308,7 +308,7 @@ test('a replay of what the feed has not come to yet does not tell it twice, and 
   t.is((await claim()).length, 2);
 });
 
-test('while there is no endpoint, what happened is passed over', async (t) => {
+test('while there is no endpoint, events are passed over', async (t) => {
   const { db, add, happen, tell, claim } = await newStore(t, oneKind);
   await happen(['credits.low']);
   await passOver(db, await settledPosition(db));

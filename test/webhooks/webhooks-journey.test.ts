@@ -26,7 +26,7 @@ const distinct = <T>(values: T[]) => [...new Set(values)].sort();
 
 const emailOf = ({ body }: Received): string => body.data.emailId;
 
-test('whatever the receiver does, it is told everything, verified, and each email in its order', async (t) => {
+test('whatever the receiver does, it gets every event, signed, and those of each email in order', async (t) => {
   const { world, orgId, endpoint } = await startWebhookWorld(t, {
     overrides: { webhookTimeoutMs: 500 },
   });
@@ -92,7 +92,7 @@ test('whatever the receiver does, it is told everything, verified, and each emai
   t.deepEqual(distinct(attempts.filter(({ status }) => status === 500).map(({ answer }) => answer)), ['no']);
 });
 
-test('the schedule, then the endpoint is disabled, and an event tells the others', async (t) => {
+test('after the whole schedule the endpoint is disabled, which an event tells the others', async (t) => {
   const { world, endpoint } = await startWebhookWorld(t, {});
   const { receiver, id } = await endpoint(['email.delivered']);
   const other = await endpoint(['webhook.disabled']);
@@ -222,7 +222,7 @@ test('a receiver that hangs for every request delays no mail and no other endpoi
   t.true(hanging.receiver.requests.length <= 16, 'no more than its own room');
 });
 
-test('what was under way when the server was stopped is told by the next one', async (t) => {
+test('posts that were under way when the server stopped are made by the next one', async (t) => {
   const { world, endpoint } = await startWebhookWorld(t);
   const { receiver } = await endpoint(['email.queued']);
   receiver.answer = () => {};

@@ -26,7 +26,7 @@ const waitAfter = (tried: Parameters<typeof verdictOf>[0], before = 0) => {
   return verdict.kind === 'again' ? verdict.dueAt - now : verdict.kind;
 };
 
-test('2xx is done, 410 is gone, all else comes again', (t) => {
+test('2xx ends a message, 410 disables the endpoint, anything else is posted again', (t) => {
   for (const status of [200, 201, 204, 299]) t.is(waitAfter(answer(status)), 'delivered', `${status}`);
   t.is(waitAfter(answer(410)), 'gone');
   for (const status of [199, 301, 304, 307, 400, 401, 404, 429, 500, 503])
@@ -34,7 +34,7 @@ test('2xx is done, 410 is gone, all else comes again', (t) => {
   t.is(waitAfter({ answer: null }), 5000, 'no answer');
 });
 
-test("the schedule is docs/design.md's", (t) => {
+test('the waits between posts are those of docs/design.md', (t) => {
   const tries = Array.from({ length: 10 }, (_, before) => waitAfter(answer(500), before));
   const schedule = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map((each) =>
     ms(each as StringValue),
@@ -172,14 +172,14 @@ test('the library verifies what we sign, with either secret while two sign', (t)
   t.throws(() => new Webhook(fresh).verify(`${body} `, headers));
 });
 
-test('an old secret signs until its time is up', (t) => {
+test('after a rotation the old secret signs until its time is up', (t) => {
   const secrets = { secret: 'new', oldSecret: 'old', oldSecretUntil: 10 };
   t.deepEqual(secretsOf(secrets, 9), ['new', 'old']);
   t.deepEqual(secretsOf(secrets, 10), ['new']);
   t.deepEqual(secretsOf({ secret: 'new', oldSecret: null, oldSecretUntil: null }, 9), ['new']);
 });
 
-test('room: each its own, those that fail one and half of all together, the next in line first', (t) => {
+test('each endpoint has its own number of posts, failing ones one each and half of all together, the next in line first', (t) => {
   const room = createPostingSlots(20);
   const fine = (id: string) => ({ id, isFailing: false });
   const bad = (id: string) => ({ id, isFailing: true });

@@ -32,7 +32,7 @@ test('records of every type come back as they were given', async (t) => {
   t.deepEqual(Buffer.from(tlsa!.data), Buffer.from([0x00, 0xff]));
 });
 
-test('a null MX is the root (RFC 7505)', async (t) => {
+test('a null MX names the root (RFC 7505)', async (t) => {
   const { resolver } = await start(t, { 'nomail.invalid': { MX: ['0 .'] } });
   t.deepEqual(await resolver.resolveMx('nomail.invalid'), [{ type: 'MX', priority: 0, exchange: '' }]);
 });
