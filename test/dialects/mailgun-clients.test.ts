@@ -4,10 +4,8 @@
  */
 import test from 'ava';
 import PostalMime from 'postal-mime';
-import { checkBroken } from '../lab/broken-requests.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
-import { table } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
 
 /** A part of a form: the lines of its head, and its content. */
@@ -292,35 +290,4 @@ test('Mailgun: the lists of suppressions as the SDKs of PHP, Ruby, Python and Go
   );
   t.deepEqual(gone.body, { message: 'Bounced address has been removed', address: 'php@there.invalid' });
   t.is((await call('DELETE', 'bounces')).status, 405);
-});
-
-test('Mailgun: a broken request gets an error in its form, and nothing is stored or charged', async (t) => {
-  const world = await startWorld(t, { tenant: { quota: 1_000_000 } });
-  const path = '/v3/sender.invalid';
-  const common: [string, string][] = table('dialects/mailgun-common');
-  const attachment = { filename: 'a.txt', content: 'a', type: 'text/plain' };
-  await checkBroken(t, world, {
-    base: `${world.url()}/compat/mailgun`,
-    headers: { authorization: authorization(world) },
-    good: [
-      { route: `POST ${path}/messages`, form: common },
-      { route: `POST ${path}/messages`, form: [...common, ['attachment', attachment]] },
-      {
-        route: `POST ${path}/messages.mime`,
-        form: [
-          ['to', 'ann@there.invalid'],
-          ['o:testmode', 'yes'],
-          ['message', { filename: 'message.mime', content: mime }],
-        ],
-      },
-      { route: `GET ${path}/events?limit=5&begin=1&event=delivered` },
-      { route: `GET ${path}/events/eyJsaW1pdCI6IjEwIiwicG9zaXRpb24iOjB9` },
-      { route: `GET ${path}/bounces?limit=5` },
-      { route: `POST ${path}/bounces`, json: [{ address: 'nobody', error: 'unknown' }] },
-      { route: `POST ${path}/unsubscribes`, form: [['address', 'nobody']] },
-      { route: `DELETE ${path}/complaints/nobody@there.invalid` },
-    ],
-    isError: ({ status, text, json }) =>
-      status === 401 ? text === 'Forbidden' : typeof json?.message === 'string',
-  });
 });

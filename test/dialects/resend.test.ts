@@ -2,7 +2,6 @@
 import test from 'ava';
 import PostalMime from 'postal-mime';
 import { Resend } from 'resend';
-import { checkBroken } from '../lab/broken-requests.ts';
 import { areSigned } from '../lab/dkim.ts';
 import { startFileServer } from '../lab/scenes/file-server.ts';
 import { worldOfFile } from '../lab/scenes/shared-world.ts';
@@ -399,43 +398,3 @@ test('Resend: POSTERN_DIALECTS=none serves no other API', async (t) => {
   t.is(answer.status, 404);
   t.like(await answer.json(), { error: 'NOT_FOUND' });
 });
-
-test.serial(
-  'Resend: a broken request gets an error in its form, and nothing is stored or charged',
-  async (t) => {
-    const world = await asNewTenant(shared(), { quota: 1_000_000 });
-    const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
-    const mail = {
-      from: 'Acme, Inc. <app@sender.invalid>',
-      to: ['Ann <ann@there.invalid>', 'bob@there.invalid'],
-      cc: 'cleo@there.invalid',
-      reply_to: ['help@sender.invalid'],
-      subject: 'Hi',
-      html: '<p>Hi</p>',
-      headers: { 'X-Entity-Ref-ID': '7' },
-      tags: [{ name: 'plan', value: 'pro' }],
-      attachments: [{ filename: 'a.txt', content: 'YQ==', content_type: 'text/plain', content_id: 'a' }],
-      scheduled_at: 'in 5 min',
-    };
-    await checkBroken(t, world, {
-      base: `${world.url()}/compat/resend`,
-      headers: { authorization: `Bearer ${world.key}` },
-      good: [
-        { route: 'POST /emails', json: mail },
-        { route: 'POST /emails/batch', json: [mail, { ...mail, to: 'ann@there.invalid' }] },
-        { route: 'GET /emails?limit=2' },
-        { route: `GET /emails/${emailId}` },
-        { route: `GET /emails/${emailId}/attachments/0/content?org=${world.orgId}&expires=9&signature=x` },
-        { route: `PATCH /emails/${emailId}`, json: { scheduled_at: 'in 5 min' } },
-        { route: `POST /emails/${emailId}/cancel` },
-        { route: 'POST /domains', json: { name: 'no domain' } },
-        { route: 'POST /api-keys', json: { name: 'mailer', permission: 'sending' } },
-        { route: 'POST /webhooks', json: { endpoint: 'https://app.example.com', events: ['email.none'] } },
-        { route: 'POST /suppressions', json: { email: 'nobody' } },
-        { route: 'POST /suppressions/batch/add', json: { emails: ['nobody', 'x@y.invalid'] } },
-      ],
-      isError: ({ status, json }) =>
-        json?.statusCode === status && typeof json.name === 'string' && typeof json.message === 'string',
-    });
-  },
-);

@@ -10,30 +10,11 @@ import test from 'ava';
 import fc from 'fast-check';
 import { composeMime, toBytes } from '../../src/compose/mime.ts';
 import { compareKey, domainOf, envelopeAddress, parseMailbox } from '../../src/mail/address.ts';
-import { checkBroken } from '../lab/broken-requests.ts';
+import { checkBroken, nasty } from '../lab/broken-requests.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 1000);
 
-/** Strings that often cause errors. */
-const nasty = fc.oneof(
-  fc.string({ unit: 'binary', maxLength: 40 }),
-  fc.constantFrom(
-    '',
-    '\r\n',
-    'a\r\nBcc: x@y.invalid',
-    '\0',
-    '\ud800',
-    '.',
-    '..',
-    '<',
-    '"',
-    '@',
-    'a@b',
-    '__proto__',
-  ),
-  fc.constantFrom('ann@there.invalid', 'Ann <ann@there.invalid>', 'app@sender.invalid', 'é@bücher.invalid'),
-);
 /** Bytes of the heap in use after garbage collection. */
 function heapInUse(): number {
   setFlagsFromString('--expose-gc');
