@@ -1,6 +1,6 @@
 /** Every POST of the access table: without a token, with another session's, or from another site, it does nothing. */
 import test from 'ava';
-import { pathOf, sampledTable } from '../lab/scenes/dashboard-samples.ts';
+import { pairs, pathOf, sampledTable } from '../lab/scenes/dashboard-samples.ts';
 import { startScene } from '../lab/scenes/dashboard-scene.ts';
 
 const posts = sampledTable.filter(({ method }) => method === 'POST');
@@ -51,9 +51,3 @@ test('a POST that no form of this session made is refused, and changes nothing',
     200,
   );
 });
-
-function pairs(fields: Record<string, string | string[]> = {}): [string, string][] {
-  return Object.entries(fields).flatMap(([name, values]) =>
-    [values].flat().map((one): [string, string] => [name, one]),
-  );
-}

@@ -2,10 +2,6 @@
 
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { makeOrganization } from '../../src/accounts/create-organization.ts';
-import { registerDomain } from '../../src/accounts/domain-registration.ts';
-import { createSeal } from '../../src/accounts/seal.ts';
-import { loadSecrets } from '../../src/base/secrets.ts';
 import { keepReport } from '../../src/db/bounces/domain-reports-table.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
@@ -113,26 +109,6 @@ test('reports on a domain are shown, whatever they say', async (t) => {
   const { text, html } = await browser.get(`${base}/sender.invalid`);
   t.regex(text, /<b>Big<\/b> Mail DMARC of sender\.invalid none just now 1,234 messages 34/);
   t.false(html.includes('<b>Big'));
-});
-
-test("another organization's domain is not there", async (t) => {
-  const { world, browser, base } = await arrive(t);
-  const other = await makeOrganization(world.db, { name: 'Other' }, world.clock.now());
-  const terms = { seal: createSeal(loadSecrets(world.config)), now: world.clock.now() };
-  await registerDomain(world.db, { orgId: other.id, name: 'other.invalid' }, terms);
-  await browser.get(base);
-  const token = { _csrf: browser.csrf() };
-  for (const name of ['other.invalid', 'none.invalid', '%3Cb%3E']) {
-    t.is((await browser.get(`${base}/${name}`)).status, 404, name);
-  }
-  for (const act of ['check', 'tracking', 'tls', 'remove'])
-    t.is(
-      (await browser.post(`${base}/other.invalid/${act}`, { ...token, typed: 'other.invalid' })).status,
-      404,
-      act,
-    );
-  t.is((await browser.get(`${base}/other.invalid/records`)).status, 404);
-  t.is((await world.db('domains').where({ name: 'other.invalid' })).length, 1);
 });
 
 test('a new DKIM key is made, waits for its record, can be dropped, and takes the place of the old one', async (t) => {

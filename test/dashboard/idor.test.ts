@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { isAtLeast, type Role, roles } from '../../src/rules/roles.ts';
 import { checkHeaders, type Page } from '../lab/browser/browser.ts';
 import type { Sample } from '../lab/scenes/dashboard-sample.ts';
-import { pathOf, sampledTable, staleSamples } from '../lab/scenes/dashboard-samples.ts';
+import { pairs, pathOf, sampledTable, staleSamples } from '../lab/scenes/dashboard-samples.ts';
 import { type Org, type Scene, startScene } from '../lab/scenes/dashboard-scene.ts';
 import { until } from '../lab/until.ts';
 
@@ -178,10 +178,4 @@ function verdict(visitor: Visitor, min: string, scope: string): 'in' | Refusal {
   if (scope === 'organization' && visitor === 'foreigner') return 404;
   if (min === 'operator') return 403;
   return isAtLeast(visitor as Role, min as Role) ? 'in' : 403;
-}
-
-function pairs(fields: Record<string, string | string[]>): [string, string][] {
-  return Object.entries(fields).flatMap(([name, values]) =>
-    [values].flat().map((one): [string, string] => [name, one]),
-  );
 }

@@ -11,7 +11,7 @@ import { loadSecrets } from '../../src/base/secrets.ts';
 import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
 import { keepReport } from '../../src/db/bounces/domain-reports-table.ts';
 import { operationsOf, readContract } from '../lab/openapi.ts';
-import { pathOf, sampledTable } from '../lab/scenes/dashboard-samples.ts';
+import { pairs, pathOf, sampledTable } from '../lab/scenes/dashboard-samples.ts';
 import { type Org, type Scene, startScene } from '../lab/scenes/dashboard-scene.ts';
 
 /** In everything that only the other organization may see. */
@@ -144,12 +144,6 @@ function listCalls(document: Document, name: string): Step[] {
         method: 'GET',
         path: `${path}?${new URLSearchParams({ [parameter.name]: name })}`,
       })),
-  );
-}
-
-function pairs(fields: Record<string, string | string[]>): [string, string][] {
-  return Object.entries(fields).flatMap(([name, values]) =>
-    [values].flat().map((one): [string, string] => [name, one]),
   );
 }
 

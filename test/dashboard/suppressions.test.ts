@@ -1,7 +1,5 @@
 /** Suppressions: found, added, removed, imported, exported, and why each is there. */
 import test, { type ExecutionContext } from 'ava';
-import { makeOrganization } from '../../src/accounts/create-organization.ts';
-import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { startWorld, type WorldOptions } from '../lab/scenes/world.ts';
 
@@ -98,20 +96,4 @@ test('an import larger than may be is refused, and the service goes on', async (
     .catch(() => 413);
   t.is(answer, 413);
   t.is((await browser.get(base)).status, 200);
-});
-
-test("another organization's addresses are not there", async (t) => {
-  const { world, browser, base } = await arrive(t);
-  const now = world.clock.now();
-  const other = await makeOrganization(world.db, { name: 'Other' }, now);
-  await addSuppression(world.db, suppressionOf(other.id, 'theirs@x.invalid', 'manual'), now);
-  const { id } = await world.db('suppressions').first('id');
-  t.notRegex((await browser.get(`${base}?q=theirs@x.invalid`)).html, /<th scope="row">/);
-  t.is((await browser.get(`${base}/${id}`)).status, 404);
-  t.is((await browser.get(`${base}/nothing`)).status, 404);
-  t.is((await browser.get(`${base}?after=%00`)).status, 404);
-  await browser.get(base);
-  t.is((await browser.post(`${base}/${id}/remove`, { _csrf: browser.csrf() })).status, 404);
-  t.notRegex((await browser.get(`${base}/export`)).html, /theirs/);
-  t.is((await world.db('suppressions')).length, 1);
 });

@@ -126,22 +126,3 @@ test("an owner gets no link to somebody else's account, nor lets one in", async 
   t.is(linkIn((await owner.submit(`/${id}/link`)).html), undefined);
   t.is((await world.db('memberships').where({ org_id: orgId })).length, 2);
 });
-
-test("another organization's members are not there", async (t) => {
-  const { world, base, join } = await arrive(t);
-  const owner = await join('owner@team.invalid', 'owner');
-  const now = world.clock.now();
-  const other = await makeOrganization(world.db, { name: 'Other' }, now);
-  const member = { orgId: other.id, role: 'owner' as const };
-  const { userId } = await invite(
-    world.db,
-    { email: 'x@other.invalid', name: 'X', isOperator: false, member },
-    now,
-  );
-  await owner.get(base);
-  const token = { _csrf: owner.csrf(), role: 'viewer' };
-  for (const act of ['role', 'link', 'remove'])
-    for (const id of [userId, 'nobody'])
-      t.is((await owner.post(`${base}/${id}/${act}`, token)).status, 404, act);
-  t.is((await world.db('memberships').where({ user_id: userId }).first()).role, 'owner');
-});

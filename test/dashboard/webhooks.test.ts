@@ -1,7 +1,5 @@
 /** Webhooks: an endpoint is added, tested, told, replayed, disabled and enabled, its secret shown once. */
 import test, { type ExecutionContext } from 'ava';
-import { makeOrganization } from '../../src/accounts/create-organization.ts';
-import { addWebhook } from '../../src/webhooks/endpoints.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
 import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
@@ -116,19 +114,4 @@ test('what is wrong with a URL or the choice of events is said at the field', as
     t.regex(answer.text, /Select at least one/);
   }
   t.is((await world.db('webhooks')).length, 0);
-});
-
-test("another organization's endpoint is not there", async (t) => {
-  const { world, browser, base, seal } = await arrive(t);
-  const now = world.clock.now();
-  const other = await makeOrganization(world.db, { name: 'Other' }, now);
-  const wanted = { orgId: other.id, url: 'https://app.other.invalid/', types: [] };
-  const { webhook } = await addWebhook(world.db, wanted, { seal, allowPrivate: true, now });
-  t.notRegex((await browser.get(base)).text, /other\.invalid/);
-  const token = { _csrf: browser.csrf(), failed: 'yes' };
-  t.is((await browser.get(`${base}/${webhook.id}`)).status, 404);
-  t.is((await browser.get(`${base}/${webhook.id}/attempts`)).status, 404);
-  for (const act of ['events', 'enable', 'disable', 'rotate', 'remove', 'test', 'replay'])
-    t.is((await browser.post(`${base}/${webhook.id}/${act}`, token)).status, 404, act);
-  t.deepEqual((await world.db('webhooks').first()).updated_at, webhook.updatedAt);
 });

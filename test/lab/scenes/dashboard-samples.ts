@@ -110,3 +110,9 @@ export function pathOf(
     );
   return query === undefined ? filled : `${filled}?${query}`;
 }
+
+/** The fields of a form as they are posted. */
+export const pairs = (fields: Record<string, string | string[]> = {}): [string, string][] =>
+  Object.entries(fields).flatMap(([name, values]) =>
+    [values].flat().map((one): [string, string] => [name, one]),
+  );
