@@ -33,15 +33,7 @@ async function startNodes(t: ExecutionContext, database: DatabaseKind) {
   };
   await person('ann@tenant.invalid', [orgId]);
   await person('bea@tenant.invalid', [orgId, other]);
-  const sendAt = async (url: string, to: string) => {
-    const response = await fetch(`${url}/api/public/email/send`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ from: 'app@sender.invalid', to, subject: `To ${to}`, text: 'Hello' }),
-    });
-    // biome-ignore lint/suspicious/noExplicitAny: what the API says is what the test looks at
-    return { status: response.status, body: (await response.json()) as any };
-  };
+  const sendAt = (url: string, to: string) => world.at(url).send({ to });
   return { world, orgId, other, urls: [world.url(), ...others.map(({ url }) => url)], sendAt };
 }
 

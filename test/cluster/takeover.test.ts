@@ -65,6 +65,8 @@ for (const kind of kinds) {
     };
     await db('deliveries').update(gone);
     await db('attempts').delete();
+    await clock.advance('15s');
+    t.is((await world.get(body.emailId)).status, 'sending', 'as long as the lease holds');
     const { recipients } = await clock.passUntil(
       async () => {
         const email = await world.get(body.emailId);

@@ -25,18 +25,8 @@ async function startDead(t: ExecutionContext) {
   let sent = 0;
   const send = async (n: number) => {
     sent += 1;
-    const fields = {
-      from: 'app@sender.invalid',
-      to: `n${sent}@there.invalid`,
-      subject: `${sent}`,
-      text: 'Hello',
-    };
-    const response = await fetch(`${urls[n]}/api/public/email/send`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify(fields),
-    });
-    return ((await response.json()) as { emailId: string }).emailId;
+    const { body } = await world.at(urls[n]!).send({ to: `n${sent}@there.invalid`, subject: `${sent}` });
+    return body.emailId as string;
   };
   /** What was under way has ended, and all have heard of it. */
   const calm = async () => {

@@ -53,18 +53,8 @@ export async function startLimitedNodes<Name extends string>(
   const send = async (to: Name, n: number) => {
     const urls = [world.url(), ...others.map(({ url }) => url)];
     sent += 1;
-    const response = await fetch(`${urls[n % urls.length]}/api/public/email/send`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        from: 'app@sender.invalid',
-        to: `n${sent}@${to}.invalid`,
-        subject: `${sent}`,
-        text: 'Hello',
-      }),
-    });
-    t.is(response.status, 200);
-    await response.arrayBuffer();
+    const mail = { to: `n${sent}@${to}.invalid`, subject: `${sent}` };
+    t.is((await world.at(urls[n % urls.length]!).send(mail)).status, 200);
   };
   return {
     world,

@@ -126,6 +126,12 @@ export async function asNewTenant(world: World, options: WorldOptions['tenant'] 
 type Holds = (email: Answer['body']) => boolean;
 
 function callsWith(url: () => string, key: string, clock: ManualClock) {
+  /** The same calls to another node. */
+  const at = (elsewhere: string) => callsTo(() => elsewhere, key, clock);
+  return { ...callsTo(url, key, clock), at };
+}
+
+function callsTo(url: () => string, key: string, clock: ManualClock) {
   const call = async (method: string, path: string, init: RequestInit = {}): Promise<Answer> => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json', ...init.headers };
     const ask = () => fetch(`${url()}${path}`, { method, ...init, headers });
