@@ -9,29 +9,21 @@ import { basename } from 'node:path';
 
 /** They take longest, so they start first: the run would wait for them alone at its end. */
 const longest = [
-  'slow-killed',
-  'slow-move',
-  'slow-nodes-changes',
-  'slow-scripts',
-  'slow-move-steps',
-  'slow-upgrade',
-  'browser',
-  'dashboard',
-  'api',
-  'smtp-in',
-  'db',
-  'cluster',
+  ...['slow-scripts', 'slow-killed', 'slow-move', 'slow-nodes-changes', 'slow-move-steps', 'slow-upgrade'],
+  ...['operate', 'browser', 'dashboard', 'dialects', 'server', 'field', 'contract', 'db', 'queue', 'api'],
+  ...[
+    'house',
+    'smtp-in',
+    'cluster',
+    'cli',
+    'smtp-out',
+    'route',
+    'bounces',
+    'delivery',
+    'accounts',
+    'compose',
+  ],
   'webhooks',
-  'delivery',
-  'accounts',
-  'operate',
-  'contract',
-  'dialects',
-  'cli',
-  'queue',
-  'route',
-  'server',
-  'smtp-out',
 ];
 
 const startOf = (path) => longest.indexOf(basename(path, '.ts')) + 1 || Number.POSITIVE_INFINITY;
