@@ -1,7 +1,7 @@
 /**
  * The maintenance jobs of the tables that grow with every mail. SQLite deletes old rows in batches. On PostgreSQL, partitions
  * are created ahead and dropped when all their rows are old; rows that would wait too long for that (in a partition that
- * filled slowly, or from before the upgrade) are deleted.
+ * filled slowly, or into which `postern move` copied all) are deleted.
  *
  * A partition spans one eighth of the retention time, at least a day and at most a month, so rows are kept at most a quarter
  * longer than configured, or two days. Emails are referred to by tables without partitions, so they are deleted row by row

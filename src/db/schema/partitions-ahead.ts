@@ -3,7 +3,7 @@
  * partitions that exist, so a crash between two steps does no harm.
  *
  * The last partition is open-ended and should be empty: it gets an end, and a new last one follows it. If it has rows (from
- * before an upgrade, or because this job has not run for long), PostgreSQL would have to scan them under an exclusive lock to
+ * a move, or because this job has not run for long), PostgreSQL would have to scan them under an exclusive lock to
  * prove that none is after the end. A CHECK constraint proves it beforehand: it is added without validation and then validated
  * while others write. Its bound is so far ahead that it never refuses a row; if it comes near, the constraint is dropped.
  */
