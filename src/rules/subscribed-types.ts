@@ -5,21 +5,23 @@ export const webhookFormats = ['standard', 'resend', 'postmark', 'sendgrid', 'ma
 
 export type WebhookFormatName = (typeof webhookFormats)[number];
 
+/** The fate of a mail, as most other services tell it. */
+const mailTypes = [
+  'email.queued',
+  'email.delivered',
+  'email.deferred',
+  'email.bounced',
+  'email.expired',
+  'email.canceled',
+  'email.suppressed',
+  'email.opened',
+  'email.clicked',
+  'email.complained',
+] as const;
+
 /** The types that another service has an event for (webhooks/formats/). Our own format has one for each type. */
 const writtenTypes = {
-  resend: [
-    'email.scheduled',
-    'email.queued',
-    'email.delivered',
-    'email.deferred',
-    'email.bounced',
-    'email.expired',
-    'email.canceled',
-    'email.complained',
-    'email.suppressed',
-    'email.opened',
-    'email.clicked',
-  ],
+  resend: ['email.scheduled', ...mailTypes],
   postmark: [
     'email.delivered',
     'email.bounced',
@@ -30,30 +32,8 @@ const writtenTypes = {
     'suppression.added',
     'suppression.removed',
   ],
-  sendgrid: [
-    'email.queued',
-    'email.deferred',
-    'email.delivered',
-    'email.bounced',
-    'email.expired',
-    'email.suppressed',
-    'email.canceled',
-    'email.opened',
-    'email.clicked',
-    'email.complained',
-  ],
-  mailgun: [
-    'email.queued',
-    'email.delivered',
-    'email.deferred',
-    'email.bounced',
-    'email.expired',
-    'email.canceled',
-    'email.suppressed',
-    'email.opened',
-    'email.clicked',
-    'email.complained',
-  ],
+  sendgrid: mailTypes,
+  mailgun: mailTypes,
 } as const satisfies Record<Exclude<WebhookFormatName, 'standard'>, readonly EventType[]>;
 
 export type WrittenType<Format extends keyof typeof writtenTypes> = (typeof writtenTypes)[Format][number];
