@@ -12,7 +12,7 @@ import type { Delivery } from '../../src/glossary.ts';
 import { HeldLeases } from '../../src/queue/held-leases.ts';
 import { transition } from '../../src/rules/transition.ts';
 import { manualClock } from '../lab/clock.ts';
-import { oneKind } from '../lab/database/databases.ts';
+import { kinds, oneKind } from '../lab/database/databases.ts';
 import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
 import { attemptOf } from '../lab/sends.ts';
 
@@ -135,6 +135,31 @@ test('a node that lost its lease records nothing over its successor', async (t) 
   t.deepEqual(await recordAll(db, 'second', [own], []), [true]);
   t.like(await read(ids[0]!), { status: 'deferred', attempts: 2, lease_owner: null });
 });
+
+for (const kind of kinds) {
+  test(`${kind}: a lost lease costs no outcome but its own, whatever they share`, async (t) => {
+    const queue = await openQueue(t, kind);
+    const { db, add, orgId, read } = queue;
+    await add({ due_at: now }, { due_at: now }, { due_at: now }, { due_at: now }, { due_at: now });
+    const claimed = await claimBacklogs(db, [{ ...lane, orgId }], { node: 'first', now, leaseMs });
+    const [one, two, three, lost, five] = claimed.map((delivery) =>
+      transition(delivery, attemptAt(now, 'delivered', 'taken'), null),
+    );
+    await db('deliveries').where({ id: lost!.delivery.id }).update({ lease_owner: 'second' });
+    // The first is recorded at once, by itself. The others wait for it, and share a commit.
+    const recorded = await Promise.all([
+      recordAll(db, 'first', [one!], []),
+      recordAll(db, 'first', [two!], []),
+      recordAll(db, 'first', [three!, lost!], []),
+      recordAll(db, 'first', [five!], []),
+    ]);
+    t.deepEqual(recorded.flat(), [true, true, true, false, true]);
+    t.like(await read(lost!.delivery.id), { status: 'sending', lease_owner: 'second' });
+    t.is((await db('attempts')).length, 4);
+    t.is((await db('events').where({ type: 'email.delivered' })).length, 4);
+    t.is((await db('deliveries').where({ status: 'delivered' })).length, 4);
+  });
+}
 
 test('a node records nothing under a lease that it has replaced by a newer one of its own', async (t) => {
   const queue = await openQueue(t, oneKind);
