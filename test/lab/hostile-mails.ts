@@ -3,7 +3,7 @@
  * that is read, in bodies of each kind and in the frame of a multipart.
  */
 import { crc32 } from 'node:zlib';
-import { kindsOf, textIn } from './hostile-walk.ts';
+import { kindsOf } from './hostile-walk.ts';
 import { connectSmtp, plain, type SmtpClient } from './mx/smtp-client.ts';
 
 export interface HostileMail {
@@ -60,8 +60,9 @@ export function* hostileMails(bytes: number, oneOf: number): Generator<HostileMa
 
 function* allMails(bytes: number): Generator<{ what: string; raw(): string }> {
   const size = { bytes: { value: bytes, near: bytes } };
-  for (const [kind, make] of kindsOf(size)) {
-    const text = () => Buffer.from(textIn(make)).toString('latin1');
+  for (const hostile of kindsOf(size)) {
+    const { kind } = hostile;
+    const text = () => hostile.text.toString('latin1');
     const oneLine = () => text().replace(/[\r\n]+/g, ' ');
     for (const name of fields) {
       yield { what: `${kind} as ${name}`, raw: () => withField(name, oneLine()) };

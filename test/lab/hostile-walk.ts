@@ -160,14 +160,61 @@ const nearly = [
   ...['\r\n', '\r\n ', 'a=b; ', '[', '*', '<<', '""', "'", '%25', 'xn--'],
 ];
 
-const nearTexts: Record<string, (bytes: number) => string> = Object.fromEntries(
-  nearly.map((piece) => [
-    `nearly ${JSON.stringify(piece)}`,
-    (bytes: number) => piece.repeat(bytes / Buffer.byteLength(piece)),
-  ]),
-);
+/** What is put into a place of a body. Each form of it is made once: a walk uses it thousands of times. */
+export class Hostile {
+  readonly kind: string;
+  readonly #make: () => string;
+  /** A text that is scanned, and nothing that a parser meets. */
+  readonly isNear: boolean;
+  #json: Buffer | undefined;
+  #text: Buffer | undefined;
+  #encoded: Buffer | undefined;
 
-const hole = '\u0001hole\u0001';
+  constructor(kind: string, make: () => string, isNear: boolean) {
+    this.kind = kind;
+    this.#make = make;
+    this.isNear = isNear;
+  }
+
+  get json(): Buffer {
+    this.#json ??= Buffer.from(this.isNear ? JSON.stringify(this.#make()) : this.#make());
+    return this.#json;
+  }
+
+  /** For a field: a JSON string without its quotation marks. */
+  get text(): Buffer {
+    this.#text ??= this.isNear ? Buffer.from(this.#make()) : Buffer.from(this.#make().replace(/^"|"$/g, ''));
+    return this.#text;
+  }
+
+  get encoded(): Buffer {
+    this.#encoded ??= Buffer.from(formOf({ a: this.text.toString() }).slice('a='.length));
+    return this.#encoded;
+  }
+}
+
+const madeKinds = new Map<string, Hostile[]>();
+
+export function kindsOf({ bytes }: Pick<Target, 'bytes'>): Hostile[] {
+  const sizes = `${bytes.value} ${bytes.near}`;
+  const kinds = madeKinds.get(sizes) ?? [
+    ...Object.entries(hostileJson).map(([kind, make]) => new Hostile(kind, () => make(bytes.value), false)),
+    ...nearly.map((piece) => {
+      const make = () => piece.repeat(bytes.near / Buffer.byteLength(piece));
+      return new Hostile(`nearly ${JSON.stringify(piece)}`, make, true);
+    }),
+  ];
+  madeKinds.set(sizes, kinds);
+  return kinds;
+}
+
+const hole = 'hole-4711';
+
+/** The text with each `at` replaced, in pieces. */
+function filled(text: string, value: Buffer, at = hole): Buffer[] {
+  const [first, ...others] = text.split(at).map((piece) => Buffer.from(piece));
+  return [first!, ...others.flatMap((piece) => [value, piece])];
+}
 
 /** The example with another value at a path. */
 function withHole(value: unknown, [name, ...rest]: string[]): unknown {
@@ -183,11 +230,11 @@ function withHole(value: unknown, [name, ...rest]: string[]): unknown {
 }
 
 /** JSON with `hostile` at a path; at '' the whole is hostile. */
-function jsonWith(example: unknown, path: string, hostile: string): string {
-  if (path === '') return hostile;
+function jsonWith(example: unknown, path: string, hostile: Buffer): Buffer[] {
+  if (path === '') return [hostile];
   const isList = Array.isArray(example) || path.startsWith('*');
   const json = JSON.stringify(withHole(example ?? (isList ? [] : {}), path.split('.')));
-  return json.replace(JSON.stringify(hole), () => hostile);
+  return filled(json, hostile, JSON.stringify(hole));
 }
 
 /** A path that the router matches. */
@@ -238,9 +285,10 @@ function* allTrialsOf(route: WalkedRoute, target: Target): Generator<Trial> {
   const { method, path, service } = route;
   const headers = headersFor(service, target);
   const url = target.url + pathWith(path, target.values, target.values.id!);
-  const ask = (what: string, type: string, text: string): Trial => {
-    const body = [Buffer.from(text)];
-    const own = { ...headers, 'content-type': type, 'content-length': body[0]!.length };
+  const ask: Ask = (what, type, content) => {
+    const body = typeof content === 'string' ? [Buffer.from(content)] : content;
+    const length = body.reduce((sum, piece) => sum + piece.length, 0);
+    const own = { ...headers, 'content-type': type, 'content-length': length };
     const question = { method, body, headers: own };
     return {
       what: `${method} ${path} ${what}`,
@@ -253,7 +301,7 @@ function* allTrialsOf(route: WalkedRoute, target: Target): Generator<Trial> {
     if (body.kind === 'json') yield* jsonTrials(route, body.json, target, ask);
     if (body.kind === 'form') yield* formTrials(route, target, ask);
     if (body.kind === 'csv')
-      for (const [kind, make] of kindsOf(target)) yield ask(kind, 'text/csv', textIn(make));
+      for (const { kind, text } of kindsOf(target)) yield ask(kind, 'text/csv', [text]);
   }
   if (service === 'dashboard' && method === 'POST') yield* pageTrials(url, target, ask);
   yield* frameTrials(route, target, headers);
@@ -266,55 +314,33 @@ function* pageTrials(url: string, target: Target, ask: Ask): Generator<Trial> {
   const _csrf = target.signedIn.csrf;
   const fields = target.forms.get(new URL(url).pathname) ?? [...new Set([...target.forms.values()].flat())];
   const bytes = fields.some((field) => largeFields.includes(field)) ? target.bytes : pageBytes;
-  for (const [kind, make] of kindsOf({ bytes })) {
+  for (const { kind, encoded } of kindsOf({ bytes })) {
     for (const field of fields.length > 20 ? [] : fields)
-      yield ask(`${kind} as ${field}`, urlencoded, formOf({ _csrf, [field]: textIn(make) }));
+      yield ask(`${kind} as ${field}`, urlencoded, filled(formOf({ _csrf, [field]: hole }), encoded));
   }
-  for (const [kind, make] of kindsOf({ bytes: { value: 500, near: 500 } })) {
-    const all = Object.fromEntries(fields.map((field) => [field, textIn(make)]));
-    yield ask(`${kind} as each field`, urlencoded, formOf({ ...all, _csrf }));
-  }
+  const all = Object.fromEntries(fields.map((field) => [field, hole]));
+  for (const { kind, encoded } of kindsOf({ bytes: { value: 500, near: 500 } }))
+    yield ask(`${kind} as each field`, urlencoded, filled(formOf({ ...all, _csrf }), encoded));
   yield ask('many fields', urlencoded, 'a=&'.repeat(bytes.value / 3));
 }
 
 /** Of the forms that take megabytes. */
 const largeFields = ['text', 'html', 'addresses'];
 
-type Ask = (what: string, type: string, text: string) => Trial;
+type Ask = (what: string, type: string, content: string | Buffer[]) => Trial;
 const urlencoded = 'application/x-www-form-urlencoded';
 
-export function kindsOf({
-  bytes,
-}: Pick<Target, 'bytes'>): [kind: string, make: () => string, isNear: boolean][] {
-  return [
-    ...Object.entries(hostileJson).map(
-      ([kind, make]) => [kind, () => make(bytes.value), false] as [string, () => string, boolean],
-    ),
-    ...Object.entries(nearTexts).map(
-      ([kind, make]) => [kind, () => make(bytes.near), true] as [string, () => string, boolean],
-    ),
-  ];
-}
-
-/** As a text that is no JSON, for a field. */
-export function textIn(make: () => string): string {
-  const made = make();
-  return made.startsWith('"') && made.endsWith('"') ? made.slice(1, -1) : made;
-}
-
-function* jsonTrials(route: WalkedRoute, json: JsonBody, { bytes }: Target, ask: Ask): Generator<Trial> {
+function* jsonTrials(route: WalkedRoute, limits: JsonBody, { bytes }: Target, ask: Ask): Generator<Trial> {
   const type = 'application/json';
   // An empty path is the body itself.
   const paths = [
     '',
-    ...membersOf(route, json),
+    ...membersOf(route, limits),
     ...(Array.isArray(route.example) ? ['*.unknown'] : ['unknown']),
   ];
   for (const path of paths) {
-    for (const [kind, make, isNear] of kindsOf({ bytes })) {
-      const hostile = isNear ? JSON.stringify(make()) : make();
-      yield ask(`${kind} as ${path || 'the body'}`, type, jsonWith(route.example, path, hostile));
-    }
+    for (const { kind, json } of kindsOf({ bytes }))
+      yield ask(`${kind} as ${path || 'the body'}`, type, jsonWith(route.example, path, json));
   }
   yield ask('a name without end', type, `{"${'a'.repeat(bytes.value)}":1}`);
   yield ask(
@@ -327,10 +353,10 @@ function* jsonTrials(route: WalkedRoute, json: JsonBody, { bytes }: Target, ask:
 function* formTrials(route: WalkedRoute, { bytes }: Target, ask: Ask): Generator<Trial> {
   const example = (route.example ?? {}) as Record<string, string>;
   for (const field of [...Object.keys(example), 'unknown']) {
-    for (const [kind, make] of kindsOf({ bytes })) {
-      const fields = { ...example, [field]: textIn(make) };
-      yield ask(`${kind} as the field ${field}`, urlencoded, formOf(fields));
-      yield ask(`${kind} as the part ${field}`, multipartType, multipart(fields));
+    const fields = { ...example, [field]: hole };
+    for (const { kind, encoded, text } of kindsOf({ bytes })) {
+      yield ask(`${kind} as the field ${field}`, urlencoded, filled(formOf(fields), encoded));
+      yield ask(`${kind} as the part ${field}`, multipartType, filled(multipart(fields), text));
     }
   }
   for (const name of ['a', 'to', 'o:tag', 'h:X-A'])
