@@ -69,10 +69,19 @@ export async function listen(
   };
 }
 
-/** The requests whose handlers run. */
+/** Requests of a connection that may wait for an answer behind the one in work. Clients that send any are very rare. */
+const maxPipelined = 16;
+
+/**
+ * The requests whose handlers run. A connection has one of them: with 64 KB a client can send more than a thousand requests at
+ * once, and Node would call their handlers in a row and keep all responses until the client reads the first. The responses have
+ * to be in the order of the requests anyway (RFC 9112 section 9.3.2).
+ */
 class Requests {
   readonly #handler: Handler;
   readonly #running = new Set<Promise<void>>();
+  /** By connections with a request in work: what starts those behind it. */
+  readonly #waiting = new WeakMap<Socket, (() => void)[]>();
   #isDraining = false;
 
   constructor(handler: Handler) {
@@ -80,6 +89,25 @@ class Requests {
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
+    const { socket } = request;
+    const waiting = this.#waiting.get(socket);
+    if (waiting === undefined) {
+      this.#waiting.set(socket, []);
+      this.#begin(request, response);
+    } else if (waiting.length < maxPipelined) {
+      waiting.push(() => this.#begin(request, response));
+    } else {
+      socket.destroy();
+    }
+  };
+
+  #begin(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    response.once('close', () => {
+      const next = this.#waiting.get(socket)!.shift();
+      if (next && !socket.destroyed) next();
+      else this.#waiting.delete(socket);
+    });
     response.setHeader('X-Content-Type-Options', 'nosniff');
     // Must run before Node's own listener, which resets a connection that still receives data and so loses the response.
     response.prependOnceListener('finish', () => {
@@ -93,7 +121,7 @@ class Requests {
     if (this.#isDraining) response.setHeader('Connection', 'close');
     const handled = this.#handler(request, response).finally(() => this.#running.delete(handled));
     this.#running.add(handled);
-  };
+  }
 
   drain(): void {
     this.#isDraining = true;

@@ -284,6 +284,50 @@ test('a connection is closed soon after a response that ends it, whatever the cl
   }
 });
 
+test('requests of one connection are handled one by one, in order, and very many end it', async (t) => {
+  const handled: string[] = [];
+  let [running, most] = [0, 0];
+  const server = await listen(
+    async (request, response) => {
+      running += 1;
+      most = Math.max(most, running);
+      handled.push(request.url!);
+      // The first takes the longest.
+      await new Promise((done) => setTimeout(done, handled.length === 1 ? 100 : 0));
+      running -= 1;
+      response.end(`${request.url}\n`);
+    },
+    { httpHost: '127.0.0.1', httpPort: 0, httpProxies: [], httpKeepAlive: 5_000 },
+  );
+  t.teardown(server.close);
+  const pipelined = (count: number, before = '') =>
+    before + Array.from({ length: count }, (_, n) => `GET /${n} HTTP/1.1\r\nHost: x\r\n\r\n`).join('');
+  const open = (text: string) => {
+    const socket = connect(server.port, '127.0.0.1');
+    const it = Object.assign(
+      socket.on('error', () => {}),
+      { answer: '' },
+    );
+    it.setEncoding('utf8').on('data', (data) => (it.answer += data));
+    it.write(text);
+    return it;
+  };
+  const few = open(pipelined(10, 'POST /begin HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc'));
+  await until(() => few.answer.includes('/9\n'));
+  const order = ['/begin', ...Array.from({ length: 10 }, (_, n) => `/${n}`)];
+  t.deepEqual(handled, order);
+  t.deepEqual(few.answer.match(/^\/\w+$/gm), order);
+  few.write(pipelined(3));
+  await until(() => few.answer.match(/^\/\w+$/gm)!.length === 14);
+  t.is(most, 1);
+  few.destroy();
+
+  handled.length = 0;
+  const many = open(pipelined(1_500));
+  await once(many, 'close');
+  t.true(handled.length <= 1, 'none behind the first is begun for a connection that has ended');
+});
+
 test('connections are limited in total and for each network', async (t) => {
   const server = tcpServer()
     .on(
