@@ -2,7 +2,7 @@
  * Item 1: bodies that are cheap to send and dear to read, of 20 MB and of what fits a small limit, as each member of each
  * request that the OpenAPI document has, and as CSV. Each answer is under 100 KB, and nobody waits.
  */
-
+import { setTimeout as sleep } from 'node:timers/promises';
 import { ask, callJson, type Reply, withKey } from '../../test/lab/ask.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import type { Scene } from './scene.ts';
@@ -184,6 +184,44 @@ async function managementTrials(scene: Scene, isOurs: (endpoint: Endpoint) => bo
   return jsonTrials(scene, endpoints, Object.keys(kinds) as Kind[], otherSizes);
 }
 
+/** RFC 9112 section 7.1: each chunk is six octets on the wire. */
+const tinyChunks = Buffer.from('1\r\na\r\n'.repeat(20_000));
+const chunkedConnections = 8;
+
+/** A request whose body never ends, until it is answered; resolves to the status line. */
+async function sendTinyChunks(scene: Scene, head: string[]): Promise<string> {
+  const socket = scene.connect(Number(new URL(scene.url).port), '127.0.0.1');
+  const answered = new Promise<string>((resolve) => {
+    socket.once('data', (data) => resolve(data.toString('latin1').split('\r\n', 1)[0]!));
+    socket.once('close', () => resolve('closed'));
+  });
+  socket.write(`${[...head, 'Host: x', 'Transfer-Encoding: chunked'].join('\r\n')}\r\n\r\n`);
+  const write = () => {
+    while (!socket.destroyed && socket.write(tinyChunks));
+    socket.once('drain', write);
+  };
+  write();
+  const line = await Promise.race([answered, sleep(timeoutMs, 'no answer', { ref: false })]);
+  socket.destroy();
+  return line;
+}
+
+async function tinyChunksTo(scene: Scene): Promise<Verdict> {
+  const send = ['POST /api/public/email/send HTTP/1.1', 'Content-Type: application/json'];
+  const authorization = `Authorization: Bearer ${scene.key}`;
+  const heads = [[...send, authorization], [...send, authorization, 'Content-Encoding: gzip'], send];
+  const lines: string[] = [];
+  for (const head of heads)
+    lines.push(
+      ...(await Promise.all(Array.from({ length: chunkedConnections }, () => sendTinyChunks(scene, head)))),
+    );
+  const others = lines.filter((line) => !/^HTTP\/1\.1 4\d\d /.test(line) && line !== 'closed');
+  return verdict(`${[...new Set(lines)].join(', ')}`, [
+    others.length === 0,
+    `${others.length} of ${lines.length} are answered: ${others[0]}`,
+  ]);
+}
+
 const common = { item: 1, maxStallMs: 200, timeoutMs: 60_000 };
 
 export const hostileBodies: Attack[] = [
@@ -213,4 +251,5 @@ export const hostileBodies: Attack[] = [
       tryAll(scene, await managementTrials(scene, (one) => !isSend(one) && !isBatch(one) && !isWebhook(one))),
   },
   { ...common, name: 'the same as a CSV import', run: (scene) => tryAll(scene, csvTrials(scene)) },
+  { ...common, name: `bodies in chunks of one octet, ${chunkedConnections} at once`, run: tinyChunksTo },
 ];

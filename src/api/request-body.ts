@@ -6,14 +6,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
-import getRawBody from 'raw-body';
 import { transferRate } from '../base/minimum-rate.ts';
 import { Refusal } from '../mail/refusal.ts';
 import type { Slot } from './admission.ts';
 import { UncountedRefusal } from './authorize.ts';
 import { type CsvBody, type FormBody, fieldCounter, type JsonBody } from './body-limits.ts';
+import { BodyTooLarge, collectBody } from './collect-body.ts';
 import { decodedBody } from './content-encoding.ts';
 import { JsonCounter } from './json-counter.ts';
+import { isUrlencoded } from './urlencoded.ts';
 
 export type ReadableBody = JsonBody | FormBody | CsvBody;
 
@@ -31,10 +32,9 @@ export async function readBody(
   const limit = body.largest;
   const { source, stop } = decodedBody(request);
   const monitor = monitorBody(request, source, slot, { check, limit });
-  const length = source === request ? (request.headers['content-length'] ?? null) : null;
-  const arrived = getRawBody(source, { limit, length }).catch((error: Error & { type?: string }) => {
-    if (error.type === 'entity.too.large') throw tooLarge(limit);
-    throw new Refusal('BAD_REQUEST', problemOf(error));
+  const announced = source === request ? request.headers['content-length'] : undefined;
+  const arrived = collectBody(source, limit, announced).catch((error: Error) => {
+    throw error instanceof BodyTooLarge ? tooLarge(limit) : new Refusal('BAD_REQUEST', problemOf(error));
   });
   return Promise.race([arrived, monitor.refused]).finally(() => {
     monitor.stop();
@@ -59,7 +59,7 @@ function counterOf(body: ReadableBody, contentType: string): (chunk: Buffer) => 
     const counter = new JsonCounter(body.limits);
     return (chunk) => counter.check(chunk);
   }
-  return body.kind === 'form' && urlencoded.test(contentType) ? fieldCounter(body) : () => {};
+  return body.kind === 'form' && isUrlencoded(contentType) ? fieldCounter(body) : () => {};
 }
 
 /**
@@ -82,9 +82,12 @@ function monitorBody(
   let timer = startTimer();
 
   let arrived = 0;
+  let chunks = 0;
   function arrive(chunk: Buffer): void {
     timer.received(chunk.length);
     arrived += chunk.length;
+    chunks += 1;
+    if (chunks > maxSmallChunks + arrived / smallestChunk) refuse(tooManyChunks());
     if (source !== request && arrived > limit) refuse(tooLarge(limit));
   }
 
@@ -123,6 +126,14 @@ function monitorBody(
   return { refused, stop };
 }
 
+/** Each costs some microseconds. After so many, they have at least 16 octets on average, such as the lines of a list. */
+const maxSmallChunks = 10_000;
+const smallestChunk = 16;
+
+function tooManyChunks(): Refusal {
+  return new Refusal('BAD_REQUEST', 'The body arrives in chunks of a few octets. Send it in larger ones.');
+}
+
 function tooSlow(): Refusal {
   return new Refusal('BAD_REQUEST', 'The body arrived too slowly. Send at least 16 KB a second.');
 }
@@ -155,8 +166,6 @@ export async function parseJson(bytes: Buffer): Promise<unknown> {
     );
   }
 }
-
-const urlencoded = /^application\/x-www-form-urlencoded\s*(;|$)/i;
 
 const types = {
   json: { name: 'application/json', pattern: /^application\/json\s*(;\s*charset="?utf-8"?\s*)?$/i },

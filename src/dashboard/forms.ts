@@ -1,8 +1,9 @@
 /** Reads forms within limits of size and time, and checks them against a schema. */
 import type { Context } from 'koa';
-import getRawBody from 'raw-body';
 import { z } from 'zod';
 import { type FormBody, fieldCounter, smallForm } from '../api/body-limits.ts';
+import { BodyTooLarge, collectBody } from '../api/collect-body.ts';
+import { decoded, fieldsIn, isUrlencoded } from '../api/urlencoded.ts';
 import type { Clock } from '../base/clock.ts';
 import { isOneLine } from '../base/sanitize.ts';
 import { domainOf } from '../mail/address.ts';
@@ -17,7 +18,7 @@ export async function readForm({ req }: Context, clock: Clock, limits = smallFor
   // A form without fields has no body.
   if (req.headers['content-length'] === '0' || (type === '' && req.headers['content-length'] === undefined))
     return new URLSearchParams();
-  if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type))
+  if (!isUrlencoded(type))
     throw new PageError(415, 'Request failed', 'A form must be sent as application/x-www-form-urlencoded.');
   const { promise: tooSlow, reject } = Promise.withResolvers<never>();
   const maxMs = timeoutMs + ((limits.largest - smallForm.largest) / bytesPerSecond) * 1000;
@@ -27,7 +28,9 @@ export async function readForm({ req }: Context, clock: Clock, limits = smallFor
   try {
     const body = await Promise.race([readBody(req, limits.largest), tooSlow]);
     countFields(body, limits);
-    return new URLSearchParams(body.toString('utf8'));
+    const form = new URLSearchParams();
+    for await (const { name, value } of fieldsIn(body)) form.append(name, await decoded(value));
+    return form;
   } finally {
     cancel();
   }
@@ -43,9 +46,8 @@ function countFields(body: Buffer, limits: FormBody): void {
 }
 
 function readBody(req: Context['req'], maxBytes: number): Promise<Buffer> {
-  const length = req.headers['content-length'] ?? null;
-  return getRawBody(req, { limit: maxBytes, length }).catch((error: Error & { type?: string }) => {
-    const isLarge = error.type === 'entity.too.large';
+  return collectBody(req, maxBytes, req.headers['content-length']).catch((error: Error) => {
+    const isLarge = error instanceof BodyTooLarge;
     throw new PageError(
       isLarge ? 413 : 400,
       'Request failed',

@@ -6,10 +6,12 @@ import { Readable } from 'node:stream';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { Busboy } from '@fastify/busboy';
 import type { FormBody } from '../api/body-limits.ts';
+import { decoded, fieldsIn, isUrlencoded, octetsOfCharacter } from '../api/urlencoded.ts';
 import { Refusal } from '../mail/refusal.ts';
 
+const longestName = 200;
 /** The limit of each part. */
-const limits = { fieldNameSize: 200, headerPairs: 20, headerSize: 8 * 1024 };
+const limits = { fieldNameSize: longestName, headerPairs: 20, headerSize: 8 * 1024 };
 
 export interface FormFile {
   field: string;
@@ -70,24 +72,58 @@ function nameOf(given: string | undefined): string {
 export async function parseForm(bytes: Buffer, contentType: string, declared: FormBody): Promise<Form> {
   const fields = new Map<string, string[]>();
   const files: FormFile[] = [];
+  const take = (given: string | undefined, value: string) => {
+    const name = nameOf(given);
+    if (name.length > longestName || value.length > longestOf(declared, name)) throw tooLarge(name);
+    const values = fields.get(name);
+    if (values) values.push(value);
+    else fields.set(name, [value]);
+  };
+  if (isUrlencoded(contentType)) await parseUrlencoded(bytes, declared, take);
+  else await parseMultipart(bytes, contentType, declared, { take, files });
+  return new Form(fields, files);
+}
+
+function tooLarge(name: string): Refusal {
+  return new Refusal('BAD_REQUEST', `The field ${name.slice(0, 50)} is too large.`);
+}
+
+/** The fields have been counted while they arrived (api/body-limits.ts). */
+async function parseUrlencoded(
+  bytes: Buffer,
+  declared: FormBody,
+  take: (name: string, value: string) => void,
+): Promise<void> {
+  for await (const { name, value } of fieldsIn(bytes)) {
+    if (value.length > longestOf(declared, nameOf(name)) * octetsOfCharacter) throw tooLarge(name);
+    take(name, await decoded(value));
+  }
+}
+
+async function parseMultipart(
+  bytes: Buffer,
+  contentType: string,
+  declared: FormBody,
+  { take, files }: { take: (name: string, value: string) => void; files: FormFile[] },
+): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     const source = Readable.from(slicesOf(bytes));
     // Nothing more is parsed then: a million empty parts would take seconds.
-    const refuse = (message: string) => {
+    const refuse = (refusal: unknown) => {
       source.unpipe();
       source.destroy();
-      reject(new Refusal('BAD_REQUEST', message));
+      reject(refusal);
     };
-    const malformed = () => refuse('The body is not a well-formed form.');
-    const tooMany = () => refuse('The form has too many fields or files.');
+    const malformed = () => refuse(new Refusal('BAD_REQUEST', 'The body is not a well-formed form.'));
+    const tooMany = () => refuse(new Refusal('BAD_REQUEST', 'The form has too many fields or files.'));
     const parser = openParser(contentType, declared);
     parser.on('field', (given, value, isNameCut, isValueCut) => {
-      const name = nameOf(given);
-      if (isNameCut || isValueCut || value.length > longestOf(declared, name))
-        return refuse(`The field ${name.slice(0, 50)} is too large.`);
-      const values = fields.get(name);
-      if (values) values.push(value);
-      else fields.set(name, [value]);
+      try {
+        if (isNameCut || isValueCut) throw tooLarge(nameOf(given));
+        take(given, value);
+      } catch (refusal) {
+        refuse(refusal);
+      }
     });
     parser.on('file', (field, stream, filename, _coding, type) => {
       const chunks: Buffer[] = [];
@@ -111,7 +147,6 @@ export async function parseForm(bytes: Buffer, contentType: string, declared: Fo
     parser.on('close', malformed);
     source.pipe(parser);
   });
-  return new Form(fields, files);
 }
 
 const sliceSize = 64 * 1024;

@@ -135,6 +135,35 @@ for (const [what, flood] of Object.entries(floods)) {
   });
 }
 
+/** One request, as it goes over the wire. */
+async function postInChunks(body: string, chunkSize: number, headers: string[] = []): Promise<string> {
+  const socket = connect(Number(new URL(world.url()).port), '127.0.0.1').setEncoding('utf8');
+  const own = [`Authorization: Bearer ${world.key}`, 'Content-Type: application/json', 'Connection: close'];
+  const head = [`POST ${sendPath}?dryRun=true HTTP/1.1`, 'Host: x', ...own, 'Transfer-Encoding: chunked', ...headers];
+  const chunks = body.match(new RegExp(`.{1,${chunkSize}}`, 'gs'))!;
+  const written = chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('');
+  socket.on('error', () => {}).write(`${head.join('\r\n')}\r\n\r\n${written}0\r\n\r\n`);
+  let answer = '';
+  for await (const text of socket.iterator({ destroyOnReturn: true })) answer += text;
+  return answer;
+}
+
+test.serial('a body in small chunks is taken, and one in very many of an octet is refused', async (t) => {
+  const json = (length: number) =>
+    JSON.stringify({ ...send, subject: `${length}`, text: 'x'.repeat(length) });
+  for (const [length, chunkSize] of [
+    [5_000, 1],
+    [200_000, 20],
+    [2_000_000, 5_000],
+  ])
+    t.regex(await postInChunks(json(length!), chunkSize!), /^HTTP\/1\.1 200 /);
+  for (const headers of [[], ['Content-Encoding: gzip']])
+    t.regex(
+      await postInChunks(' '.repeat(3 * megabyte), 1, headers),
+      /^HTTP\/1\.1 400 .*chunks of a few octets/s,
+    );
+});
+
 test.serial('a million unknown members are refused before they are parsed', async (t) => {
   const members = Array.from({ length: 1_000_000 }, (_, n) => `"k ${n}":1`).join();
   const { status, text } = await post(sendPath, Buffer.from(`{"idempotencyKey":"k",${members}}`));
