@@ -3,8 +3,9 @@
  * `expected` and `received` are filled in for every kind of issue.
  */
 import type { z } from 'zod';
+import { cutForJson } from '../base/sanitize.ts';
 import { recipientKinds } from '../glossary.ts';
-import type { Issue } from '../mail/refusal.ts';
+import { errorBody, type Issue, type Refusal } from '../mail/refusal.ts';
 
 /** More issues would not help a person to correct the request. */
 export const maxIssues = 100;
@@ -28,21 +29,32 @@ export function toIssues(error: z.ZodError, input: unknown): Issue[] {
 /** The issues of a batch together, in octets of JSON. */
 const maxInBatch = 40_000;
 
-/** The first ones, of one of `elements` that are answered together; the first of all is always there. */
-export function issuesInBatch(issues: Issue[], elements: number): Issue[] {
-  let left = Math.floor(maxInBatch / elements);
-  return issues.filter((issue, index) => {
+/**
+ * The error of one of `elements` that are answered together, with the first of its issues. The first of all is always there,
+ * with shorter texts if need be.
+ */
+export function errorInBatch(refusal: Refusal, elements: number): ReturnType<typeof errorBody> {
+  const max = Math.floor(maxInBatch / elements);
+  const { message, issues, ...error } = errorBody(refusal);
+  const short = (text: string) => cutForJson(text, max / 4);
+  let left = max;
+  const kept = issues.filter((issue) => {
     left -= Buffer.byteLength(JSON.stringify(issue));
-    return index === 0 || left >= 0;
+    return left >= 0;
   });
+  const [first] = kept.length > 0 ? [] : issues;
+  const shortened = first && {
+    ...first,
+    expected: short(first.expected),
+    path: first.path.map(short),
+    message: short(first.message),
+  };
+  return { ...error, message: cutForJson(message, max), issues: shortened ? [shortened] : kept };
 }
 
-/** A name of a tag or header can have 20 MB, and would be repeated in the path and in the message. */
-const maxTextLength = 500;
-
-function cut(text: string): string {
-  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}…` : text;
-}
+/** In octets of JSON. A name of a tag or header can be long, and would be repeated in the path and in the message. */
+const maxText = 500;
+const cut = (text: string) => cutForJson(text, maxText);
 
 /** A single recipient is parsed as a list of one, but the caller gave no index. */
 function pathIn(input: unknown, path: string[]): string[] {

@@ -25,3 +25,16 @@ export function sanitizeJson(json: string): string {
 export function isOneLine(text: string, longest: number): boolean {
   return text !== '' && text.length <= longest && !/\p{Cc}/u.test(text);
 }
+
+/** Without the quotation marks. */
+function octetsInJson(text: string): number {
+  return Buffer.byteLength(JSON.stringify(text)) - 2;
+}
+
+/** The beginning of the text that takes at most so many octets in JSON, and an ellipsis if that is not all. */
+export function cutForJson(text: string, max: number): string {
+  let kept = text.slice(0, max);
+  for (let size = octetsInJson(kept); size > max; size = octetsInJson(kept))
+    kept = kept.slice(0, Math.floor((kept.length * max) / size));
+  return kept.length === text.length ? text : `${kept}…`;
+}

@@ -2,6 +2,7 @@
  * One table of refusals: ours in the rows, and in the columns what each service answers: the status, and what its SDKs look for
  * in the body. Each dialect writes its own form around that.
  */
+import { cutForJson } from '../base/sanitize.ts';
 import type { DialectName } from '../glossary.ts';
 import type { Refusal, RefusalCode, RefusalReason } from '../mail/refusal.ts';
 
@@ -49,14 +50,13 @@ export function refuses(name: DialectName, code: RefusalCode): boolean {
   return table[code][columns[name]] !== null;
 }
 
-/** The messages of a batch's refusals together, in characters. */
+/** The messages of a batch's refusals together, in octets of JSON. */
 const maxMessages = 60_000;
 
 /** The fields that are wrong, because most SDKs show nothing but the message. `batch`: how many emails are answered together. */
 export function messageOf({ code, issues, message }: Refusal, batch = 1): string {
   // SDKs take the addresses from the sentence.
   if (code === 'ALL_RECIPIENTS_SUPPRESSED') return message;
-  const max = Math.floor(maxMessages / batch);
   const text = issues.length === 0 ? message : issues.map((issue) => issue.message).join('; ');
-  return text.length > max ? `${text.slice(0, max - 1)}…` : text;
+  return cutForJson(text, Math.floor(maxMessages / batch));
 }

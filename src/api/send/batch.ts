@@ -5,11 +5,11 @@ import type { SendRequest } from '../../accept.ts';
 import type { Caller } from '../../accounts/api-keys.ts';
 import type { Clock } from '../../base/clock.ts';
 import { failpoint } from '../../base/failpoints.ts';
-import { errorBody, Refusal, statusOf } from '../../mail/refusal.ts';
+import { Refusal, statusOf } from '../../mail/refusal.ts';
 import { recipientsIn } from '../../record/refused-sends.ts';
 import type { Slot } from '../admission.ts';
 import type { Endpoint } from '../endpoint.ts';
-import { issuesInBatch } from '../issues.ts';
+import { errorInBatch } from '../issues.ts';
 import { anyError } from '../openapi/error-responses.ts';
 import { readQuery } from '../query.ts';
 import type { AcceptBatch } from './accept-batch.ts';
@@ -175,7 +175,5 @@ function present(
     return { index, status: 200, ...(one.replayed && { replayed: true as const }), body };
   }
   if (one.code === 'SEND_FAILED') onError(`element ${index} of request ${requestId} failed`, one.cause);
-  const { issues, ...rest } = errorBody(one);
-  const body = { ...rest, issues: issuesInBatch(issues, count) };
-  return { index, status: statusOf[one.code], body };
+  return { index, status: statusOf[one.code], body: errorInBatch(one, count) };
 }
