@@ -11,6 +11,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
+import { limitInterimResponses } from '../base/interim-responses.ts';
 import { type AddressOptions, addressesOf } from './web-host-addresses.ts';
 
 export type FetchPolicy = (domain: string) => Promise<string>;
@@ -61,7 +62,7 @@ function get(
       agent: false as const,
     };
     let response: IncomingMessage | undefined;
-    request(options)
+    limitInterimResponses(request(options))
       .on('response', (begun) => {
         response = begun.on('error', () => {});
         resolve(begun);

@@ -6,6 +6,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
+import { limitInterimResponses } from '../base/interim-responses.ts';
 import type { AddressOptions } from '../route/web-host-addresses.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
 import { hostOf, problemOf } from './endpoint-url.ts';
@@ -37,7 +38,7 @@ export function createDownload(options: AddressOptions): Download {
         autoSelectFamilyAttemptTimeout: nextAddressMs,
         signal,
       };
-      request(url, requestOptions)
+      limitInterimResponses(request(url, requestOptions))
         .on('response', (response) => resolve(response.on('error', ignored)))
         .on('error', (error) => reject(new Error(sentenceOf(hostOf(url), error))))
         // Node reports no error if the server switches protocols (101).
@@ -91,6 +92,11 @@ function saysItsEnd({ 'content-length': length, 'transfer-encoding': coding }: I
   return coding === undefined ? length !== undefined : coding.trim().toLowerCase() === 'chunked';
 }
 
+/** A chunk costs five octets of the server and some microseconds of ours (RFC 9112 section 7.1): it must have ten at least, on average. */
+const maxOverhead = 1.5;
+/** More than a response's header and its interim responses have, and as much as one read from the connection. */
+const headerBytes = 128 * 1024;
+
 async function bodyOf(response: IncomingMessage, host: string, take: (bytes: number) => Promise<void>) {
   const { statusCode, headers } = response;
   if (statusCode !== 200) throw new Error(`${host} answers HTTP ${statusCode}`);
@@ -101,6 +107,7 @@ async function bodyOf(response: IncomingMessage, host: string, take: (bytes: num
       `${host} sends neither Content-Length nor chunks, so a file that was cut off would look whole`,
     );
   const chunks: Buffer[] = [];
+  let length = 0;
   const iterator = (response as AsyncIterable<Buffer>)[Symbol.asyncIterator]();
   for (;;) {
     const { value, done } = await iterator.next().catch(() => {
@@ -109,6 +116,9 @@ async function bodyOf(response: IncomingMessage, host: string, take: (bytes: num
     if (done) break;
     await take(value.length);
     chunks.push(value);
+    length += value.length;
+    if ((response.socket?.bytesRead ?? 0) > length * maxOverhead + headerBytes)
+      throw new Error(`${host} sends the file in chunks of a few octets`);
   }
   if (!response.complete) throw new Error(`${host} closed the connection before the end of the file`);
   if (chunks.length === 0) throw new Error(`${host} sends an empty file`);

@@ -14,6 +14,7 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import { limitInterimResponses } from '../base/interim-responses.ts';
 import { type AddressOptions, addressesOf } from '../route/web-host-addresses.ts';
 import type { WebhookResponse } from '../rules/classify-response.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
@@ -69,6 +70,7 @@ export function createPoster(options: PosterOptions): Poster {
         lookup,
         signal,
       });
+      limitInterimResponses(outgoing);
       outgoing.on('response', resolve);
       outgoing.on('error', (error: NodeJS.ErrnoException) => {
         // The server closed the kept connection while we wrote. Sending again is safe: a receiver must expect duplicates.

@@ -8,6 +8,7 @@ import test, { type ExecutionContext } from 'ava';
 import { createResolver } from '../../src/route/resolver.ts';
 import { addressesOf } from '../../src/route/web-host-addresses.ts';
 import { parseWebhookUrl } from '../../src/webhooks/endpoint-url.ts';
+import { createDownload } from '../../src/webhooks/guarded-get.ts';
 import { createPoster, type PosterOptions } from '../../src/webhooks/guarded-post.ts';
 import { type Dns, startDns, type Zone } from '../lab/dns/dns.ts';
 import { authorizedPem, trustAuthority } from '../lab/mx/policy-host.ts';
@@ -262,3 +263,46 @@ test.serial('a stop ends a post at once', async (t) => {
   stopping.abort(new Error('stopped'));
   await t.throwsAsync(posted, { message: 'stopped' });
 });
+
+/** Writes the beginning and then the same again and again. */
+async function flooder(t: ExecutionContext, begin: string, again: string): Promise<string> {
+  const piece = Buffer.from(again.repeat(1_000));
+  const server = net.createServer((socket) => {
+    const write = () => {
+      while (!socket.destroyed && socket.write(piece));
+      socket.once('drain', write);
+    };
+    socket
+      .on('error', () => {})
+      .once('data', () => {
+        socket.write(begin);
+        write();
+      });
+  });
+  t.teardown(() => server.close());
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return `http://127.0.0.1:${(server.address() as net.AddressInfo).port}/`;
+}
+
+test.serial(
+  'interim responses without end, and a file in chunks of an octet, are given up at once',
+  async (t) => {
+    const { post, dns } = await start(t, {}, { allowPrivate: true });
+    const download = createDownload({ resolve: createResolver([dns.address]), allowPrivate: true });
+    let taken = 0;
+    const get = (url: string) =>
+      download(
+        url,
+        async (bytes) => {
+          taken += bytes;
+        },
+        never,
+      );
+    const interim = await flooder(t, '', 'HTTP/1.1 103 x\r\n\r\n');
+    await t.throwsAsync(post(interim), { message: /more than 10 interim responses/ });
+    await t.throwsAsync(get(interim), { message: /more than 10 interim responses/ });
+    const chunks = await flooder(t, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '1\r\na\r\n');
+    await t.throwsAsync(get(chunks), { message: /in chunks of a few octets/ });
+    t.true(taken < 1_000_000);
+  },
+);
