@@ -44,12 +44,20 @@ export interface CallSlots {
    * all calls share them. The returned function releases the slot.
    */
   take(context: Context, caller?: string): () => void;
+  /**
+   * The slot is released when the response has left, because its bytes are in memory until then. A client that takes nothing
+   * for a minute is disconnected.
+   */
+  takeUntilSent(context: Context, caller?: string): void;
 }
+
+/** Socket timeouts run on the real clock. */
+const sendTimeoutMs = 60_000;
 
 /** Bounds calls in progress, so that capacity is left for other callers and other work. */
 export function createCallSlots(max: number): CallSlots {
   const inUse = new Map<string, number>();
-  return {
+  const slots: CallSlots = {
     take(context, caller = '') {
       const before = inUse.get(caller) ?? 0;
       if (before >= max) refuseWhileBusy(context, max, retryDelayMs, organizationBusy);
@@ -60,5 +68,11 @@ export function createCallSlots(max: number): CallSlots {
         else inUse.delete(caller);
       };
     },
+    takeUntilSent(context, caller) {
+      const { res } = context;
+      res.once('close', slots.take(context, caller));
+      res.setTimeout(sendTimeoutMs, () => res.destroy());
+    },
   };
+  return slots;
 }

@@ -2,6 +2,7 @@
  * The rows that dialects look up and delete, each within one organization. server/dialect-rows.ts reads them from the database,
  * which dialects never see. What needs more than a look-up is a service in accounts/ or webhooks/.
  */
+import type { Context } from 'koa';
 import type { keyDocument } from '../accounts/create-key.ts';
 import type { DomainCheck } from '../accounts/domain-registration.ts';
 import type { SearchEmailsParts } from '../api/emails/routes.ts';
@@ -69,6 +70,12 @@ interface StoredWebhookAttempt {
   error: string | null;
 }
 
+/** The email whose message it is. */
+interface StoredMessage {
+  id: string;
+  orgId: string;
+}
+
 export interface DialectStore {
   findEmail(orgId: string, id: string): Promise<StoredEmail | null>;
   /** The recipients that nothing more is sent to; null if the email no longer exists. */
@@ -79,13 +86,15 @@ export interface DialectStore {
   eventsOf(email: StoredEmail): Promise<StoredEvent[]>;
   /**
    * The attached files of an email; only the one with the id `wanted` has its content. Null if its message is no longer kept.
+   * Refuses if too many responses to the organization have a message in memory.
    */
   readFiles(
-    email: { id: string; orgId: string },
+    context: Context,
+    email: StoredMessage,
     wanted: string | null,
   ): Promise<SentFile[] | 'unreadable' | null>;
-  /** Its messages as they are sent; none if they are no longer kept. */
-  readSources(emailId: string): Promise<Buffer[]>;
+  /** Its message as it is sent, the first one if each recipient has one. As `readFiles`. */
+  readSource(context: Context, email: StoredMessage): Promise<Buffer | null>;
   searchEmails: SearchEmailsParts['searchEmails'];
   readEvents: StreamParts['readEvents'];
   /** The newest first. */

@@ -4,7 +4,7 @@ import { readTree } from '../compose/mime-tree.ts';
 import { bodyOf, contentIdOf, isInline, shownParts } from '../compose/shown-parts.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { type OpenCall, requireItem } from './dialect.ts';
-import type { DialectStore, SentFile } from './dialect-store.ts';
+import type { SentFile } from './dialect-store.ts';
 
 /** Called on a thread of its own. Null if the message cannot be read. */
 export function filesOf(raw: Buffer, wanted: string | null): SentFile[] | null {
@@ -24,12 +24,14 @@ export function filesOf(raw: Buffer, wanted: string | null): SentFile[] | null {
   });
 }
 
+type FilesCall = Pick<OpenCall, 'context' | 'store'>;
+
 export async function sentFiles(
-  store: DialectStore,
+  { context, store }: FilesCall,
   email: { id: string; orgId: string },
   wanted: string | null = null,
 ): Promise<SentFile[]> {
-  const files = await store.readFiles(email, wanted);
+  const files = await store.readFiles(context, email, wanted);
   if (files === null) throw new Refusal('NOT_FOUND', 'The message of this email is no longer kept.');
   if (files === 'unreadable')
     throw new Refusal('NOT_FOUND', 'The message of this email has a structure that cannot be read.');
@@ -37,21 +39,22 @@ export async function sentFiles(
 }
 
 export async function requireFile(
-  store: DialectStore,
+  call: FilesCall,
   email: { id: string; orgId: string },
   id: string,
 ): Promise<SentFile> {
-  const files = await sentFiles(store, email, id);
+  const files = await sentFiles(call, email, id);
   return requireItem(files.find((file) => file.id === id) ?? null, 'attachment');
 }
 
 /** The path has `:id` (of the email) and `:file`. A file that somebody sent is never shown in a page of this host. */
-export async function downloadFile({ context, params, store, fileLinks, now }: OpenCall): Promise<Buffer> {
+export async function downloadFile(call: OpenCall): Promise<Buffer> {
+  const { context, params, store, fileLinks, now } = call;
   const emailId = uuidIn(params.id!);
   const orgId = emailId && fileLinks.read({ emailId, id: params.file! }, context.query, now);
   const email = orgId && (await store.findEmail(orgId, emailId));
   if (!email) throw new Refusal('NOT_FOUND', 'The link is not valid, or it has expired. Ask for a new one.');
-  const { filename, type, content } = await requireFile(store, { id: email.id, orgId }, params.file!);
+  const { filename, type, content } = await requireFile(call, { id: email.id, orgId }, params.file!);
   const name = shownName(filename ?? 'attachment');
   context.attachment(name, { fallback: asciiOf(name) });
   context.type = type;

@@ -1,4 +1,5 @@
 /** Gives the dialects the rows that they look up, without the database. */
+import { createCallSlots } from '../api/server-busy.ts';
 import { deleteDomain, listDomains, setDomainTls, setDomainTracking } from '../db/accounts/domains-table.ts';
 import { findKey, listKeys, revokeKey } from '../db/accounts/keys.ts';
 import {
@@ -24,7 +25,16 @@ import type { MessageReader } from './message-reading.ts';
 /** The deliveries of one email, the oldest first. */
 const maxEvents = 1000;
 
+/** Messages in memory at once for an organization's calls; each may be many MiB. */
+const maxMessages = 6;
+
 export function createDialectStore(db: Db, reader: Pick<MessageReader, 'files'>): DialectStore {
+  const messageSlots = createCallSlots(maxMessages);
+  const readSource: DialectStore['readSource'] = async (context, { id, orgId }) => {
+    messageSlots.takeUntilSent(context, orgId);
+    const [source = null] = await readSources(db, id, 1);
+    return source;
+  };
   return {
     findEmail: (orgId, id) => findEmail(db, id, orgId),
     cancelEmail: (email, now) =>
@@ -33,11 +43,11 @@ export function createDialectStore(db: Db, reader: Pick<MessageReader, 'files'>)
       (await reschedule(db, { emailId, orgId, at, now })) === 'rescheduled',
     eventsOf: async ({ id: emailId, orgId }) =>
       (await readEvents(db, { orgId, emailId, after: 0, limit: maxEvents })).events,
-    async readFiles({ id, orgId }, wanted) {
-      const [raw] = await readSources(db, id);
-      return raw ? ((await reader.files(orgId, raw, wanted)) ?? 'unreadable') : null;
+    async readFiles(context, email, wanted) {
+      const raw = await readSource(context, email);
+      return raw && ((await reader.files(email.orgId, raw, wanted)) ?? 'unreadable');
     },
-    readSources: (emailId) => readSources(db, emailId),
+    readSource,
     searchEmails: (search) => searchEmails(db, search),
     readEvents: (query) => readEvents(db, query),
     readEventsBefore: (query) => readEventsBefore(db, query),

@@ -2,10 +2,13 @@
  * What one call of a dialect can make the server do: little bodies that ask for much, and lists of what is cheap to send. Times
  * are of the processor.
  */
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { longestStall } from '../lab/longest-stall.ts';
 import { worldOfFile } from '../lab/scenes/shared-world.ts';
 import { asNewTenant, type World } from '../lab/scenes/world.ts';
+import { until } from '../lab/until.ts';
 
 const shared = worldOfFile();
 const maxStallMs = 200;
@@ -241,3 +244,35 @@ test.serial('48 MB of white space around and between the elements of a batch', a
   });
   t.true(stall < 2 * maxStallMs, `${stall} ms`);
 });
+
+test.serial(
+  'an organization has six stored messages in memory, as long as its clients do not read them',
+  async (t) => {
+    const world = await asNewTenant(shared());
+    const { body } = await world.send({
+      to: 'ann@there.invalid',
+      html: 'x '.repeat(1_000_000),
+      text: 'x '.repeat(1_000_000),
+    });
+    const path = `/compat/postmark/messages/outbound/${body.emailId}/dump`;
+    const head = `GET ${path} HTTP/1.1\r\nHost: x\r\nX-Postmark-Server-Token: ${world.key}\r\n\r\n`;
+    const open = async () => {
+      const socket = connect(Number(new URL(world.url()).port), '127.0.0.1');
+      socket.on('error', () => {}).write(head);
+      const [begin] = await once(socket, 'data');
+      socket.pause();
+      return { socket, status: Number(String(begin).slice(9, 12)) };
+    };
+    const six = await Promise.all(Array.from({ length: 6 }, open));
+    t.deepEqual(new Set(six.map(({ status }) => status)), new Set([200]));
+    const seventh = await open();
+    t.is(seventh.status, 429);
+    for (const { socket } of [...six, seventh]) socket.destroy();
+    const again = await until(async () => {
+      const { socket, status } = await open();
+      socket.destroy();
+      return status !== 429 && status;
+    });
+    t.is(again, 200);
+  },
+);

@@ -24,8 +24,6 @@ const limits = csvBody(10 * 1024 * 1024);
 /** Maximum number of exports that an organization may have in progress; each holds a page in memory. */
 const maxExports = 4;
 const busyMs = 1000;
-/** A client that reads nothing for this long is disconnected. Socket timeouts run on the real clock. */
-const timeoutMs = 60_000;
 
 export const csvEndpoints = [
   managementEndpoint('Suppressions', {
@@ -67,15 +65,10 @@ export const csvEndpoints = [
 function exportList({ authorize, db }: Management): Middleware {
   const slots = createCallSlots(maxExports);
   return async (context) => {
-    let release = () => {};
-    context.res.once('close', () => release());
-    const orgId = await authorizeManager(context, authorize, async (id) => {
-      release = slots.take(context, id);
-    });
+    const orgId = await authorizeManager(context, authorize, async (id) => slots.takeUntilSent(context, id));
     context.status = 200;
     context.attachment('suppressions.csv');
     context.type = 'text/csv; charset=utf-8';
-    context.res.setTimeout(timeoutMs, () => context.res.destroy());
     if (context.method !== 'HEAD') context.body = csvStream(db, orgId);
   };
 }

@@ -90,12 +90,12 @@ export async function latestEmailOf(db: Db, orgId: string, keyId: string): Promi
   return row?.id ?? null;
 }
 
-/** Returns the messages of an email exactly as they are sent, as long as they are kept. */
-export async function readSources(db: Db, emailId: string): Promise<Buffer[]> {
+/** Returns the messages of an email, or the first ones, exactly as they are sent, as long as they are kept. */
+export async function readSources(db: Db, emailId: string, limit = 1000): Promise<Buffer[]> {
   const rows = await query<StoredMessage>(
     db,
-    `select ${storedMessage} where messages.email_id = ? and size > 0 order by id`,
-    [emailId],
+    `select ${storedMessage} where messages.email_id = ? and size > 0 order by id limit ?`,
+    [emailId, limit],
   );
   return rows.map(bytesOf);
 }

@@ -136,7 +136,7 @@ async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredE
 async function details(call: DialectCall) {
   const email = await findEmail(call);
   const events = (await call.store.eventsOf(email)).map(emailEventOf);
-  const files = await call.store.readFiles(email, null);
+  const files = await call.store.readFiles(call.context, email, null);
   const recipients = email.deliveries.map(({ recipient, kind, status }, index) => {
     const name = parseMailbox(email.recipients[index] ?? '')?.name ?? '';
     return { address: recipient, kind, status, name };
@@ -188,6 +188,8 @@ function presentEvent(event: EmailEvent) {
 
 /** Empty if the source is no longer kept. */
 async function dump(call: DialectCall) {
-  const [source] = await call.store.readSources((await findEmail(call)).id);
-  return { Body: source?.toString() ?? '' };
+  const source = await call.store.readSource(call.context, await findEmail(call));
+  call.context.type = 'json';
+  // As bytes it waits for the client outside the heap.
+  return Buffer.from(JSON.stringify({ Body: source?.toString() ?? '' }));
 }

@@ -19,13 +19,13 @@ export const resendOpenRoutes: OpenRoute[] = [
 
 async function list(call: DialectCall) {
   const email = await findEmail(call);
-  const files = await sentFiles(call.store, email);
+  const files = await sentFiles(call, email);
   return listOf(call, files.toReversed(), (file) => present(call, email.id, file));
 }
 
 async function getOne(call: DialectCall) {
   const email = await findEmail(call);
-  const file = await requireFile(call.store, email, call.params.file!);
+  const file = await requireFile(call, email, call.params.file!);
   return { object: 'attachment', ...present(call, email.id, file) };
 }
 

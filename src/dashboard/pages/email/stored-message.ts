@@ -2,11 +2,10 @@
 import { createCallSlots } from '../../../api/server-busy.ts';
 import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
 import { findMessage } from '../../../db/queue/lease-statements.ts';
-import { inSlot } from '../../form-page.ts';
 import { type OrgVisit, type PageParts, sendBody } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 
-/** Messages in memory at once for an organization's pages; each may be many MiB. */
+/** Messages in memory at once for an organization's pages, until they have been sent; each may be many MiB. */
 const slots = createCallSlots(6);
 
 /** Calls `use` with the message of a delivery; null if the message was deleted or never stored. */
@@ -19,7 +18,8 @@ export async function withMessage<Result>(
   const delivery = copyOf(email, visit.query.get('copy'));
   if (!delivery?.messageId) return use(null);
   const { messageId } = delivery;
-  return inSlot(slots, visit, async () => use(await findMessage(db, messageId)));
+  slots.takeUntilSent(visit.context, visit.org.id);
+  return use(await findMessage(db, messageId));
 }
 
 /** With tracking, each delivery has a copy of its own. Without an id, the first. */
