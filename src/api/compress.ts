@@ -23,9 +23,18 @@ export const compressText: Middleware = async (context, next) => {
   if (bytes && bytes.length < min) return;
   context.vary('Accept-Encoding');
   if (context.method === 'HEAD' || context.acceptsEncodings('gzip', 'identity') !== 'gzip') return;
-  context.body = bytes ? await zip(bytes) : compressed(body as Readable);
+  context.body = bytes ? await zippedOnce(bytes) : compressed(body as Readable);
   context.set('Content-Encoding', 'gzip');
 };
+
+/** Documents of our own are the same Buffer each time. */
+const zippedBuffers = new WeakMap<Buffer, Promise<Buffer>>();
+
+function zippedOnce(bytes: Buffer): Promise<Buffer> {
+  const zipped = zippedBuffers.get(bytes) ?? zip(bytes);
+  zippedBuffers.set(bytes, zipped);
+  return zipped;
+}
 
 function isReadable(body: unknown): body is Readable {
   return typeof (body as Readable).pipe === 'function';

@@ -4,8 +4,6 @@
  * elsewhere, reports nothing, and sends the keys that readers type only here.
  */
 import { createHash } from 'node:crypto';
-import { promisify } from 'node:util';
-import { gzip } from 'node:zlib';
 import Router from '@koa/router';
 import { readReferenceScript } from '../vendor/scalar.ts';
 
@@ -38,8 +36,6 @@ const configuration = {
   withDefaultFonts: false,
 };
 
-const zip = promisify(gzip);
-
 const document = '/api/public/openapi.json';
 
 const pageWith = (script: string) => `<!doctype html>
@@ -60,7 +56,7 @@ const pageWith = (script: string) => `<!doctype html>
 
 export function referenceRoutes(): Router {
   const router = new Router();
-  /** 3.7 MB, 1 MB compressed: compressed once, then kept. */
+  /** 3.7 MB. Kept, so that clients that read slowly have it together, and that it is compressed once (compress.ts). */
   let loaded: ReturnType<typeof load> | undefined;
   const script = () => {
     loaded ??= load();
@@ -74,18 +70,15 @@ export function referenceRoutes(): Router {
   });
   router.get('/docs/:hash/reference.js', async (context) => {
     context.set('Cache-Control', 'public, max-age=31536000, immutable');
-    context.vary('Accept-Encoding');
     context.type = 'text/javascript';
-    const acceptsGzip = context.acceptsEncodings('gzip', 'identity') === 'gzip';
-    if (acceptsGzip) context.set('Content-Encoding', 'gzip');
-    context.body = acceptsGzip ? (await script()).zipped : await readReferenceScript();
+    context.body = (await script()).content;
   });
   return router;
 }
 
 /** The URL names the content, so that a browser keeps the script until another release brings a new one. */
 async function load() {
-  const script = await readReferenceScript();
-  const hash = createHash('sha256').update(script).digest('base64url').slice(0, 16);
-  return { url: `/docs/${hash}/reference.js`, zipped: await zip(script) };
+  const content = await readReferenceScript();
+  const hash = createHash('sha256').update(content).digest('base64url').slice(0, 16);
+  return { url: `/docs/${hash}/reference.js`, content };
 }

@@ -20,10 +20,14 @@ export const openApiEndpoints: Endpoint<DocumentParts>[] = [
       z.object({ openapi: z.string(), info: z.object({}), paths: z.object({}) }),
     ),
     errors: {},
-    handler:
-      ({ document }) =>
-      (context) => {
-        context.body = document();
-      },
+    handler({ document }) {
+      let json: Buffer | undefined;
+      return (context) => {
+        // Clients that read slowly have it together.
+        json ??= Buffer.from(JSON.stringify(document()));
+        context.type = 'json';
+        context.body = json;
+      };
+    },
   },
 ];
