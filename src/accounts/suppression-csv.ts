@@ -153,7 +153,7 @@ function unquote(text: string): string {
 /** Decoding writes this character for bytes that are not UTF-8. */
 const undecodable = '\uFFFD';
 
-const sliceLength = 16_384;
+const sliceLength = 4_096;
 
 /** Yields to other work between slices. */
 async function* slices(bytes: Buffer): AsyncGenerator<Buffer> {
