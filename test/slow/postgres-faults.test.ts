@@ -1,13 +1,21 @@
 /** PostgreSQL and several nodes under faults that an operator or another program causes: what is promised holds, and errors say what to do. */
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import net from 'node:net';
 import test, { type ExecutionContext } from 'ava';
+import { Secret, TOTP } from 'otpauth';
 import pg from 'pg';
+import { makeSetUpLink } from '../../src/accounts/people.ts';
+import { createSeal } from '../../src/accounts/seal.ts';
 import { systemClock } from '../../src/base/clock.ts';
+import { loadSecrets } from '../../src/base/secrets.ts';
 import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { checkDatabase } from '../../src/operate/doctor/checks/database.ts';
 import { start } from '../../src/server/start.ts';
+import { createBrowser, setUp, signIn } from '../lab/browser/browser.ts';
 import { composeHere } from '../lab/compose-here.ts';
 import { createMigrated } from '../lab/database/databases.ts';
+import { startPostgres } from '../lab/database/postgres.ts';
 import { memoryLog, temporaryDirectory } from '../lab/evidence.ts';
 import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
 import { startProcess } from '../lab/scenes/process.ts';
@@ -126,6 +134,83 @@ test('a database that accepts no writes: 500, nothing is charged or kept, and al
   t.is(charged[0].sum, -2);
 });
 
+test('a failover: while the standby is read-only sends are refused, and after its promotion all goes on by itself', async (t) => {
+  t.timeout(120_000);
+  const primary = await startPostgres(await temporaryDirectory(t), { wal_level: 'replica' });
+  t.teardown(primary.stop);
+  const standby = await primary.startStandby();
+  const address = await startSwitch(t, primary.url);
+  const world = await startWorld(t, {
+    databaseUrl: address.url,
+    overrides: { clock: systemClock },
+    tenant: { quota: 10 },
+  });
+  const before = await world.send({ to: 'before@there.invalid' });
+  await world.when(before.body.emailId, ({ status }) => status === 'delivered');
+  const follower = new pg.Client({ connectionString: standby.url });
+  await follower.connect();
+  t.teardown(() => follower.end());
+  await until(
+    async () => (await follower.query('select status from deliveries')).rows[0]?.status === 'delivered',
+  );
+  await primary.end('SIGKILL');
+  t.is((await world.send({ to: 'away@there.invalid' })).status, 500);
+  address.leadTo(standby.url);
+  const refused = await until(async () => {
+    const { status, body } = await world.send({ to: 'during@there.invalid' });
+    return status === 500 && body;
+  });
+  t.is(refused.error, 'SEND_FAILED');
+  const config = { ...world.config, dataDir: await temporaryDirectory(t) };
+  t.regex(
+    (await t.throwsAsync(launch({ ...world, config })))!.message,
+    /accepts no writes, because it is a standby/,
+  );
+  await follower.query('select pg_promote()');
+  const after = await until(async () => {
+    const answer = await world.send({ to: 'after@there.invalid' });
+    return answer.status === 200 && answer;
+  });
+  await world.when(after.body.emailId, ({ status }) => status === 'delivered');
+  const { rows } = await follower.query('select distinct recipient from deliveries order by recipient');
+  t.deepEqual(
+    rows.map(({ recipient }) => recipient),
+    ['after@there.invalid', 'before@there.invalid'],
+  );
+  const { rows: charged } = await follower.query(
+    `select sum(change)::int as sum from credit_entries where reason = 'send'`,
+  );
+  t.is(charged[0].sum, -2);
+});
+
+/** A name or an address that can lead to another server, as operators have for a failover. Connections are cut then. */
+async function startSwitch(t: ExecutionContext, first: string) {
+  const sockets = new Set<net.Socket>();
+  let target = new URL(first);
+  const server = net.createServer((client) => {
+    const far = net.connect(Number(target.port), target.hostname);
+    for (const [one, other] of [
+      [client, far],
+      [far, client],
+    ] as const) {
+      sockets.add(one);
+      one.on('error', () => {}).on('close', () => other.destroy());
+      one.pipe(other);
+    }
+  });
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  t.teardown(() => server.close());
+  const url = new URL(first);
+  url.port = String((server.address() as net.AddressInfo).port);
+  return {
+    url: url.href,
+    leadTo(next: string) {
+      target = new URL(next);
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
 test('with ten connections, all that is sent at once is accepted and delivered; a node without any says what to do', async (t) => {
   const { url, admin } = await createOwned(t, 'connection limit 10');
   const world = await startWorld(t, { databaseUrl: url, overrides: { clock: systemClock } });
@@ -147,7 +232,7 @@ test('with ten connections, all that is sent at once is accepted and delivered; 
   });
 });
 
-test('clocks that are five minutes apart: limits, duplicates and leases are as with one clock', async (t) => {
+test('clocks that are five minutes apart: limits, duplicates, leases and codes are as with one clock', async (t) => {
   t.timeout(120_000);
   const gate = Promise.withResolvers<undefined>();
   const world = await startWorld(t, {
@@ -178,6 +263,26 @@ test('clocks that are five minutes apart: limits, duplicates and leases are as w
   gate.resolve(undefined);
   await until(async () => (await world.db('deliveries').first('status')).status === 'delivered');
   t.is(world.mx[0]!.messages.length, 1);
+
+  // A phone goes by the right time, and so does PostgreSQL.
+  await world.db('users').del();
+  const secret = new Secret({ size: 20 });
+  const link = await makeSetUpLink(world.db, Date.now());
+  const browser = createBrowser({ url: () => slow.url });
+  await setUp(browser, { setUpUrl: () => slow.url + link!.path });
+  const sealed = createSeal(loadSecrets(world.config)).close(secret.base32);
+  await world.db('users').update({ totp_secret: sealed });
+  const statusAt = async (url: string, token: string) => {
+    const phone = createBrowser({ url: () => url });
+    await signIn(phone, 'olga@postern.invalid');
+    return (await phone.submit('/code', { code: token })).status;
+  };
+  const totp = new TOTP({ secret });
+  const code = totp.generate();
+  t.is(await statusAt(slow.url, code), 200);
+  t.is(await statusAt(fast.url, code), 422, 'a code is taken once, by either node');
+  t.is(await statusAt(fast.url, totp.generate({ timestamp: Date.now() + 30_000 })), 200, 'the next one');
+  t.is(await statusAt(fast.url, totp.generate({ timestamp: Date.now() + 150_000 })), 422);
 
   await setLimits(world.db, world.orgId, { requestsPerSecond: 5, requestsPerDay: null });
   await new Promise((resolve) => setTimeout(resolve, 2_500));

@@ -10,7 +10,7 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { chmod, chown, mkdtemp, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, chown, mkdtemp, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,7 +34,9 @@ export interface Postgres {
   /** Freezes all its processes, as if the machine or the network hung. */
   freeze(): void;
   thaw(): void;
-  /** Ends it for good and removes its data. */
+  /** Starts a copy that follows it and accepts no writes until `select pg_promote()`. This server is restarted for that. */
+  startStandby(): Promise<Postgres>;
+  /** Ends it for good and removes its data, and its standby. */
   stop(): Promise<void>;
 }
 
@@ -45,9 +47,9 @@ export async function startPostgres(
 ): Promise<Postgres> {
   const account = await accountForPostgres();
   const home = await makeHome(directory, account);
-  let postmaster: Postmaster | null = null;
+  const postmasters: Postmaster[] = [];
   const atExit = () => {
-    postmaster?.signalAll('SIGKILL');
+    for (const one of postmasters) one.signalAll('SIGKILL');
     rmSync(home, { recursive: true, force: true, maxRetries: 3 });
   };
   process.on('exit', atExit);
@@ -56,22 +58,37 @@ export async function startPostgres(
     process.off('exit', atExit);
   };
   try {
-    const port = await freePort('127.0.0.1');
     const password = randomBytes(16).toString('hex');
     const programs = await programsFor(account, home);
-    const data = await initialize(programs, account, { home, password });
-    const server = new Postmaster(join(programs, 'postgres'), flagsOf(data, port, settings), account);
-    postmaster = server;
-    await server.start();
-    return {
-      url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
-      pid: () => server.pid(),
-      end: (signal) => server.end(signal),
-      start: () => server.start(),
-      freeze: () => server.signalAll('SIGSTOP'),
-      thaw: () => server.signalAll('SIGCONT'),
-      stop: () => server.stop().then(remove),
+    const serve = async (data: string): Promise<Postgres> => {
+      const port = await freePort('127.0.0.1');
+      const server = new Postmaster(join(programs, 'postgres'), flagsOf(data, port, settings), account);
+      postmasters.push(server);
+      await server.start();
+      return {
+        url: `postgres://postgres:${password}@127.0.0.1:${port}/postgres`,
+        pid: () => server.pid(),
+        end: (signal) => server.end(signal),
+        start: () => server.start(),
+        freeze: () => server.signalAll('SIGSTOP'),
+        thaw: () => server.signalAll('SIGCONT'),
+        async startStandby() {
+          const copy = `${data}-standby`;
+          await server.end('SIGINT');
+          await run('cp', ['-a', data, copy]);
+          await server.start();
+          const primary = `host=127.0.0.1 port=${port} user=postgres password=${password}`;
+          await appendFile(join(copy, 'postgresql.auto.conf'), `primary_conninfo = '${primary}'\n`);
+          await writeFile(join(copy, 'standby.signal'), '');
+          return serve(copy);
+        },
+        async stop() {
+          for (const one of postmasters) await one.stop();
+          await remove();
+        },
+      };
     };
+    return await serve(await initialize(programs, account, { home, password }));
   } catch (error) {
     await remove();
     throw error;
@@ -219,7 +236,7 @@ function isReady(postmaster: ChildProcess): Promise<void> {
   return new Promise((resolve, reject) => {
     postmaster.stderr!.setEncoding('utf8').on('data', (text) => {
       output = `${output}${text}`.slice(-2000);
-      if (output.includes('database system is ready to accept connections')) resolve();
+      if (/database system is ready to accept (read-only )?connections/.test(output)) resolve();
     });
     postmaster.on('error', reject);
     postmaster.on('close', () => reject(new Error(`PostgreSQL does not start: ${output}`)));
