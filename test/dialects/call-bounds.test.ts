@@ -276,3 +276,51 @@ test.serial(
     t.is(again, 200);
   },
 );
+
+test.serial(
+  'emails with a thousand recipients: a list has few of them on a page, and all of them',
+  async (t) => {
+    const world = await asNewTenant(shared());
+    const to = Array.from({ length: 1_000 }, (_, n) => `a${n}@there.invalid`).join();
+    const later = new Date(world.clock.now() + 86_400_000).toISOString();
+    for (let n = 0; n < 15; n++) {
+      const fields = { subject: `${n}`, text: 'Hi', 'o:deliverytime': later };
+      const body = form({ ...fields, to: n % 5 === 0 ? 'ann@there.invalid' : to });
+      t.is((await post(world, '/compat/mailgun/v3/sender.invalid/messages', body)).status, 200);
+    }
+    const get = async (path: string) => {
+      const headers = { authorization: `Bearer ${world.key}` };
+      // biome-ignore lint/suspicious/noExplicitAny: what the API says is what the test looks at
+      return (await (await fetch(world.url() + path, { headers })).json()) as any;
+    };
+    const newestFirst = Array.from({ length: 15 }, (_, n) => `${14 - n}`);
+    const subjects: string[] = [];
+    for (let query = 'limit=100'; query !== ''; ) {
+      const { emails, next } = await get(`/api/public/emails?${query}`);
+      t.true(emails.length < 12);
+      subjects.push(...emails.map((one: { subject: string }) => one.subject));
+      query = next === null ? '' : `limit=100&after=${next}`;
+    }
+    t.deepEqual(subjects, newestFirst);
+    const pages = async (direction: 'after' | 'before', start: string) => {
+      const found: { id: string; subject: string }[] = [];
+      for (let edge = start; ; ) {
+        const { data, has_more } = await get(`/compat/resend/emails?limit=100${edge}`);
+        if (direction === 'after') found.push(...data);
+        else found.unshift(...data);
+        if (!has_more) return found;
+        edge = `&${direction}=${found.at(direction === 'after' ? -1 : 0)!.id}`;
+      }
+    };
+    const forward = await pages('after', '');
+    t.deepEqual(
+      forward.map(({ subject }) => subject),
+      newestFirst,
+    );
+    const backward = await pages('before', `&before=${forward.at(-1)!.id}`);
+    t.deepEqual(
+      backward.map(({ subject }) => subject),
+      newestFirst.slice(0, -1),
+    );
+  },
+);

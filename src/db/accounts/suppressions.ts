@@ -249,7 +249,9 @@ export function searchSuppressions(
 ) {
   const from = before === undefined ? 'after' : 'before';
   return pagedSearch({
-    read: (last, pageSize) => pageOfSuppressions(db, { ...kind, orgId, [from]: last, limit: pageSize }),
+    read: async (last, pageSize) => ({
+      rows: await pageOfSuppressions(db, { ...kind, orgId, [from]: last, limit: pageSize }),
+    }),
     positionOf: ({ addressKey }) => addressKey,
     isWanted: ({ addressKey }) => part === null || addressKey.includes(part),
     after: before ?? after,

@@ -3,8 +3,11 @@
  * read. Other statements have their turn between two pages.
  */
 interface PagedSearch<Found> {
-  read(after: string | null, limit: number): Promise<Found[]>;
+  /** A page that is shorter than `limit` is the last one, unless `isCut`. */
+  read(after: string | null, limit: number): Promise<{ rows: Found[]; isCut?: boolean }>;
   positionOf(found: Found): string;
+  /** Of how many rows a row counts as; 1 unless it is given. */
+  weightOf?(found: Found): number;
   isWanted(found: Found): boolean;
   after: string | null;
   limit: number;
@@ -16,17 +19,18 @@ interface PagedSearch<Found> {
 export async function pagedSearch<Found>(
   search: PagedSearch<Found>,
 ): Promise<{ found: Found[]; next: string | null }> {
-  const { positionOf, limit, maxScanned, pageSize } = search;
+  const { positionOf, limit, maxScanned, pageSize, weightOf = () => 1 } = search;
   const found: Found[] = [];
   let { after } = search;
-  for (let scanned = 0; scanned < maxScanned; scanned += pageSize) {
-    const page = await search.read(after, pageSize);
-    for (const one of page) {
+  for (let scanned = 0; scanned < maxScanned; ) {
+    const { rows, isCut } = await search.read(after, pageSize);
+    for (const one of rows) {
       if (found.length === limit) return { found, next: positionOf(found.at(-1)!) };
       if (search.isWanted(one)) found.push(one);
+      scanned += weightOf(one);
     }
-    if (page.length < pageSize) return { found, next: null };
-    after = positionOf(page.at(-1)!);
+    if (rows.length < pageSize && !isCut) return { found, next: null };
+    after = positionOf(rows.at(-1)!);
   }
   return { found, next: after };
 }

@@ -62,6 +62,11 @@ export interface SearchPage {
   next: string | null;
 }
 
+/** One page of a search reads so many recipients at most; an email can have a thousand. */
+const maxDeliveries = 2_500;
+/** An email with more recipients counts as several emails. */
+const recipientsOfOne = 4;
+
 /** An id is created a moment before its email is accepted, and clocks may be set. */
 const slackMs = 60 * 60_000;
 
@@ -69,6 +74,7 @@ export async function searchEmails(db: Db, search: Search): Promise<SearchPage> 
   const { found, next } = await pagedSearch({
     read: (after, pageSize) => readEmails(db, search, after, pageSize),
     positionOf: ({ id }) => id,
+    weightOf: ({ recipients }) => Math.max(1, recipients.length / recipientsOfOne),
     isWanted: (email) => isWanted(email, search),
     after: search.before ?? search.after ?? null,
     limit: search.limit,
@@ -83,7 +89,7 @@ async function readEmails(
   { orgId, onlyTest, since, until, before }: Search,
   edge: string | null,
   limit: number,
-): Promise<EmailSummary[]> {
+): Promise<{ rows: EmailSummary[]; isCut: boolean }> {
   const page = { [before === undefined ? 'after' : 'before']: edge, limit };
   const query = nearestFirst(db('emails').where({ org_id: orgId }), ['id', 'desc'], page);
   if (onlyTest) query.whereRaw('is_test');
@@ -95,10 +101,15 @@ async function readEmails(
       'email_id',
       rows.map(({ id }) => id),
     )
-    .orderBy(['email_id', 'position'])
+    .orderBy([{ column: 'email_id', order: before === undefined ? 'desc' : 'asc' }, 'position'])
+    .limit(maxDeliveries)
     .select('email_id', 'kind', 'recipient', 'status');
   const byEmail = Map.groupBy(deliveries, ({ email_id }) => email_id);
-  return rows.map((row) => summaryOf(row, byEmail.get(row.id) ?? []));
+  // The last email that has deliveries may lack some; it and those after it are the next page's.
+  const isCut = deliveries.length === maxDeliveries;
+  const whole = isCut ? rows.findIndex(({ id }) => id === deliveries.at(-1).email_id) : rows.length;
+  const found = rows.slice(0, whole).map((row) => summaryOf(row, byEmail.get(row.id) ?? []));
+  return { rows: found, isCut };
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type

@@ -239,9 +239,11 @@ async function listEmails(call: DialectCall) {
   const { store, orgId } = call;
   return pageOf(
     call,
-    async ({ limit, after, before }) => {
+    async ({ limit, after, before }, onCut) => {
       const edge = { ...(after !== undefined && { after }), ...(before !== undefined && { before }) };
-      return (await store.searchEmails({ orgId, tags: {}, limit, ...edge })).emails;
+      const { emails, next } = await store.searchEmails({ orgId, tags: {}, limit, ...edge });
+      if (next !== null) onCut();
+      return emails;
     },
     presentSummary,
   );

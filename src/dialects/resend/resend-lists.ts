@@ -19,10 +19,10 @@ export function listQuery({ context }: DialectCall): Page {
   throw new Refusal('VALIDATION_ERROR', 'after and before: give one of them.');
 }
 
-/** A page of a list whose ids are ours. */
+/** A page of a list whose ids are ours. `read` calls `onCut` if its page is shorter than it could be. */
 export async function pageOf<Row>(
   call: DialectCall,
-  read: (page: Page) => Promise<Row[]>,
+  read: (page: Page, onCut: () => void) => Promise<Row[]>,
   present: (row: Row) => object,
 ) {
   const { limit, after, before } = listQuery(call);
@@ -30,9 +30,12 @@ export async function pageOf<Row>(
   if (edge !== undefined && uuidIn(edge) === null)
     throw new Refusal('BAD_REQUEST', 'after, before: must be the id of one in the list.');
   // One more, to see whether there are more.
-  const rows = await read({ limit: limit + 1, after, before });
+  let isCut = false;
+  const rows = await read({ limit: limit + 1, after, before }, () => {
+    isCut = true;
+  });
   const page = before === undefined ? rows.slice(0, limit) : rows.slice(-limit);
-  return { object: 'list', has_more: rows.length > limit, data: page.map(present) };
+  return { object: 'list', has_more: isCut || rows.length > limit, data: page.map(present) };
 }
 
 /** A page of a list that is read whole, because it is short. */
