@@ -80,6 +80,11 @@ function monitorBody(
   };
   const startTimer = () => transferRate.watch(() => refuse(tooSlow()));
   let timer = startTimer();
+  const restartTimer = () => {
+    timer.stop();
+    timer = startTimer();
+  };
+  const stopTimer = () => timer.stop();
 
   let arrived = 0;
   let chunks = 0;
@@ -109,7 +114,7 @@ function monitorBody(
     const isGiven = await fits;
     if (isStopped) return;
     if (!isGiven) return refuse(new BodyBudgetExceeded());
-    timer = startTimer();
+    restartTimer();
     source.resume();
   }
 
@@ -117,11 +122,13 @@ function monitorBody(
   function stop(): void {
     isStopped = true;
     timer.stop();
-    request.off('data', arrive);
+    request.off('data', arrive).off('pause', stopTimer).off('resume', restartTimer);
     source.off('data', take);
   }
 
   request.on('data', arrive);
+  // The decoder has enough for now.
+  if (source !== request) request.on('pause', stopTimer).on('resume', restartTimer);
   source.on('data', take);
   return { refused, stop };
 }

@@ -11,6 +11,8 @@ interface RateRule {
   graceMs: number;
 }
 
+const maxLateMs = 100;
+
 export type MinimumRate = ReturnType<typeof createMinimumRate>;
 
 export function createMinimumRate({ clock, bytesPerSecond, graceMs }: RateRule) {
@@ -21,11 +23,16 @@ export function createMinimumRate({ clock, bytesPerSecond, graceMs }: RateRule) 
      */
     watch(onTooSlow: () => void) {
       let deadline = clock.now() + graceMs;
+      let looksAt = deadline;
       let cancel = clock.after(graceMs, check);
 
       // One timer for each grace period, not for each chunk: when it fires, it checks whether the deadline has moved.
       function check(): void {
-        const leftMs = deadline - clock.now();
+        const now = clock.now();
+        // This thread was busy and read nothing, but the client may have sent: it gets that time again.
+        if (now - looksAt > maxLateMs) deadline = Math.max(deadline, now) + now - looksAt;
+        const leftMs = deadline - now;
+        looksAt = deadline;
         if (leftMs > 0) cancel = clock.after(leftMs, check);
         else onTooSlow();
       }

@@ -1,4 +1,5 @@
 import test from 'ava';
+import { systemClock } from '../../src/base/clock.ts';
 import { createMinimumRate } from '../../src/base/minimum-rate.ts';
 import { manualClock } from '../lab/clock.ts';
 
@@ -50,4 +51,16 @@ test('a burst extends the deadline by the grace period at most, and a stopped tr
   other.timer.stop();
   await other.clock.advance(60_000);
   t.is(other.tooSlow(), 0);
+});
+
+test('the time in which this thread was busy is not the client’s', async (t) => {
+  const clock = systemClock;
+  let tooSlow = 0;
+  const timer = createMinimumRate({ clock, bytesPerSecond: 1000, graceMs: 200 }).watch(() => {
+    tooSlow += 1;
+  });
+  for (const end = performance.now() + 1_000; performance.now() < end; );
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  t.is(tooSlow, 0);
+  timer.stop();
 });
