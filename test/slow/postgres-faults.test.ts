@@ -345,16 +345,24 @@ test('a flood of notifications, ours and foreign ones, delays no send', async (t
   t.teardown(() => client.end());
   const flood = `select pg_notify('postern', case i % 3 when 0 then repeat('x', 7000) when 1 then '{"from":1}'
     else format('{"from":"%s","events":true,"lanes":[["%s.invalid","o"]]}', i, i) end) from generate_series(1, 5000) i`;
+  let sent = 0;
+  const medianOf = async (count: number) => {
+    const took: number[] = [];
+    for (let n = 0; n < count; n++) {
+      const begun = performance.now();
+      t.is((await world.send({ to: `n${sent++}@there.invalid` })).status, 200);
+      took.push(performance.now() - begun);
+    }
+    return took.sort((a, b) => a - b)[Math.floor(count / 2)]!;
+  };
+  const before = await medianOf(21);
   const flooding = client.query(`${flood}; ${flood}; ${flood}`);
-  const took: number[] = [];
-  for (let n = 0; n < 40; n++) {
-    const begun = performance.now();
-    t.is((await world.send({ to: `n${n}@there.invalid` })).status, 200);
-    took.push(performance.now() - begun);
-  }
+  const during = await medianOf(41);
   await flooding;
-  const p95 = took.sort((a, b) => a - b)[37]!;
-  // On a loaded machine; a send that waited for the flood would take far longer.
-  t.true(p95 < 5_000, `${Math.round(p95)} ms`);
+  // Both on the same machine, however busy it is; a send that waited for the flood would take far longer.
+  t.true(
+    during < 10 * before + 500,
+    `${Math.round(before)} ms before, ${Math.round(during)} ms during the flood`,
+  );
   await until(async () => (await world.db('deliveries').whereNot({ status: 'delivered' })).length === 0);
 });
