@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { callJson } from '../../test/lab/ask.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { addresses, type Scene } from './scene.ts';
 
@@ -109,7 +110,57 @@ async function manyFromOne(scene: Scene): Promise<Verdict> {
   );
 }
 
+/** What a stranger gets, and what is large. */
+const pipelinedPaths = ['/api/public/openapi.json', '/docs/reference.js', '/dashboard/sign-in', '/nothing'];
+
+/** 64 KB of requests at once, whose client reads nothing. */
+async function pipelined(scene: Scene): Promise<Verdict> {
+  const before = memoryOf(scene);
+  for (const path of pipelinedPaths) {
+    const socket = scene.connect(Number(new URL(scene.url).port), '127.0.0.1').pause();
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(1_300));
+    await sleep(1_000);
+  }
+  const more = memoryOf(scene) - before;
+  return verdict(
+    `${more} MB more in memory`,
+    [!scene.hasEnded(), 'the server has ended'],
+    [more < 300, `${more} MB are kept for answers that nobody reads`],
+  );
+}
+
+/** In MB; NaN if the process has gone. */
+function memoryOf({ pid, hasEnded }: Scene): number {
+  const status = hasEnded() ? '' : readFileSync(`/proc/${pid}/status`, 'latin1');
+  return Math.round(Number(/^VmRSS:\s+(\d+)/m.exec(status)?.[1]) / 1024);
+}
+
+/** An organization that asks all the time, on so many connections. */
+const asking = 300;
+const askingMs = 5_000;
+
+async function manyCalls({ url, addTenant }: Scene): Promise<Verdict> {
+  const key = await addTenant();
+  const paths = ['emails?to=nobody@there.invalid', 'suppressions?search=zz', 'events?limit=1000'];
+  const end = Date.now() + askingMs;
+  const statuses = new Map<number, number>();
+  await Promise.all(
+    Array.from({ length: asking }, async (_, n) => {
+      while (Date.now() < end) {
+        const { status } = await callJson(`${url}/api/public/${paths[n % paths.length]}`, key, 'GET');
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }
+    }),
+  );
+  return verdict(JSON.stringify(Object.fromEntries(statuses)), [
+    statuses.has(200),
+    'nothing was answered: nothing was measured',
+  ]);
+}
+
 export const connections: Attack[] = [
   { item: 5, name: '150 sockets half open after an error', run: halfOpen },
   { item: 5, name: '2,000 silent connections from one network', run: manyFromOne },
+  { item: 5, name: '1,300 requests in 64 KB, four times', maxStallMs: 200, run: pipelined },
+  { item: 5, name: `${asking} connections of one organization that ask all the time`, run: manyCalls },
 ];

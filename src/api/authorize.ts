@@ -1,6 +1,6 @@
 /**
- * The first checks of every call to the public API, in this order: the API key (401), free capacity (429, only where
- * the endpoint asks for it), the organization's request limits (429), the scopes of the key (403). An authenticated call
+ * The first checks of every call to the public API, in this order: the API key (401), free capacity (429; more of it where
+ * the endpoint asks for that), the organization's request limits (429), the scopes of the key (403). An authenticated call
  * counts whatever its result; a call that is refused with 429 counts in no window.
  */
 
@@ -17,6 +17,7 @@ import {
 } from '../rules/limits.ts';
 import type { AuthThrottle } from './auth-throttle.ts';
 import { setRateHeaders } from './rate-headers.ts';
+import type { AdmitCaller } from './server-busy.ts';
 
 export interface AuthorizeParts {
   findCaller(key: string): Promise<Caller | null>;
@@ -58,6 +59,8 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       const caller = await authenticate(parts, context);
       // A refused send is logged with its sender (api/api-app.ts).
       if (grant === 'email:send') context.state.sender = caller;
+      const admitCaller: AdmitCaller | undefined = context.state.admitCaller;
+      await admitCaller?.(caller.orgId, grant === 'email:send');
       await admit?.(caller);
       await countRequest(parts, context, caller);
       requireGrant(caller, grant);

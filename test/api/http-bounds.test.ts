@@ -139,7 +139,13 @@ for (const [what, flood] of Object.entries(floods)) {
 async function postInChunks(body: string, chunkSize: number, headers: string[] = []): Promise<string> {
   const socket = connect(Number(new URL(world.url()).port), '127.0.0.1').setEncoding('utf8');
   const own = [`Authorization: Bearer ${world.key}`, 'Content-Type: application/json', 'Connection: close'];
-  const head = [`POST ${sendPath}?dryRun=true HTTP/1.1`, 'Host: x', ...own, 'Transfer-Encoding: chunked', ...headers];
+  const head = [
+    `POST ${sendPath}?dryRun=true HTTP/1.1`,
+    'Host: x',
+    ...own,
+    'Transfer-Encoding: chunked',
+    ...headers,
+  ];
   const chunks = body.match(new RegExp(`.{1,${chunkSize}}`, 'gs'))!;
   const written = chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('');
   socket.on('error', () => {}).write(`${head.join('\r\n')}\r\n\r\n${written}0\r\n\r\n`);
