@@ -1,9 +1,9 @@
 /** The schemas of API keys in requests and responses. */
 import { z } from 'zod';
 import { parseScopes } from '../../accounts/api-keys.ts';
-import { limitSize } from '../at-most.ts';
 import { moment, nextId, oneLine, success } from '../management.ts';
 import { after, id, limit } from '../query.ts';
+import { limitSize } from '../send/at-most.ts';
 
 export const keysQuery = z.object({ limit: limit(100, 1000), after: after(id) });
 

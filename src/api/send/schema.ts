@@ -15,7 +15,7 @@ import { readTime, timeForm } from '../../mail/read-time.ts';
 import { recipientsOf, withoutName } from '../../mail/recipients.ts';
 import { minExpiresAfter } from '../../mail/send-times.ts';
 import { tlsRequiredField } from '../../mail/tls-required.ts';
-import { limitSize } from '../at-most.ts';
+import { limitSize } from './at-most.ts';
 import { attachments, type GivenAttachment } from './attachments.ts';
 import { characters, rule } from './schema-rule.ts';
 

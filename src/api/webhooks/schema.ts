@@ -2,9 +2,9 @@
 import { z } from 'zod';
 import { eventTypes } from '../../glossary.ts';
 import { webhookFormats } from '../../rules/subscribed-types.ts';
-import { limitSize } from '../at-most.ts';
 import { moment, nextId, success } from '../management.ts';
 import { after, id, limit, time } from '../query.ts';
+import { limitSize } from '../send/at-most.ts';
 import { rule } from '../send/schema-rule.ts';
 
 const url = z.string().meta({ examples: ['https://app.example.com/webhooks'] });
