@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { type FormBody, fieldCounter, smallForm } from '../api/body-limits.ts';
-import { BodyTooLarge, collectBody } from '../api/collect-body.ts';
+import { BodyTooLarge, collectBody } from '../api/request-body.ts';
 import { decoded, fieldsIn, isUrlencoded } from '../api/urlencoded.ts';
 import type { Clock } from '../base/clock.ts';
 import { isOneLine } from '../base/sanitize.ts';

@@ -11,7 +11,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
-import { limitInterimResponses } from '../base/interim-responses.ts';
+import { limitInterimResponses } from './interim-responses.ts';
 import { type AddressOptions, addressesOf } from './web-host-addresses.ts';
 
 export type FetchPolicy = (domain: string) => Promise<string>;

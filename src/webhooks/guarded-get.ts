@@ -6,7 +6,7 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
-import { limitInterimResponses } from '../base/interim-responses.ts';
+import { limitInterimResponses } from '../route/interim-responses.ts';
 import type { AddressOptions } from '../route/web-host-addresses.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
 import { hostOf, problemOf } from './endpoint-url.ts';
