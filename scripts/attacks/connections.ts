@@ -111,7 +111,7 @@ async function manyFromOne(scene: Scene): Promise<Verdict> {
 }
 
 /** What a stranger gets, and what is large. */
-const pipelinedPaths = ['/api/public/openapi.json', '/docs/reference.js', '/dashboard/sign-in', '/nothing'];
+const pipelinedPaths = ['/api/public/openapi.json', '/docs/x/reference.js', '/dashboard/sign-in', '/nothing'];
 
 /** 64 KB of requests at once, whose client reads nothing. */
 async function pipelined(scene: Scene): Promise<Verdict> {

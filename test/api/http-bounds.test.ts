@@ -273,12 +273,12 @@ test('every response has nosniff, and a large one is compressed if the client ac
     '/health/live',
     '/metrics',
     '/docs',
-    '/docs/reference.js',
+    '/docs/x/reference.js',
     '/none',
   ]) {
     t.is((await get(path, 'identity')).headers['x-content-type-options'], 'nosniff', path);
   }
-  for (const path of ['/api/public/openapi.json', '/docs/reference.js', '/api/public/suppressions.csv']) {
+  for (const path of ['/api/public/openapi.json', '/docs/x/reference.js', '/api/public/suppressions.csv']) {
     const [plain, small] = [await get(path, 'identity'), await get(path, 'gzip, br')];
     t.is(plain.headers['content-encoding'], undefined);
     t.is(small.headers['content-encoding'], 'gzip', path);
