@@ -114,7 +114,7 @@ test.serial('a redirect to the inside is not followed', async (t) => {
 test.serial('what a URL may be', (t) => {
   const urlOf = (url: string, allowPrivate: boolean) =>
     (parseWebhookUrl(url, allowPrivate) as { url?: string }).url;
-  const faultOf = (url: string) => (parseWebhookUrl(url, false) as { fault?: string }).fault ?? null;
+  const faultOf = (url: string) => (parseWebhookUrl(url, false) as { problem?: string }).problem ?? null;
   t.is(urlOf(' HTTPS://App.Example.com:443/a?b=1#c ', false), 'https://app.example.com/a?b=1');
   t.is(urlOf('http://app.example.com:8080/', false), 'http://app.example.com:8080/');
   for (const url of [
