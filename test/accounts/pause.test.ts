@@ -85,7 +85,7 @@ test('a paused organization sends nothing and lets nobody in; resumed, its mail 
   const [why] = (await json(`email why ${emailId}`)).recipients;
   t.regex(why.why, /operator has paused its organization since 2\S+ \("unpaid bills"\); the pause/);
   const [line] = await json('queue summary');
-  t.is(line.condition, 'waits for organizations that are paused');
+  t.is(line.condition.text, 'waits for organizations that are paused');
 
   // The command line has the machine's clock: for it the three days are put before now.
   await db('organizations').where({ id: orgId }).decrement('paused_at', threeDays);
