@@ -6,14 +6,38 @@ import { listOrganizations } from '../../src/db/accounts/organizations.ts';
 import type { Db } from '../../src/db/engine/open.ts';
 import { assignPool } from '../../src/db/queue/ip-pools.ts';
 import { checkCertificate } from '../../src/operate/doctor/checks/certificate.ts';
+import type { Finding } from '../../src/operate/doctor/finding.ts';
 import { realSurroundings } from '../../src/operate/doctor/surroundings.ts';
 import { type Change, names } from '../lab/scenes/doctor-names.ts';
 import { type DoctorWorld, hostname, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
+import { table } from '../lab/table.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;
 
 const machine = 'this server';
+
+type Row = [
+  title: string,
+  otherwise: Record<string, unknown>,
+  check: string,
+  verdict: Finding['verdict'],
+  found: RegExp,
+  advice?: RegExp,
+];
+
+for (const [title, otherwise, check, verdict, found, advice] of table<Row>('operate/doctor-machine')) {
+  const { aheadMs, syncTimes, freeBytes, openFiles, ...config } = otherwise;
+  const measured = Object.entries({ syncTimes, freeBytes, openFiles }).filter(
+    ([, value]) => value !== undefined,
+  );
+  const surroundings = Object.fromEntries(measured.map(([name, value]) => [name, async () => value]));
+  const wrong = ({ time }: DoctorWorld) => {
+    if (aheadMs !== undefined) Object.assign(time, { aheadMs });
+    return { config, surroundings };
+  };
+  names(title, wrong, { check, subject: machine, verdict, found, advice });
+}
 
 test('a database that cannot be used', async (t) => {
   const { changed, surroundings } = await startDoctorWorld(t);
@@ -73,14 +97,6 @@ names(
   },
 );
 
-names('a slow disk', () => ({ surroundings: { syncTimes: async () => [3, 80, 60, 70] } }), {
-  check: 'disk speed',
-  subject: machine,
-  verdict: 'warning',
-  found: /^70 ms/,
-  advice: /SSD/,
-});
-
 names(
   'a disk that cannot be written',
   () => ({
@@ -88,29 +104,6 @@ names(
   }),
   { check: 'disk speed', subject: machine, verdict: 'failure', found: /cannot be used: EROFS/ },
 );
-
-names('a full disk', () => ({ surroundings: { freeBytes: async () => 99 * 1024 ** 2 } }), {
-  check: 'disk space',
-  subject: machine,
-  verdict: 'failure',
-  found: /^99 MiB free; mail is refused below 100 MiB/,
-  advice: /^free some space/,
-});
-
-names('a disk that is nearly full', () => ({ surroundings: { freeBytes: async () => 150 * 1024 ** 2 } }), {
-  check: 'disk space',
-  subject: machine,
-  verdict: 'warning',
-  found: /^150 MiB free/,
-});
-
-names('few open files', () => ({ surroundings: { openFiles: async () => 1024 } }), {
-  check: 'open files',
-  subject: machine,
-  verdict: 'warning',
-  found: /^1024 files may be open; up to 3012 are needed$/,
-  advice: /LimitNOFILE=65536/,
-});
 
 names(
   'a database that everybody on the machine can read',
@@ -126,21 +119,6 @@ names(
     advice: /chmod -R o= /,
   },
 );
-
-names('a clock that is behind', ({ time }) => void Object.assign(time, { aheadMs: 10_000 }), {
-  check: 'clock',
-  subject: machine,
-  verdict: 'warning',
-  found: /^(9\.9|10\.0|10\.1) s behind 127\.0\.0\.1$/,
-  advice: /set-ntp/,
-});
-
-names('a clock that is far ahead', ({ time }) => void Object.assign(time, { aheadMs: -3_600_000 }), {
-  check: 'clock',
-  subject: machine,
-  verdict: 'failure',
-  found: /^3(599|600)\.\d s ahead of/,
-});
 
 names('a time server that does not know the time itself', unsynchronized, {
   check: 'clock',
@@ -174,19 +152,6 @@ names('a certificate with the key of another', async () => ({ config: { tlsKey: 
   advice: /POSTERN_TLS_KEY/,
 });
 
-names('a certificate that is not there', () => ({ config: { tlsCert: '/nowhere/cert.pem' } }), {
-  ...ofCertificate,
-  verdict: 'failure',
-  found: /ENOENT/,
-});
-
-names('applications get a self-signed certificate', () => ({ config: { tlsCert: null } }), {
-  ...ofCertificate,
-  verdict: 'warning',
-  found: /^self-signed/,
-  advice: /certbot/,
-});
-
 function fixture(name: string): string {
   return new URL(`../fixtures/tls/${name}.pem`, import.meta.url).pathname;
 }
@@ -201,14 +166,6 @@ test('a certificate near its end', async (t) => {
   t.regex(near.found, /valid for 13 days more$/);
   t.like(await at('2119-12-30T12:00:00Z'), { verdict: 'warning' });
   t.regex((await at('2019-12-31T12:00:00Z')).found, /is valid only from 2020-01-01/);
-});
-
-names('an address for browsers without TLS', () => ({ config: { baseUrl: 'http://mail.invalid' } }), {
-  check: 'base URL',
-  subject: machine,
-  verdict: 'warning',
-  found: /is not https/,
-  advice: /POSTERN_BASE_URL/,
 });
 
 test('tracking links that lead to this machine alone', async (t) => {
