@@ -19,6 +19,12 @@ export function column<Cell = string>(name: string): Cell[] {
 export const repeated = (text: string) =>
   text.replace(/\{([^{}]+)\*(\d+)\}/g, (_, one, times) => one.repeat(times));
 
+/** What a terminal shows, or a file has: the lines of test/fixtures/pictures/NAME.txt. */
+export const picture = (name: string): string[] =>
+  readFileSync(new URL(`../pictures/${name}.txt`, folder), 'utf8')
+    .slice(0, -1)
+    .split('\n');
+
 function linesOf(name: string): string[] {
   const lines = readFileSync(new URL(`${name}.txt`, folder), 'utf8').split('\n');
   const cases = lines.filter((line) => line !== '' && !/^#( |$)/.test(line));
