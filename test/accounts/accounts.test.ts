@@ -10,6 +10,7 @@ import type { KeyInUse } from '../../src/db/accounts/keys.ts';
 import { createResolver } from '../../src/route/resolver.ts';
 import { dkimKey } from '../lab/dkim.ts';
 import { startDns, type Zone } from '../lab/dns/dns.ts';
+import { table } from '../lab/table.ts';
 
 // The seal.
 
@@ -201,72 +202,23 @@ async function check(t: ExecutionContext, zone: Zone) {
 const txt = (...values: string[]) => ({ TXT: values });
 const key = `p=${published}`;
 
-const looks: [RecordPurpose, what: string, zone: Zone, ok: boolean][] = [
-  ['dkim', 'as asked, in strings of 255', { [dkimName]: txt(`v=DKIM1; k=rsa; ${key}`) }, true],
+type Look = [RecordPurpose, what: string, zone: Zone, ok: boolean];
+
+const withKey = (zone: Zone): Zone => JSON.parse(JSON.stringify(zone).replaceAll('$KEY', published));
+
+const looks: Look[] = [
+  ...table<Look>('accounts/domain-records').map(
+    ([purpose, what, zone, ok]): Look => [purpose, what, withKey(zone), ok],
+  ),
   [
     'dkim',
     'white space',
     { [dkimName]: txt(`v=DKIM1 ;\tp = ${published.replace(/(.{60})/g, '$1 \t')} ; `) },
     true,
   ],
-  ['dkim', 'more tags, in another order', { [dkimName]: txt(`v=DKIM1; ${key}; t=s; n=p=x; s=email`) }, true],
-  ['dkim', 'the version last', { [dkimName]: txt(`${key}; t=s; v=DKIM1`) }, false],
-  ['dkim', 'a letter p in a note before', { [dkimName]: txt(`v=DKIM1; n=p; ${key}`) }, true],
-  ['dkim', 'beside another record', { [dkimName]: txt('v=DKIM1; p=', `v=DKIM1; ${key}`) }, false],
-  [
-    'dkim',
-    'behind a CNAME',
-    { [dkimName]: { CNAME: ['k.invalid'] }, 'k.invalid': txt(`v=DKIM1; ${key}`) },
-    true,
-  ],
   ['dkim', 'another key', { [dkimName]: txt(`v=DKIM1; p=${published.slice(0, -4)}AAAA`) }, false],
   ['dkim', 'a key cut short', { [dkimName]: txt(`v=DKIM1; p=${published.slice(0, 200)}`) }, false],
   ['dkim', 'a key in small letters', { [dkimName]: txt(`v=DKIM1; p=${published.toLowerCase()}`) }, false],
-  ['dkim', 'a key taken back', { [dkimName]: txt('v=DKIM1; p=') }, false],
-  ['dkim', 'no tags', { [dkimName]: txt(published) }, false],
-  ['spf', 'as asked', { 'sender.invalid': txt('v=spf1 a:postern.invalid ~all') }, true],
-  [
-    'spf',
-    'among others',
-    { 'sender.invalid': txt('v=spf1 mx ip4:192.0.2.1 a:Postern.INVALID include:x.invalid -all') },
-    true,
-  ],
-  [
-    'spf',
-    'beside other records',
-    { 'sender.invalid': txt('site=1', 'V=SPF1  a:postern.invalid  -all') },
-    true,
-  ],
-  ['spf', 'without the mechanism', { 'sender.invalid': txt('v=spf1 mx -all') }, false],
-  [
-    'spf',
-    'another host that begins alike',
-    { 'sender.invalid': txt('v=spf1 a:postern.invalid.evil.invalid -all') },
-    false,
-  ],
-  ['spf', 'the mechanism denied', { 'sender.invalid': txt('v=spf1 -a:postern.invalid ~all') }, false],
-  ['spf', 'another version', { 'sender.invalid': txt('v=spf10 a:postern.invalid ~all') }, false],
-  ['return_path', 'as asked', { 'bounce.invalid': { MX: ['10 postern.invalid'] } }, true],
-  [
-    'return_path',
-    'another preference and letter case',
-    { 'bounce.invalid': { MX: ['5 Postern.Invalid'] } },
-    true,
-  ],
-  [
-    'return_path',
-    'beside another',
-    { 'bounce.invalid': { MX: ['5 x.invalid', '20 postern.invalid'] } },
-    true,
-  ],
-  ['return_path', 'another host', { 'bounce.invalid': { MX: ['10 x.invalid'] } }, false],
-  [
-    'dmarc',
-    'any policy',
-    { '_dmarc.sender.invalid': txt('v=DMARC1; p=reject; rua=mailto:a@b.invalid') },
-    true,
-  ],
-  ['dmarc', 'no policy record', { '_dmarc.sender.invalid': txt('hello') }, false],
 ];
 
 for (const [purpose, what, zone, ok] of looks) {

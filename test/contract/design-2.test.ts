@@ -32,113 +32,62 @@ const exhausted = async () => {
   return own;
 };
 
-const order: [faults: string, expected: string, provoke: Two][] = [
-  [
-    'key (401) before request rate (429)',
-    '401 UNAUTHORIZED',
-    async () => {
-      const own = await exhausted();
-      const key = await own.addKey('full_access');
-      await own.revoke(key);
-      return key.send({}, { from: elsewhere() });
-    },
-  ],
-  [
-    'daily requests (429) before scope (403)',
-    '429 RATE_LIMIT_EXCEEDED',
-    async () => (await (await exhausted()).addKey('email:read')).send(),
-  ],
-  [
-    'scope (403) before JSON (400)',
-    '403 FORBIDDEN',
-    async (own) => (await own.addKey('email:read')).send({}, { body: '{' }),
-  ],
-  [
-    'Content-Type (400) before schema (400)',
-    '400 BAD_REQUEST',
-    (own) => own.send({ subject: 5 }, { headers: { 'content-type': 'text/plain' } }),
-  ],
-  [
-    'schema (400 VALIDATION_ERROR) before sender syntax (400 BAD_REQUEST)',
-    '400 VALIDATION_ERROR',
-    (own) => own.send({ from: 'App', subject: '' }),
-  ],
-  [
-    'schema (400) before the key’s domain_scope (403)',
-    '400 VALIDATION_ERROR',
-    async (own) => (await own.addKey('email:send', 'domain_scope:other.invalid')).send({ subject: '' }),
-  ],
-  [
-    'sender syntax (400) before the key’s domain_scope (403)',
-    '400 BAD_REQUEST',
-    async (own) => (await own.addKey('email:send', 'domain_scope:other.invalid')).send({ from: 'App' }),
-  ],
-  [
-    'the key’s domain_scope (403) before domain registered (403)',
-    '403 DOMAIN_NOT_ALLOWED',
-    async (own) =>
-      (await own.addKey('email:send', 'domain_scope:other.invalid')).send({ from: 'a@nobodys.invalid' }),
-  ],
-  [
-    'domain verified (403) before idempotency (400 for the key with another request)',
-    '403 DOMAIN_NOT_VERIFIED',
+const order: Record<string, Two> = {
+  'key (401) before request rate (429): 401 UNAUTHORIZED': async () => {
+    const own = await exhausted();
+    const key = await own.addKey('full_access');
+    await own.revoke(key);
+    return key.send({}, { from: elsewhere() });
+  },
+  'daily requests (429) before scope (403): 429 RATE_LIMIT_EXCEEDED': async () =>
+    (await (await exhausted()).addKey('email:read')).send(),
+  'scope (403) before JSON (400): 403 FORBIDDEN': async (own) =>
+    (await own.addKey('email:read')).send({}, { body: '{' }),
+  'Content-Type (400) before schema (400): 400 BAD_REQUEST': (own) =>
+    own.send({ subject: 5 }, { headers: { 'content-type': 'text/plain' } }),
+  'schema (400 VALIDATION_ERROR) before sender syntax (400 BAD_REQUEST): 400 VALIDATION_ERROR': (own) =>
+    own.send({ from: 'App', subject: '' }),
+  'schema (400) before the key’s domain_scope (403): 400 VALIDATION_ERROR': async (own) =>
+    (await own.addKey('email:send', 'domain_scope:other.invalid')).send({ subject: '' }),
+  'sender syntax (400) before the key’s domain_scope (403): 400 BAD_REQUEST': async (own) =>
+    (await own.addKey('email:send', 'domain_scope:other.invalid')).send({ from: 'App' }),
+  'the key’s domain_scope (403) before domain registered (403): 403 DOMAIN_NOT_ALLOWED': async (own) =>
+    (await own.addKey('email:send', 'domain_scope:other.invalid')).send({ from: 'a@nobodys.invalid' }),
+  'domain verified (403) before idempotency (400 for the key with another request): 403 DOMAIN_NOT_VERIFIED':
     async (own) => {
       await own.addDomain('pending.invalid', { status: 'pending' });
       await own.send({ idempotencyKey: 'used' });
       return own.send({ idempotencyKey: 'used', from: 'a@pending.invalid' });
     },
-  ],
-  [
-    'JSON (400) before the key’s domain_scope (403)',
-    '400 BAD_REQUEST',
-    async (own) => (await own.addKey('email:send', 'domain_scope:other.invalid')).send({}, { body: '{' }),
-  ],
-  [
-    'domain verified (403) before suppression (422)',
-    '403 DOMAIN_NOT_VERIFIED',
-    async (own) => {
-      const to = someone();
-      await own.suppress(to);
-      await own.addDomain('unverified.invalid', { status: 'pending' });
-      return own.send({ to, from: 'a@unverified.invalid' });
-    },
-  ],
-  [
-    'suppression (422) before daily delivery capacity (429)',
-    '422 ALL_RECIPIENTS_SUPPRESSED',
-    async () => {
-      const own = await openTenant(world(), { limits: { emailsPerDay: 0 } });
-      const to = someone();
-      await own.suppress(to);
-      return own.send({ to });
-    },
-  ],
-  [
-    'daily delivery capacity (429) before credits (402)',
-    '429 RATE_LIMIT_EXCEEDED',
-    async () =>
-      (await openTenant(world(), { quota: 1, limits: { emailsPerDay: 0 } })).send({ to: people(2) }),
-  ],
-  [
-    'credits (402) before commit (500)',
-    '402 INSUFFICIENT_CREDITS',
-    async () => {
-      const mend = await breakSubject(world(), 'poor');
-      const answer = await (await openTenant(world(), { quota: 0 })).send({ subject: 'poor' });
-      await mend();
-      return answer;
-    },
-  ],
-  [
-    'compose and sign (500) last',
-    '500 SEND_FAILED',
-    async () => (await openTenant(world(), { domain: { dkim_private_key: 'v1.AAAA.AAAA.AAAA' } })).send(),
-  ],
-];
+  'JSON (400) before the key’s domain_scope (403): 400 BAD_REQUEST': async (own) =>
+    (await own.addKey('email:send', 'domain_scope:other.invalid')).send({}, { body: '{' }),
+  'domain verified (403) before suppression (422): 403 DOMAIN_NOT_VERIFIED': async (own) => {
+    const to = someone();
+    await own.suppress(to);
+    await own.addDomain('unverified.invalid', { status: 'pending' });
+    return own.send({ to, from: 'a@unverified.invalid' });
+  },
+  'suppression (422) before daily delivery capacity (429): 422 ALL_RECIPIENTS_SUPPRESSED': async () => {
+    const own = await openTenant(world(), { limits: { emailsPerDay: 0 } });
+    const to = someone();
+    await own.suppress(to);
+    return own.send({ to });
+  },
+  'daily delivery capacity (429) before credits (402): 429 RATE_LIMIT_EXCEEDED': async () =>
+    (await openTenant(world(), { quota: 1, limits: { emailsPerDay: 0 } })).send({ to: people(2) }),
+  'credits (402) before commit (500): 402 INSUFFICIENT_CREDITS': async () => {
+    const mend = await breakSubject(world(), 'poor');
+    const answer = await (await openTenant(world(), { quota: 0 })).send({ subject: 'poor' });
+    await mend();
+    return answer;
+  },
+  'compose and sign (500) last: 500 SEND_FAILED': async () =>
+    (await openTenant(world(), { domain: { dkim_private_key: 'v1.AAAA.AAAA.AAAA' } })).send(),
+};
 
-for (const [faults, expected, provoke] of order)
-  test(`design 2 order of checks: ${faults}`, async (t) => {
-    isError(t, await provoke(await openTenant(world())), expected);
+for (const [title, provoke] of Object.entries(order))
+  test(`design 2 order of checks: ${title}`, async (t) => {
+    isError(t, await provoke(await openTenant(world())), title.split(': ')[1]!);
   });
 
 /** Refused by an earlier check, though its signature could not be made either. */
