@@ -7,6 +7,7 @@ import { suppressAddress } from '../../src/accounts/suppression-list.ts';
 import { setQuota } from '../../src/db/accept/credit-ledger.ts';
 import { areSigned } from '../lab/dkim.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
+import { picture } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
 
 const domain = 'sender.invalid';
@@ -350,18 +351,7 @@ test('Mailgun: forms are bounded, and broken ones are refused', async (t) => {
 
 test('Mailgun: a whole message is sent as it is', async (t) => {
   const world = await startWorld(t);
-  const message = [
-    'From: App <app@sender.invalid>',
-    'To: ann@there.invalid',
-    'Subject: Whole',
-    'Date: Tue, 24 Nov 2026 10:00:00 +0000',
-    'Message-ID: <whole@sender.invalid>',
-    'MIME-Version: 1.0',
-    'X-Odd:   spaces   stay',
-    '',
-    'Body.',
-    '',
-  ].join('\r\n');
+  const message = picture('mail/mailgun-whole').join('\r\n');
   const send = (text: string) =>
     form(world, `${domain}/messages.mime`, [
       ['to', 'Ann <ann@there.invalid>, bob@there.invalid'],
@@ -390,18 +380,7 @@ test('Mailgun: a whole message is sent as it is', async (t) => {
 /** Symfony, and so Laravel, write tags and metadata so. */
 test('Mailgun: options in the header of a whole message count, and are taken out of it', async (t) => {
   const world = await startWorld(t);
-  const lines = [
-    'From: App <app@sender.invalid>',
-    'To: ann@there.invalid',
-    'Subject: Whole',
-    'X-Odd:   spaces   stay',
-    'Date: Tue, 24 Nov 2026 10:00:00 +0000',
-    'MIME-Version: 1.0',
-    'Content-Type: text/html',
-    '',
-    '<p>Body, and <a href="https://shop.invalid/">a link</a>.</p>',
-    '',
-  ];
+  const lines = picture('mail/mailgun-html');
   const options = [
     'X-Mailgun-Tag: news',
     'x-mailgun-tag: autumn',

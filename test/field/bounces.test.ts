@@ -5,7 +5,7 @@
 import test from 'ava';
 import { readMail } from '../../src/bounces/parse/parse-bounce.ts';
 import { classifyBounce } from '../../src/outcome.ts';
-import { table } from '../lab/table.ts';
+import { picture, table } from '../lab/table.ts';
 
 const body = (...lines: string[]) => lines.join('\r\n');
 
@@ -119,15 +119,7 @@ for (const [what, text, expected] of htmlOnly) {
   });
 }
 
-const qmail = [
-  'Hi. This is the qmail-send program at mx.example.org.',
-  "I'm afraid I wasn't able to deliver your message to the following addresses.",
-  "This is a permanent error; I've given up. Sorry it didn't work out.",
-  '',
-  '<ann@example.org>:',
-  'Sorry, no mailbox here by that name. (#5.1.1)',
-  '',
-];
+const qmail = picture('mail/qmail');
 test('the words of qmail in a multipart', async (t) => {
   const mixed = ['Subject: failure notice', 'Content-Type: multipart/mixed; boundary=q'];
   const copy = ['--q', 'Content-Type: message/rfc822', '', 'Subject: Hello', '', 'user unknown', '--q--', ''];
