@@ -68,7 +68,8 @@ export function referenceRoutes(): Router {
     context.type = 'html';
     context.body = pageWith((await script()).url);
   });
-  router.get('/docs/:hash/reference.js', async (context) => {
+  router.get('/docs/:hash/reference.js', async (context, next) => {
+    if (context.path !== (await script()).url) return next();
     context.set('Cache-Control', 'public, max-age=31536000, immutable');
     context.type = 'text/javascript';
     context.body = (await script()).content;

@@ -49,7 +49,7 @@ async function fill(scene: Scene) {
     createdAt: now,
     until: now + 3_600_000,
   });
-  const circuit = { since: now, failures: 3, nextProbeAt: now + 60_000, reason: markup('circuit-reason') };
+  const circuit = { since: now, failures: 3, nextProbeAt: now + 60_000, reason: 'refused' };
   const state = {
     connections: 0,
     limit: 5,

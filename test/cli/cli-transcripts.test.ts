@@ -4,7 +4,7 @@ import { createCli, startCli } from '../lab/cli.ts';
 import { golden } from '../lab/cli-golden.ts';
 import { openQueue } from '../lab/database/queue-rows.ts';
 
-const hints: [RegExp, string][] = [[/\bem_(test_)?[\w-]{6}\b/g, 'em_xxxxxx']];
+const hints: [RegExp, string][] = [[/\bem_(test_)?[\w-]{6}(?![\w-])/g, 'em_xxxxxx']];
 
 const transcripts: Record<string, string> = {
   organizations: 'an organization is renamed, paused, resumed and removed',
