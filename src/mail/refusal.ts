@@ -51,7 +51,8 @@ function withFirstIssue(message: string, issues: Issue[]): string {
   if (!first || message.includes(first.message)) return message;
   const others = issues.length - 1;
   const more = others === 0 ? '' : ` (and ${others} more ${others === 1 ? 'issue' : 'issues'})`;
-  return `${message} ${first.message.replace(/\.$/, '')}.${more}`;
+  const end = /[.?]$/.test(first.message) ? '' : '.';
+  return `${message} ${first.message}${end}${more}`;
 }
 
 export class Refusal extends Error {
