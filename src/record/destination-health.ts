@@ -61,7 +61,14 @@ export class DestinationHealth {
 
   problem(name: string, now: number): DestinationProblem | null {
     const problem = this.#kept.get(name)?.problem;
-    return problem && now < problem.until ? { ...problem, silentSince: this.#silentSince(problem) } : null;
+    return problem && this.#lasts(problem, now)
+      ? { ...problem, silentSince: this.#silentSince(problem) }
+      : null;
+  }
+
+  /** A resolver that has answered since for any domain answers again; the mail waits only for its next attempt. */
+  #lasts({ cause, at, until }: Problem, now: number): boolean {
+    return now < until && !(cause === 'resolver_failing' && this.#resolvedAt > at);
   }
 
   /** Its circuit is open: no mail is tried when it falls due, so what is wrong lasts. */
@@ -73,7 +80,9 @@ export class DestinationHealth {
 
   /** The destinations that something is wrong with. */
   troubled(now: number): string[] {
-    return [...this.#kept].flatMap(([name, { problem }]) => (problem && now < problem.until ? name : []));
+    return [...this.#kept].flatMap(([name, { problem }]) =>
+      problem && this.#lasts(problem, now) ? name : [],
+    );
   }
 
   /** The state that this node had published before it was started again. */

@@ -2,7 +2,9 @@
 import { stripVTControlCharacters } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import type { SilentDestination } from '../../src/db/queue/destination-status-rows.ts';
+import type { Attempt } from '../../src/glossary.ts';
 import { noWaysOut } from '../../src/operate/condition/no-way-out.ts';
+import { DestinationHealth } from '../../src/record/destination-health.ts';
 import type { ProblemCause } from '../../src/rules/problem-cause.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { cliOf } from '../lab/cli.ts';
@@ -194,6 +196,42 @@ test('if our resolver fails after the port was closed, that is the fault, and on
   ]);
   const still = tried('mx.a.invalid', 'unreachable', 1000, 5000);
   t.is(faults(still, ...unresolved)[0]![0], 'port', 'a connection was tried since');
+});
+
+test('once our resolver has answered for any domain, no destination is said to have none', (t) => {
+  const attempt = (
+    destination: string,
+    at: number,
+    category: string,
+    origin: 'local' | 'remote',
+  ): Attempt => ({
+    destination,
+    signal: null,
+    startedAt: at,
+    endedAt: at,
+    outcome: {
+      outcome: 'deferred',
+      category,
+      fault: 'infrastructure',
+      bounce: null,
+      origin,
+      diagnostic: category,
+      possibleDuplicate: false,
+      rule: null,
+      retryAfterMs: null,
+    },
+    reply: null,
+    mx: null,
+    tls: null,
+    transcript: [],
+  });
+  const health = new DestinationHealth();
+  const later = 60 * minute;
+  health.note(attempt('a.invalid', 1000, 'resolver', 'local'), later);
+  t.is(health.problem('a.invalid', 2000)?.cause, 'resolver_failing');
+  health.note(attempt('mx.b.invalid', 2000, 'network', 'remote'), later);
+  t.is(health.problem('a.invalid', 3000), null, 'its hosts were found in DNS');
+  t.deepEqual(health.troubled(3000), ['mx.b.invalid']);
 });
 
 test('a single destination that is down is not "no way out"', async (t) => {
