@@ -127,9 +127,7 @@ for (const [index, sender] of senders.entries()) {
     const world = worlds[oneKind];
     const talk = await loggedIn(await tenantOf(world));
     const to = `sender${index}@there.invalid`;
-    await talk.says(`MAIL FROM:${sender}\r\n`, '250 2.1.0');
-    await talk.says(`RCPT TO:<${to}>\r\n`, '250');
-    await talk.says('DATA\r\n', '354');
+    await talk.begins(sender, `<${to}>`);
     await talk.says(`${good.join('\r\n')}\r\n.\r\n`, '250');
     t.regex((await messageTo(world, to)).from, /@postern\.invalid$/, 'bounces come to us');
   });
@@ -151,9 +149,7 @@ for (const [path, address] of Object.entries(recipients)) {
     const world = worlds[oneKind];
     const tenant = await tenantOf(world);
     const talk = await loggedIn(tenant);
-    await talk.says('MAIL FROM:<>\r\n', '250');
-    await talk.says(`RCPT TO:${path}\r\n`, '250 2.1.5');
-    await talk.says('DATA\r\n', '354');
+    await talk.begins('<>', path);
     const to = `To: <${address}>`;
     const reply = await talk.says(
       `${[...good.slice(0, 1), to, ...good.slice(1)].join('\r\n')}\r\n.\r\n`,

@@ -36,9 +36,7 @@ interface Sent {
 async function sent(t: ExecutionContext, lines: string[]): Promise<Sent> {
   const to = `repair${count++}@there.invalid`;
   const talk = await loggedIn(await tenant());
-  await talk.says('MAIL FROM:<>\r\n', '250');
-  await talk.says(`RCPT TO:<${to}>\r\n`, '250');
-  await talk.says('DATA\r\n', '354');
+  await talk.begins('<>', `<${to}>`);
   await talk.says(Buffer.from(`${lines.join('\r\n')}\r\n.\r\n`, 'latin1'), '250');
   talk.close();
   const { raw } = await messageTo(worlds[oneKind], to);

@@ -18,9 +18,7 @@ const mebi = 1024 * 1024;
 async function inData(port: number, options = {}): Promise<SmtpClient> {
   const talk = await connectSmtp(port, options);
   await talk.says('EHLO x\r\n', '250');
-  await talk.says('MAIL FROM:<>\r\n', '250');
-  await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
-  await talk.says('DATA\r\n', '354');
+  await talk.begins('<>', '<ann@ours.invalid>');
   return talk;
 }
 
@@ -139,9 +137,7 @@ test.serial(
     const application = await connectSmtp(ports.submission, { tls: true });
     await application.says('EHLO x\r\n', '250');
     await application.says(`AUTH PLAIN ${plain('x')}\r\n`, '235');
-    await application.says('MAIL FROM:<a@ours.invalid>\r\n', '250');
-    await application.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
-    await application.says('DATA\r\n', '354');
+    await application.begins('<a@ours.invalid>', '<ann@ours.invalid>');
     await application.says(`${large}.\r\n`, '250');
     // The eighth stranger's came before both, and still waits for memory.
     t.deepEqual(taken, ['inbound', 'submission']);
@@ -277,9 +273,7 @@ test('where there is no room for a message it is put off; what others give back 
   const third = await inData(port, { from: '127.0.0.6' });
   await third.says(`${large}.\r\n`, '250');
   await first.says('.\r\n', '250');
-  await second.says('MAIL FROM:<>\r\n', '250');
-  await second.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
-  await second.says('DATA\r\n', '354');
+  await second.begins('<>', '<ann@ours.invalid>');
   await second.says(`${large}.\r\n`, '250');
   t.is(taken.length, 4, 'what has been read counts, and no more');
 });

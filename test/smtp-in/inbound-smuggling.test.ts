@@ -17,9 +17,7 @@ const smuggled =
 const ends: Record<string, string> = Object.fromEntries(table('smtp-in/false-ends'));
 
 async function sendInPieces(talk: SmtpClient, all: string, size: number): Promise<void> {
-  await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
-  await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
-  await talk.says('DATA\r\n', '354');
+  await talk.begins('<a@there.invalid>', '<ann@ours.invalid>');
   for (let at = 0; at < all.length; at += size) talk.write(all.slice(at, at + size));
 }
 
@@ -86,9 +84,7 @@ test('behind a message that ends as it should, commands with a bare CR are refus
   const listener = await startListener(t);
   const talk = await connectSmtp(listener.port);
   await talk.says('EHLO x\r\n', '250');
-  await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
-  await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
-  await talk.says('DATA\r\n', '354');
+  await talk.begins('<a@there.invalid>', '<ann@ours.invalid>');
   talk.write(`${header}\r\n.\r\nNOOP\rNOOP\r\n`);
   await talk.reply('250 2.6.0 Taken');
   t.regex(await talk.over(), /^521 5\.5\.2 /);
@@ -106,9 +102,7 @@ test('dots, empty lines and a message in pieces of any size come through as they
   for (const size of [1, 2, 3, 4, 5, 7, 1000]) {
     const talk = await connectSmtp(listener.port);
     await talk.says('EHLO x\r\n', '250');
-    await talk.says('MAIL FROM:<>\r\n', '250');
-    await talk.says('RCPT TO:<ann@ours.invalid>\r\n', '250');
-    await talk.says('DATA\r\n', '354');
+    await talk.begins('<>', '<ann@ours.invalid>');
     for (let at = 0; at < wire.length; at += size) talk.write(wire.slice(at, at + size));
     await talk.reply('250 2.6.0');
     talk.close();

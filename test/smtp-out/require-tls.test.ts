@@ -51,9 +51,7 @@ test('REQUIRETLS: only hosts that are proven and pass it on; TLS-Required: No: p
   t.regex(await talk.says('EHLO app.invalid\r\n', '250'), /REQUIRETLS/);
   await talk.says(`AUTH PLAIN ${plain(world.key)}\r\n`, '235');
   const submit = async (to: string, mail = ' REQUIRETLS', header = '') => {
-    await talk.says(`MAIL FROM:<app@sender.invalid>${mail}\r\n`, '250');
-    await talk.says(`RCPT TO:<${to}>\r\n`, '250');
-    await talk.says('DATA\r\n', '354');
+    await talk.begins(`<app@sender.invalid>${mail}`, `<${to}>`);
     const text = `From: app@sender.invalid\r\nTo: ${to}\r\nSubject: ${to}${mail}\r\n${header}\r\nHello\r\n.\r\n`;
     return first(emailIdOf(await talk.says(text, '250')));
   };

@@ -16,6 +16,8 @@ export interface SmtpClient {
   readonly isOver: boolean;
   /** Writes; waits for one more whole reply, which must begin with `expected`. Answers the reply. */
   says(text: string | Buffer, expected: string): Promise<string>;
+  /** Begins a message: MAIL, RCPT, and DATA. Paths are in angle brackets. */
+  begins(from: string, to: string): Promise<string>;
   /** Writes, and waits for nothing. */
   write(text: string | Buffer): void;
   /** Writes, and waits until the other side has taken it up or hung up. */
@@ -78,6 +80,11 @@ export async function connectSmtp(port: number, options: SmtpClientOptions = {})
     async says(text, expected) {
       socket.write(text);
       return talk.reply(expected);
+    },
+    async begins(from, to) {
+      await talk.says(`MAIL FROM:${from}\r\n`, '250');
+      await talk.says(`RCPT TO:${to}\r\n`, '250');
+      return talk.says('DATA\r\n', '354');
     },
     async reply(expected) {
       const reply = await until(next, {

@@ -95,9 +95,7 @@ export async function submitAll({ host, port }: SenderOptions, recipients: strin
   const talk = await connectSmtp(port, { host });
   await talk.says('EHLO client.invalid\r\n', '250');
   for (const to of recipients) {
-    await talk.says('MAIL FROM:<shop@sender.invalid>\r\n', '250');
-    await talk.says(`RCPT TO:<${to}>\r\n`, '250');
-    await talk.says('DATA\r\n', '354');
+    await talk.begins('<shop@sender.invalid>', `<${to}>`);
     await talk.says(`From: shop@sender.invalid\r\nTo: ${to}\r\nSubject: Hello\r\n\r\nHello\r\n.\r\n`, '250');
   }
   talk.close();
