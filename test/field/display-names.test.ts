@@ -6,6 +6,7 @@ import test from 'ava';
 import { contextOfFile } from '../lab/context-of-file.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { messageTo, type SubmissionWorld, startSubmission } from '../lab/scenes/submission.ts';
+import { sendBy } from '../lab/scenes/ways-in.ts';
 
 let world: SubmissionWorld;
 const context = contextOfFile();
@@ -27,35 +28,11 @@ const names: Record<string, string> = {
   'brackets and semicolons': `[Acme]; Berlin <${own}>`,
 };
 
-async function post(path: string, headers: object, body: object): Promise<number> {
-  const isForm = body instanceof FormData;
-  const response = await fetch(`${world.url()}${path}`, {
-    method: 'POST',
-    headers: { ...headers, ...(!isForm && { 'content-type': 'application/json' }) },
-    body: isForm ? body : JSON.stringify(body),
-  });
-  await response.text();
-  return response.status;
-}
-
-const bearer = () => ({ authorization: `Bearer ${world.key}` });
-
-const ways: Record<string, (from: string, to: string) => Promise<number>> = {
-  api: (from, to) => post('/api/public/email/send', bearer(), { from, to, subject: to, text: 'Hi' }),
-  resend: (from, to) => post('/emails', bearer(), { from, to, reply_to: from, subject: to, text: 'Hi' }),
-  postmark: (From, To) =>
-    post(
-      '/email',
-      { 'x-postmark-server-token': world.key },
-      { From, To, ReplyTo: From, Subject: To, TextBody: 'Hi' },
-    ),
-  mailgun: (from, to) => {
-    const form = new FormData();
-    for (const [name, value] of Object.entries({ from, to, subject: to, text: 'Hi', 'h:Reply-To': from }))
-      form.append(name, value);
-    const authorization = `Basic ${Buffer.from(`api:${world.key}`).toString('base64')}`;
-    return post('/v3/sender.invalid/messages', { authorization }, form);
-  },
+const ways: Record<string, (from: string, to: string) => Promise<{ status: number }>> = {
+  api: (from, to) => sendBy.api(world, { from, to, subject: to, text: 'Hi' }),
+  resend: (from, to) => sendBy.resend(world, { from, to, reply_to: from, subject: to, text: 'Hi' }),
+  postmark: (From, To) => sendBy.postmark(world, { From, To, ReplyTo: From, Subject: To, TextBody: 'Hi' }),
+  mailgun: (from, to) => sendBy.mailgun(world, { from, to, subject: to, text: 'Hi', 'h:Reply-To': from }),
 };
 
 const fieldOf = (raw: Buffer, name: string) =>
@@ -67,7 +44,7 @@ for (const [way, send] of Object.entries(ways)) {
   test(`${way}: names with ${Object.keys(names).join(', ')}`, async (t) => {
     for (const [index, given] of Object.values(names).entries()) {
       const to = `${way}${index}@there.invalid`;
-      t.is(await send(given, to), 200, given);
+      t.is((await send(given, to)).status, 200, given);
       const { raw } = await messageTo(world, to);
       const name = given.slice(0, given.lastIndexOf(' '));
       t.is(fieldOf(raw, 'from'), `"${name}" <${own}>`);
@@ -80,7 +57,8 @@ for (const [way, send] of Object.entries(ways)) {
 test('lists: a comma before an address is part of the name, one behind it ends the mailbox', async (t) => {
   for (const way of ['postmark', 'mailgun']) {
     const [a, b, c, d] = [1, 2, 3, 4].map((n) => `${way}-list${n}@there.invalid`);
-    t.is(await ways[way]!(own, `Doe, Ann <${a}>, ${b} <${b}>, ${c}, Acme, Inc. <${d}>`), 200);
+    const list = `Doe, Ann <${a}>, ${b} <${b}>, ${c}, Acme, Inc. <${d}>`;
+    t.is((await ways[way]!(own, list)).status, 200);
     const { raw } = await messageTo(world, d!);
     t.is(fieldOf(raw, 'to'), `"Doe, Ann" <${a}>, "${b}" <${b}>, ${c}, "Acme, Inc." <${d}>`);
   }
@@ -92,6 +70,6 @@ test('what could be two mailboxes is refused', async (t) => {
     `other@b.invalid <${own}>`,
     `Ann <${own}> <a@b.invalid>`,
   ]) {
-    t.is(await ways.api!(from, 'no@there.invalid'), 400, from);
+    t.is((await ways.api!(from, 'no@there.invalid')).status, 400, from);
   }
 });

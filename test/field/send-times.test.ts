@@ -6,6 +6,7 @@ import test from 'ava';
 import { readTime } from '../../src/mail/read-time.ts';
 import { connectSmtp, plain } from '../lab/mx/smtp-client.ts';
 import { startSubmission } from '../lab/scenes/submission.ts';
+import { sendBy } from '../lab/scenes/ways-in.ts';
 import { column, table } from '../lab/table.ts';
 
 const forms = table<[text: string, iso: string]>('mail/times');
@@ -22,9 +23,6 @@ test('by every way in, and with the form in the refusal', async (t) => {
   const later = new Date(Math.floor(Date.now() / 60_000) * 60_000 + 3_600_000);
   const iso = later.toISOString();
   const written = [`${iso.slice(0, 16).replace('T', ' ')}+00`, `${iso.slice(0, 19)}+0000`, iso.toLowerCase()];
-  const sent = async (response: Response) => ({ status: response.status, text: await response.text() });
-  const bearer = { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' };
-  const basic = `Basic ${Buffer.from(`api:${world.key}`).toString('base64')}`;
   const mail = { from: 'app@sender.invalid', subject: 'Hello', text: 'Hi' };
   const to = 'ann@there.invalid';
   const submitted = async (time: string) => {
@@ -37,26 +35,10 @@ test('by every way in, and with the form in the refusal', async (t) => {
     return { status: Number(text.slice(0, 3)), text };
   };
   const ways: Record<string, (time: string) => Promise<{ status: number; text: string }>> = {
-    api: async (scheduledAt) => {
-      const { status, body } = await world.send({ to, scheduledAt, subject: `${scheduledAt} api` });
-      return { status, text: JSON.stringify(body) };
-    },
-    resend: async (scheduled_at) =>
-      sent(
-        await fetch(`${world.url()}/emails`, {
-          method: 'POST',
-          headers: bearer,
-          body: JSON.stringify({ ...mail, to, scheduled_at, subject: `${scheduled_at} resend` }),
-        }),
-      ),
-    mailgun: async (time) =>
-      sent(
-        await fetch(`${world.url()}/v3/sender.invalid/messages`, {
-          method: 'POST',
-          headers: { authorization: basic },
-          body: new URLSearchParams({ ...mail, to, 'o:deliverytime': time, subject: `${time} mailgun` }),
-        }),
-      ),
+    api: (scheduledAt) => sendBy.api(world, { ...mail, to, scheduledAt, subject: `${scheduledAt} api` }),
+    resend: (time) => sendBy.resend(world, { ...mail, to, scheduled_at: time, subject: `${time} resend` }),
+    mailgun: (time) =>
+      sendBy.mailgun(world, { ...mail, to, 'o:deliverytime': time, subject: `${time} mailgun` }),
     submission: submitted,
   };
   for (const [way, send] of Object.entries(ways)) {

@@ -1,6 +1,7 @@
 /** One mail by each way in: our API, the APIs of the other services, and SMTP. */
 import { createTransport } from 'nodemailer';
 import type { SubmissionWorld } from './submission.ts';
+import type { World } from './world.ts';
 
 export interface GivenFile {
   name: string;
@@ -25,9 +26,15 @@ type Way = (world: SubmissionWorld, mail: GivenMail) => Promise<Sent>;
 const from = 'app@sender.invalid';
 const subject = 'Hello';
 
-async function post(world: SubmissionWorld, path: string, headers: object, body: object): Promise<Sent> {
+const formOf = (fields: object) => {
+  const form = new FormData();
+  for (const [name, value] of Object.entries(fields)) form.append(name, value);
+  return form;
+};
+
+async function post({ url }: World, path: string, headers: object, body: object): Promise<Sent> {
   const isForm = body instanceof FormData;
-  const response = await fetch(`${world.url()}${path}`, {
+  const response = await fetch(`${url()}${path}`, {
     method: 'POST',
     headers: { ...headers, ...(!isForm && { 'content-type': 'application/json' }) },
     body: isForm ? body : JSON.stringify(body),
@@ -35,46 +42,56 @@ async function post(world: SubmissionWorld, path: string, headers: object, body:
   return { status: response.status, text: await response.text() };
 }
 
-const bearer = ({ key }: SubmissionWorld) => ({ authorization: `Bearer ${key}` });
+const bearer = ({ key }: World) => ({ authorization: `Bearer ${key}` });
+const basic = ({ key }: World) => ({
+  authorization: `Basic ${Buffer.from(`api:${key}`).toString('base64')}`,
+});
 
-const api: Way = (world, { to, html, files = [] }) =>
-  post(world, '/api/public/email/send', bearer(world), {
-    from,
-    to,
-    subject,
-    html,
-    attachments: files.map(({ name, content, type }) => ({ filename: name, content, contentType: type })),
-  });
+/** A send by each of the APIs, with the fields that it has. */
+export const sendBy = {
+  api: (world: World, fields: object) => post(world, '/api/public/email/send', bearer(world), fields),
+  resend: (world: World, fields: object) => post(world, '/emails', bearer(world), fields),
+  postmark: (world: World, fields: object) =>
+    post(world, '/email', { 'x-postmark-server-token': world.key }, fields),
+  sendgrid: (world: World, fields: object) => post(world, '/v3/mail/send', bearer(world), fields),
+  mailgun: (world: World, fields: object) =>
+    post(
+      world,
+      '/v3/sender.invalid/messages',
+      basic(world),
+      fields instanceof FormData ? fields : formOf(fields),
+    ),
+};
 
-const resend: Way = (world, { to, html, files = [] }) =>
-  post(world, '/emails', bearer(world), {
-    from,
-    to,
-    subject,
-    html,
-    attachments: files.map(({ name, content, type }) => ({ filename: name, content, content_type: type })),
-  });
+const api: Way = (world, { to, html, files = [] }) => {
+  const attachments = files.map(({ name, content, type }) => ({
+    filename: name,
+    content,
+    contentType: type,
+  }));
+  return sendBy.api(world, { from, to, subject, html, attachments });
+};
 
-const postmark: Way = (world, { to, html, files = [] }) =>
-  post(
-    world,
-    '/email',
-    { 'x-postmark-server-token': world.key },
-    {
-      From: from,
-      To: to,
-      Subject: subject,
-      HtmlBody: html,
-      Attachments: files.map(({ name, content, type }) => ({
-        Name: name,
-        Content: content,
-        ContentType: type,
-      })),
-    },
-  );
+const resend: Way = (world, { to, html, files = [] }) => {
+  const attachments = files.map(({ name, content, type }) => ({
+    filename: name,
+    content,
+    content_type: type,
+  }));
+  return sendBy.resend(world, { from, to, subject, html, attachments });
+};
+
+const postmark: Way = (world, { to, html, files = [] }) => {
+  const Attachments = files.map(({ name, content, type }) => ({
+    Name: name,
+    Content: content,
+    ContentType: type,
+  }));
+  return sendBy.postmark(world, { From: from, To: to, Subject: subject, HtmlBody: html, Attachments });
+};
 
 const sendgrid: Way = (world, { to, html, files = [] }) =>
-  post(world, '/v3/mail/send', bearer(world), {
+  sendBy.sendgrid(world, {
     personalizations: [{ to: [{ email: to }] }],
     from: { email: from },
     subject,
@@ -85,12 +102,10 @@ const sendgrid: Way = (world, { to, html, files = [] }) =>
   });
 
 const mailgun: Way = (world, { to, html, files = [] }) => {
-  const form = new FormData();
-  for (const [name, value] of Object.entries({ from, to, subject, html })) form.append(name, value);
+  const form = formOf({ from, to, subject, html });
   for (const { name, content, type = '' } of files)
     form.append('attachment', new Blob([Buffer.from(content, 'base64')], { type }), name);
-  const authorization = `Basic ${Buffer.from(`api:${world.key}`).toString('base64')}`;
-  return post(world, '/v3/sender.invalid/messages', { authorization }, form);
+  return sendBy.mailgun(world, form);
 };
 
 const submission: Way = async ({ ports, key }, { to, html, files = [] }) => {
