@@ -32,7 +32,7 @@ import type { Parameter } from './openapi/openapi-types.ts';
 import { readQuery, uuidIn } from './query.ts';
 import { BodyBudgetExceeded, parseJson, readBody } from './request-body.ts';
 import { rule } from './send/schema-rule.ts';
-import { createCallSlots } from './server-busy.ts';
+import { CallSlots } from './server-busy.ts';
 
 export interface Management {
   authorize: Authorize;
@@ -181,7 +181,7 @@ function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.
   item?: Item<Found>,
 ): Middleware {
   const body = schemaOf(given);
-  const slots = maxInFlight === undefined ? undefined : createCallSlots(maxInFlight);
+  const slots = maxInFlight === undefined ? undefined : new CallSlots({ ofOne: maxInFlight });
   return async (context) => {
     let release: (() => void) | undefined;
     try {

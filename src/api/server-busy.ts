@@ -4,6 +4,7 @@
  */
 import { Stream } from 'node:stream';
 import type { Context, Middleware } from 'koa';
+import { type SlotLimits, Slots } from '../base/limits/slots.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 
@@ -23,7 +24,37 @@ export function refuseWhileBusy(context: Context, max: number, retryAfterMs: num
 }
 
 const retryDelayMs = 1000;
-const organizationBusy = 'The organization has too many calls of this kind in progress';
+
+/** Bounds the calls in progress, in all and of each owner: an organization, a person or a network. */
+export class CallSlots {
+  readonly #max: SlotLimits & { ofOne?: number };
+  readonly #slots: Slots;
+
+  constructor(max: SlotLimits & { ofOne?: number }) {
+    this.#max = max;
+    this.#slots = new Slots(max);
+  }
+
+  /** Refuses if all slots are taken. The returned function frees the slot. */
+  take(context: Context, owner = ''): () => void {
+    const { inAll = 0, ofOne = 0 } = this.#max;
+    const taken = this.#slots.take(owner);
+    if (taken === 'in all') refuseWhileBusy(context, inAll, retryDelayMs);
+    if (taken === 'of one')
+      refuseWhileBusy(context, ofOne, retryDelayMs, 'Too many calls of this kind are in progress');
+    return taken;
+  }
+
+  /** The slot is freed when the response has left. */
+  takeUntilSent(context: Context, owner: string): void {
+    untilSent(context, this.take(context, owner));
+  }
+
+  async during<Result>(context: Context, owner: string, work: () => Promise<Result>): Promise<Result> {
+    const free = this.take(context, owner);
+    return work().finally(free);
+  }
+}
 
 /** Calls of an organization, except sends, that run at once: everybody's statements wait for those of all that run. */
 const maxRunning = 8;
@@ -36,17 +67,16 @@ export type AdmitCaller = (orgId: string, isSend: boolean) => Promise<void>;
  * organization can have half of them, of which a few run, until they have been sent, and the others wait.
  */
 export function withSlot(max: number): Middleware {
-  let inFlight = 0;
-  const shares = createCallSlots(Math.ceil(max / 2));
-  const turns = new TurnsPerOrganization(maxRunning);
+  const all = new CallSlots({ inAll: max });
+  const shares = new CallSlots({ ofOne: Math.ceil(max / 2) });
+  const turns = new Slots({ ofOne: maxRunning });
   return async (context, next) => {
-    if (inFlight >= max) refuseWhileBusy(context, max, retryDelayMs);
-    inFlight += 1;
+    const leave = all.take(context);
     let endShare = () => {};
     let endTurn = null as (() => void) | null;
     const admitCaller: AdmitCaller = async (orgId, isSend) => {
       endShare = shares.take(context, orgId);
-      if (!isSend) endTurn = await turns.take(orgId);
+      if (!isSend) endTurn = await turns.enter(orgId);
       if (context.res.closed)
         throw new Refusal('BAD_REQUEST', 'The connection ended before the call was begun.');
     };
@@ -61,7 +91,7 @@ export function withSlot(max: number): Middleware {
     } finally {
       endTurn?.();
       endShare();
-      inFlight -= 1;
+      leave();
     }
   };
 }
@@ -80,58 +110,4 @@ function untilSent({ res }: Context, release: () => void): void {
   }
   res.once('close', release);
   res.setTimeout(sendTimeoutMs, () => res.destroy());
-}
-
-/** First come, first served within an organization. */
-class TurnsPerOrganization {
-  readonly #max: number;
-  readonly #byOrganization = new Map<string, { running: number; waiting: (() => void)[] }>();
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  /** Resolves when there is a turn, to the function that ends it. */
-  async take(orgId: string): Promise<() => void> {
-    const own = this.#byOrganization.get(orgId) ?? { running: 0, waiting: [] };
-    this.#byOrganization.set(orgId, own);
-    if (own.running < this.#max) own.running += 1;
-    else await new Promise<void>((resolve) => own.waiting.push(resolve));
-    return () => {
-      // The next one has this turn.
-      const next = own.waiting.shift();
-      if (next) return next();
-      own.running -= 1;
-      if (own.running === 0) this.#byOrganization.delete(orgId);
-    };
-  }
-}
-
-export interface CallSlots {
-  /**
-   * Refuses if all slots are in use. `caller`: the organization, user or network that has these slots for itself; absent:
-   * all calls share them. The returned function releases the slot.
-   */
-  take(context: Context, caller?: string): () => void;
-  /** The slot is released when the response has left. */
-  takeUntilSent(context: Context, caller?: string): void;
-}
-
-/** Bounds calls in progress, so that capacity is left for other callers and other work. */
-export function createCallSlots(max: number): CallSlots {
-  const inUse = new Map<string, number>();
-  const slots: CallSlots = {
-    take(context, caller = '') {
-      const before = inUse.get(caller) ?? 0;
-      if (before >= max) refuseWhileBusy(context, max, retryDelayMs, organizationBusy);
-      inUse.set(caller, before + 1);
-      return () => {
-        const left = inUse.get(caller)! - 1;
-        if (left > 0) inUse.set(caller, left);
-        else inUse.delete(caller);
-      };
-    },
-    takeUntilSent: (context, caller) => untilSent(context, slots.take(context, caller)),
-  };
-  return slots;
 }

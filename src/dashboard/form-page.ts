@@ -36,15 +36,10 @@ export function asProblem(error: unknown): { problem: string } {
 }
 
 /** Does long work in one of the organization's slots; refuses it if none is free. */
-export async function inSlot<Result>(
+export function inSlot<Result>(
   slots: CallSlots,
   { context, org }: OrgVisit,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const release = slots.take(context, org.id);
-  try {
-    return await work();
-  } finally {
-    release();
-  }
+  return slots.during(context, org.id, work);
 }

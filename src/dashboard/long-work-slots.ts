@@ -1,5 +1,5 @@
 /** Limits slow or memory-hungry work per organization, so that the rest of the dashboard stays fast. */
-import { type CallSlots, createCallSlots } from '../api/server-busy.ts';
+import { CallSlots } from '../api/server-busy.ts';
 
 export interface LongWorkSlots {
   /** A DNS check may take several seconds. */
@@ -13,9 +13,9 @@ export interface LongWorkSlots {
 
 export function createLongWorkSlots(): LongWorkSlots {
   return {
-    dnsChecks: createCallSlots(4),
-    tests: createCallSlots(4),
-    replays: createCallSlots(1),
-    exports: createCallSlots(4),
+    dnsChecks: new CallSlots({ ofOne: 4 }),
+    tests: new CallSlots({ ofOne: 4 }),
+    replays: new CallSlots({ ofOne: 1 }),
+    exports: new CallSlots({ ofOne: 4 }),
   };
 }

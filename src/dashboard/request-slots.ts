@@ -3,17 +3,17 @@
  * signed-in people, and one person or network leaves slots for the others. A request holds no slot while its form arrives.
  */
 import type { Context } from 'koa';
-import { type CallSlots, createCallSlots } from '../api/server-busy.ts';
+import { CallSlots } from '../api/server-busy.ts';
 import { clientAddress } from '../base/client-address.ts';
 import { clientNetwork } from '../base/client-network.ts';
 import type { PageVisit } from './page.ts';
 
 const max = {
-  authorizing: 100,
-  signedOut: 25,
-  signedOutPerNetwork: 8,
-  signedIn: 75,
-  perUser: 25,
+  authorizing: { inAll: 100 },
+  /** By network. */
+  signedOut: { inAll: 25, ofOne: 8 },
+  /** By user. */
+  signedIn: { inAll: 75, ofOne: 25 },
 };
 
 export interface RequestSlots {
@@ -22,31 +22,14 @@ export interface RequestSlots {
 }
 
 export function createRequestSlots(): RequestSlots {
-  const authorizing = createCallSlots(max.authorizing);
-  const signedOut = createCallSlots(max.signedOut);
-  const signedOutPerNetwork = createCallSlots(max.signedOutPerNetwork);
-  const signedIn = createCallSlots(max.signedIn);
-  const perUser = createCallSlots(max.perUser);
+  const authorizing = new CallSlots(max.authorizing);
+  const signedOut = new CallSlots(max.signedOut);
+  const signedIn = new CallSlots(max.signedIn);
   return {
-    whileAuthorizing: (context, work) => withSlot(authorizing, context, undefined, work),
-    whileHandling({ context, user }, work) {
-      if (user !== null)
-        return withSlot(perUser, context, user.id, () => withSlot(signedIn, context, undefined, work));
-      return withSlot(signedOutPerNetwork, context, networkOf(context), () =>
-        withSlot(signedOut, context, undefined, work),
-      );
-    },
+    whileAuthorizing: (context, work) => authorizing.during(context, '', work),
+    whileHandling: ({ context, user }, work) =>
+      user === null
+        ? signedOut.during(context, clientNetwork(clientAddress(context)), work)
+        : signedIn.during(context, user.id, work),
   };
-}
-
-const networkOf = (context: Context) => clientNetwork(clientAddress(context));
-
-async function withSlot<Result>(
-  slots: CallSlots,
-  context: Context,
-  caller: string | undefined,
-  work: () => Promise<Result>,
-): Promise<Result> {
-  const leave = slots.take(context, caller);
-  return work().finally(leave);
 }

@@ -5,6 +5,7 @@
  * destination is known. Nothing that is accepted goes before what waits in backlogs. Decides and counts; leases nothing.
  */
 import type { Clock } from '../base/clock.ts';
+import { CountedMap } from '../base/limits/counted-map.ts';
 import type { PickedBacklog } from './backlogs.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { ReadyQueues } from './ready-queues.ts';
@@ -28,8 +29,7 @@ export class LeasePolicy {
   readonly #max: number;
   #leased = 0;
   /** Leased before their destination was known, by domain. */
-  readonly #unresolved = new Map<string, number>();
-  #unresolvedInAll = 0;
+  readonly #unresolved = new CountedMap();
 
   constructor(readyQueues: ReadyQueues, clock: Clock, concurrency: number) {
     this.#readyQueues = readyQueues;
@@ -42,20 +42,13 @@ export class LeasePolicy {
     this.#leased += by;
   }
 
-  #countUnresolved(domain: string, by: 1 | -1): void {
-    this.#unresolvedInAll += by;
-    const count = (this.#unresolved.get(domain) ?? 0) + by;
-    if (count > 0) this.#unresolved.set(domain, count);
-    else this.#unresolved.delete(domain);
-  }
-
   /** Keeps a slot for a delivery that may be leased; the function that is returned ends that. */
   reserve(readyQueue: ReadyQueue | null, domain: string): () => void {
     if (readyQueue) readyQueue.reserve();
-    else this.#countUnresolved(domain, 1);
+    else this.#unresolved.add(domain, 1);
     return () => {
       if (readyQueue) readyQueue.cancelReservation();
-      else this.#countUnresolved(domain, -1);
+      else this.#unresolved.add(domain, -1);
     };
   }
 
@@ -71,10 +64,8 @@ export class LeasePolicy {
   /** Whether a delivery that is about to be accepted may be leased. `readyQueue`: null if its destination is unknown. */
   mayLease(readyQueue: ReadyQueue | null, domain: string): boolean {
     if (this.#leased >= this.#max) return false;
-    if (!readyQueue) {
-      const count = this.#unresolved.get(domain) ?? 0;
-      return this.#unresolvedInAll < this.#maxUnresolvedInAll && count < maxUnresolved;
-    }
+    if (!readyQueue)
+      return this.#unresolved.total < this.#maxUnresolvedInAll && this.#unresolved.of(domain) < maxUnresolved;
     const isNext = readyQueue.backlogs.size === 0 && readyQueue.freeSlots(this.#clock.now()) > 0;
     return isNext && this.#readyQueues.blockedReason(readyQueue, domain) === null;
   }

@@ -8,7 +8,7 @@
  */
 
 import type { Clock } from '../base/clock.ts';
-import { limitConcurrency } from '../base/concurrency.ts';
+import { limitConcurrency } from '../base/limits/slots.ts';
 import { orAborted } from '../base/waits.ts';
 import type { Backlog } from '../glossary.ts';
 import type { Destination } from '../mail/destination-shape.ts';

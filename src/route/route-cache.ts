@@ -9,7 +9,7 @@
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../base/bounded-cache.ts';
 import type { Clock } from '../base/clock.ts';
-import { limitConcurrency } from '../base/concurrency.ts';
+import { limitConcurrency } from '../base/limits/slots.ts';
 import type { Destination, DestinationOf } from '../mail/destination-shape.ts';
 import type { SessionResult } from '../outcome.ts';
 import { findMx, type MxOptions } from './mx.ts';

@@ -1,6 +1,6 @@
 /** Builds delivery: queue → route → SMTP → outcome. start.ts starts and stops it. */
 import { createBurstDetector } from '../base/burst-detector.ts';
-import { countInFlight } from '../base/concurrency.ts';
+import { countInFlight } from '../base/limits/in-flight.ts';
 import { createPersistentCache, type PersistentCache } from '../base/persistent-cache.ts';
 import { readVersion } from '../base/version.ts';
 import { withTimeout } from '../base/waits.ts';

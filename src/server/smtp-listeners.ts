@@ -4,9 +4,9 @@
  * sending.
  */
 import type { Clock } from '../base/clock.ts';
+import { Slots } from '../base/limits/slots.ts';
 import type { MailHandler } from '../mail/mail-handler.ts';
 import type { Config } from '../settings/config.ts';
-import { createConnectionLimits } from '../smtp-in/connection-limits.ts';
 import { openCertificate } from '../smtp-in/listener-certificate.ts';
 import { createMemoryBudget } from '../smtp-in/memory-budget.ts';
 import { type ListenerParts, type MailListener, openListener } from '../smtp-in/smtp-listener.ts';
@@ -62,7 +62,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   });
   const limits = limitsOf(config);
   const listeners = {
-    clients: () => limits.submission.connectionLimits.size() + limits.bounces.connectionLimits.size(),
+    clients: () => limits.submission.connectionSlots.taken.total + limits.bounces.connectionSlots.taken.total,
     async close() {
       certificate.stop();
       await Promise.all(open.map((one) => one.close()));
@@ -108,16 +108,16 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
 function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear, submissionRecipients }: Config) {
   return {
     submission: {
-      connectionLimits: createConnectionLimits({ max: smtpConnections, perClient: smtpPerClient }),
+      connectionSlots: new Slots({ inAll: smtpConnections, ofOne: smtpPerClient }),
       memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
       allowClearLogin: submissionAllowClear,
       bounds: { largest: maxMessageBytes },
       maxRecipients: submissionRecipients,
     },
     bounces: {
-      connectionLimits: createConnectionLimits({
-        max: smtpConnections,
-        perClient: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangerShare)),
+      connectionSlots: new Slots({
+        inAll: smtpConnections,
+        ofOne: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangerShare)),
       }),
       memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / strangerShare }),
       allowClearLogin: false,

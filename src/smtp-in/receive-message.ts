@@ -3,8 +3,8 @@
  * comes after it, but its bytes are dropped.
  */
 import type { Readable } from 'node:stream';
+import type { ByteHold } from '../base/limits/byte-budget.ts';
 import { SmtpRefusal } from '../mail/mail-handler.ts';
-import type { MemoryHold } from './memory-budget.ts';
 
 export interface Bounds {
   /** Octets of a message. */
@@ -14,7 +14,7 @@ export interface Bounds {
 /** Memory is reserved in steps of this size while the message arrives. */
 const step = 64 * 1024;
 
-export async function receive(stream: Readable, hold: MemoryHold, bounds: Bounds): Promise<Buffer> {
+export async function receive(stream: Readable, hold: ByteHold, bounds: Bounds): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   let held = 0;
@@ -24,8 +24,9 @@ export async function receive(stream: Readable, hold: MemoryHold, bounds: Bounds
     if (refusal) continue;
     if (size > bounds.largest) refusal = tooLarge(bounds.largest);
     else if (size > held) {
-      held = Math.min(Math.ceil(size / step) * step, bounds.largest);
-      if (!(await hold.growTo(held))) refusal = memoryInUse();
+      const more = Math.min(Math.ceil(size / step) * step, bounds.largest) - held;
+      held += more;
+      if (!(await hold.add(more))) refusal = memoryInUse();
     }
     if (refusal) {
       hold.release();

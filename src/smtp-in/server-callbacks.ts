@@ -1,14 +1,15 @@
 /** Adapts smtp-server's callbacks to a MailHandler: converts sessions, turns refusals into replies, receives messages. */
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
+import { clientNetwork } from '../base/client-network.ts';
+import type { ByteBudget } from '../base/limits/byte-budget.ts';
 import { type Client, type MailHandler, type MailSession, SmtpRefusal } from '../mail/mail-handler.ts';
-import type { MemoryBudget } from './memory-budget.ts';
 import { type Bounds, receive } from './receive-message.ts';
 import { endingOf } from './smtp-connection.ts';
 
 interface Parts<User> {
   handler: MailHandler<User>;
   bounds: Bounds;
-  memoryBudget: MemoryBudget;
+  memoryBudget: Pick<ByteBudget, 'open'>;
   onError(what: string, error: unknown): void;
 }
 
@@ -90,7 +91,7 @@ async function take<User>(
   session: SMTPServerSession,
   track: (step: Promise<string>) => Promise<string>,
 ): Promise<string> {
-  const hold = memoryBudget.open(session.remoteAddress);
+  const hold = memoryBudget.open(clientNetwork(session.remoteAddress));
   const { mailFrom, rcptTo, smtpUtf8 } = session.envelope;
   try {
     const raw = await receive(stream, hold, bounds).catch((error) => {

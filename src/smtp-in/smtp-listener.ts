@@ -1,20 +1,20 @@
 /**
  * An SMTP port that receives mail: smtp-server with strict parsing (strict-stream.ts, smtp-connection.ts) and limits
- * (connection-limits.ts, memory-budget.ts); a MailHandler decides about the mail. 250 is sent after the handler has returned,
+ * (base/limits/slots.ts, memory-budget.ts); a MailHandler decides about the mail. 250 is sent after the handler has returned,
  * which is after its commit.
  *
  * Memory: a few kilobytes per connection, and for messages what `memoryBudget` allows, whatever clients send.
  * Stop: idle clients get 421, incoming messages have two more seconds, decisions in progress are answered.
  */
 import type { AddressInfo, Socket } from 'node:net';
-import { matcherOf } from '../base/client-network.ts';
+import { clientNetwork, matcherOf } from '../base/client-network.ts';
+import type { ByteBudget } from '../base/limits/byte-budget.ts';
+import type { Slots } from '../base/limits/slots.ts';
 import { type MinimumRate, transferRate } from '../base/minimum-rate.ts';
 import { listening } from '../base/tcp-listen.ts';
 import type { MailHandler } from '../mail/mail-handler.ts';
 import { type SessionOptions, SessionServer } from '../vendor/smtp-server.ts';
-import type { ConnectionLimits } from './connection-limits.ts';
 import type { Certificate } from './listener-certificate.ts';
-import type { MemoryBudget } from './memory-budget.ts';
 import type { Bounds } from './receive-message.ts';
 import { callbacksOf, onUnreadOf } from './server-callbacks.ts';
 import { type ConnectionPolicy, type ConnectionTimeouts, SmtpConnection } from './smtp-connection.ts';
@@ -40,8 +40,10 @@ export interface ListenerParts<User> {
   bounds: Bounds;
   maxRecipients: number;
   maxClients: number;
-  connectionLimits: ConnectionLimits;
-  memoryBudget: MemoryBudget;
+  /** In all, and of each client's network. */
+  connectionSlots: Slots;
+  /** By client network. */
+  memoryBudget: Pick<ByteBudget, 'open'>;
   timeouts?: ConnectionTimeouts;
   minimumRate?: MinimumRate;
   onError(what: string, error: unknown): void;
@@ -153,18 +155,20 @@ class Server<User> extends SessionServer<SmtpConnection> {
   }
 
   protected override admit(socket: Socket, address: string): boolean {
-    const entered = this.#parts.connectionLimits.enter(address);
-    if (typeof entered === 'function') {
-      socket.once('close', entered);
-      this.#release.set(socket, entered);
+    const free = this.#parts.connectionSlots.take(clientNetwork(address));
+    if (typeof free === 'function') {
+      socket.once('close', free);
+      this.#release.set(socket, free);
       return true;
     }
     socket.on('error', () => {});
     if (this.#parts.implicitTls) socket.destroy();
-    else socket.end(`421 4.7.0 ${entered}. Retry later.\r\n`, () => socket.destroy());
+    else socket.end(`421 4.7.0 ${tooMany[free]}. Retry later.\r\n`, () => socket.destroy());
     return false;
   }
 }
+
+const tooMany = { 'of one': 'Too many connections from your address', 'in all': 'Too many connections' };
 
 async function within(ms: number, promise: Promise<void>): Promise<void> {
   let timer: NodeJS.Timeout | undefined;

@@ -248,14 +248,16 @@ test('where there is no room for a message it is put off; what others give back 
   let read = 0;
   const { port, taken } = await startListener(t, {
     memoryBudget: {
-      open(address) {
-        const hold = memoryBudget.open(address);
-        const growTo = async (bytes: number) => {
-          const isGranted = await hold.growTo(bytes);
-          if (isGranted) read = Math.max(read, bytes);
-          return isGranted;
+      open(client) {
+        const hold = memoryBudget.open(client);
+        let held = 0;
+        const add = async (bytes: number) => {
+          const isGiven = await hold.add(bytes);
+          if (isGiven) held += bytes;
+          read = Math.max(read, held);
+          return isGiven;
         };
-        return { ...hold, growTo };
+        return { ...hold, add };
       },
     },
     bounds: { largest: 2 * mebi },

@@ -10,6 +10,7 @@
  */
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
+import { Slots } from '../../base/limits/slots.ts';
 import type { EventPage, EventQuery } from '../../db/events/read-events.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { outwardEvent } from '../../record/event.ts';
@@ -45,48 +46,49 @@ export interface Streams {
   close(): Promise<void>;
 }
 
-const maxPerOrganization = 10;
-const maxTotal = 1000;
+const max = { inAll: 1000, ofOne: 10 };
 const reconnectMs = 30_000;
 const heartbeatMs = 15_000;
 /** The number of events in memory for a stream. */
 const pageSize = 100;
 
 export function createStreams(parts: StreamParts): Streams {
-  const running = new Map<Promise<void>, string>();
+  const slots = new Slots(max);
+  const running = new Set<Promise<void>>();
   const stopping = new AbortController();
 
-  function admit(context: Context, orgId: string): void {
-    const own = [...running.values()].filter((each) => each === orgId).length;
-    if (own < maxPerOrganization && running.size < maxTotal && !stopping.signal.aborted) return;
-    setBusyHeaders(context, maxPerOrganization, reconnectMs);
+  function take(context: Context, orgId: string): () => void {
+    const taken = stopping.signal.aborted ? 'in all' : slots.take(orgId);
+    if (typeof taken === 'function') return taken;
+    setBusyHeaders(context, max.ofOne, reconnectMs);
     const message =
-      own < maxPerOrganization
+      taken === 'in all'
         ? 'The server has its maximum number of streams open. Try again.'
-        : `This organization has ${own} streams open, which is the maximum. Close one first.`;
+        : `This organization has ${max.ofOne} streams open, which is the maximum. Close one first.`;
     throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: reconnectMs });
   }
 
   return {
-    admit,
+    admit: (context, orgId) => take(context, orgId)(),
 
     open(context, request) {
       // Other streams can have been opened since the first check.
-      admit(context, request.orgId);
+      const free = take(context, request.orgId);
       context.status = 200;
       context.type = eventStream;
       // Otherwise nginx buffers events.
       context.set('X-Accel-Buffering', 'no');
-      if (context.method === 'HEAD') return;
+      if (context.method === 'HEAD') return free();
       const clientClosed = new AbortController();
       context.res.once('close', () => clientClosed.abort());
       context.res.setTimeout(parts.timeoutMs, () => context.res.destroy());
       const { promise, resolve } = Promise.withResolvers<void>();
-      running.set(promise, request.orgId);
+      running.add(promise);
       const text = streamText(parts, request, AbortSignal.any([clientClosed.signal, stopping.signal]));
       const body = Readable.from(text, { objectMode: false, highWaterMark: 1 });
       // It also closes if streamText never started.
       body.once('close', () => {
+        free();
         running.delete(promise);
         resolve();
       });
@@ -95,7 +97,7 @@ export function createStreams(parts: StreamParts): Streams {
 
     async close() {
       stopping.abort();
-      await Promise.all(running.keys());
+      await Promise.all(running);
     },
   };
 }

@@ -11,8 +11,8 @@ import {
   type SendRequest,
   startCommit,
 } from '../../accept.ts';
-import { limitConcurrency } from '../../base/concurrency.ts';
 import { failpoint } from '../../base/failpoints.ts';
+import { limitConcurrency } from '../../base/limits/slots.ts';
 import type { Decision } from '../../db/accept/acceptance.ts';
 import type { Send } from '../../db/accept/send-record.ts';
 import { asRefusal, Refusal } from '../../mail/refusal.ts';

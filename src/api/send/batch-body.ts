@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../../base/clock.ts';
+import { Slots } from '../../base/limits/slots.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import type { Slot } from '../admission.ts';
 import { JsonElements, parseElements } from '../json-elements.ts';
@@ -16,7 +17,7 @@ const maxArrivalMs = 60_000;
 
 export class LargeBatches {
   readonly #clock: Clock;
-  #holder: object | null = null;
+  readonly #slots = new Slots({ inAll: 1 });
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -24,15 +25,18 @@ export class LargeBatches {
 
   /** Call `elements` once, and `release` when the batch is answered. */
   reader(slot: Pick<Slot, 'add'>) {
-    const self = {};
+    let free: (() => void) | null = null;
     let arrived = 0;
     let endsAt = Number.POSITIVE_INFINITY;
     const add = (bytes: number): true | Promise<boolean> => {
       arrived += bytes;
       if (arrived <= largestSend) return slot.add(bytes);
-      if (this.#holder === null) endsAt = this.#clock.now() + maxArrivalMs;
-      this.#holder ??= self;
-      return this.#holder === self ? true : Promise.resolve(false);
+      if (free) return true;
+      const taken = this.#slots.take();
+      if (typeof taken !== 'function') return Promise.resolve(false);
+      free = taken;
+      endsAt = this.#clock.now() + maxArrivalMs;
+      return true;
     };
     const requireInTime = () => {
       if (this.#clock.now() <= endsAt) return;
@@ -42,7 +46,7 @@ export class LargeBatches {
       /** Counted, but not parsed: see parseElements. */
       elements: async (request: IncomingMessage): Promise<Buffer[]> => {
         const announced = Number(request.headers['content-length'] ?? 0);
-        if (announced > largestSend && this.#holder !== null) throw new BodyBudgetExceeded();
+        if (announced > largestSend && this.#slots.taken.total > 0) throw new BodyBudgetExceeded();
         const elements = new JsonElements(maxElements, batchBody.limits);
         const check = (chunk: Buffer) => {
           requireInTime();
@@ -51,9 +55,7 @@ export class LargeBatches {
         const body = await readBody(request, { add }, batchBody, check);
         return elements.split(body);
       },
-      release: () => {
-        if (this.#holder === self) this.#holder = null;
-      },
+      release: () => free?.(),
     };
   }
 }

@@ -6,14 +6,13 @@
  * send, and the size of all its attachments together. Bytes count in the send's admission slot as they arrive.
  */
 import type { Clock } from '../../base/clock.ts';
-import { limitConcurrency } from '../../base/concurrency.ts';
+import { limitConcurrency, Slots } from '../../base/limits/slots.ts';
 import type { Attachment } from '../../compose/attachment.ts';
 import { type Issue, Refusal } from '../../mail/refusal.ts';
 import type { Download } from '../../webhooks/guarded-get.ts';
 import type { Slot } from '../admission.ts';
 import { BodyBudgetExceeded } from '../request-body.ts';
 import { type GivenAttachment, largestTotal } from './attachments.ts';
-import { createFetchPlaces } from './fetch-places.ts';
 
 /** `stopped` ends the fetches when nobody waits for the answer any more. */
 export type FetchAttachments = (
@@ -29,11 +28,14 @@ const maxOfOrganization = 16;
 const timeoutMs = 15_000;
 
 export function createFetchAttachments(download: Download, clock: Clock): FetchAttachments {
-  const takePlaces = createFetchPlaces(maxOfOrganization);
+  const slots = new Slots({ ofOne: maxOfOrganization });
   return async (orgId, files, slot, stopped) => {
     const count = Math.min(maxOfSend, files.filter(({ url }) => url !== undefined).length);
     const queueTime = endAfter(clock, stopped, () => new BodyBudgetExceeded(queueFull));
-    const leave = await takePlaces(orgId, count, queueTime.signal).finally(queueTime.cancel);
+    // All together, so that a send does not wait for another one once it has begun.
+    const { signal } = queueTime;
+    const leave = await slots.enter(orgId, { count, signal }).finally(queueTime.cancel);
+    if (!leave) throw signal.reason;
     // Time in the queue does not count, because the servers of the files have no part in it.
     const fetchTime = endAfter(
       clock,

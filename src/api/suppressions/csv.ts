@@ -17,7 +17,7 @@ import type { Slot } from '../admission.ts';
 import { csvBody } from '../body-limits.ts';
 import { answer, authorizeManager, goneSignal, type Management, managementEndpoint } from '../management.ts';
 import { readBody } from '../request-body.ts';
-import { createCallSlots, refuseWhileBusy } from '../server-busy.ts';
+import { CallSlots, refuseWhileBusy } from '../server-busy.ts';
 import { suppressionSchemas } from './schema.ts';
 
 const limits = csvBody(10 * 1024 * 1024);
@@ -63,7 +63,7 @@ export const csvEndpoints = [
 ];
 
 function exportList({ authorize, db }: Management): Middleware {
-  const slots = createCallSlots(maxExports);
+  const slots = new CallSlots({ ofOne: maxExports });
   return async (context) => {
     const orgId = await authorizeManager(context, authorize, async (id) => slots.takeUntilSent(context, id));
     context.status = 200;

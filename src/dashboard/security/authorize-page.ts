@@ -4,7 +4,7 @@
  */
 import type { Context } from 'koa';
 import type { FormBody } from '../../api/body-limits.ts';
-import { createCallSlots } from '../../api/server-busy.ts';
+import { CallSlots } from '../../api/server-busy.ts';
 import type { Clock } from '../../base/clock.ts';
 import { findMembership, type Membership } from '../../db/accounts/memberships.ts';
 import { findOrganization } from '../../db/accounts/organizations.ts';
@@ -36,10 +36,7 @@ export interface AuthorizePage {
 }
 
 export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePageParts): AuthorizePage {
-  const large = {
-    inAll: createCallSlots(maxLarge.inAll),
-    ofOne: createCallSlots(maxLarge.ofOne),
-  };
+  const large = new CallSlots(maxLarge);
   return {
     async authorize(context, min) {
       if (context.method === 'POST') csrf.checkOrigin(context);
@@ -58,10 +55,7 @@ export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePage
     async withForm(visit, largeForm) {
       const { context, user, visitor } = visit;
       if (context.method !== 'POST') return visit;
-      if (largeForm !== undefined) {
-        context.res.once('close', large.ofOne.take(context, user?.id));
-        context.res.once('close', large.inAll.take(context));
-      }
+      if (largeForm !== undefined) context.res.once('close', large.take(context, user?.id));
       const form = await readForm(context, clock, largeForm);
       csrf.checkToken(context, form, visitor);
       return { ...visit, form };

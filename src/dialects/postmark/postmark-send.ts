@@ -3,7 +3,7 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { z } from 'zod';
 import { below, jsonBody, largestBody, largestContent, noBody } from '../../api/body-limits.ts';
 import { iso } from '../../base/clock.ts';
-import { limitConcurrency } from '../../base/concurrency.ts';
+import { limitConcurrency } from '../../base/limits/slots.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { check, type DialectCall, type DialectRoute, pairs } from '../dialect.ts';
 import { type DialectSend, type SendTerms, sendAs } from '../dialect-send.ts';

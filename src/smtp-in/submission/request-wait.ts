@@ -8,6 +8,7 @@
  */
 
 import type { Clock } from '../../base/clock.ts';
+import { Slots } from '../../base/limits/slots.ts';
 import { SmtpRefusal } from '../../mail/mail-handler.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { bindingWindow, overLimit, type RequestLimits, type Taken } from '../../rules/limits.ts';
@@ -32,10 +33,11 @@ const maxWaitMs = 60_000;
 export class RequestWait {
   readonly #parts: RequestWaitParts;
   readonly #lines = new Map<string, Set<Waiting>>();
-  #waiting = 0;
+  readonly #slots: Slots;
 
   constructor(parts: RequestWaitParts) {
     this.#parts = parts;
+    this.#slots = new Slots({ inAll: Math.ceil(parts.maxWaiting), ofOne: 'as many as are free' });
   }
 
   /** Resolves when the request is counted. `ending`: the connection ends, or the server stops. */
@@ -53,14 +55,15 @@ export class RequestWait {
     const line = this.#lines.get(orgId) ?? new Set();
     const perSecond = limits.perSecond ?? 0;
     const isLong = (line.size + 1) * 1000 > perSecond * maxWaitMs;
-    if (isLong || line.size >= this.#parts.maxWaiting - this.#waiting) throw tooMany(perSecond, line.size);
     if (ending.aborted) throw stopping();
+    const free = isLong ? 'of one' : this.#slots.take(orgId);
+    if (typeof free !== 'function') throw tooMany(perSecond, line.size);
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
         limits,
         end: (error) => {
           if (!line.delete(waiting)) return;
-          this.#waiting -= 1;
+          free();
           cancel();
           ending.removeEventListener('abort', onEnding);
           if (error) reject(error);
@@ -71,7 +74,6 @@ export class RequestWait {
       const cancel = this.#parts.clock.after(maxWaitMs, () => waiting.end(tooMany(perSecond, line.size)));
       ending.addEventListener('abort', onEnding);
       line.add(waiting);
-      this.#waiting += 1;
       if (this.#lines.has(orgId)) return;
       this.#lines.set(orgId, line);
       void this.#serve(orgId, line);

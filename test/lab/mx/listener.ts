@@ -1,12 +1,12 @@
 /** A listener by itself, on loopback, in front of a handler that keeps what it is given; for what is the listener's alone. */
 import type { ExecutionContext } from 'ava';
+import { Slots } from '../../../src/base/limits/slots.ts';
 import {
   type Envelope,
   type MailHandler,
   type MailSession,
   SmtpRefusal,
 } from '../../../src/mail/mail-handler.ts';
-import { createConnectionLimits } from '../../../src/smtp-in/connection-limits.ts';
 import { type Certificate, openCertificate } from '../../../src/smtp-in/listener-certificate.ts';
 import { createMemoryBudget } from '../../../src/smtp-in/memory-budget.ts';
 import { type ListenerParts, openListener } from '../../../src/smtp-in/smtp-listener.ts';
@@ -19,7 +19,7 @@ interface ReceivedMail {
   session: MailSession<unknown>;
 }
 
-interface Options extends Partial<Omit<ListenerParts<unknown>, 'handler' | 'connectionLimits'>> {
+interface Options extends Partial<Omit<ListenerParts<unknown>, 'handler' | 'connectionSlots'>> {
   handler?: Partial<MailHandler<unknown>>;
   max?: number;
   perClient?: number;
@@ -43,7 +43,7 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
     bounds: { largest: 1024 * 1024 },
     maxRecipients: 10,
     maxClients: max,
-    connectionLimits: createConnectionLimits({ max, perClient }),
+    connectionSlots: new Slots({ inAll: max, ofOne: perClient }),
     memoryBudget: createMemoryBudget({ max: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
     certificate: rest.certificate ?? (await ownCertificate(t)),
     onError: (_, error) => errors.push(error),

@@ -1,12 +1,12 @@
 /** The stored message of an email, for its page, its preview and the download. It may have been deleted after its retention. */
-import { createCallSlots } from '../../../api/server-busy.ts';
+import { CallSlots } from '../../../api/server-busy.ts';
 import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
 import { findMessage } from '../../../db/queue/lease-statements.ts';
 import { type OrgVisit, type PageParts, sendBody } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
 
 /** Messages in memory at once for an organization's pages, until they have been sent; each may be many MiB. */
-const slots = createCallSlots(6);
+const slots = new CallSlots({ ofOne: 6 });
 
 /** Calls `use` with the message of a delivery; null if the message was deleted or never stored. */
 export async function withMessage<Result>(
