@@ -4,6 +4,7 @@
  * character set or encoding that this file cannot read.
  */
 import { isUtf8 } from 'node:buffer';
+import { splice } from '../base/splice.ts';
 import type { Field } from './head.ts';
 import { type MimeTreePart, readTree } from './mime-tree.ts';
 import { base64, decoded, quotedPrintable } from './transfer-encoding.ts';
@@ -36,7 +37,12 @@ export function editedParts<Input>(raw: Buffer, edit: EditPart<Input>): ((input:
   const replacements = htmlParts(tree).flatMap(
     (part) => replacementOf(raw, part, (read) => edit({ ...read, isShown: shown.has(part) })) ?? [],
   );
-  return replacements.length === 0 ? null : (input) => splice(raw, replacements, input);
+  if (replacements.length === 0) return null;
+  return (input) => {
+    const edits = replacements.map(({ start, end, bytes }) => ({ start, end, bytes: bytes(input) }));
+    const whole = splice(raw, edits);
+    return whole.at(-1) === 0x0a ? whole : Buffer.concat([whole, Buffer.from('\r\n')]);
+  };
 }
 
 /** The HTML parts that readers show as the mail's body. */
@@ -104,16 +110,4 @@ function withEncoding(head: Buffer, part: MimeTreePart, encoding: string): Buffe
     .filter((field) => !isOld(field))
     .map(({ start, end }) => head.subarray(start - part.start, end - part.start));
   return Buffer.concat([...kept, Buffer.from(`Content-Transfer-Encoding: ${encoding}\r\n\r\n`)]);
-}
-
-function splice<Input>(raw: Buffer, replacements: Replacement<Input>[], input: Input): Buffer {
-  const parts: Buffer[] = [];
-  let done = 0;
-  for (const { start, end, bytes } of replacements) {
-    parts.push(raw.subarray(done, start), bytes(input));
-    done = end;
-  }
-  parts.push(raw.subarray(done));
-  const whole = Buffer.concat(parts);
-  return whole.at(-1) === 0x0a ? whole : Buffer.concat([whole, Buffer.from('\r\n')]);
 }

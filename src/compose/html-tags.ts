@@ -10,7 +10,7 @@
  *
  * BUGS: CDATA sections of an SVG are read as HTML, because only a tree would tell that they are inside an SVG.
  */
-import { Tokenizer, TokenizerMode } from 'parse5';
+import { type Token, Tokenizer, TokenizerMode } from 'parse5';
 
 export interface Tag {
   name: string;
@@ -42,6 +42,39 @@ const textModes: Partial<Record<string, (typeof TokenizerMode)[keyof typeof Toke
   plaintext: TokenizerMode.PLAINTEXT,
 };
 
+function isFollowedByText(tagName: string): boolean {
+  return Object.hasOwn(textModes, tagName);
+}
+
+interface Tokens {
+  onStart(tag: Token.TagToken): void;
+  onEnd(tag: Token.TagToken): void;
+  onText?(text: string): void;
+}
+
+/** `sourceCodeLocationInfo`: tokens have their positions. */
+export function createTokenizer(
+  { onStart, onEnd, onText }: Tokens,
+  options: { sourceCodeLocationInfo: boolean },
+): Tokenizer {
+  const ignore = () => {};
+  const onCharacters = onText ? ({ chars }: Token.CharacterToken) => onText(chars) : ignore;
+  const tokenizer = new Tokenizer(options, {
+    onStartTag(tag) {
+      if (isFollowedByText(tag.tagName)) tokenizer.state = textModes[tag.tagName]!;
+      onStart(tag);
+    },
+    onEndTag: onEnd,
+    onCharacter: onCharacters,
+    onWhitespaceCharacter: onCharacters,
+    onNullCharacter: ignore,
+    onComment: ignore,
+    onDoctype: ignore,
+    onEof: ignore,
+  });
+  return tokenizer;
+}
+
 /** A complete, ordinary tag. No two parts of the expression match the same text, so that it also fails in linear time. */
 const plainTag =
   /<\/?([a-z][a-z0-9:-]*)(?:[ \t\r\n]+[^\s"'<>/=]+(?:=(?:"[^"]*"|'[^']*'|[^\s"'<>=`]+(?=[\s>])))?){0,30}[ \t\r\n]*\/?>/iy;
@@ -55,7 +88,7 @@ export function eachTag(html: string, names: ReadonlySet<string>, handler: TagHa
   while (at >= 0) {
     plainTag.lastIndex = at;
     const name = plainTag.exec(html)?.[1]?.toLowerCase();
-    const isPassedOver = name !== undefined && !names.has(name) && !Object.hasOwn(textModes, name);
+    const isPassedOver = name !== undefined && !names.has(name) && !isFollowedByText(name);
     const end = isPassedOver ? plainTag.lastIndex : tokenize(html, at, handler);
     if (typeof end === 'object') return end.completeTo;
     at = html.indexOf('<', end);
@@ -70,9 +103,19 @@ export function eachTag(html: string, names: ReadonlySet<string>, handler: TagHa
  */
 function tokenize(html: string, from: number, handler: TagHandler): number | { completeTo: number } {
   let completeTo = from;
-  const tokenizer = createTokenizer(from, handler, (end) => {
-    completeTo = end;
-  });
+  const tokenizer = createTokenizer(
+    {
+      onStart(tag) {
+        handler.onStart(tagOf(tag, from));
+        if (!isFollowedByText(tag.tagName)) completeTo = from + tag.location!.endOffset;
+      },
+      onEnd({ tagName, location }) {
+        handler.onEnd(tagName, from + location!.startOffset);
+        completeTo = from + location!.endOffset;
+      },
+    },
+    { sourceCodeLocationInfo: true },
+  );
   let at = from;
   for (let step = 1; at < html.length; step *= 2) {
     const end = html.indexOf('>', at + step - 1);
@@ -84,42 +127,16 @@ function tokenize(html: string, from: number, handler: TagHandler): number | { c
   return { completeTo };
 }
 
-/** `onComplete` gets the end of each tag after which the HTML is not raw text. */
-function createTokenizer(
-  offset: number,
-  { onStart, onEnd }: TagHandler,
-  onComplete: (end: number) => void,
-): Tokenizer {
-  const ignore = () => {};
-  const tokenizer = new Tokenizer(
-    { sourceCodeLocationInfo: true },
-    {
-      onStartTag({ tagName, attrs, selfClosing, location }) {
-        onStart({
-          name: tagName,
-          start: offset + location!.startOffset,
-          isSelfClosing: selfClosing,
-          value: (attribute) => attrs.find(({ name }) => name === attribute)?.value,
-          range(attribute) {
-            const { startOffset, endOffset } = location!.attrs![attribute]!;
-            return { start: offset + startOffset, end: offset + endOffset };
-          },
-        });
-        const mode = Object.hasOwn(textModes, tagName) ? textModes[tagName] : undefined;
-        if (mode !== undefined) tokenizer.state = mode;
-        else onComplete(offset + location!.endOffset);
-      },
-      onEndTag({ tagName, location }) {
-        onEnd(tagName, offset + location!.startOffset);
-        onComplete(offset + location!.endOffset);
-      },
-      onComment: ignore,
-      onDoctype: ignore,
-      onCharacter: ignore,
-      onNullCharacter: ignore,
-      onWhitespaceCharacter: ignore,
-      onEof: ignore,
+/** `offset`: the position of what was tokenized. */
+function tagOf({ tagName, attrs, selfClosing, location }: Token.TagToken, offset: number): Tag {
+  return {
+    name: tagName,
+    start: offset + location!.startOffset,
+    isSelfClosing: selfClosing,
+    value: (attribute) => attrs.find(({ name }) => name === attribute)?.value,
+    range(attribute) {
+      const { startOffset, endOffset } = location!.attrs![attribute]!;
+      return { start: offset + startOffset, end: offset + endOffset };
     },
-  );
-  return tokenizer;
+  };
 }

@@ -9,6 +9,7 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { decodeWords } from 'postal-mime';
+import { type Edit, splice } from '../base/splice.ts';
 import { buildHeaderValue, encodeWord, parseHeaderValue } from '../vendor/nodemailer.ts';
 import { encodedText, field, foldable, mailbox } from './field.ts';
 import { type Field, fieldValue } from './head.ts';
@@ -17,12 +18,6 @@ import { hasLongLine, sealed, unencoded } from './long-lines.ts';
 import { type MimeTreePart, readTree } from './mime-tree.ts';
 import { base64, decoded, isMostlyLetters, quotedPrintable } from './transfer-encoding.ts';
 
-interface Edit {
-  start: number;
-  end: number;
-  bytes: Buffer;
-}
-
 /** Messages inside messages. */
 const maxDepth = 5;
 
@@ -30,7 +25,9 @@ const maxDepth = 5;
 export function toSevenBit(raw: Buffer, depth = 0): Buffer {
   if (isPlain(raw)) return raw;
   const tree = depth > maxDepth ? null : readTree(raw);
-  return tree ? applied(raw, editsOf(raw, tree, depth)) : raw;
+  if (!tree) return raw;
+  const edits = editsOf(raw, tree, depth).sort((a, b) => a.start - b.start || a.end - b.end);
+  return splice(raw, edits);
 }
 
 const label = /^content-transfer-encoding:\s*(?:8bit|binary)/im;
@@ -50,16 +47,6 @@ function editsOf(raw: Buffer, part: MimeTreePart, depth: number): Edit[] {
   const { encoding, bytes } = reencoded(part, body, depth) ?? { encoding: null, bytes: body };
   const bodyEdit = { start: part.head.bodyStart, end: part.end, bytes };
   return [...fieldEdits(raw, part, encoding), ...(bytes === body ? [] : [bodyEdit])];
-}
-
-function applied(raw: Buffer, edits: Edit[]): Buffer {
-  const pieces: Buffer[] = [];
-  let done = 0;
-  for (const { start, end, bytes } of edits.sort((a, b) => a.start - b.start || a.end - b.end)) {
-    pieces.push(raw.subarray(done, start), bytes);
-    done = end;
-  }
-  return Buffer.concat([...pieces, raw.subarray(done)]);
 }
 
 /** The text before the first part and after the last, which readers do not show: its other octets become question marks. */
