@@ -2,8 +2,8 @@
 import { creditEndpoints } from './credits/routes.ts';
 import { domainEndpoints } from './domains/routes.ts';
 import { changeEmailEndpoints } from './email/change-email.ts';
-import { emailEndpoints, type FindEmailParts } from './email/routes.ts';
-import { emailsEndpoints, type SearchEmailsParts } from './emails/routes.ts';
+import { emailEndpoints } from './email/routes.ts';
+import { emailsEndpoints } from './emails/routes.ts';
 import type { Endpoint } from './endpoint.ts';
 import { type EventParts, eventEndpoints } from './events/routes.ts';
 import { keyEndpoints } from './keys/routes.ts';
@@ -16,12 +16,7 @@ import { suppressionEndpoints } from './suppressions/routes.ts';
 import { webhookEndpoints } from './webhooks/routes.ts';
 import { testAndReplayEndpoints } from './webhooks/test-and-replay.ts';
 
-export type EndpointParts = BatchParts &
-  FindEmailParts &
-  SearchEmailsParts &
-  EventParts &
-  ManagementParts &
-  DocumentParts;
+export type EndpointParts = BatchParts & EventParts & ManagementParts & DocumentParts;
 
 export const endpoints: readonly Endpoint<EndpointParts>[] = [
   ...sendEndpoints,

@@ -5,10 +5,21 @@
 import type { z } from 'zod';
 import { cutForJson } from '../base/sanitize.ts';
 import { recipientKinds } from '../glossary.ts';
-import { errorBody, type Issue, type Refusal } from '../mail/refusal.ts';
+import { errorBody, type Issue, Refusal } from '../mail/refusal.ts';
 
 /** More issues would not help a person to correct the request. */
 export const maxIssues = 100;
+
+/** The value as its schema reads it. Every violation is an issue of the refusal. */
+export function checked<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  message = 'The request is not valid.',
+): z.output<Schema> {
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw new Refusal('VALIDATION_ERROR', message, { issues: toIssues(parsed.error, value) });
+}
 
 export function toIssues(error: z.ZodError, input: unknown): Issue[] {
   return error.issues.slice(0, maxIssues).map((issue) => {

@@ -1,11 +1,11 @@
 /**
- * The common part of the endpoints that manage an organization. They need a key with full_access and without a
- * domain_scope, act only within the key's organization, and forbid caches to store responses, which can hold secrets.
+ * The common part of the endpoints of an organization's resources. They act only within the key's organization. Those that
+ * manage it need a key with full_access and without a domain_scope, and forbid caches to store responses, which can hold secrets.
  */
 
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
-import { requireManager } from '../accounts/api-keys.ts';
+import { type Caller, requireManager } from '../accounts/api-keys.ts';
 import type { Names } from '../accounts/domains.ts';
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
@@ -26,8 +26,9 @@ import {
   invalidQuery,
   jsonResponse,
   pathParameter,
+  readErrors,
 } from './endpoint.ts';
-import { toIssues } from './issues.ts';
+import { checked } from './issues.ts';
 import type { Parameter } from './openapi/openapi-types.ts';
 import { readQuery, uuidIn } from './query.ts';
 import { BodyBudgetExceeded, parseJson, readBody } from './request-body.ts';
@@ -58,15 +59,22 @@ export interface ManagementParts {
   management: Management;
 }
 
+/** The keys that may call: those that manage the organization, or those with a scope. */
+type Access = 'manager' | 'email:read' | 'email:send';
+
 type Declared = Omit<Endpoint<Management>, 'tag' | 'scopes' | 'errors'> & { errors?: EndpointErrors };
 
 /** An endpoint that reads its body and writes its response itself. */
-export function managementEndpoint(tag: string, declared: Declared): Endpoint<ManagementParts> {
+export function managementEndpoint(
+  tag: string,
+  declared: Declared,
+  access: Access = 'manager',
+): Endpoint<ManagementParts> {
   return {
     ...declared,
     tag,
-    scopes: ['full_access'],
-    errors: { ...managementErrors, ...declared.errors },
+    scopes: access === 'manager' ? ['full_access'] : [access, 'full_access'],
+    errors: { ...(access === 'manager' ? managementErrors : readErrors), ...declared.errors },
     handler: ({ management }) => declared.handler(management),
   };
 }
@@ -81,6 +89,7 @@ const managementErrors: EndpointErrors = {
 /** The arguments of `respond`. */
 interface Call<Found, Body, Query> extends Management {
   context: Context;
+  caller: Caller;
   orgId: string;
   now: number;
   /** The item that the path names. */
@@ -101,7 +110,7 @@ interface Responding<
   Body extends z.ZodType,
   Query extends z.ZodType,
   Members extends z.ZodType<object, object>,
-> extends Omit<Declared, 'parameters' | 'query' | 'body' | 'response' | 'handler'> {
+> extends Omit<Declared, 'query' | 'body' | 'response' | 'handler'> {
   query?: Query;
   /** JSON of at most 64 KiB. */
   body?: Body | NoBody;
@@ -122,29 +131,30 @@ interface Item<Found> {
   /** The parameter in canonical form; null if it is malformed. */
   parse(text: string): string | null;
   /** Finds only what belongs to the organization, so that an item of another one is NOT_FOUND. */
-  find(db: Db, orgId: string, name: string): Promise<Found | null>;
+  find(db: Db, orgId: string, name: string, caller: Caller): Promise<Found | null>;
 }
 
 /** Items with a UUID in the path. */
 export function byId<Found>(
   noun: string,
-  find: (db: Db, id: string, orgId: string) => Promise<Found | null>,
+  find: (db: Db, id: string, orgId: string, caller: Caller) => Promise<Found | null>,
+  description = 'The id of the resource.',
 ): Item<Found> {
   return {
     noun,
-    parameter: pathParameter('id', 'The id of the resource.', exampleId, 'uuid'),
+    parameter: pathParameter('id', description, exampleId, 'uuid'),
     invalid: 'The id in the path is not a UUID.',
     parse: uuidIn,
-    find: (db, orgId, id) => find(db, id, orgId),
+    find: (db, orgId, id, caller) => find(db, id, orgId, caller),
   };
 }
 
 /** Declares the endpoints of a resource: those of the whole collection, and those of one item. */
-export function resource<Found>(tag: string, item?: Item<Found>) {
+export function resource<Found>(tag: string, item?: Item<Found>, access: Access = 'manager') {
   return {
     collection: <B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
       declared: Responding<null, B, Q, M>,
-    ) => declare(tag, declared, schemaOf(declared.body) ? { BAD_REQUEST: invalidBody } : {}),
+    ) => declare({ tag, access }, declared, schemaOf(declared.body) ? { BAD_REQUEST: invalidBody } : {}),
     item: <B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
       declared: Responding<Found, B, Q, M>,
     ) => {
@@ -153,47 +163,55 @@ export function resource<Found>(tag: string, item?: Item<Found>) {
         BAD_REQUEST: schemaOf(declared.body) ? invalid.replace(/\.$/, ', or the body is not JSON.') : invalid,
         NOT_FOUND: `The ${noun} does not exist or belongs to another organization.`,
       };
-      return declare(tag, declared, errors, item);
+      return declare({ tag, access, item }, declared, errors);
     },
   };
 }
 
+interface Resource<Found> {
+  tag: string;
+  access: Access;
+  item?: Item<Found> | undefined;
+}
+
 function declare<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
-  tag: string,
+  of: Resource<Found>,
   declared: Responding<Found, B, Q, M>,
   errors: EndpointErrors,
-  item?: Item<Found>,
 ): Endpoint<ManagementParts> {
   const { body: given, maxInFlight, respond, ...rest } = declared;
   const body = schemaOf(given);
-  return managementEndpoint(tag, {
+  const endpoint: Declared = {
     ...rest,
-    ...(item && { parameters: [item.parameter] }),
+    ...(of.item && { parameters: [of.item.parameter] }),
     ...(given && { body: body ? smallBody(body) : noBody }),
     errors: { ...(rest.query && { VALIDATION_ERROR: invalidQuery }), ...errors, ...rest.errors },
-    handler: (parts) => handlerOf(parts, declared, item),
-  });
+    handler: (parts) => handlerOf(of, declared, parts),
+  };
+  return managementEndpoint(of.tag, endpoint, of.access);
 }
 
 function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
-  parts: Management,
+  { access, item }: Resource<Found>,
   { body: given, query, maxInFlight, respond }: Responding<Found, B, Q, M>,
-  item?: Item<Found>,
+  parts: Management,
 ): Middleware {
   const body = schemaOf(given);
   const slots = maxInFlight === undefined ? undefined : new CallSlots({ ofOne: maxInFlight });
   return async (context) => {
     let release: (() => void) | undefined;
     try {
-      const orgId = await authorizeManager(context, parts.authorize, async (id) => {
-        release = slots?.take(context, id);
+      const caller = await enter(context, parts.authorize, access, async ({ orgId }) => {
+        release = slots?.take(context, orgId);
       });
+      const { orgId } = caller;
       const members = await respond({
         ...parts,
         context,
+        caller,
         orgId,
         query: query && readQuery(context, query),
-        found: item && (await findItem(context, orgId, parts.db, item)),
+        found: item && (await findItem(context, caller, parts.db, item)),
         body: body && (await readJson(context, body, () => parts.admission.acquire(orgId))),
         now: parts.clock.now(),
       } as Call<Found, z.output<B>, z.output<Q>>);
@@ -206,25 +224,36 @@ function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.
 
 async function findItem<Found>(
   { params }: Context,
-  orgId: string,
+  caller: Caller,
   db: Db,
   { noun, parameter, invalid, parse, find }: Item<Found>,
 ): Promise<Found> {
   const name = parse(params[parameter.name]);
   if (name === null) throw new Refusal('BAD_REQUEST', invalid);
-  return requireFound(await find(db, orgId, name), noun);
+  return requireFound(await find(db, caller.orgId, name, caller), noun);
 }
 
-/** Resolves to the organization that the key manages. `admit` can refuse (429) before the call is counted. */
+/** `admit` can refuse (429) before the call is counted. */
+async function enter(
+  context: Context,
+  authorize: Authorize,
+  access: Access,
+  admit?: (caller: Caller) => Promise<void>,
+): Promise<Caller> {
+  if (access !== 'manager') return authorize.enter(context, access, admit);
+  context.set('Cache-Control', 'no-store');
+  const caller = await authorize.enter(context, 'full_access', admit);
+  requireManager(caller);
+  return caller;
+}
+
+/** Resolves to the organization that the key manages. */
 export async function authorizeManager(
   context: Context,
   authorize: Authorize,
-  admit?: (orgId: string) => Promise<void>,
+  admit: (orgId: string) => Promise<void>,
 ): Promise<string> {
-  context.set('Cache-Control', 'no-store');
-  const caller = await authorize.enter(context, 'full_access', async ({ orgId }) => admit?.(orgId));
-  requireManager(caller);
-  return caller.orgId;
+  return (await enter(context, authorize, 'manager', ({ orgId }) => admit(orgId))).orgId;
 }
 
 function schemaOf<Body extends z.ZodType>(body: Body | NoBody | undefined): Body | undefined {
@@ -232,12 +261,12 @@ function schemaOf<Body extends z.ZodType>(body: Body | NoBody | undefined): Body
 }
 
 /** The body that readJson reads. */
-export function smallBody(schema: z.ZodType) {
+function smallBody(schema: z.ZodType) {
   return { description: 'At most 64 KiB.', content: { 'application/json': schema }, limits: smallJson };
 }
 
 /** The slot is held only while the body is read, because the work after that can take long. */
-export async function readJson<Schema extends z.ZodType>(
+async function readJson<Schema extends z.ZodType>(
   context: Context,
   schema: Schema,
   acquireSlot: () => Promise<Slot | null>,
@@ -245,12 +274,7 @@ export async function readJson<Schema extends z.ZodType>(
   const slot = await acquireSlot();
   if (!slot) throw new BodyBudgetExceeded();
   const bytes = await readBody(context.req, slot, smallJson).finally(() => slot.release());
-  const body = await parseJson(bytes);
-  const parsed = schema.safeParse(body);
-  if (parsed.success) return parsed.data;
-  throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
-    issues: toIssues(parsed.error, body),
-  });
+  return checked(schema, await parseJson(bytes));
 }
 
 /** Reads one row more than the page has, to know whether there is a next page. */

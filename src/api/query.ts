@@ -6,7 +6,7 @@ import type { Context } from 'koa';
 import { z } from 'zod';
 import { readTime } from '../mail/read-time.ts';
 import { Refusal } from '../mail/refusal.ts';
-import { toIssues } from './issues.ts';
+import { checked } from './issues.ts';
 import { rule } from './send/schema-rule.ts';
 
 const maxParameters = 100;
@@ -20,12 +20,7 @@ export function boundQuery({ querystring }: Context): void {
 }
 
 export function readQuery<Schema extends z.ZodType>(context: Context, schema: Schema): z.output<Schema> {
-  const input = { ...context.query };
-  const parsed = schema.safeParse(input);
-  if (parsed.success) return parsed.data;
-  throw new Refusal('VALIDATION_ERROR', 'A parameter of the query is not valid.', {
-    issues: toIssues(parsed.error, input),
-  });
+  return checked(schema, { ...context.query }, 'A parameter of the query is not valid.');
 }
 
 export function limit(byDefault: number, max: number) {

@@ -5,7 +5,7 @@
 import type { Context } from 'koa';
 import type { keyDocument } from '../accounts/create-key.ts';
 import type { DomainCheck } from '../accounts/domain-registration.ts';
-import type { SearchEmailsParts } from '../api/emails/routes.ts';
+import type { Search, SearchPage } from '../db/events/search-emails.ts';
 import type { StreamParts } from '../api/events/event-stream.ts';
 import type { Reply, TranscriptLine } from '../glossary.ts';
 import type { telemetry } from '../record/telemetry.ts';
@@ -95,7 +95,7 @@ export interface DialectStore {
   ): Promise<SentFile[] | 'unreadable' | null>;
   /** Its message as it is sent, the first one if each recipient has one. As `readFiles`. */
   readSource(context: Context, email: StoredMessage): Promise<Buffer | null>;
-  searchEmails: SearchEmailsParts['searchEmails'];
+  searchEmails(search: Search): Promise<SearchPage>;
   readEvents: StreamParts['readEvents'];
   /** The newest first. */
   readEventsBefore(query: {

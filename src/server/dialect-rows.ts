@@ -1,5 +1,5 @@
 /** Gives the dialects the rows that they look up, without the database. */
-import { createCallSlots } from '../api/server-busy.ts';
+import { CallSlots } from '../api/server-busy.ts';
 import { deleteDomain, listDomains, setDomainTls, setDomainTracking } from '../db/accounts/domains-table.ts';
 import { findKey, listKeys, revokeKey } from '../db/accounts/keys.ts';
 import {
@@ -29,7 +29,7 @@ const maxEvents = 1000;
 const maxMessages = 6;
 
 export function createDialectStore(db: Db, reader: Pick<MessageReader, 'files'>): DialectStore {
-  const messageSlots = createCallSlots(maxMessages);
+  const messageSlots = new CallSlots({ ofOne: maxMessages });
   const readSource: DialectStore['readSource'] = async (context, { id, orgId }) => {
     messageSlots.takeUntilSent(context, orgId);
     const [source = null] = await readSources(db, id, 1);

@@ -31,10 +31,8 @@ import { groupCommit } from '../db/engine/group-commit.ts';
 import type { Db } from '../db/engine/open.ts';
 import { retryInDoubt } from '../db/engine/retry-in-doubt.ts';
 import { isAway } from '../db/engine/unavailable.ts';
-import { findEmail } from '../db/events/emails.ts';
 import { recordVisits } from '../db/events/engagement.ts';
 import { type EventQuery, readEvents, settledPosition } from '../db/events/read-events.ts';
-import { searchEmails } from '../db/events/search-emails.ts';
 import { dialectsNamed } from '../dialects/all-dialects.ts';
 import { createFileLinks } from '../dialects/file-links.ts';
 import { serveDialects } from '../dialects/serve-dialects.ts';
@@ -118,8 +116,6 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     fetchAttachments,
     clock,
     tracking: tracking.router,
-    findEmail: (id, orgId) => findEmail(db, id, orgId),
-    searchEmails: (search) => searchEmails(db, search),
     feed,
     management,
     dashboard: dashboard.answer,

@@ -1,28 +1,18 @@
 /** GET /api/public/emails: an organization's emails that match a search, newest first. */
-import type { Middleware } from 'koa';
 import { iso } from '../../base/clock.ts';
-import type { EmailSummary, Search, SearchPage } from '../../db/events/search-emails.ts';
+import { type EmailSummary, searchEmails } from '../../db/events/search-emails.ts';
 import type { RecipientKind } from '../../glossary.ts';
-import type { Authorize } from '../authorize.ts';
-import { type Endpoint, invalidQuery, jsonResponse, readErrors } from '../endpoint.ts';
-import { readQuery } from '../query.ts';
-import { type EmailsAnswer, emailsQuery, emailsSchemas } from './schema.ts';
+import { answer, resource } from '../management.ts';
+import { emailsQuery, emailsSchemas } from './schema.ts';
 
-export interface SearchEmailsParts {
-  authorize: Authorize;
-  searchEmails(search: Search): Promise<SearchPage>;
-}
-
-export const emailsEndpoints: Endpoint<SearchEmailsParts>[] = [
-  {
+export const emailsEndpoints = [
+  resource('Email', undefined, 'email:read').collection({
     route: 'GET /emails',
     operationId: 'listEmails',
-    tag: 'Email',
     summary: 'Search emails',
     description:
       'Your emails that match all the parameters, newest first. Give a time range if you can: a search examines every ' +
       'email in it, a limited number in one request, and `next` continues from there.',
-    scopes: ['email:read', 'full_access'],
     query: emailsQuery,
     parameters: [
       {
@@ -33,19 +23,13 @@ export const emailsEndpoints: Endpoint<SearchEmailsParts>[] = [
         schema: { type: 'string' },
       },
     ],
-    response: jsonResponse('A page of emails.', emailsSchemas.Emails),
-    errors: { VALIDATION_ERROR: invalidQuery, ...readErrors },
-    handler: getEmails,
-  },
+    response: answer('A page of emails.', emailsSchemas.Emails),
+    async respond({ db, orgId, query }) {
+      const { emails, next } = await searchEmails(db, { orgId, ...query });
+      return { emails: emails.map(present), next };
+    },
+  }),
 ];
-
-function getEmails({ authorize, searchEmails }: SearchEmailsParts): Middleware {
-  return async (context) => {
-    const { orgId } = await authorize.enter(context, 'email:read');
-    const { emails, next } = await searchEmails({ orgId, ...readQuery(context, emailsQuery) });
-    context.body = { success: true, emails: emails.map(present), next } satisfies EmailsAnswer;
-  };
-}
 
 function present({ id, messageId, recipients, createdAt, updatedAt, ...email }: EmailSummary) {
   const addressesOf = (wanted: RecipientKind) =>

@@ -94,6 +94,4 @@ const emailsAnswer = z.object({
     }),
 });
 
-export type EmailsAnswer = z.input<typeof emailsAnswer>;
-
 export const emailsSchemas = { Emails: emailsAnswer, FoundEmail: found };
