@@ -2,7 +2,6 @@
  * The public HTTP interface as a Koa application: the routes, and what every response has in common. Every failure
  * leaves as the error body of docs/api.md section 2.5, with a code of its table.
  */
-
 import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import { resolveClientAddress, trustedProxies } from '../base/client-address.ts';
@@ -15,9 +14,9 @@ import { type Authorize, UncountedRefusal } from './authorize.ts';
 import { requireDeclaration } from './body-limits.ts';
 import { compressText } from './compress.ts';
 import { type Endpoint, parseRoute } from './endpoint.ts';
-import { literalPaths } from './literal-paths.ts';
 import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
+import { methodsOf, ownMethods } from './own-methods.ts';
 import { boundQuery } from './query.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { referenceRoutes } from './reference-page.ts';
@@ -72,14 +71,16 @@ export function createApi(parts: ApiParts): Koa {
   app.use(setCommonHeaders);
   app.use(respondToRefusals(authorize, parts));
   app.use(parts.dialects);
-  app.use(refuseOtherMethods(authorize));
   app.use((context, next) => {
     boundQuery(context);
     return next();
   });
   const routers = [sends, others, docs, parts.tracking];
   for (const router of routers) app.use(router.routes());
-  app.use(refuseUnrouted(authorize, routers));
+  app.use((context) => {
+    const matching = routers.flatMap((router) => router.match(context.path, context.method).path);
+    return refuseUnrouted(authorize, context, methodsOf(matching));
+  });
   app.on('error', (error) => {
     if (!disconnectCodes.includes(error.code)) parts.onError('a response could not be sent', error);
   });
@@ -92,12 +93,13 @@ function createRouter(
   withinLimit: Middleware,
 ): Router {
   const router = new Router({ prefix: '/api/public' });
+  const own = ownMethods((context, methods) => refuseUnrouted(parts.authorize, context, methods));
   for (const { route, scopes, body, handler } of list) {
     requireDeclaration(route, body && 'limits' in body ? body.limits : body);
     const { method, path } = parseRoute(route);
     const middleware = handler(parts);
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
-    router[method](pattern, ...(scopes.length > 0 ? [withinLimit, middleware] : [middleware]));
+    router[method](pattern, own, ...(scopes.length > 0 ? [withinLimit, middleware] : [middleware]));
   }
   return router;
 }
@@ -191,26 +193,10 @@ function unexpected(error: unknown): Refusal {
   );
 }
 
-function refuseOtherMethods(authorize: Authorize): Middleware {
-  const otherMethods = literalPaths(endpoints.map(({ route }) => route.replace(' ', ' /api/public')));
-  const refuse = async (context: Context, methods: string[]) => {
-    await authorize.countUnrouted(context);
-    throw wrongMethod(context, methods);
-  };
-  return (context, next) => {
-    const methods = otherMethods(context);
-    return methods === null ? next() : refuse(context, methods);
-  };
-}
-
 /** An unknown path is 404, and a known path with another method 405. */
-function refuseUnrouted(authorize: Authorize, routers: Router[]): Middleware {
-  return async (context) => {
-    // A dialect leaves its key in the state.
-    const isCounted = context.path.startsWith('/api/public/') || context.state.apiKey !== undefined;
-    if (isCounted) await authorize.countUnrouted(context);
-    const layers = routers.flatMap((router) => router.match(context.path, context.method).path);
-    const methods = layers.flatMap((layer) => layer.methods);
-    throw methods.length === 0 ? unknownPath(context) : wrongMethod(context, methods);
-  };
+async function refuseUnrouted(authorize: Authorize, context: Context, methods: string[]): Promise<never> {
+  // A dialect leaves its credential in the state.
+  const isCounted = context.path.startsWith('/api/public/') || context.state.credential !== undefined;
+  if (isCounted) await authorize.countUnrouted(context);
+  throw methods.length === 0 ? unknownPath(context) : wrongMethod(context, methods);
 }

@@ -28,9 +28,24 @@ export interface AuthorizeParts {
   authThrottle: AuthThrottle;
 }
 
+/** What a request proves its caller with. Dialects leave theirs in the state (dialects/serve-dialects.ts). */
+export interface Credential {
+  /** Null: it is of no key, or of one that no longer works. */
+  find(findCaller: AuthorizeParts['findCaller']): Promise<Caller | null>;
+  /** What the caller is told if nobody is found. */
+  fault: string;
+  /** For SDKs that sign a call instead of sending the key: whether this body is the one that was signed. */
+  covers?(body: Buffer): boolean;
+}
+
 export interface Authorize {
-  /** `admit` can refuse (429) before the call is counted. */
-  enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
+  /** Before the call is counted, `admit` can refuse it (429), and a body that is signed is read. */
+  enter(
+    context: Context,
+    grant: Grant,
+    admit?: (caller: Caller) => Promise<void>,
+    readBody?: () => Promise<Buffer>,
+  ): Promise<Caller>;
   /** Whether the key of a long-running call still has the scope; it can have been revoked. Counts nothing. */
   isStillAllowed(context: Context, grant: Grant): Promise<boolean>;
   /** Counts a call that `enter` has counted as `requests` of the day; refuses it (429) if the day has too few left. */
@@ -55,19 +70,24 @@ class DayTooShort extends UncountedRefusal {
 
 export function createAuthorize(parts: AuthorizeParts): Authorize {
   return {
-    async enter(context, grant, admit) {
-      const caller = await authenticate(parts, context);
+    async enter(context, grant, admit, readBody) {
+      const credential = credentialOf(context);
+      const caller = await authenticate(parts, context, credential);
       // A refused send is logged with its sender (api/api-app.ts).
       if (grant === 'email:send') context.state.sender = caller;
       const admitCaller: AdmitCaller | undefined = context.state.admitCaller;
       await admitCaller?.(caller.orgId, grant === 'email:send');
       await admit?.(caller);
+      if (readBody && credential?.covers?.(await readBody()) === false) {
+        context.state.sender = undefined;
+        throw refuseCredential(parts, context, credential);
+      }
       await countRequest(parts, context, caller);
       requireGrant(caller, grant);
       return caller;
     },
     async isStillAllowed(context, grant) {
-      const caller = await parts.findCaller(apiKeyOf(context)!);
+      const caller = await credentialOf(context)!.find(parts.findCaller);
       return caller !== null && mayDo(caller, grant);
     },
     async countAsMany(context, { orgId, limits }, requests) {
@@ -82,33 +102,51 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       if (rateWindows) await parts.uncount(orgId, { second: 1, day: requests });
     },
     async countUnrouted(context) {
-      if (apiKeyOf(context) === null) return;
-      await countRequest(parts, context, await authenticate(parts, context));
+      const credential = credentialOf(context);
+      if (credential) await countRequest(parts, context, await authenticate(parts, context, credential));
     },
   };
 }
 
-/** Dialects put the key elsewhere; dialects/serve-dialects.ts leaves it in the state. */
-function apiKeyOf(context: Context): string | null {
-  if (context.state.apiKey !== undefined) return context.state.apiKey;
-  return /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null;
+function credentialOf({ state, req }: Context): Credential | null {
+  return state.credential === undefined ? bearerKey(req.headers.authorization) : state.credential;
 }
 
-async function authenticate({ findCaller, authThrottle }: AuthorizeParts, context: Context): Promise<Caller> {
-  const key = apiKeyOf(context);
-  const caller = key ? await findCaller(key) : null;
+export function bearerKey(authorization: string | undefined): Credential | null {
+  const key = /^Bearer +(\S+)$/i.exec(authorization ?? '')?.[1];
+  return key === undefined ? null : apiKey(key);
+}
+
+export function apiKey(key: string): Credential {
+  return { find: (findCaller) => findCaller(key), fault: wrongKey(key) };
+}
+
+async function authenticate(
+  parts: AuthorizeParts,
+  context: Context,
+  credential: Credential | null,
+): Promise<Caller> {
+  const caller = await credential?.find(parts.findCaller);
   if (caller) return caller;
+  throw refuseCredential(parts, context, credential);
+}
+
+function refuseCredential(
+  { authThrottle }: AuthorizeParts,
+  context: Context,
+  credential: Credential | null,
+): Refusal {
   const { exceeded, window } = authThrottle.fail(clientAddress(context));
   setRateHeaders(context, [window]);
   if (exceeded) {
     const message = 'Too many requests without a valid API key from this address.';
-    throw new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: window.resetMs });
+    return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: window.resetMs });
   }
   // RFC 9110 section 15.5.2: a 401 names the scheme to authenticate with.
   context.set('WWW-Authenticate', 'Bearer');
-  if (key) throw new Refusal('UNAUTHORIZED', wrongKey(key));
+  if (credential) return new Refusal('UNAUTHORIZED', credential.fault);
   const message = 'The header Authorization: Bearer <API key> is missing or malformed.';
-  throw new Refusal('UNAUTHORIZED', message, { reason: 'API_KEY_MISSING' });
+  return new Refusal('UNAUTHORIZED', message, { reason: 'API_KEY_MISSING' });
 }
 
 /** An application that moves here from another service may still send the key of the service that it comes from. */

@@ -1,7 +1,7 @@
 /** Routes requests to the handlers of pages.ts. Throws at the start if routes and the access table do not match. */
 import Router from '@koa/router';
-import type { Context } from 'koa';
-import { literalPaths } from '../api/literal-paths.ts';
+import type { Context, Middleware } from 'koa';
+import { methodsOf, ownMethods } from '../api/own-methods.ts';
 import type { DashboardPage, Handler, PageVisit } from './page.ts';
 import { notFound, PageError } from './page-error.ts';
 import { pages } from './pages.ts';
@@ -25,27 +25,21 @@ export function createPageRouter(serve: Serve): (context: Context) => Promise<vo
   const problems = accessProblems(routes);
   if (problems.length > 0) throw new Error(`dashboard/security/route-access.ts: ${problems.join('; ')}`);
   const router = new Router();
+  const methodsAt = (path: string) => methodsOf(router.match(path, 'GET').path);
+  const answerOther = async (context: Context, methods: string[]) => {
+    // A reload of a page that answered a form, or of an address that was copied from it.
+    if (methods.includes('POST') && context.method === 'GET')
+      return context.redirect(pageAbove(context.path, (path) => methodsAt(path).includes('GET')));
+    refuse(context, methods);
+  };
   for (const { route, page, handler } of routes) {
     const [method, path] = route.split(' ') as ['GET' | 'POST', string];
     const min = access[route]!;
-    router.register(path, [method], (context) =>
-      serve(context as Context, min, page, handler as Handler<PageVisit>),
-    );
+    const answer: Middleware = (context) => serve(context, min, page, handler as Handler<PageVisit>);
+    router.register(path, [method], [ownMethods(answerOther), answer] as never);
   }
   const middleware = router.routes();
-  const otherMethods = literalPaths(routes.map(({ route }) => route));
-  const methodsOf = (path: string) => router.match(path, 'GET').path.flatMap((layer) => layer.methods);
-  const answerOther = (context: Context, methods: string[]) => {
-    // A reload of a page that answered a form, or of an address that was copied from it.
-    if (methods.includes('POST') && context.method === 'GET')
-      return context.redirect(pageAbove(context.path, (path) => methodsOf(path).includes('GET')));
-    refuse(context, methods);
-  };
-  return async (context) => {
-    const methods = otherMethods(context);
-    if (methods !== null) return answerOther(context, methods);
-    await middleware(context as never, async () => answerOther(context, methodsOf(context.path)));
-  };
+  return (context) => middleware(context as never, () => answerOther(context, methodsAt(context.path)));
 }
 
 /** The page that has the form which is posted to `path`: the nearest path above it that is a page. */

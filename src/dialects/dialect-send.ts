@@ -1,12 +1,12 @@
 /**
- * Sends an email for a dialect: checks the fields by the rules of our own endpoint, with the dialect's own limits, and accepts
- * it. Addresses can have display names, as these services allow; contents and times are checked as ours are.
+ * Makes a request of an email for a dialect: checks the fields by the rules of our own endpoint, with the dialect's own limits.
+ * Addresses can have display names, as these services allow; contents and times are checked as ours are.
  */
 import { hash } from 'node:crypto';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { decodeWords } from 'postal-mime';
 import { z } from 'zod';
-import type { Accept, SendRequest } from '../accept.ts';
+import type { SendRequest } from '../accept.ts';
 import { toIssues } from '../api/issues.ts';
 import { attachments } from '../api/send/attachments.ts';
 import {
@@ -22,7 +22,7 @@ import {
 import { rule } from '../api/send/schema-rule.ts';
 import { newId } from '../base/id.ts';
 import { parseMailbox } from '../mail/address.ts';
-import { type Recipient, recipientsOf } from '../mail/recipients.ts';
+import { recipientsOf } from '../mail/recipients.ts';
 import { type Issue, Refusal } from '../mail/refusal.ts';
 import { recipientsIn } from '../record/refused-sends.ts';
 import { longestAddresses } from './address-texts.ts';
@@ -94,77 +94,26 @@ export interface SendTerms {
   maxRecipients: number;
   /** The dialect's names of our fields, for the paths of issues. */
   names: Readonly<Record<string, string>>;
-  /** In a batch, whose emails share the header Idempotency-Key. */
-  position?: number | undefined;
 }
 
-/** The duplicate window of our own endpoint does not apply: two receipts with one subject are two emails. */
-export async function sendAs(call: DialectCall, send: DialectSend, terms: SendTerms): ReturnType<Accept> {
-  return acceptChecked(
-    call,
-    checkSend(send, terms),
-    idempotencyOf(idempotencyKeyOf(call), send, terms.position),
-  );
-}
-
-export type CheckedSend = z.output<typeof sendFields> & { recipients: Recipient[] };
-
-/** Accepts a call that can be several emails, all of which are checked before one is accepted. */
-export function checkSend(send: DialectSend, { maxRecipients, names }: SendTerms): CheckedSend {
-  const fields = checkFields(send, names);
+/**
+ * A checked request that is not accepted yet. The duplicate window of our own endpoint does not apply: two receipts with one
+ * subject are two emails.
+ */
+export function requestOf(
+  { caller, context, fetchAll }: DialectCall,
+  send: DialectSend,
+  { maxRecipients, names }: SendTerms,
+  idempotency: SendRequest['idempotency'],
+): SendRequest {
+  const fields = checkBy(sendFields, send, names);
   const recipients = recipientsOf(fields);
   if (recipients.length > maxRecipients)
     throw new Refusal(
       'BAD_REQUEST',
       `An email can have at most ${maxRecipients} recipients; this one has ${recipients.length}.`,
     );
-  return { ...fields, recipients };
-}
-
-/** `checkOnly`: nothing is stored, charged or sent. */
-export async function acceptChecked(
-  call: DialectCall,
-  fields: CheckedSend,
-  idempotency: SendRequest['idempotency'],
-  { checkOnly = false } = {},
-): ReturnType<Accept> {
-  const accept = checkOnly ? call.dryRun : call.accept;
-  return accept(requestFrom(call, fields, idempotency), call.caller);
-}
-
-/** A checked request that is not accepted yet. */
-export function requestOf(
-  call: DialectCall,
-  send: DialectSend,
-  terms: SendTerms,
-  idempotency = idempotencyOf(idempotencyKeyOf(call), send),
-): SendRequest {
-  return requestFrom(call, checkSend(send, terms), idempotency);
-}
-
-/** The requests of a call that has several emails. A Refusal stands for one that is not valid. */
-export async function* requestsOf<Given>(
-  list: Given[],
-  requestAt: (given: Given, index: number) => SendRequest,
-): AsyncGenerator<SendRequest | Refusal> {
-  for (const [index, given] of list.entries()) {
-    await yieldToOthers();
-    try {
-      yield { ...requestAt(given, index), isInBatch: true };
-    } catch (refusal) {
-      if (!(refusal instanceof Refusal)) throw refusal;
-      refusal.recipients = recipientsIn(given);
-      yield refusal;
-    }
-  }
-}
-
-function requestFrom(
-  { caller, context, fetchAll }: DialectCall,
-  fields: CheckedSend,
-  idempotency: SendRequest['idempotency'],
-): SendRequest {
-  const { recipients, from, html, text, headers = {} } = fields;
+  const { from, html, text, headers = {} } = fields;
   return {
     recipients,
     from: decodeWords(from),
@@ -184,11 +133,21 @@ function requestFrom(
   };
 }
 
-function checkFields(
-  send: DialectSend,
-  names: Readonly<Record<string, string>>,
-): z.output<typeof sendFields> {
-  return checkBy(sendFields, send, names);
+/** The requests of a call that has several emails. A Refusal stands for one that is not valid. */
+export async function* requestsOf<Given>(
+  list: Given[],
+  requestAt: (given: Given, index: number) => SendRequest,
+): AsyncGenerator<SendRequest | Refusal> {
+  for (const [index, given] of list.entries()) {
+    await yieldToOthers();
+    try {
+      yield { ...requestAt(given, index), isInBatch: true };
+    } catch (refusal) {
+      if (!(refusal instanceof Refusal)) throw refusal;
+      refusal.recipients = recipientsIn(given);
+      yield refusal;
+    }
+  }
 }
 
 const contentFields = sendFields.pick({ subject: true, html: true, text: true, headers: true, tags: true });

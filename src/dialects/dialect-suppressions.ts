@@ -8,37 +8,33 @@ import {
   suppressAddresses,
   unsuppressAddress,
 } from '../accounts/suppression-list.ts';
+import { findSuppression, type SuppressionRecord } from '../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../mail/address.ts';
 import type { DialectCall } from './dialect.ts';
-import type { StoredSuppression } from './dialect-store.ts';
 
 export const suppressedAddress = z
   .string()
   .refine((text) => domainOf(text) !== null, 'must be an email address');
 
 export function suppress(call: DialectCall, address: string): Promise<boolean> {
-  return suppressAddress(changeOf(call), address);
+  return suppressAddress(call, address);
 }
 
 /** Addresses that are on the list keep their reasons. */
 export function suppressAll(call: DialectCall, entries: ListEntry[]): Promise<number> {
-  return suppressAddresses(changeOf(call), entries);
+  return suppressAddresses(call, entries);
 }
 
 /** False if the address was not on the list. */
 export function unsuppress(call: DialectCall, address: string): Promise<boolean> {
-  return unsuppressAddress(changeOf(call), address);
-}
-
-function changeOf({ management: { db, eventSignal }, orgId, now }: DialectCall) {
-  return { db, eventSignal, orgId, now };
+  return unsuppressAddress(call, address);
 }
 
 export function findSuppressed(
-  { store, orgId }: DialectCall,
+  { db, orgId }: DialectCall,
   address: string,
-): Promise<StoredSuppression | null> {
-  return store.findSuppression(orgId, addressKeyOf(address));
+): Promise<SuppressionRecord | null> {
+  return findSuppression(db, orgId, addressKeyOf(address));
 }
 
 /** PostgreSQL takes no NUL in a text, and no address has one. */
@@ -57,15 +53,15 @@ const pageSize = 500;
 
 /** In the order of the addresses; `hasMore`: there may be more. */
 export async function listSuppressed(
-  { management, orgId }: DialectCall,
+  { db, orgId }: DialectCall,
   { after, before, limit, ...kind }: Wanted,
-): Promise<{ found: StoredSuppression[]; hasMore: boolean }> {
-  const found: StoredSuppression[] = [];
+): Promise<{ found: SuppressionRecord[]; hasMore: boolean }> {
+  const found: SuppressionRecord[] = [];
   const edge = before ?? after;
   let last = edge == null ? null : addressKeyOf(edge);
   do {
     const from = before === undefined ? { after: last } : { after: null, before: last };
-    const page = await searchList(management.db, '', { ...kind, orgId, ...from, limit: pageSize });
+    const page = await searchList(db, '', { ...kind, orgId, ...from, limit: pageSize });
     found.push(...page.found);
     last = page.next;
   } while (last !== null && found.length < limit);
@@ -86,7 +82,7 @@ const statuses: Record<string, string> = {
 };
 
 /** The error in a list of bounces for an entry of ours: the host's reply, or else what fits the reason. */
-export function bounceOf({ reason, reply }: StoredSuppression) {
+export function bounceOf({ reason, reply }: SuppressionRecord) {
   const category = reason.slice(reason.lastIndexOf(': ') + 2);
   const code = String(reply?.code ?? 550);
   const status = reply?.enhanced ?? statuses[category] ?? `${code[0]}.0.0`;

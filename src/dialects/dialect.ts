@@ -7,9 +7,10 @@ import type { Context } from 'koa';
 import { z } from 'zod';
 import type { Accept, DryRun } from '../accept.ts';
 import type { Caller, Grant } from '../accounts/api-keys.ts';
+import type { Credential } from '../api/authorize.ts';
 import type { FormBody, JsonBody, JsonOrForm, NoBody } from '../api/body-limits.ts';
-import { toIssues } from '../api/issues.ts';
 import type { Management } from '../api/management.ts';
+import { uuidIn } from '../api/query.ts';
 import type { AcceptBatch } from '../api/send/accept-batch.ts';
 import type { SendCapacity } from '../api/send/admit-send.ts';
 import type { GivenAttachment } from '../api/send/attachments.ts';
@@ -17,13 +18,16 @@ import type { CountedBatch } from '../api/send/counted-batch.ts';
 import type { Attachment } from '../compose/attachment.ts';
 import type { DialectName } from '../glossary.ts';
 import { Refusal } from '../mail/refusal.ts';
-import type { DialectStore } from './dialect-store.ts';
 import type { FileLinks } from './file-links.ts';
+import type { SentFile } from './sent-files.ts';
 
 export interface Dialect {
   name: DialectName;
-  /** The API key, where this service's SDKs put it; null if the request has none there. */
-  apiKeyOf(context: Context): string | null;
+  /**
+   * What proves the caller, where this service's SDKs put it: the key itself, or a signature that stands for one. Null if the
+   * request has nothing there.
+   */
+  verify(context: Context): Credential | null;
   routes: readonly DialectRoute[];
   /** Without a key: what a link that we signed leads to. */
   openRoutes?: readonly OpenRoute[];
@@ -36,18 +40,20 @@ export interface Dialect {
   writeRefusal(context: Context, refusal: Refusal): void;
 }
 
-export interface DialectParts extends SendCapacity {
+type Services = Pick<
+  Management,
+  'db' | 'clock' | 'seal' | 'names' | 'resolve' | 'keepKeysMs' | 'allowPrivate' | 'eventSignal'
+>;
+
+export interface DialectParts extends SendCapacity, Services {
   accept: Accept;
   dryRun: DryRun;
-  store: DialectStore;
   onError(what: string, error: unknown): void;
   fileLinks: FileLinks;
+  /** The attached files of a message; only the one with the id `wanted` has its content. Null: the message cannot be read. */
+  readFiles(orgId: string, message: Buffer, wanted: string | null): Promise<SentFile[] | null>;
   /** The public URL of this service. */
   baseUrl(): string;
-  management: Pick<
-    Management,
-    'db' | 'clock' | 'seal' | 'names' | 'resolve' | 'keepKeysMs' | 'allowPrivate' | 'eventSignal'
-  >;
 }
 
 export interface DialectCall extends DialectParts {
@@ -84,14 +90,6 @@ export interface OpenRoute {
 
 export type OpenCall = DialectParts & Pick<DialectCall, 'context' | 'params' | 'now'>;
 
-/** Checks a body or a query. The issues of a refusal have paths in the dialect's own names. */
-export function check<Schema extends z.ZodType>(schema: Schema, value: unknown): z.output<Schema> {
-  const parsed = schema.safeParse(value);
-  if (parsed.success) return parsed.data;
-  const issues = toIssues(parsed.error, value);
-  throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', { issues });
-}
-
 /** PHP writes an object without members as an empty list. */
 export function recordOf<Value extends z.ZodType>(value: Value) {
   const isEmptyList = (given: unknown) => Array.isArray(given) && given.length === 0;
@@ -103,4 +101,14 @@ export const pairs = recordOf(z.unknown());
 export function requireItem<Item>(item: Item | null, noun: string): Item {
   if (item !== null) return item;
   throw new Refusal('NOT_FOUND', `There is no such ${noun}.`);
+}
+
+/** The item that a UUID in the path names. */
+export async function requireById<Item>(
+  text: string,
+  find: (id: string) => Promise<Item | null>,
+  noun: string,
+): Promise<Item> {
+  const id = uuidIn(text);
+  return requireItem(id === null ? null : await find(id), noun);
 }

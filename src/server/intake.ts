@@ -53,7 +53,6 @@ import { createTrackingLinks, type TrackingLinks } from '../tracking/tracking-li
 import { createDownload } from '../webhooks/guarded-get.ts';
 import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
 import { leaseMs, type ServerContext } from './context.ts';
-import { createDialectStore } from './dialect-rows.ts';
 import { createMessageReader } from './message-reading.ts';
 
 /** How long a commit of sends waits for more sends that are being composed. */
@@ -123,8 +122,8 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       ...sending,
       authorize,
       fetchAttachments,
-      management,
-      store: createDialectStore(db, reader),
+      ...management,
+      readFiles: reader.files,
       fileLinks: createFileLinks(context.secrets, parts.baseUrl),
       baseUrl: parts.baseUrl,
       onError,

@@ -9,8 +9,7 @@ import type { MessageReading } from '../dashboard/page.ts';
 import { readHtml } from '../dashboard/pages/email/email-content.ts';
 import { withoutSignatures } from '../dashboard/pages/email/resend.ts';
 import { shownEmail } from '../dashboard/pages/email/shown-email.ts';
-import type { SentFile } from '../dialects/dialect-store.ts';
-import { filesOf } from '../dialects/sent-files.ts';
+import { filesOf, type SentFile } from '../dialects/sent-files.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
 import { untracked } from '../tracking/untracked.ts';
 

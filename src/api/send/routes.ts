@@ -128,7 +128,7 @@ export function fetcherOf(
 }
 
 /** Aborts if the client disconnects before the response is written. */
-export function whenHungUp(response: Context['res']): AbortSignal {
+function whenHungUp(response: Context['res']): AbortSignal {
   const hungUp = new AbortController();
   const abort = () =>
     hungUp.abort(new Refusal('BAD_REQUEST', 'The connection ended before the attachments were fetched.'));

@@ -3,6 +3,7 @@
  * `api`.
  */
 import type { Context } from 'koa';
+import { apiKey, type Credential } from '../../api/authorize.ts';
 import type { Dialect } from '../dialect.ts';
 import { writeMailgunError } from './mailgun-errors.ts';
 import { listEvents } from './mailgun-events.ts';
@@ -12,7 +13,7 @@ import { mailgunSuppressionRoutes } from './mailgun-suppressions.ts';
 
 export const mailgun: Dialect = {
   name: 'mailgun',
-  apiKeyOf,
+  verify,
   routes: [
     { route: 'POST /v3/:domain/messages', grant: 'email:send', body: messageBody, respond: send },
     { route: 'POST /v3/:domain/messages.mime', grant: 'email:send', body: mimeBody, respond: sendMime },
@@ -23,8 +24,8 @@ export const mailgun: Dialect = {
   writeRefusal: writeMailgunError,
 };
 
-function apiKeyOf(context: Context): string | null {
-  const credentials = /^Basic +([\w+/=-]+)$/i.exec(context.get('authorization'))?.[1];
-  if (!credentials) return null;
-  return /^api:(\S+)$/.exec(Buffer.from(credentials, 'base64').toString())?.[1] ?? null;
+function verify(context: Context): Credential | null {
+  const credentials = /^Basic +([\w+/=-]+)$/i.exec(context.get('authorization'))?.[1] ?? '';
+  const key = /^api:(\S+)$/.exec(Buffer.from(credentials, 'base64').toString())?.[1];
+  return key === undefined ? null : apiKey(key);
 }

@@ -3,20 +3,17 @@
  * last segment of a page's URL is all that the call needs: the query, the direction, and a position between two events.
  */
 import { z } from 'zod';
+import { checked } from '../../api/issues.ts';
+import type { EventRecord } from '../../db/events/read-events.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { emailEventOf } from '../../webhooks/formats/email-event.ts';
 import { mailgunEvent, mailgunTypes } from '../../webhooks/formats/mailgun-format.ts';
-import { check, type DialectCall } from '../dialect.ts';
-import type { StoredEvent } from '../dialect-store.ts';
+import type { DialectCall } from '../dialect.ts';
+import { type EventSearch, eventPages, startOf } from '../event-pages.ts';
 import { requirePathDomain, urlOf } from './mailgun-fields.ts';
 
 const maxLimit = 300;
-/** Reads of the database for one call, each of which looks at 2,000 events at most. */
-const maxReads = 200;
-const maxPageSize = 500;
-/** Events are read in the order in which they were stored, which is only roughly that of their times. */
-const skewMs = 60_000;
 
 /** Seconds since the epoch, or a date of RFC 2822. */
 const time = z.string().transform((text, context) => {
@@ -45,7 +42,6 @@ const query = z.object({
 });
 
 const cursor = query.extend({
-  /** The events up to this one are on one side, the later ones on the other. */
   position: z.number().int().min(0).optional(),
   /** The page ends there, in the order of the list. */
   isPrevious: z.boolean().optional(),
@@ -65,10 +61,17 @@ export async function listEvents(call: DialectCall) {
     isPrevious = false,
     position,
     ...wanted
-  } = searchOf(page === undefined ? check(query, given) : check(cursor, given));
+  } = searchOf(page === undefined ? checked(query, given) : checked(cursor, given));
   const isForward = wanted.isAscending !== isPrevious;
-  const start = position ?? (await startOf(call, isForward, wanted));
-  const { items, end } = await read(call, wanted, { start, isForward, domain });
+  const { since, until, limit: most, event } = wanted;
+  const limit = Math.min(most, maxLimit);
+  const search = { types: typesOf(event), since, until, isForward, position, firstSize: limit };
+  const start = await startOf(call, search);
+  const isWanted = matching(wanted);
+  const { items, end } = await read(call, { ...search, position: start }, limit, (event) => {
+    const item = isOf(event, domain) && mailgunEvent(emailEventOf(event));
+    return item && isWanted(item) ? [item] : [];
+  });
   const base = urlOf(call, call.context.originalUrl.replace(/^([^?]*\/events)\b.*$/s, '$1'));
   const url = (change: object) =>
     `${base}/${writeCursor({ ...given, position: undefined, isPrevious: false, ...change })}`;
@@ -93,15 +96,6 @@ function searchOf({ begin, end, ascending, ...rest }: z.output<typeof cursor>): 
   return { ...rest, isAscending, since, until };
 }
 
-async function startOf(
-  { store, orgId }: DialectCall,
-  isForward: boolean,
-  { since, until }: Pick<Search, 'since' | 'until'>,
-): Promise<number> {
-  if (isForward) return store.positionBefore(orgId, since);
-  return until === Number.MAX_SAFE_INTEGER ? until : store.positionBefore(orgId, until + 2 * skewMs);
-}
-
 function writeCursor(given: object): string {
   return Buffer.from(JSON.stringify(given)).toString('base64url');
 }
@@ -117,29 +111,21 @@ function readCursor(cursor: string): object {
 
 type Item = ReturnType<typeof mailgunEvent>;
 
-interface Range {
-  start: number;
-  isForward: boolean;
-  domain: string;
-}
-
-interface Limit {
-  limit: number;
-}
-
 type Wanted = Omit<Search, 'isPrevious' | 'position'>;
 
 /** In the order in which they are read. */
-async function read(call: DialectCall, wanted: Wanted, range: Range) {
-  const limit = Math.min(wanted.limit, maxLimit);
-  const isWanted = matching(wanted);
+async function read(
+  call: DialectCall,
+  search: EventSearch & { position: number },
+  limit: number,
+  itemsOf: (event: EventRecord) => Item[],
+) {
   const items: Item[] = [];
-  let { start: end } = range;
-  for await (const page of pagesOf(call, wanted, { ...range, limit })) {
+  let { position: end } = search;
+  for await (const page of eventPages(call, search)) {
     for (const event of page.events) {
-      const item = mailgunEvent(emailEventOf(event));
-      if (isWanted(item)) items.push(item);
-      if (items.length === limit) return { items, end: event.position - (range.isForward ? 0 : 1) };
+      items.push(...itemsOf(event));
+      if (items.length === limit) return { items, end: event.position - (search.isForward ? 0 : 1) };
     }
     ({ end } = page);
     if (page.isLast) return { items, end };
@@ -150,36 +136,6 @@ async function read(call: DialectCall, wanted: Wanted, range: Range) {
     'BAD_REQUEST',
     'There are too many events to search. Narrow the search with begin and end.',
   );
-}
-
-/** `end`: where the next page starts. */
-async function* pagesOf(call: DialectCall, wanted: Wanted, range: Range & Limit) {
-  const { since, until } = wanted;
-  const { start, limit, isForward, domain } = range;
-  const types = typesOf(wanted.event);
-  let position = start;
-  for (let reads = 0, size = limit; reads < maxReads; reads += 1, size = Math.min(2 * size, maxPageSize)) {
-    const page = await readPage(call, { types, limit: size, position, isForward });
-    const last = page.events.at(-1)?.at ?? (isForward ? 0 : until);
-    const isBeyond = isForward ? last > until + skewMs : last < since - skewMs;
-    const events = page.events.filter(
-      (event) => event.at >= since && event.at <= until && isOf(event, domain),
-    );
-    yield { events, end: page.end, isLast: types.length === 0 || !page.isMore || isBeyond };
-    position = page.end;
-  }
-}
-
-async function readPage(
-  { store, orgId }: DialectCall,
-  { types, limit, position, isForward }: { types: string[]; position: number; isForward: boolean } & Limit,
-) {
-  if (isForward) {
-    const page = await store.readEvents({ orgId, limit, types, after: position });
-    return { ...page, end: page.position };
-  }
-  const page = await store.readEventsBefore({ orgId, limit, types, before: position + 1 });
-  return { ...page, end: Math.max(page.position - 1, 0) };
 }
 
 function typesOf(event: string | undefined): string[] {
@@ -212,7 +168,7 @@ function matching(wanted: Wanted): (item: Item) => boolean {
 }
 
 /** A domain for mail is often below the sender's own: the event of `a@example.com` is also one of `mg.example.com`. */
-function isOf({ email }: StoredEvent, domain: string): boolean {
+function isOf({ email }: EventRecord, domain: string): boolean {
   const sender = email && parseMailbox(email.from)?.domain;
   if (!sender) return false;
   return sender === domain || domain.endsWith(`.${sender}`) || sender.endsWith(`.${domain}`);

@@ -1,6 +1,6 @@
 /** The fields of Mailgun's forms that its two ways of sending have in common, as the members of our own send. */
-import type { SendRequest } from '../../accept.ts';
 import { iso } from '../../base/clock.ts';
+import { listDomains } from '../../db/accounts/domains-table.ts';
 import { parseMailbox } from '../../mail/address.ts';
 import { readTime, timeForm } from '../../mail/read-time.ts';
 import { Refusal } from '../../mail/refusal.ts';
@@ -39,8 +39,18 @@ export function addressesIn(form: Form, name: string): string[] {
   throw new Refusal('BAD_REQUEST', `${name}: an email can have at most ${maxRecipients} recipients.`);
 }
 
+/** What both ways of sending can ask for. `isTest`: everything is checked, and nothing is sent. */
+export function optionsIn(form: Form, now: number) {
+  return {
+    tags: tagsIn(form),
+    tracking: trackingIn(form),
+    scheduledAt: deliveryTimeIn(form, now),
+    isTest: switchIn(form, 'o:testmode') === true,
+  };
+}
+
 /** Mailgun's tags are ours with the name `tag`, separated by commas, as webhooks and events show them. */
-export function tagsIn(form: Form): Record<string, string> {
+function tagsIn(form: Form): Record<string, string> {
   const tags = Object.fromEntries(form.under('v:'));
   const own = form.all('o:tag');
   if (own.length === 0) return tags;
@@ -49,7 +59,7 @@ export function tagsIn(form: Form): Record<string, string> {
   return { ...tags, tag: own.join(',') };
 }
 
-export function trackingIn(form: Form): { openTracking?: boolean; clickTracking?: boolean } {
+function trackingIn(form: Form): { openTracking?: boolean; clickTracking?: boolean } {
   const both = switchIn(form, 'o:tracking');
   const opens = switchIn(form, 'o:tracking-opens') ?? both;
   const clicks = switchIn(form, 'o:tracking-clicks') ?? both;
@@ -68,7 +78,7 @@ function switchIn(form: Form, name: string): boolean | undefined {
 }
 
 /** RFC 2822, or ISO 8601. Mailgun sends what was to be sent in the past at once. */
-export function deliveryTimeIn(form: Form, now: number): string | undefined {
+function deliveryTimeIn(form: Form, now: number): string | undefined {
   const text = form.one('o:deliverytime');
   if (text === undefined || text.trim() === '') return undefined;
   const at = readMailDate(text) ?? readTime(text);
@@ -86,12 +96,6 @@ function readMailDate(text: string): number | null {
   return Number.isNaN(at) ? null : at;
 }
 
-/** Accepts emails and resolves to their Message-IDs. With `o:testmode` everything is checked, and nothing is sent. */
-export function acceptFor({ accept, dryRun, caller }: DialectCall, form: Form) {
-  const take = switchIn(form, 'o:testmode') ? dryRun : accept;
-  return async (request: SendRequest) => (await take(request, caller)).answer.id;
-}
-
 export function queued(messageId: string) {
   return { id: `<${messageId}>`, message: 'Queued. Thank you.' };
 }
@@ -106,7 +110,7 @@ export async function requirePathDomain(call: DialectCall, from?: string): Promi
   const name = call.params.domain!.toLowerCase();
   const isKnown =
     (from !== undefined && parseMailbox(from)?.domain === name) ||
-    (await call.store.listDomains(call.orgId)).some((one) => one.name === name);
+    (await listDomains(call.db, call.orgId)).some((one) => one.name === name);
   if (isKnown) return name;
   throw new Refusal('DOMAIN_NOT_FOUND', `Domain not found: ${name.slice(0, 255)}`);
 }

@@ -1,12 +1,10 @@
 /** Mailgun's POST /messages: one email, or with `recipient-variables` one for each recipient. */
-import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { SendRequest } from '../../accept.ts';
 import { formBody, largestBody } from '../../api/body-limits.ts';
 import { compareKey } from '../../mail/address.ts';
 import type { Recipient } from '../../mail/recipients.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { addressTexts } from '../address-texts.ts';
-import { CallBudget, weightOf } from '../call-budget.ts';
 import type { DialectCall } from '../dialect.ts';
 import {
   checkContent,
@@ -18,21 +16,19 @@ import {
   type SendTerms,
 } from '../dialect-send.ts';
 import type { Form } from '../form.ts';
+import { acceptMade } from '../several-emails.ts';
 import {
-  acceptFor,
   addressesIn,
   completed,
-  deliveryTimeIn,
   formOf,
   longestForm,
   maxRecipients,
+  optionsIn,
   queued,
   requirePathDomain,
-  tagsIn,
-  trackingIn,
 } from './mailgun-fields.ts';
 import { isOption } from './mailgun-options.ts';
-import { fillable, variablesIn } from './recipient-variables.ts';
+import { fillable, type Variables, variablesIn } from './recipient-variables.ts';
 
 const terms: SendTerms = {
   maxRecipients,
@@ -57,29 +53,33 @@ export async function send(call: DialectCall) {
   const sent = formOf(call);
   const form = completed(sent, sent.under('h:'));
   const variables = variablesIn(form.one('recipient-variables'));
-  const given = fieldsOf(form, call.now);
+  const { isTest, ...options } = optionsIn(form, call.now);
+  const given = { ...fieldsOf(form), ...options };
   // The contents with variables are checked for each recipient.
   const common = variables ? { ...given, headers: undefined, tags: undefined } : given;
   const idempotency = idempotencyOf(idempotencyKeyOf(call), [given, form.one('recipient-variables')]);
   const whole = requestOf(call, common, terms, idempotency);
   await requirePathDomain(call, whole.from);
-  const accept = acceptFor(call, form);
-  if (variables === null) return queued(await accept(whole));
-  const { subject, html, text, headers, tags, attachments } = given;
-  const content = { subject, html, text, headers, tags } satisfies DialectContent;
-  const budget = new CallBudget();
-  const weight = weightOf(content);
-  budget.take((weight + weightOf(attachments)) * whole.recipients.length);
-  const requests = personal(whole, content, variables);
-  for (const one of requests()) {
-    // The texts that the variables add.
-    budget.take(weightOf(contentOf(one)) - weight);
-    await yieldToOthers();
-  }
-  return queued(await acceptAll(accept, requests(), workersFor(whole)));
+  if (variables !== null && whole.recipients.some(({ kind }) => kind !== 'to'))
+    throw new Refusal('BAD_REQUEST', 'recipient-variables: such an email cannot have cc or bcc.');
+  const { subject, html, text, headers, tags } = given;
+  const fill = fillable({ subject, html, text, headers, tags } satisfies DialectContent);
+  const emailTo = (recipient: Recipient, own: Map<string, Variables>) => {
+    const { address, key } = recipient;
+    const filled = fill(address, own.get(compareKey(address)) ?? {}) as DialectContent;
+    const content = checkContent(filled, terms.names);
+    return { ...whole, ...content, recipients: [recipient], idempotency: ofOne(idempotency, key) };
+  };
+  const { answer } = await acceptMade(call, {
+    count: variables === null ? 1 : whole.recipients.length,
+    at: (index) => (variables === null ? whole : emailTo(whole.recipients[index]!, variables)),
+    noun: 'recipient',
+    isDryRun: isTest,
+  });
+  return queued(answer.id);
 }
 
-function fieldsOf(form: Form, now: number): DialectSend {
+function fieldsOf(form: Form): Omit<DialectSend, 'tags' | 'tracking' | 'scheduledAt'> {
   const headers = form.under('h:');
   const replyTo = headers.find(([name]) => name.toLowerCase() === 'reply-to')?.[1];
   const optional = (list: string[]) => (list.length > 0 ? list : undefined);
@@ -93,10 +93,7 @@ function fieldsOf(form: Form, now: number): DialectSend {
     html: form.one('html'),
     text: form.one('text'),
     headers: Object.fromEntries(headers.flatMap(ownHeader)),
-    tags: tagsIn(form),
     attachments: attachmentsIn(form),
-    tracking: trackingIn(form),
-    scheduledAt: deliveryTimeIn(form, now),
   };
 }
 
@@ -131,63 +128,7 @@ function isVague(contentType: string, filename: string): boolean {
   );
 }
 
-/**
- * The emails for the recipients, one at a time: all of them together could need gigabytes. So they are made twice, first
- * to check them all, then to accept them.
- */
-function personal(
-  whole: SendRequest,
-  content: DialectContent,
-  variables: NonNullable<ReturnType<typeof variablesIn>>,
-): () => Generator<SendRequest> {
-  if (whole.recipients.some(({ kind }) => kind !== 'to'))
-    throw new Refusal('BAD_REQUEST', 'recipient-variables: such an email cannot have cc or bcc.');
-  const fill = fillable(content);
-  return function* () {
-    for (const recipient of whole.recipients) {
-      const { address, key } = recipient;
-      const filled = fill(address, variables.get(compareKey(address)) ?? {}) as DialectContent;
-      const checked = checkContent(filled, terms.names);
-      yield { ...whole, ...checked, recipients: [recipient], idempotency: ofOne(whole.idempotency!, key) };
-    }
-  };
-}
-
-function contentOf({ subject, html, text, headers, tags }: SendRequest): DialectContent {
-  return { subject, html, text, headers, tags };
-}
-
 /** A repeat with the caller's key sends to those recipients that the first call did not reach. */
 function ofOne({ key, requestHash }: NonNullable<SendRequest['idempotency']>, recipient: Recipient['key']) {
   return { key: `${key} ${recipient}`, requestHash };
-}
-
-/** Small emails share commits; large ones are composed one after the other, so that their memory is bounded. */
-const together = 10;
-const large = 256 * 1024;
-
-function workersFor({ attachments, html = '', text = '' }: SendRequest): number {
-  const files = Array.isArray(attachments) ? attachments : [];
-  const size = files.reduce((sum, { content }) => sum + content.length, html.length + text.length);
-  return size > large ? 1 : together;
-}
-
-/** Resolves to the Message-ID of the first email. */
-async function acceptAll(
-  accept: (request: SendRequest) => Promise<string>,
-  requests: Generator<SendRequest>,
-  workers: number,
-): Promise<string> {
-  const ids: string[] = [];
-  // An error in one of these loops ends the generator, and so the others.
-  const work = async () => {
-    for (const request of requests) ids.push(await accept(request));
-  };
-  const ended = await Promise.allSettled(Array.from({ length: workers }, work));
-  const failed = ended.find((one) => one.status === 'rejected');
-  if (!failed) return ids[0]!;
-  const { reason } = failed;
-  if (reason instanceof Refusal && ids.length > 0)
-    reason.message = `${ids.length} recipients were accepted, the others were not: ${reason.message}`;
-  throw reason;
 }

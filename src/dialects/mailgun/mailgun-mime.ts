@@ -4,25 +4,24 @@
  */
 import { hash } from 'node:crypto';
 import { z } from 'zod';
+import type { SendRequest } from '../../accept.ts';
 import { formBody, largestBody } from '../../api/body-limits.ts';
+import { checked } from '../../api/issues.ts';
 import { readHead } from '../../compose/head.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { requestOf } from '../../smtp-in/submission/send-request.ts';
-import { check, type DialectCall } from '../dialect.ts';
+import type { DialectCall } from '../dialect.ts';
 import { idempotencyKeyOf, idempotencyOf, mailbox, tags } from '../dialect-send.ts';
 import type { Form } from '../form.ts';
 import {
-  acceptFor,
   addressesIn,
   completed,
-  deliveryTimeIn,
   formOf,
   longestForm,
   maxRecipients,
+  optionsIn,
   queued,
   requirePathDomain,
-  tagsIn,
-  trackingIn,
 } from './mailgun-fields.ts';
 import { isOption } from './mailgun-options.ts';
 
@@ -45,7 +44,7 @@ export async function sendMime(call: DialectCall) {
   const form = completed(given, header);
   if (form.one('recipient-variables'))
     throw new Refusal('BAD_REQUEST', 'recipient-variables: send html or text to /messages instead.');
-  const to = check(envelope, { to: addressesIn(form, 'to') }).to.map(({ address }) => address);
+  const to = checked(envelope, { to: addressesIn(form, 'to') }).to.map(({ address }) => address);
   const submitted = requestOf(raw, {
     to,
     requestId: call.context.state.requestId,
@@ -53,19 +52,19 @@ export async function sendMime(call: DialectCall) {
     received: '',
     isRemoved: ({ name }) => isOption(name),
   });
-  const time = deliveryTimeIn(form, call.now);
+  const { tags: own, tracking, scheduledAt, isTest } = optionsIn(form, call.now);
   const key = idempotencyKeyOf(call);
   await requirePathDomain(call, submitted.from);
-  const accept = acceptFor(call, form);
-  const id = await accept({
+  const accept = isTest ? call.dryRun : call.accept;
+  const request: SendRequest = {
     ...submitted,
-    tags: check(tags, { ...submitted.tags, ...tagsIn(form) }),
-    tracking: trackingIn(form),
-    scheduledAt: time === undefined ? submitted.scheduledAt : Date.parse(time),
+    tags: checked(tags, { ...submitted.tags, ...own }),
+    tracking,
+    scheduledAt: scheduledAt === undefined ? submitted.scheduledAt : Date.parse(scheduledAt),
     mustReach: 'none',
     idempotency: (key === '' && submitted.idempotency) || idempotencyOf(key, [to, hash('sha256', raw)]),
-  });
-  return queued(id);
+  };
+  return queued((await accept(request, call.caller)).answer.id);
 }
 
 /** Some clients send it as a field. Line ends must be CRLF (RFC 5321 section 2.3.8), and nothing else is changed. */

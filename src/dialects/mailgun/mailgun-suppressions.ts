@@ -1,10 +1,10 @@
 /** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
-
 import { z } from 'zod';
 import { type ListEntry, originOf, replyIn } from '../../accounts/suppression-list.ts';
 import { formBody, jsonBody, jsonOrForm, noBody } from '../../api/body-limits.ts';
-import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import type { StoredSuppression } from '../dialect-store.ts';
+import { checked } from '../../api/issues.ts';
+import type { SuppressionRecord } from '../../db/accounts/suppressions.ts';
+import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import {
   bounceOf,
   findSuppressed,
@@ -60,7 +60,7 @@ const pageQuery = z.object({
 /** The order is that of the addresses. */
 async function list(call: DialectCall, kind: Kind) {
   await requirePathDomain(call);
-  const { limit: wanted, page, address: edge } = check(pageQuery, { ...call.context.query });
+  const { limit: wanted, page, address: edge } = checked(pageQuery, { ...call.context.query });
   const limit = Math.min(Math.max(Math.trunc(Number(wanted)) || 100, 1), maxLimit);
   const { found } = await listSuppressed(call, {
     ...(page === 'next' && edge && { after: edge }),
@@ -84,7 +84,7 @@ async function list(call: DialectCall, kind: Kind) {
   };
 }
 
-function isIn(found: StoredSuppression, kind: Kind): boolean {
+function isIn(found: SuppressionRecord, kind: Kind): boolean {
   return originOf(found) === kinds[kind].origin;
 }
 
@@ -105,7 +105,7 @@ async function add(call: DialectCall, kind: Kind) {
     body instanceof Form
       ? { address: body.one('address'), code: body.one('code'), error: body.one('error') }
       : body;
-  const entries = check(z.array(entry).min(1).max(maxLimit), [given].flat());
+  const entries = checked(z.array(entry).min(1).max(maxLimit), [given].flat());
   await suppressAll(
     call,
     entries.map((one) => entryOf(one, kind)),
@@ -132,13 +132,13 @@ function oneLine(text: string, maxLength: number): string {
     .toWellFormed();
 }
 
-async function find(call: DialectCall, kind: Kind): Promise<StoredSuppression> {
+async function find(call: DialectCall, kind: Kind): Promise<SuppressionRecord> {
   await requirePathDomain(call);
   const found = await findSuppressed(call, call.params.address!);
   return requireItem(found && isIn(found, kind) ? found : null, `address in ${kind}`);
 }
 
-function present(entry: StoredSuppression, kind: Kind) {
+function present(entry: SuppressionRecord, kind: Kind) {
   const created_at = new Date(entry.createdAt).toUTCString().replace('GMT', 'UTC');
   const { code, text: error } = bounceOf(entry);
   const more = { bounces: { code, error }, complaints: {}, unsubscribes: { tags: ['*'] } };

@@ -7,7 +7,7 @@ import { objectIn } from '../dialect-body.ts';
 /** A hundred variables for each of a thousand recipients. */
 const ofRecipients = jsonLimits({ members: 100_000, lists: { '': 2_000, '*': 1_000 } });
 
-type Variables = Record<string, unknown>;
+export type Variables = Record<string, unknown>;
 
 /** A few characters of a text could otherwise become gigabytes. */
 const maxLength = 2 * 1024 * 1024;

@@ -4,12 +4,16 @@
  */
 import { z } from 'zod';
 import { noBody } from '../../api/body-limits.ts';
+import { countSuppressions, suppressedAmong, suppressionKey } from '../../db/accounts/suppressions.ts';
+import { listAttempts } from '../../db/events/emails.ts';
+import { type EventRecord, readEvents } from '../../db/events/read-events.ts';
+import { readFigures } from '../../db/events/statistics.ts';
 import { compareKey } from '../../mail/address.ts';
 import { emailEventOf } from '../../webhooks/formats/email-event.ts';
 import { postmarkBounce, postmarkBounces } from '../../webhooks/formats/postmark-format.ts';
 import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import type { StoredEvent } from '../dialect-store.ts';
 import { unsuppress } from '../dialect-suppressions.ts';
+import { eventPages } from '../event-pages.ts';
 import { fromDate, pageOf, toDate, tooMany } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 
@@ -50,23 +54,12 @@ async function list(call: DialectCall) {
   return { TotalCount: found.length, Bounces: found.slice(offset, offset + count) };
 }
 
-const pageSize = 500;
-/** Each read looks at a bounded number of events. */
-const maxReads = 200;
-/** Events are stored in an order that is only roughly that of their times. */
-const skewMs = 60_000;
-
 async function* newestFirst(call: DialectCall, wanted: Filters): AsyncGenerator<Presented> {
-  const { store, orgId } = call;
-  const { fromdate: from = 0, todate: to } = wanted;
-  let before =
-    to === undefined ? Number.MAX_SAFE_INTEGER : (await store.positionBefore(orgId, to + 2 * skewMs)) + 1;
-  for (let reads = 0; reads < maxReads; reads += 1) {
-    const page = await store.readEventsBefore({ orgId, before, limit: pageSize, types });
-    const within = page.events.filter(({ at }) => at >= from && (to === undefined || at < to));
-    yield* (await present(call, within)).filter((bounce) => isWanted(bounce, wanted));
-    before = page.position;
-    if (!page.isMore || (page.events.at(-1)?.at ?? from) < from - skewMs) return;
+  const { fromdate: since = 0, todate: to = Number.MAX_SAFE_INTEGER } = wanted;
+  const until = to === Number.MAX_SAFE_INTEGER ? to : to - 1;
+  for await (const page of eventPages(call, { types, since, until, isForward: false })) {
+    yield* (await present(call, page.events)).filter((bounce) => isWanted(bounce, wanted));
+    if (page.isLast) return;
   }
   throw tooMany('bounces');
 }
@@ -82,21 +75,24 @@ function isWanted(bounce: Presented, { type, inactive, emailfilter, tag, message
 type Presented = Awaited<ReturnType<typeof present>>[number];
 
 /** `Inactive`: the address is on the suppression list now. */
-async function present({ store, orgId }: DialectCall, events: StoredEvent[]) {
-  const bounces = events.map(emailEventOf).map((email) => ({ email, bounce: postmarkBounce(email) }));
-  const inactive = await store.suppressedAmong(
-    orgId,
-    bounces.map(({ bounce }) => compareKey(bounce.Email)),
+async function present({ db, orgId }: DialectCall, events: EventRecord[]) {
+  const bounces = events.map(emailEventOf).map((email) => {
+    const bounce = postmarkBounce(email);
+    return { email, bounce, addressKey: compareKey(bounce.Email) };
+  });
+  const { suppressed } = await suppressedAmong(
+    db,
+    bounces.map(({ addressKey }) => ({ orgId, addressKey })),
   );
-  return bounces.map(({ email, bounce }) => {
-    const isInactive = inactive.has(compareKey(bounce.Email));
+  return bounces.map(({ email, bounce, addressKey }) => {
+    const isInactive = suppressed.has(suppressionKey(orgId, addressKey));
     return { ...bounce, DumpAvailable: email.attempt > 0, Inactive: isInactive, CanActivate: isInactive };
   });
 }
 
-async function find({ store, orgId, params }: DialectCall): Promise<StoredEvent> {
+async function find({ db, orgId, params }: DialectCall): Promise<EventRecord> {
   const position = /^\d{1,15}$/.test(params.id!) ? Number(params.id) : 0;
-  const page = position > 0 ? await store.readEvents({ orgId, after: position - 1, limit: 1 }) : null;
+  const page = position > 0 ? await readEvents(db, { orgId, after: position - 1, limit: 1 }) : null;
   const event = page?.events.find((one) => one.position === position && types.includes(one.type));
   return requireItem(event ?? null, 'bounce');
 }
@@ -104,7 +100,8 @@ async function find({ store, orgId, params }: DialectCall): Promise<StoredEvent>
 /** The conversation that ended with the bounce; empty if there was none, or it is no longer kept. */
 async function dump(call: DialectCall) {
   const { emailId, recipient, attempt } = emailEventOf(await find(call));
-  const transcript = attempt > 0 ? await call.store.transcriptOf(emailId, { recipient, attempt }) : [];
+  const attempts = attempt > 0 ? await listAttempts(call.db, emailId, recipient) : [];
+  const { transcript = [] } = attempts.find(({ number }) => number === attempt) ?? {};
   return { Body: transcript.map(({ from, text }) => `${marks[from]}${text}\r\n`).join('') };
 }
 
@@ -116,9 +113,15 @@ async function activate(call: DialectCall) {
   return { Message: 'OK', Bounce: (await present(call, [event]))[0] };
 }
 
+/** As far back as statistics are kept. */
+const everSince = 0;
+
 /** All that was refused counts as a hard bounce, and all that was given up as a soft one: the statistics have no reasons. */
-async function deliveryStats({ store, orgId }: DialectCall) {
-  const { bounced, expired, complained, suppressed } = await store.countBounces(orgId);
+async function deliveryStats({ db, orgId }: DialectCall) {
+  const hours = await readFigures(db, orgId, everSince);
+  const sum = (name: 'bounced' | 'expired' | 'complained') =>
+    hours.reduce((total, hour) => total + hour[name], 0);
+  const [bounced, expired, complained] = [sum('bounced'), sum('expired'), sum('complained')];
   const Bounces = [
     { Name: 'All', Type: 'All', TypeCode: 0, Count: bounced + expired + complained },
     { ...postmarkBounces.hard, Count: bounced },
@@ -126,7 +129,7 @@ async function deliveryStats({ store, orgId }: DialectCall) {
     { ...postmarkBounces.complaint, Count: complained },
   ];
   return {
-    InactiveMails: suppressed,
+    InactiveMails: await countSuppressions(db, orgId),
     Bounces: Bounces.filter(({ Type, Count }) => Type === 'All' || Count > 0).map(
       ({ Name, Type, TypeCode, Count }) => ({ Name, Type, TypeCode, Count }),
     ),

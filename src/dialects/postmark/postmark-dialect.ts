@@ -1,5 +1,6 @@
 /** Postmark's API: https://postmarkapp.com/developer/api/overview. Its SDKs send the key in a header of its own. */
 import type { Context } from 'koa';
+import { apiKey, type Credential } from '../../api/authorize.ts';
 import type { Dialect } from '../dialect.ts';
 import { postmarkBounceRoutes } from './postmark-bounces.ts';
 import { postmarkDomainRoutes } from './postmark-domains.ts';
@@ -9,12 +10,14 @@ import { postmarkSendRoutes } from './postmark-send.ts';
 import { postmarkSuppressionRoutes } from './postmark-suppressions.ts';
 import { postmarkWebhookRoutes } from './postmark-webhooks.ts';
 
-const apiKeyOf = (context: Context) =>
-  context.get('x-postmark-server-token').trim() || context.get('x-postmark-account-token').trim() || null;
+function verify(context: Context): Credential | null {
+  const key = context.get('x-postmark-server-token').trim() || context.get('x-postmark-account-token').trim();
+  return key === '' ? null : apiKey(key);
+}
 
 export const postmark: Dialect = {
   name: 'postmark',
-  apiKeyOf,
+  verify,
   routes: [
     ...postmarkSendRoutes,
     ...postmarkMessageRoutes,
@@ -23,6 +26,6 @@ export const postmark: Dialect = {
     ...postmarkWebhookRoutes,
     ...postmarkDomainRoutes,
   ],
-  claims: (context) => apiKeyOf(context) !== null,
+  claims: (context) => verify(context) !== null,
   writeRefusal: writePostmarkError,
 };

@@ -8,10 +8,11 @@ import { addKeys, algorithmsOf } from '../../accounts/dkim-rotation.ts';
 import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
 import { dkimRecord, type RecordPurpose, recordsFor } from '../../accounts/domains.ts';
 import { noBody, smallJson } from '../../api/body-limits.ts';
+import { checked } from '../../api/issues.ts';
+import { type DomainRecord, deleteDomain, listDomains } from '../../db/accounts/domains-table.ts';
 import { toDomain } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
-import type { StoredDomain } from '../dialect-store.ts';
+import type { DialectCall, DialectRoute } from '../dialect.ts';
 import { findByNumber, numberOf } from './postmark-ids.ts';
 import { pageOf } from './postmark-query.ts';
 
@@ -31,7 +32,7 @@ export const postmarkDomainRoutes: DialectRoute[] = [
 
 async function list(call: DialectCall) {
   const { count, offset } = pageOf(call.context, {});
-  const domains = await call.store.listDomains(call.orgId);
+  const domains = await listDomains(call.db, call.orgId);
   const page = domains.slice(offset, offset + count);
   const [first] = page;
   const hasReturnPath =
@@ -42,13 +43,12 @@ async function list(call: DialectCall) {
   };
 }
 
-async function find({ store, orgId, params }: DialectCall): Promise<StoredDomain> {
-  return findByNumber(await store.listDomains(orgId), params.id!, 'domain');
+async function find({ db, orgId, params }: DialectCall): Promise<DomainRecord> {
+  return findByNumber(await listDomains(db, orgId), params.id!, 'domain');
 }
 
 /** No row keeps the results of these checks. The return path is the same for all domains. */
-async function lookUp({ management }: DialectCall, domain: StoredDomain, purposes: RecordPurpose[]) {
-  const { names, resolve } = management;
+async function lookUp({ names, resolve }: DialectCall, domain: DomainRecord, purposes: RecordPurpose[]) {
   const wanted = recordsFor(domain, names).filter(({ purpose }) => purposes.includes(purpose));
   return checkRecords(wanted, resolve);
 }
@@ -57,7 +57,7 @@ function isOk(records: CheckedRecord[], wanted: RecordPurpose): boolean {
   return records.some(({ purpose, ok }) => purpose === wanted && ok);
 }
 
-function summary({ id, name, status }: StoredDomain, found: { hasReturnPath: boolean; hasSpf: boolean }) {
+function summary({ id, name, status }: DomainRecord, found: { hasReturnPath: boolean; hasSpf: boolean }) {
   return {
     ID: numberOf(id),
     Name: name,
@@ -69,8 +69,8 @@ function summary({ id, name, status }: StoredDomain, found: { hasReturnPath: boo
 }
 
 /** A key that mail is not signed with yet is pending, as is the first one of a new domain. */
-async function details(call: DialectCall, domain: StoredDomain, checked?: CheckedRecord[]) {
-  const { names } = call.management;
+async function details(call: DialectCall, domain: DomainRecord, checked?: CheckedRecord[]) {
+  const { names } = call;
   const records = checked ?? (await lookUp(call, domain, ['spf', 'return_path']));
   const spf = records.find(({ purpose }) => purpose === 'spf')!;
   const first = recordsFor(domain, names).find(({ purpose }) => purpose === 'dkim')!;
@@ -102,17 +102,17 @@ async function details(call: DialectCall, domain: StoredDomain, checked?: Checke
 const name = z.string().refine((text) => toDomain(text) !== null, 'must be a domain name');
 
 async function add(call: DialectCall) {
-  const { Name } = check(z.object({ Name: name }), call.body);
+  const { Name } = checked(z.object({ Name: name }), call.body);
   checkReturnPath(call);
-  const { db, seal } = call.management;
+  const { db, seal } = call;
   const wanted = { orgId: call.orgId, name: toDomain(Name)! };
   const domain = await registerDomain(db, wanted, { seal, now: call.now, requestedBy: 'owner' });
   return details(call, domain, unchecked(call, domain));
 }
 
 /** Nothing of a new domain is in DNS yet. */
-function unchecked({ management }: DialectCall, domain: StoredDomain): CheckedRecord[] {
-  return recordsFor(domain, management.names).map((record) => ({
+function unchecked({ names }: DialectCall, domain: DomainRecord): CheckedRecord[] {
+  return recordsFor(domain, names).map((record) => ({
     ...record,
     ok: false,
     found: [],
@@ -127,8 +127,11 @@ async function change(call: DialectCall) {
   return details(call, domain);
 }
 
-function checkReturnPath({ body, management: { names } }: DialectCall): void {
-  const { ReturnPathDomain: given } = check(z.object({ ReturnPathDomain: z.string().nullish() }), body ?? {});
+function checkReturnPath({ body, names }: DialectCall): void {
+  const { ReturnPathDomain: given } = checked(
+    z.object({ ReturnPathDomain: z.string().nullish() }),
+    body ?? {},
+  );
   if (!given || given.toLowerCase() === names.returnPathDomain) return;
   throw new Refusal(
     'BAD_REQUEST',
@@ -138,19 +141,19 @@ function checkReturnPath({ body, management: { names } }: DialectCall): void {
 
 async function remove(call: DialectCall) {
   const { id, name: removed } = await find(call);
-  await call.store.removeDomain(id);
+  await deleteDomain(call.db, id);
   return { ErrorCode: 0, Message: `The domain ${removed} is deleted.` };
 }
 
 async function verify(call: DialectCall) {
-  const { db, names, resolve, keepKeysMs: keepMs, eventSignal } = call.management;
+  const { db, names, resolve, keepKeysMs: keepMs, eventSignal } = call;
   const check = { names, resolve, now: call.now, keepMs, eventSignal };
   const { domain, records } = await verifyDomain(db, await find(call), check);
   return details(call, domain, records);
 }
 
 async function rotate(call: DialectCall) {
-  const { db, seal } = call.management;
+  const { db, seal } = call;
   const domain = await find(call);
   await addKeys(db, domain, algorithmsOf(domain), { seal, now: call.now });
   return details(call, await find(call));

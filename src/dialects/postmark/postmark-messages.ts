@@ -1,13 +1,15 @@
 /** Postmark's outbound messages: a search, one with its events, and its source. */
 import { z } from 'zod';
-import { uuidIn } from '../../api/query.ts';
 import { iso } from '../../base/clock.ts';
+import { type EmailRecord, findEmail } from '../../db/events/emails.ts';
+import { readEvents } from '../../db/events/read-events.ts';
+import { type SearchPage, searchEmails } from '../../db/events/search-emails.ts';
 import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
 import { compareKey, domainOf, parseMailbox } from '../../mail/address.ts';
 import { isFinal } from '../../rules/states.ts';
 import { type EmailEvent, emailEventOf, replyText } from '../../webhooks/formats/email-event.ts';
-import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import type { StoredEmail } from '../dialect-store.ts';
+import { type DialectCall, type DialectRoute, requireById } from '../dialect.ts';
+import { readMessage } from '../serve-files.ts';
 import { fromDate, pageOf, queryIn, toDate, tooMany } from './postmark-query.ts';
 import { checkStream, stream } from './postmark-stream.ts';
 
@@ -69,7 +71,7 @@ async function list(call: DialectCall) {
   const found = [];
   let after: string | null = null;
   for (let searches = 0; searches < maxSearches && found.length <= offset + count; searches += 1) {
-    const page: Awaited<ReturnType<typeof call.store.searchEmails>> = await call.store.searchEmails({
+    const page: SearchPage = await searchEmails(call.db, {
       ...search,
       ...(after !== null && { after }),
       limit: Math.max(offset + count + 1 - found.length, minSearched),
@@ -127,16 +129,20 @@ function present({ id, from, subject, tags, createdAt, tracking, recipients }: S
   };
 }
 
-async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredEmail> {
-  const id = uuidIn(params.id!);
-  return requireItem(id === null ? null : await store.findEmail(orgId, id), 'message');
+function find({ db, orgId, params }: DialectCall): Promise<EmailRecord> {
+  return requireById(params.id!, (id) => findEmail(db, id, orgId), 'message');
 }
+
+/** Of one email, the oldest first. */
+const maxEvents = 1000;
 
 /** The bodies are not kept in parts: they are in the source, as long as that is kept. */
 async function details(call: DialectCall) {
-  const email = await findEmail(call);
-  const events = (await call.store.eventsOf(email)).map(emailEventOf);
-  const files = await call.store.readFiles(call.context, email, null);
+  const { db, orgId } = call;
+  const email = await find(call);
+  const { events } = await readEvents(db, { orgId, emailId: email.id, after: 0, limit: maxEvents });
+  const message = await readMessage(call, email);
+  const files = message && (await call.readFiles(orgId, message, null));
   const recipients = email.deliveries.map(({ recipient, kind, status }, index) => {
     const name = parseMailbox(email.recipients[index] ?? '')?.name ?? '';
     return { address: recipient, kind, status, name };
@@ -144,15 +150,15 @@ async function details(call: DialectCall) {
   return {
     ...present({ ...email, recipients }),
     // Empty if the message is no longer kept.
-    Attachments: Array.isArray(files) ? files.map(({ filename }) => filename ?? 'attachment') : [],
+    Attachments: files?.map(({ filename }) => filename ?? 'attachment') ?? [],
     TextBody: null,
     HtmlBody: null,
     Body: '',
-    MessageEvents: events.flatMap(presentEvent),
+    MessageEvents: events.map(emailEventOf).flatMap(presentEvent),
   };
 }
 
-const events: Record<string, (event: EmailEvent) => { Type: string; Details: object }> = {
+const presented: Record<string, (event: EmailEvent) => { Type: string; Details: object }> = {
   'email.delivered': (event) => ({ Type: 'Delivered', Details: transferOf(event) }),
   'email.deferred': (event) => ({ Type: 'Transient', Details: transferOf(event) }),
   'email.bounced': bounced,
@@ -182,13 +188,13 @@ function bounced(event: EmailEvent) {
 }
 
 function presentEvent(event: EmailEvent) {
-  const presented = events[event.type]?.(event);
-  return presented ? [{ Recipient: event.recipient, ReceivedAt: iso(event.at), ...presented }] : [];
+  const shown = presented[event.type]?.(event);
+  return shown ? [{ Recipient: event.recipient, ReceivedAt: iso(event.at), ...shown }] : [];
 }
 
 /** Empty if the source is no longer kept. */
 async function dump(call: DialectCall) {
-  const source = await call.store.readSource(call.context, await findEmail(call));
+  const source = await readMessage(call, await find(call));
   call.context.type = 'json';
   // As bytes it waits for the client outside the heap.
   return Buffer.from(JSON.stringify({ Body: source?.toString() ?? '' }));

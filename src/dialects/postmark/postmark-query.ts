@@ -4,9 +4,9 @@
  */
 import type { Context } from 'koa';
 import { z } from 'zod';
+import { checked } from '../../api/issues.ts';
 import { time } from '../../api/query.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { check } from '../dialect.ts';
 
 const dayMs = 86_400_000;
 
@@ -27,9 +27,9 @@ const paging = {
 /** Checks the query of a list, of which `count` and `offset` choose a page. */
 export function pageOf<Shape extends z.ZodRawShape>(context: Context, filters: Shape) {
   const given = queryIn(context);
-  const page = check(z.object(paging), given);
-  check(z.object({ offset: z.number().max(maxRows - page.count) }), page);
-  return { ...page, filters: check(z.object(filters), given) };
+  const page = checked(z.object(paging), given);
+  checked(z.object({ offset: z.number().max(maxRows - page.count) }), page);
+  return { ...page, filters: checked(z.object(filters), given) };
 }
 
 /** A page that was not found to the end would say that there is nothing more. */

@@ -1,12 +1,18 @@
 /** Postmark's `POST /email` and `POST /email/batch`. */
-import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { z } from 'zod';
 import { below, jsonBody, largestBody, largestContent, noBody } from '../../api/body-limits.ts';
+import { checked } from '../../api/issues.ts';
 import { iso } from '../../base/clock.ts';
-import { limitConcurrency } from '../../base/limits/slots.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { check, type DialectCall, type DialectRoute, pairs } from '../dialect.ts';
-import { type DialectSend, type SendTerms, sendAs } from '../dialect-send.ts';
+import { type DialectCall, type DialectRoute, pairs } from '../dialect.ts';
+import {
+  type DialectSend,
+  idempotencyKeyOf,
+  idempotencyOf,
+  requestOf,
+  type SendTerms,
+} from '../dialect-send.ts';
+import { acceptSeveral } from '../several-emails.ts';
 import { addressesIn, mailboxesIn, maxAddresses } from './postmark-addresses.ts';
 import { allInactive, postmarkError, someInactive } from './postmark-errors.ts';
 import { inAnyCase } from './postmark-query.ts';
@@ -38,8 +44,6 @@ export const postmarkSendRoutes: DialectRoute[] = [
 ];
 
 const maxBatch = 500;
-/** Emails of a batch that are accepted at once, so that they share commits. */
-const atOnce = 10;
 
 const terms: SendTerms = {
   maxRecipients: maxAddresses,
@@ -95,10 +99,12 @@ const request = inAnyCase({
 type PostmarkEmail = z.output<typeof request>;
 
 async function send(call: DialectCall, body: unknown, position?: number) {
-  const email = check(request, body);
+  const email = checked(request, body);
   if (email.TemplateId || email.TemplateAlias) return refuseTemplate();
   checkStream(email.MessageStream);
-  const { answer } = await sendAs(call, fieldsOf(email), { ...terms, position }).catch((error) => {
+  const fields = fieldsOf(email);
+  const toSend = requestOf(call, fields, terms, idempotencyOf(idempotencyKeyOf(call), fields, position));
+  const { answer } = await call.accept(toSend, call.caller).catch((error) => {
     const isInactive = error instanceof Refusal && error.code === 'ALL_RECIPIENTS_SUPPRESSED';
     throw isInactive ? allInactive(addressesOf(email)) : error;
   });
@@ -121,25 +127,22 @@ function addressesOf({ To, Cc, Bcc }: PostmarkEmail): string[] {
 
 /** A batch is answered 200 whatever becomes of its emails: each has an error of its own. */
 async function sendBatch(call: DialectCall) {
-  const list = check(z.array(z.unknown(), { error: 'must be a list of emails' }), call.body);
+  const list = checked(z.array(z.unknown(), { error: 'must be a list of emails' }), call.body);
   if (list.length > maxBatch)
     throw new Refusal(
       'BAD_REQUEST',
       `A batch can have at most ${maxBatch} emails, and this has ${list.length}.`,
     );
-  const limited = limitConcurrency(atOnce);
-  return Promise.all(
-    list.map((one, position) =>
-      limited(async () => {
-        await yieldToOthers();
-        return send(call, one, position);
-      }).catch((error) => {
-        if (!(error instanceof Refusal)) throw error;
-        if (error.code === 'SEND_FAILED') call.onError('an email of a batch failed', error.cause);
-        return postmarkError(error, list.length);
-      }),
-    ),
-  );
+  const results = await acceptSeveral({
+    count: list.length,
+    accept: (position) => send(call, list[position], position),
+    afterRefusal: 'accept the others',
+  });
+  return results.map((one) => {
+    if (!(one instanceof Refusal)) return one;
+    if (one.code === 'SEND_FAILED') call.onError('an email of a batch failed', one.cause);
+    return postmarkError(one, list.length);
+  });
 }
 
 async function refuseTemplate(): Promise<never> {

@@ -1,12 +1,12 @@
 /** Postmark's suppressions of a message stream, and its server: ours is the organization's one list. */
-
 import { z } from 'zod';
 import { originOf } from '../../accounts/suppression-list.ts';
 import { smallJson } from '../../api/body-limits.ts';
+import { checked } from '../../api/issues.ts';
 import { iso } from '../../base/clock.ts';
+import type { SuppressionRecord } from '../../db/accounts/suppressions.ts';
 import { domainOf } from '../../mail/address.ts';
-import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
-import type { StoredSuppression } from '../dialect-store.ts';
+import type { DialectCall, DialectRoute } from '../dialect.ts';
 import { findSuppressed, listSuppressed, suppress, unsuppress } from '../dialect-suppressions.ts';
 import { fromDate, queryIn, toDate } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
@@ -34,7 +34,7 @@ const maxListed = 50_000;
 /** Postmark lists them all in one answer. */
 async function list(call: DialectCall) {
   checkStream(call.params.stream);
-  const wanted = check(query, queryIn(call.context));
+  const wanted = checked(query, queryIn(call.context));
   const { emailaddress: address } = wanted;
   if (address !== undefined) {
     const one = await findSuppressed(call, address);
@@ -49,7 +49,7 @@ async function list(call: DialectCall) {
   return { Suppressions: found.filter((one) => isWanted(one, wanted)).map(present) };
 }
 
-function isWanted(entry: StoredSuppression, wanted: z.output<typeof query>): boolean {
+function isWanted(entry: SuppressionRecord, wanted: z.output<typeof query>): boolean {
   const { suppressionreason: reason, origin, fromdate: from, todate: to } = wanted;
   const { SuppressionReason, Origin } = present(entry);
   if ((reason && SuppressionReason !== reason) || (origin && Origin !== origin)) return false;
@@ -64,7 +64,7 @@ function originWanted({ suppressionreason: reason, origin }: z.output<typeof que
 
 const reasons = { bounce: 'HardBounce', complaint: 'SpamComplaint', manual: 'ManualSuppression' } as const;
 
-function present(entry: StoredSuppression) {
+function present(entry: SuppressionRecord) {
   const SuppressionReason = reasons[originOf(entry)];
   const Origin = SuppressionReason === 'ManualSuppression' ? 'Customer' : 'Recipient';
   return { EmailAddress: entry.address, SuppressionReason, Origin, CreatedAt: iso(entry.createdAt) };
@@ -77,7 +77,7 @@ const addresses = z.object({ Suppressions: z.array(z.object({ EmailAddress: z.st
 async function change(call: DialectCall, Status: 'Suppressed' | 'Deleted') {
   checkStream(call.params.stream);
   const Suppressions = [];
-  for (const { EmailAddress } of check(addresses, call.body).Suppressions) {
+  for (const { EmailAddress } of checked(addresses, call.body).Suppressions) {
     if (domainOf(EmailAddress) === null) {
       Suppressions.push({ EmailAddress, Status: 'Failed', Message: 'This is not an email address.' });
       continue;

@@ -1,11 +1,12 @@
 /** Postmark's webhooks: our endpoints whose posts have Postmark's format. */
 import { z } from 'zod';
 import { noBody, smallJson } from '../../api/body-limits.ts';
+import { checked } from '../../api/issues.ts';
+import { deleteWebhook, listWebhooks, type Webhook } from '../../db/webhooks/webhooks.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook } from '../../webhooks/endpoints.ts';
-import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
-import type { StoredWebhook } from '../dialect-store.ts';
+import type { DialectCall, DialectRoute } from '../dialect.ts';
 import { findByNumber, numberOf } from './postmark-ids.ts';
 import { inAnyCase, queryIn } from './postmark-query.ts';
 import { checkStream, stream } from './postmark-stream.ts';
@@ -39,16 +40,16 @@ async function list(call: DialectCall) {
   return { Webhooks: (await own(call)).map(present) };
 }
 
-async function own({ store, orgId }: DialectCall): Promise<StoredWebhook[]> {
-  return (await store.listWebhooks(orgId)).filter(({ format }) => format === 'postmark');
+async function own({ db, orgId }: DialectCall): Promise<Webhook[]> {
+  return (await listWebhooks(db, orgId)).filter(({ format }) => format === 'postmark');
 }
 
-async function find(call: DialectCall): Promise<StoredWebhook> {
+async function find(call: DialectCall): Promise<Webhook> {
   return findByNumber(await own(call), call.params.id!, 'webhook');
 }
 
 /** User name and password are never shown. First opens only, and contents, are not what we post. */
-function present({ id, url, types }: StoredWebhook) {
+function present({ id, url, types }: Webhook) {
   const enabled = (trigger: Trigger) => ({ Enabled: isEnabled(types, trigger) });
   return {
     ID: numberOf(id),
@@ -88,9 +89,9 @@ const request = inAnyCase({
 type Request = z.output<typeof request>;
 
 async function add(call: DialectCall) {
-  const given = check(request, call.body);
+  const given = checked(request, call.body);
   checkStream(given.MessageStream);
-  const { db, seal, allowPrivate } = call.management;
+  const { db, seal, allowPrivate } = call;
   const url = urlWith(given);
   const parsed = parseWebhookUrl(url, allowPrivate, 'postmark');
   if ('problem' in parsed) throw new Refusal('BAD_REQUEST', `Url: ${parsed.problem}`);
@@ -115,21 +116,20 @@ function typesFor({ Triggers }: Request, isNow: (trigger: Trigger) => boolean): 
 }
 
 async function change(call: DialectCall) {
-  const given = check(request, call.body);
+  const given = checked(request, call.body);
   const webhook = await find(call);
-  const { db, eventSignal } = call.management;
   if (given.HttpAuth || (given.Url && URL.parse(given.Url)?.href !== webhook.url))
     throw new Refusal(
       'BAD_REQUEST',
       'Url and HttpAuth of a webhook do not change. Create a new webhook, and delete this one.',
     );
   const types = typesFor(given, (name) => isEnabled(webhook.types, name));
-  await changeWebhook({ db, eventSignal, now: call.now }, webhook, { types });
+  await changeWebhook(call, webhook, { types });
   return present({ ...webhook, types });
 }
 
 async function remove(call: DialectCall) {
   const { id } = await find(call);
-  await call.store.removeWebhook(id);
+  await deleteWebhook(call.db, id);
   return { ErrorCode: 0, Message: 'The webhook is deleted.' };
 }

@@ -1,9 +1,9 @@
 /** The attachments of a sent email. */
 import { iso } from '../../base/clock.ts';
 import type { DialectCall, DialectRoute, OpenRoute } from '../dialect.ts';
-import type { SentFile } from '../dialect-store.ts';
-import { downloadFile, requireFile, sentFiles } from '../sent-files.ts';
-import { findEmail } from './resend-emails.ts';
+import type { SentFile } from '../sent-files.ts';
+import { downloadFile, requireFile, sentFiles } from '../serve-files.ts';
+import { requireEmail } from './resend-emails.ts';
 import { listOf } from './resend-lists.ts';
 
 const grant = 'email:read';
@@ -18,13 +18,13 @@ export const resendOpenRoutes: OpenRoute[] = [
 ];
 
 async function list(call: DialectCall) {
-  const email = await findEmail(call);
+  const email = await requireEmail(call);
   const files = await sentFiles(call, email);
   return listOf(call, files.toReversed(), (file) => present(call, email.id, file));
 }
 
 async function getOne(call: DialectCall) {
-  const email = await findEmail(call);
+  const email = await requireEmail(call);
   const file = await requireFile(call, email, call.params.file!);
   return { object: 'attachment', ...present(call, email.id, file) };
 }

@@ -1,5 +1,5 @@
 /** Resend's API: https://resend.com/docs/api-reference. Its SDKs send the key as a bearer token. */
-import type { Context } from 'koa';
+import { bearerKey } from '../../api/authorize.ts';
 import type { Dialect } from '../dialect.ts';
 import { resendAttachmentRoutes, resendOpenRoutes } from './resend-attachments.ts';
 import { resendEmailRoutes } from './resend-emails.ts';
@@ -14,7 +14,7 @@ const resources =
 
 export const resend: Dialect = {
   name: 'resend',
-  apiKeyOf: (context: Context) => /^Bearer +(\S+)$/i.exec(context.get('authorization'))?.[1] ?? null,
+  verify: ({ req }) => bearerKey(req.headers.authorization),
   routes: [
     ...resendEmailRoutes,
     ...resendAttachmentRoutes,

@@ -2,14 +2,18 @@
 import { z } from 'zod';
 import { requireAllowedDomain, requireSender } from '../../accounts/sender.ts';
 import { below, jsonBody, largestBody, largestContent, noBody, smallJson } from '../../api/body-limits.ts';
-import { uuidIn } from '../../api/query.ts';
+import { checked } from '../../api/issues.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
+import { type EmailRecord, findEmail } from '../../db/events/emails.ts';
+import { type EmailSummary, searchEmails } from '../../db/events/search-emails.ts';
+import { cancelEmail } from '../../db/queue/cancel-email.ts';
+import { reschedule } from '../../db/queue/scheduled-mail.ts';
 import type { RecipientKind } from '../../glossary.ts';
 import { readTime, timeForm } from '../../mail/read-time.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { scheduledAtRefusal } from '../../mail/send-times.ts';
 import { type EmailStatus, statusOf } from '../../rules/states.ts';
-import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import { type DialectCall, type DialectRoute, requireById, requireItem } from '../dialect.ts';
 import {
   type DialectSend,
   idempotencyKeyOf,
@@ -18,7 +22,6 @@ import {
   requestsOf,
   type SendTerms,
 } from '../dialect-send.ts';
-import type { StoredEmail } from '../dialect-store.ts';
 import { messageOf } from '../refusals.ts';
 import { pageOf } from './resend-lists.ts';
 
@@ -53,7 +56,7 @@ export const resendEmailRoutes: DialectRoute[] = [
   {
     route: 'GET /emails/:id',
     grant: 'email:read',
-    respond: async (call) => present(await findEmail(call)),
+    respond: async (call) => present(await requireEmail(call)),
   },
 ];
 
@@ -71,7 +74,7 @@ async function send(call: DialectCall) {
 
 /** The idempotency key is kept with the body as it came: `in 5 min` is another time in each repeat. */
 function requestFrom(call: DialectCall, body: unknown, idempotency: ReturnType<typeof idempotencyOf>) {
-  return requestOf(call, fieldsOf(call, check(email, body)), terms, idempotency);
+  return requestOf(call, fieldsOf(call, checked(email, body)), terms, idempotency);
 }
 
 const batch = z.array(z.unknown()).min(1).max(100);
@@ -81,7 +84,7 @@ async function sendBatch(call: DialectCall) {
   const mode = call.context.get('x-batch-validation') || 'strict';
   if (mode !== 'strict' && mode !== 'permissive')
     throw new Refusal('BAD_REQUEST', 'x-batch-validation: must be strict or permissive.');
-  const emails = check(batch, call.body);
+  const emails = checked(batch, call.body);
   const { key, requestHash } = idempotencyOf(idempotencyKeyOf(call), emails);
   const results = await call.acceptAll({
     requests: requestsOf(emails, (one, index) =>
@@ -199,11 +202,13 @@ function timeOf(text: string, now: number): string {
 
 async function move(call: DialectCall) {
   const email = await ownEmail(call);
-  const { scheduled_at: text } = check(z.object({ scheduled_at: z.string() }), call.body);
+  const { scheduled_at: text } = checked(z.object({ scheduled_at: z.string() }), call.body);
   const at = Date.parse(timeOf(text, call.now));
   const refusal = scheduledAtRefusal(at, call.now);
   if (refusal) throw refusal;
-  if (await call.store.moveEmail(email, at, call.now)) return { object: 'email', id: email.id };
+  const { id: emailId, orgId } = email;
+  if ((await reschedule(call.db, { emailId, orgId, at, now: call.now })) === 'rescheduled')
+    return { object: 'email', id: email.id };
   throw new Refusal(
     'VALIDATION_ERROR',
     'Email is not scheduled, or its time has come: it cannot be moved any more.',
@@ -213,35 +218,35 @@ async function move(call: DialectCall) {
 /** A repeat has the answer of the first call. */
 async function cancel(call: DialectCall) {
   const email = await ownEmail(call);
-  const { canceled } = requireItem(await call.store.cancelEmail(email, call.now), 'email');
+  const order = { reason: 'canceled through the API', bySender: true, now: call.now };
+  const { canceled } = requireItem(await cancelEmail(call.db, email, order), 'email');
   if (canceled.length === 0)
     throw new Refusal(
       'VALIDATION_ERROR',
       'Email is not scheduled, or it has been sent: nothing of it waits.',
     );
-  call.management.eventSignal.notify();
+  call.eventSignal.notify();
   return { object: 'email', id: email.id };
 }
 
 /** The key may send from the email's domain. */
-async function ownEmail(call: DialectCall): Promise<StoredEmail> {
-  const email = await findEmail(call);
+async function ownEmail(call: DialectCall): Promise<EmailRecord> {
+  const email = await requireEmail(call);
   requireAllowedDomain(requireSender(email.from), call.caller);
   return email;
 }
 
-export async function findEmail({ store, orgId, params }: DialectCall): Promise<StoredEmail> {
-  const id = uuidIn(params.id!);
-  return requireItem(id === null ? null : await store.findEmail(orgId, id), 'email');
+export function requireEmail({ db, orgId, params }: DialectCall): Promise<EmailRecord> {
+  return requireById(params.id!, (id) => findEmail(db, id, orgId), 'email');
 }
 
 async function listEmails(call: DialectCall) {
-  const { store, orgId } = call;
+  const { db, orgId } = call;
   return pageOf(
     call,
     async ({ limit, after, before }, onCut) => {
       const edge = { ...(after !== undefined && { after }), ...(before !== undefined && { before }) };
-      const { emails, next } = await store.searchEmails({ orgId, tags: {}, limit, ...edge });
+      const { emails, next } = await searchEmails(db, { orgId, tags: {}, limit, ...edge });
       if (next !== null) onCut();
       return emails;
     },
@@ -249,14 +254,12 @@ async function listEmails(call: DialectCall) {
   );
 }
 
-type Summary = Awaited<ReturnType<DialectCall['store']['searchEmails']>>['emails'][number];
-
-function presentSummary(email: Summary) {
+function presentSummary(email: EmailSummary) {
   return { ...fieldsIn(email), ...listsOf(email.recipients), last_event: lastEventOf(email.status) };
 }
 
 /** The members that a list shows, too. */
-function fieldsIn(email: Omit<Summary, 'recipients' | 'status'>) {
+function fieldsIn(email: Omit<EmailSummary, 'recipients' | 'status'>) {
   return {
     id: email.id,
     message_id: `<${email.messageId}>`,
@@ -270,7 +273,7 @@ function fieldsIn(email: Omit<Summary, 'recipients' | 'status'>) {
 }
 
 /** The bodies are not kept in parts, so `html` and `text` are null. */
-function present(email: StoredEmail) {
+function present(email: EmailRecord) {
   const { tags } = email;
   return {
     object: 'email',
@@ -290,7 +293,7 @@ function listsOf(recipients: { kind: RecipientKind; address: string }[]) {
   return { to: of('to'), cc: orNull(of('cc')), bcc: orNull(of('bcc')) };
 }
 
-function lastEvent({ deliveries }: StoredEmail): string {
+function lastEvent({ deliveries }: EmailRecord): string {
   if (deliveries.some(({ clicks }) => clicks.count > 0)) return 'clicked';
   if (deliveries.some(({ opens }) => opens.count > 0)) return 'opened';
   return lastEventOf(statusOf(deliveries.map(({ status }) => status)));

@@ -1,9 +1,9 @@
 /** Resend's lists: `limit`, and `after` or `before` an id; the newest first. */
 import { z } from 'zod';
+import { checked } from '../../api/issues.ts';
 import { uuidIn } from '../../api/query.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { check, type DialectCall } from '../dialect.ts';
-import type { Page } from '../dialect-store.ts';
+import type { DialectCall } from '../dialect.ts';
 
 const maxLimit = 100;
 
@@ -13,8 +13,11 @@ const query = z.object({
   before: z.string().optional(),
 });
 
+/** Rows after this one, in the order of the list, or the last ones before this one. */
+type Page = z.output<typeof query>;
+
 export function listQuery({ context }: DialectCall): Page {
-  const wanted = check(query, { ...context.query });
+  const wanted = checked(query, { ...context.query });
   if (wanted.after === undefined || wanted.before === undefined) return wanted;
   throw new Refusal('VALIDATION_ERROR', 'after and before: give one of them.');
 }

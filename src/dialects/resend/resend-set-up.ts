@@ -6,10 +6,17 @@ import { registerDomain, verifyDomain } from '../../accounts/domain-registration
 import { type DnsRecord, recordsFor } from '../../accounts/domains.ts';
 import { noBody, smallJson } from '../../api/body-limits.ts';
 import { newDomain } from '../../api/domains/schema.ts';
-import { uuidIn } from '../../api/query.ts';
-import { iso } from '../../base/clock.ts';
-import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import type { StoredDomain, StoredKey } from '../dialect-store.ts';
+import { checked } from '../../api/issues.ts';
+import { iso, isoOrNull } from '../../base/clock.ts';
+import {
+  type DomainRecord,
+  deleteDomain,
+  listDomains,
+  setDomainTls,
+  setDomainTracking,
+} from '../../db/accounts/domains-table.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
+import { type DialectCall, type DialectRoute, requireById, requireItem } from '../dialect.ts';
 import { listOf, pageOf } from './resend-lists.ts';
 
 const grant = 'full_access';
@@ -19,7 +26,7 @@ export const resendSetUpRoutes: DialectRoute[] = [
   {
     route: 'GET /domains',
     grant,
-    respond: async (call) => listOf(call, await call.store.listDomains(call.orgId), domainFields),
+    respond: async (call) => listOf(call, await listDomains(call.db, call.orgId), domainFields),
   },
   {
     route: 'GET /domains/:id',
@@ -34,9 +41,9 @@ export const resendSetUpRoutes: DialectRoute[] = [
     route: 'GET /api-keys',
     grant,
     // The oldest first, as `after` of our own list is.
-    respond: (call) => pageOf(call, (page) => call.store.listKeys(call.orgId, page), presentKey),
+    respond: (call) => pageOf(call, (page) => listKeys(call.db, call.orgId, page), presentKey),
   },
-  { route: 'DELETE /api-keys/:id', grant, body: noBody, respond: revokeKey },
+  { route: 'DELETE /api-keys/:id', grant, body: noBody, respond: removeKey },
 ];
 
 const settings = z.object({
@@ -46,29 +53,28 @@ const settings = z.object({
 });
 
 async function addDomain(call: DialectCall) {
-  const { name, ...given } = check(newDomain.extend(settings.shape), call.body);
-  const { orgId, now, management } = call;
-  const { db, seal } = management;
+  const { name, ...given } = checked(newDomain.extend(settings.shape), call.body);
+  const { db, orgId, seal, now } = call;
   const { id } = await registerDomain(db, { orgId, name }, { seal, now, requestedBy: 'owner' });
   await applySettings(call, id, given);
   call.context.status = 201;
   return presentDomain(call, await findDomain({ ...call, params: { id } }));
 }
 
-async function applySettings({ store }: DialectCall, id: string, given: z.output<typeof settings>) {
+async function applySettings({ db }: DialectCall, id: string, given: z.output<typeof settings>) {
   const { open_tracking: opens, click_tracking: clicks, tls } = given;
   if (opens != null || clicks != null)
-    await store.setDomainTracking(id, { ...(opens != null && { opens }), ...(clicks != null && { clicks }) });
-  if (tls != null) await store.setDomainTls(id, tls === 'enforced' ? 'encrypted' : 'opportunistic');
+    await setDomainTracking(db, id, { ...(opens != null && { opens }), ...(clicks != null && { clicks }) });
+  if (tls != null) await setDomainTls(db, id, tls === 'enforced' ? 'encrypted' : 'opportunistic');
 }
 
-async function findDomain({ store, orgId, params }: DialectCall): Promise<StoredDomain> {
-  const domains = await store.listDomains(orgId);
+async function findDomain({ db, orgId, params }: DialectCall): Promise<DomainRecord> {
+  const domains = await listDomains(db, orgId);
   const name = params.id!.toLowerCase();
   return requireItem(domains.find((one) => one.id === name || one.name === name) ?? null, 'domain');
 }
 
-function domainFields({ id, name, status, createdAt }: StoredDomain) {
+function domainFields({ id, name, status, createdAt }: DomainRecord) {
   return {
     id,
     name,
@@ -80,9 +86,9 @@ function domainFields({ id, name, status, createdAt }: StoredDomain) {
 }
 
 function presentDomain(
-  { management }: DialectCall,
-  domain: StoredDomain,
-  records: (DnsRecord | CheckedRecord)[] = recordsFor(domain, management.names),
+  { names }: DialectCall,
+  domain: DomainRecord,
+  records: (DnsRecord | CheckedRecord)[] = recordsFor(domain, names),
 ) {
   return {
     object: 'domain',
@@ -95,7 +101,7 @@ function presentDomain(
 
 const recordKinds: Partial<Record<DnsRecord['purpose'], string>> = { dkim: 'DKIM', tracking: 'Tracking' };
 
-function presentRecord(record: DnsRecord | CheckedRecord, { status }: StoredDomain) {
+function presentRecord(record: DnsRecord | CheckedRecord, { status }: DomainRecord) {
   const isFound = 'ok' in record ? record.ok : status === 'verified';
   return {
     record: recordKinds[record.purpose] ?? 'SPF',
@@ -109,7 +115,7 @@ function presentRecord(record: DnsRecord | CheckedRecord, { status }: StoredDoma
 }
 
 async function changeDomain(call: DialectCall) {
-  const given = check(settings, call.body ?? {});
+  const given = checked(settings, call.body ?? {});
   const { id } = await findDomain(call);
   await applySettings(call, id, given);
   return { object: 'domain', id };
@@ -117,12 +123,12 @@ async function changeDomain(call: DialectCall) {
 
 async function removeDomain(call: DialectCall) {
   const { id } = await findDomain(call);
-  await call.store.removeDomain(id);
+  await deleteDomain(call.db, id);
   return { object: 'domain', id, deleted: true };
 }
 
 async function checkDomain(call: DialectCall) {
-  const { db, names, resolve, keepKeysMs: keepMs, eventSignal } = call.management;
+  const { db, names, resolve, keepKeysMs: keepMs, eventSignal } = call;
   const found = await findDomain(call);
   await verifyDomain(db, found, { names, resolve, now: call.now, keepMs, eventSignal });
   return { object: 'domain', id: found.id };
@@ -135,22 +141,21 @@ const newKey = z.object({
 });
 
 async function addKey(call: DialectCall) {
-  const { name: label, permission, domain_id: id } = check(newKey, call.body);
+  const { name: label, permission, domain_id: id } = checked(newKey, call.body);
   const domain = id === undefined ? null : await findDomain({ ...call, params: { id } });
   const scopes = permission === 'full_access' ? ['full_access'] : ['email:send'];
   if (domain) scopes.push(`domain_scope:${domain.name}`);
-  const made = await makeKey(call.management.db, { orgId: call.orgId, label, scopes }, call.now);
+  const made = await makeKey(call.db, { orgId: call.orgId, label, scopes }, call.now);
   call.context.status = 201;
   return { id: made.id, token: made.key };
 }
 
-function presentKey({ id, label, createdAt, usedAt }: StoredKey) {
-  return { id, name: label, created_at: iso(createdAt), last_used_at: usedAt === null ? null : iso(usedAt) };
+function presentKey({ id, label, createdAt, usedAt }: KeyRecord) {
+  return { id, name: label, created_at: iso(createdAt), last_used_at: isoOrNull(usedAt) };
 }
 
-async function revokeKey({ store, orgId, params, now }: DialectCall) {
-  const id = uuidIn(params.id!);
-  const key = requireItem(id === null ? null : await store.findKey(orgId, id), 'API key');
-  await store.revokeKey(key.id, now);
-  return { object: 'api_key', id: key.id, deleted: true };
+async function removeKey({ db, orgId, params, now }: DialectCall) {
+  const { id } = await requireById(params.id!, (given) => findKey(db, given, orgId), 'API key');
+  await revokeKey(db, id, now);
+  return { object: 'api_key', id, deleted: true };
 }

@@ -1,11 +1,11 @@
 /** Resend's suppressions. The address is the id: with it our list goes on, and calls on one suppression take either in Resend. */
-
 import { z } from 'zod';
 import { originOf } from '../../accounts/suppression-list.ts';
 import { noBody, smallJson } from '../../api/body-limits.ts';
+import { checked } from '../../api/issues.ts';
 import { iso } from '../../base/clock.ts';
-import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import type { StoredSuppression } from '../dialect-store.ts';
+import type { SuppressionRecord } from '../../db/accounts/suppressions.ts';
+import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import {
   findSuppressed,
   listSuppressed,
@@ -27,7 +27,7 @@ export const resendSuppressionRoutes: DialectRoute[] = [
 ];
 
 async function add(call: DialectCall) {
-  const { email } = check(z.object({ email: suppressedAddress }), call.body);
+  const { email } = checked(z.object({ email: suppressedAddress }), call.body);
   call.context.status = 201;
   await suppress(call, email);
   return { object: 'suppression', id: email };
@@ -36,12 +36,12 @@ async function add(call: DialectCall) {
 const origins = z.object({ origin: z.enum(['bounce', 'complaint', 'manual']).optional() });
 
 async function list(call: DialectCall) {
-  const { origin } = check(origins, { ...call.context.query });
+  const { origin } = checked(origins, { ...call.context.query });
   const { found, hasMore } = await listSuppressed(call, { ...listQuery(call), origin });
   return { object: 'list', has_more: hasMore, data: found.map(present) };
 }
 
-function present(found: StoredSuppression) {
+function present(found: SuppressionRecord) {
   const { address: email, createdAt } = found;
   return {
     object: 'suppression',
@@ -53,7 +53,7 @@ function present(found: StoredSuppression) {
   };
 }
 
-async function find(call: DialectCall): Promise<StoredSuppression> {
+async function find(call: DialectCall): Promise<SuppressionRecord> {
   return requireItem(await findSuppressed(call, call.params.address!), 'suppression');
 }
 
@@ -65,7 +65,7 @@ async function remove(call: DialectCall) {
 const addresses = z.array(suppressedAddress).min(1).max(100);
 
 async function addAll(call: DialectCall) {
-  const { emails } = check(z.object({ emails: addresses }), call.body);
+  const { emails } = checked(z.object({ emails: addresses }), call.body);
   for (const email of emails) await suppress(call, email);
   return { data: emails.map((id) => ({ object: 'suppression', id })) };
 }
@@ -75,7 +75,7 @@ const removal = z.union([z.object({ emails: addresses }), z.object({ ids: addres
 });
 
 async function removeAll(call: DialectCall) {
-  const given = check(removal, call.body);
+  const given = checked(removal, call.body);
   const data = [];
   for (const id of 'emails' in given ? given.emails : given.ids)
     data.push({ object: 'suppression', id, deleted: await unsuppress(call, id) });

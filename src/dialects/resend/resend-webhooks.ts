@@ -1,14 +1,21 @@
 /** Resend's webhooks: our endpoints whose posts have Resend's format. */
 import { z } from 'zod';
 import { noBody, smallJson } from '../../api/body-limits.ts';
-import { uuidIn } from '../../api/query.ts';
+import { checked } from '../../api/issues.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
+import { findEvents } from '../../db/events/read-events.ts';
+import {
+  listWebhookAttempts,
+  listWebhookMessages,
+  type WebhookMessageRecord,
+} from '../../db/webhooks/webhook-attempts.ts';
+import { replay } from '../../db/webhooks/webhook-replay-rows.ts';
+import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '../../db/webhooks/webhooks.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook, rotateSecret } from '../../webhooks/endpoints.ts';
 import { resendTypes, writeBody } from '../../webhooks/formats/resend-format.ts';
-import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import type { StoredWebhook } from '../dialect-store.ts';
+import { type DialectCall, type DialectRoute, requireById, requireItem } from '../dialect.ts';
 import { listOf, pageOf } from './resend-lists.ts';
 
 const grant = 'full_access';
@@ -28,14 +35,14 @@ export const resendWebhookRoutes: DialectRoute[] = [
   { route: 'GET /webhooks/:id/events', grant, respond: listEvents },
   { route: 'GET /webhooks/:id/events/:event', grant, respond: getEvent },
   { route: 'GET /webhooks/:id/events/:event/attempts', grant, respond: listAttempts },
-  { route: 'POST /webhooks/:id/events/:event/replay', grant, body: noBody, respond: replay },
+  { route: 'POST /webhooks/:id/events/:event/replay', grant, body: noBody, respond: replayEvent },
 ];
 
 const events = z.array(z.string()).max(100);
 
 async function add(call: DialectCall) {
-  const { endpoint, events: names } = check(z.object({ endpoint: z.string(), events }), call.body);
-  const { db, seal, allowPrivate } = call.management;
+  const { endpoint, events: names } = checked(z.object({ endpoint: z.string(), events }), call.body);
+  const { db, seal, allowPrivate } = call;
   const parsed = parseWebhookUrl(endpoint, allowPrivate, 'resend');
   if ('problem' in parsed) throw new Refusal('BAD_REQUEST', `endpoint: ${parsed.problem}`);
   const request = { orgId: call.orgId, url: endpoint, types: ourTypes(names), format: 'resend' } as const;
@@ -63,12 +70,12 @@ function theirTypes(types: readonly string[]): string[] {
 }
 
 async function list(call: DialectCall) {
-  const webhooks = await call.store.listWebhooks(call.orgId);
+  const webhooks = await listWebhooks(call.db, call.orgId);
   const own = webhooks.filter(({ format }) => format === 'resend');
   return listOf(call, own, fields);
 }
 
-function fields({ id, createdAt, status, url, types }: StoredWebhook) {
+function fields({ id, createdAt, status, url, types }: Webhook) {
   return {
     id,
     created_at: iso(createdAt),
@@ -78,32 +85,30 @@ function fields({ id, createdAt, status, url, types }: StoredWebhook) {
   };
 }
 
-async function find({ store, orgId, params }: DialectCall): Promise<StoredWebhook> {
-  const id = uuidIn(params.id!);
-  const webhook = id === null ? null : await store.findWebhook(orgId, id);
-  return requireItem(webhook?.format === 'resend' ? webhook : null, 'webhook');
+async function find({ db, orgId, params }: DialectCall): Promise<Webhook> {
+  const webhook = await requireById(params.id!, (id) => findWebhook(db, id, orgId), 'webhook');
+  return requireItem(webhook.format === 'resend' ? webhook : null, 'webhook');
 }
 
 const changes = z.object({ events: events.optional(), status: z.enum(['enabled', 'disabled']).optional() });
 
 async function change(call: DialectCall) {
-  const { events: names, status } = check(changes, call.body ?? {});
+  const { events: names, status } = checked(changes, call.body ?? {});
   const webhook = await find(call);
-  const { db, eventSignal } = call.management;
   const types = names && ourTypes(names);
   const enabled = status && status === 'enabled';
-  await changeWebhook({ db, eventSignal, now: call.now }, webhook, { types, enabled });
+  await changeWebhook(call, webhook, { types, enabled });
   return { object: 'webhook', id: webhook.id };
 }
 
 async function remove(call: DialectCall) {
   const { id } = await find(call);
-  await call.store.removeWebhook(id);
+  await deleteWebhook(call.db, id);
   return { object: 'webhook', id, deleted: true };
 }
 
 async function rotate(call: DialectCall) {
-  const { db, seal } = call.management;
+  const { db, seal } = call;
   const webhook = await find(call);
   const rotated = requireItem(await rotateSecret(db, webhook, { seal, now: call.now }), 'webhook');
   return { object: 'webhook', id: webhook.id, signing_secret: rotated.secret };
@@ -112,33 +117,30 @@ async function rotate(call: DialectCall) {
 /** The events that were posted to a webhook, or are to be. */
 async function listEvents(call: DialectCall) {
   const { id } = await find(call);
-  return pageOf(call, (page) => call.store.listWebhookMessages(id, page), eventFields);
+  return pageOf(call, (page) => listWebhookMessages(call.db, id, page), eventFields);
 }
 
-type Message = Awaited<ReturnType<DialectCall['store']['listWebhookMessages']>>[number];
-
-function eventFields({ id, type, createdAt, status, leaseOwner }: Message) {
+function eventFields({ id, type, createdAt, status, leaseOwner }: WebhookMessageRecord) {
   const open = leaseOwner === null ? 'pending' : 'attempting';
   const states = { delivered: 'success', failed: 'failed', waiting: open, queued: open };
   return { id, type: resendTypes[type] ?? type, created_at: iso(createdAt), status: states[status] };
 }
 
-async function findMessage(call: DialectCall, webhook: StoredWebhook): Promise<Message> {
-  const eventId = uuidIn(call.params.event!);
-  const [message] =
-    eventId === null ? [] : await call.store.listWebhookMessages(webhook.id, { eventId, limit: 1 });
-  return requireItem(message ?? null, 'event of this webhook');
+function findMessage({ db, params }: DialectCall, webhook: Webhook): Promise<WebhookMessageRecord> {
+  const find = async (eventId: string) =>
+    (await listWebhookMessages(db, webhook.id, { eventId, limit: 1 }))[0] ?? null;
+  return requireById(params.event!, find, 'event of this webhook');
 }
 
 async function getEvent(call: DialectCall) {
   const message = await findMessage(call, await find(call));
-  const event = await call.store.findEvent(message.id);
+  const [event] = await findEvents(call.db, [message.id]);
   return {
     object: 'webhook_event',
     ...eventFields(message),
     next_attempt_at: isoOrNull(message.leaseOwner === null ? message.dueAt : null),
     // Events are deleted after their retention.
-    payload: event && JSON.parse(writeBody(event)),
+    payload: event ? JSON.parse(writeBody(event)) : null,
   };
 }
 
@@ -147,7 +149,7 @@ async function listAttempts(call: DialectCall) {
   const { id: eventId } = await findMessage(call, webhook);
   return pageOf(
     call,
-    (page) => call.store.listWebhookAttempts(webhook.id, { ...page, eventId }),
+    (page) => listWebhookAttempts(call.db, webhook.id, { ...page, eventId }),
     ({ id, status, answer, error, startedAt }) => ({
       id,
       http_status_code: status ?? 0,
@@ -157,10 +159,10 @@ async function listAttempts(call: DialectCall) {
   );
 }
 
-async function replay(call: DialectCall) {
+async function replayEvent(call: DialectCall) {
   const webhook = await find(call);
   const { id } = await findMessage(call, webhook);
-  await call.store.replayEvent(webhook, id, call.now);
-  call.management.eventSignal.notify();
+  await replay(call.db, webhook, { eventId: id }, call.now);
+  call.eventSignal.notify();
   return { object: 'webhook_event', id };
 }

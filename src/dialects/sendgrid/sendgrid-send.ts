@@ -1,18 +1,16 @@
-/**
- * SendGrid's mail/send: each personalization is an email of its own. All of them are checked before one is accepted. If the
- * credits end in the middle, the error says how many were accepted; a retry with the same Idempotency-Key sends the others.
- */
+/** SendGrid's mail/send: each personalization is an email of its own. */
 import { hash } from 'node:crypto';
-import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import type { SendRequest } from '../../accept.ts';
 import { below, jsonBody, largestBody, largestContent } from '../../api/body-limits.ts';
+import { checked } from '../../api/issues.ts';
 import { iso } from '../../base/clock.ts';
 import { newId } from '../../base/id.ts';
 import { domainOf, mailboxText } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
 import { scheduledAtRefusal } from '../../mail/send-times.ts';
-import { CallBudget, weightOf } from '../call-budget.ts';
-import { check, type DialectCall, type DialectRoute } from '../dialect.ts';
-import { acceptChecked, type CheckedSend, checkSend, idempotencyKeyOf } from '../dialect-send.ts';
+import type { DialectCall, DialectRoute } from '../dialect.ts';
+import { idempotencyKeyOf, requestOf } from '../dialect-send.ts';
+import { acceptMade } from '../several-emails.ts';
 import { type Person, type Personalization, type SendgridRequest, sendRequest } from './sendgrid-request.ts';
 import { substituteWith } from './substitutions.ts';
 
@@ -46,49 +44,42 @@ export const sendgridSendRoutes: DialectRoute[] = [
 ];
 
 const maxRecipients = 1000;
-/** Composed and committed at the same time. */
-const atOnce = 8;
 
+/** As at SendGrid, an email that reaches nobody is accepted, and its events are `dropped`. */
 async function send(call: DialectCall) {
-  const request = check(sendRequest, call.body);
-  const emails = await checkAll(call, request);
-  const checkOnly = request.mail_settings?.sandbox_mode?.enable === true;
-  const id = await acceptAll(call, emails, checkOnly);
-  call.context.status = checkOnly ? 200 : 202;
-  if (id !== null) call.context.set('X-Message-Id', id);
+  const request = checked(sendRequest, call.body);
+  const isDryRun = request.mail_settings?.sandbox_mode?.enable === true;
+  const keyAt = idempotencyKeys(call);
+  const first = emailOf(call, request, 0, keyAt(0));
+  const { attachments } = first;
+  const { answer } = await acceptMade(call, {
+    count: request.personalizations.length,
+    // The attachments are the same in all, and are decoded once.
+    at: (index) =>
+      index === 0
+        ? first
+        : { ...emailOf(call, { ...request, attachments: null }, index, keyAt(index)), attachments },
+    noun: 'personalization',
+    isDryRun,
+  });
+  call.context.status = isDryRun ? 200 : 202;
+  if (!isDryRun) call.context.set('X-Message-Id', answer.emailId);
   return '';
 }
 
-/** Makes the email of a personalization, and makes it again: a thousand contents would be too much to keep in memory. */
-interface Emails {
-  count: number;
-  at(index: number): CheckedSend;
+/** Each email has a key of its own, which is that of the call with its number. */
+function idempotencyKeys(call: DialectCall) {
+  const key = idempotencyKeyOf(call);
+  const requestHash = key === '' ? '' : hash('sha256', JSON.stringify(call.body));
+  return (index: number) => ({ key: key === '' ? newId() : `${key}/${index}`, requestHash });
 }
 
-async function checkAll(call: DialectCall, request: SendgridRequest): Promise<Emails> {
-  const { personalizations, ...common } = request;
-  const budget = new CallBudget();
-  budget.take(weightOf(common) * personalizations.length + weightOf(personalizations));
-  const contents = request.content.reduce((sum, { value }) => sum + value.length, 0);
-  const first = emailOf(call, request, 0, undefined);
-  const { attachments = [] } = first;
-  const count = personalizations.length;
-  for (let index = 0; index < count; index += 1) {
-    const { html = '', text = '' } = index === 0 ? first : emailOf(call, request, index, attachments);
-    // The texts that the substitutions add.
-    budget.take(html.length + text.length - contents);
-    await yieldToOthers();
-  }
-  return { count, at: (index) => emailOf(call, request, index, attachments) };
-}
-
-/** `attachments`: those of the first email, because they are the same in all and are decoded once. */
 function emailOf(
   call: DialectCall,
   request: SendgridRequest,
   index: number,
-  attachments: CheckedSend['attachments'],
-): CheckedSend {
+  idempotency: SendRequest['idempotency'],
+): SendRequest {
   const one = request.personalizations[index]!;
   const substitute = substituteWith(one.substitutions ?? {});
   const content = (wanted: string) => {
@@ -123,12 +114,11 @@ function emailOf(
     text: content('text/plain'),
     headers: mergedHeaders(request.headers, one.headers),
     tags: tagsOf(request, one),
-    attachments: attachments ? undefined : request.attachments?.map(attachmentOf),
+    attachments: request.attachments?.map(attachmentOf),
     tracking: trackingOf(request),
     scheduledAt: timeOf(one.send_at ?? request.send_at, call.now, names.scheduledAt),
   };
-  const checked = checkSend(fields, { maxRecipients, names });
-  return attachments ? { ...checked, attachments } : checked;
+  return requestOf(call, fields, { maxRecipients, names }, idempotency);
 }
 
 /** Older SDKs put a name with a comma into quotes. */
@@ -195,43 +185,4 @@ function refusalAt(field: string, expected: string): Refusal {
   const message = `${field}: must be ${expected}`;
   const issue = { code: 'custom', expected, received: 'another value', path: [field], message };
   return new Refusal('VALIDATION_ERROR', message, { issues: [issue] });
-}
-
-/**
- * Returns the id of the first email; null if nothing was to be stored. As at SendGrid, an email that reaches nobody is accepted,
- * and its events are `dropped`.
- */
-async function acceptAll(call: DialectCall, emails: Emails, checkOnly: boolean): Promise<string | null> {
-  const idempotencyOf = keysFor(call);
-  const accept = (index: number) =>
-    acceptChecked(call, emails.at(index), idempotencyOf(index), { checkOnly });
-  const ids: string[] = [];
-  // The first one alone: what is refused for all is refused before any is accepted.
-  for (let start = 0, size = 1; start < emails.count; start += size, size = atOnce) {
-    const end = Math.min(start + size, emails.count);
-    const indexes = Array.from({ length: end - start }, (_, n) => start + n);
-    const results = await Promise.allSettled(indexes.map(accept));
-    ids.push(...results.flatMap((one) => (one.status === 'fulfilled' ? [one.value.answer.emailId] : [])));
-    const failed = results.find((one) => one.status === 'rejected');
-    if (failed) throw refusedAfter(failed.reason, checkOnly ? 0 : ids.length, emails.count);
-  }
-  return checkOnly ? null : ids[0]!;
-}
-
-/** Each email has a key of its own, which is that of the call with its number. */
-function keysFor(call: DialectCall) {
-  const key = idempotencyKeyOf(call);
-  const requestHash = key === '' ? '' : hash('sha256', JSON.stringify(call.body));
-  return (index: number) => ({ key: key === '' ? newId() : `${key}/${index}`, requestHash });
-}
-
-function refusedAfter(reason: unknown, accepted: number, count: number): unknown {
-  if (!(reason instanceof Refusal) || accepted === 0) return reason;
-  const { code, message, retryAfterMs, reason: closer, cause } = reason;
-  const explained = `${message} ${accepted} of ${count} personalizations were accepted before.`;
-  return new Refusal(code, explained, {
-    cause,
-    ...(closer !== null && { reason: closer }),
-    ...(retryAfterMs !== null && { retryAfterMs }),
-  });
 }

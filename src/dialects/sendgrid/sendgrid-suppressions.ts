@@ -2,14 +2,14 @@
  * SendGrid's lists of suppressed addresses, and the global suppressions, which are all of ours. We suppress nobody whose address
  * is malformed or whose server blocked a mail, so those lists are empty.
  */
-
 import { z } from 'zod';
 import { originOf } from '../../accounts/suppression-list.ts';
 import { jsonBody, noBody } from '../../api/body-limits.ts';
+import { checked } from '../../api/issues.ts';
+import type { SuppressionRecord } from '../../db/accounts/suppressions.ts';
 import { domainOf } from '../../mail/address.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { check, type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import type { StoredSuppression } from '../dialect-store.ts';
+import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
 import {
   bounceOf,
   findSuppressed,
@@ -70,7 +70,7 @@ const latest = 8.64e15;
 
 /** In the order of the addresses. Pages are by number, so what is before one is read again. */
 async function list(call: DialectCall, origin: Origin | null) {
-  const { start_time: from, end_time: to, limit, offset } = check(listQuery, { ...call.context.query });
+  const { start_time: from, end_time: to, limit, offset } = checked(listQuery, { ...call.context.query });
   if (origin === null) return [];
   const { found } = await listSuppressed(call, {
     limit: offset + limit,
@@ -81,7 +81,7 @@ async function list(call: DialectCall, origin: Origin | null) {
   return found.slice(offset).map(present);
 }
 
-function present(entry: StoredSuppression) {
+function present(entry: SuppressionRecord) {
   const { address: email, createdAt } = entry;
   const shown = { created: unixOf(createdAt), email };
   const origin = originOf(entry);
@@ -116,13 +116,13 @@ const removal = z.object({
 });
 
 async function removeSeveral(call: DialectCall, origin: Origin | null) {
-  const { emails } = check(removal, call.body);
+  const { emails } = checked(removal, call.body);
   for (const email of emails) if ((await find(call, origin, email)).length > 0) await unsuppress(call, email);
   return empty(call);
 }
 
 async function add(call: DialectCall) {
-  const { recipient_emails: emails } = check(z.object({ recipient_emails: addresses }), call.body);
+  const { recipient_emails: emails } = checked(z.object({ recipient_emails: addresses }), call.body);
   for (const email of emails) await suppress(call, email);
   call.context.status = 201;
   return { recipient_emails: emails };
