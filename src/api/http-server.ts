@@ -80,7 +80,7 @@ const maxPipelined = 16;
 class Requests {
   readonly #handler: Handler;
   readonly #running = new Set<Promise<void>>();
-  /** By connections with a request in work: what starts those behind it. */
+  /** Connections with a request in work, each with the function that starts the requests behind it. */
   readonly #waiting = new WeakMap<Socket, (() => void)[]>();
   #isDraining = false;
 

@@ -209,7 +209,7 @@ export function collectBody(source: Readable, limit: number, announced?: string)
   const pieces: Buffer[] = [];
   let length = 0;
   let block = Buffer.alloc(0);
-  /** What is in the block, and how much of that is in `pieces`. */
+  /** The octets in the block, and how many of them are in `pieces`. */
   let [filled, taken] = [0, 0];
   const take = () => {
     if (filled > taken) pieces.push(block.subarray(taken, filled));

@@ -92,7 +92,10 @@ function saysItsEnd({ 'content-length': length, 'transfer-encoding': coding }: I
   return coding === undefined ? length !== undefined : coding.trim().toLowerCase() === 'chunked';
 }
 
-/** A chunk costs five octets of the server and some microseconds of ours (RFC 9112 section 7.1): it must have ten at least, on average. */
+/**
+ * A chunk costs five octets of the server and some microseconds of ours (RFC 9112 section 7.1): it must have ten at least, on
+ * average.
+ */
 const maxOverhead = 1.5;
 /** More than a response's header and its interim responses have, and as much as one read from the connection. */
 const headerBytes = 128 * 1024;

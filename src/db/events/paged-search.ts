@@ -6,7 +6,7 @@ interface PagedSearch<Found> {
   /** A page that is shorter than `limit` is the last one, unless `isCut`. */
   read(after: string | null, limit: number): Promise<{ rows: Found[]; isCut?: boolean }>;
   positionOf(found: Found): string;
-  /** Of how many rows a row counts as; 1 unless it is given. */
+  /** The number of rows that a row counts as; 1 unless it is given. */
   weightOf?(found: Found): number;
   isWanted(found: Found): boolean;
   after: string | null;
