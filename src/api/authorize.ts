@@ -28,13 +28,13 @@ export interface AuthorizeParts {
   authThrottle: AuthThrottle;
 }
 
-/** What a request proves its caller with. Dialects leave theirs in the state (dialects/serve-dialects.ts). */
+/** The proof of who calls. Dialects leave theirs in the state (dialects/serve-dialects.ts). */
 export interface Credential {
   /** Null: it is of no key, or of one that no longer works. */
   find(findCaller: AuthorizeParts['findCaller']): Promise<Caller | null>;
-  /** What the caller is told if nobody is found. */
+  /** The message for the caller if nobody is found. */
   fault: string;
-  /** For SDKs that sign a call instead of sending the key: whether this body is the one that was signed. */
+  /** Set if the SDK signs a call instead of sending the key: whether this body is the one that was signed. */
   covers?(body: Buffer): boolean;
 }
 

@@ -10,9 +10,9 @@ import type { PageVisit } from './page.ts';
 
 const max = {
   authorizing: { inAll: 100 },
-  /** By network. */
+  /** One: a network. */
   signedOut: { inAll: 25, ofOne: 8 },
-  /** By user. */
+  /** One: a user. */
   signedIn: { inAll: 75, ofOne: 25 },
 };
 

@@ -24,7 +24,7 @@ import type { SentFile } from './sent-files.ts';
 export interface Dialect {
   name: DialectName;
   /**
-   * What proves the caller, where this service's SDKs put it: the key itself, or a signature that stands for one. Null if the
+   * The proof of who calls, where this service's SDKs put it: the key itself, or a signature that stands for one. Null if the
    * request has nothing there.
    */
   verify(context: Context): Credential | null;

@@ -20,7 +20,7 @@ export interface EventSearch {
 
 interface EventPage {
   events: EventRecord[];
-  /** Where the next page starts. */
+  /** The next page starts there. */
   end: number;
   isLast: boolean;
 }

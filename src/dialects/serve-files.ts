@@ -38,7 +38,7 @@ export async function requireFile(call: FilesCall, email: EmailRecord, id: strin
   return requireItem(files.find((file) => file.id === id) ?? null, 'attachment');
 }
 
-/** For a path with `:id` (of the email) and `:file`. What somebody sent is never shown in a page of this host. */
+/** The path has `:id` (of the email) and `:file`. A file that somebody sent is never shown in a page of this host. */
 export async function downloadFile(call: OpenCall): Promise<Buffer> {
   const { context, params, db, fileLinks, now } = call;
   const emailId = uuidIn(params.id!);
@@ -59,7 +59,7 @@ function shownName(filename: string): string {
   return filename.replace(/\p{Cc}+/gu, '_').toWellFormed();
 }
 
-/** For clients that do not read `filename*` (RFC 6266 section 4.3, appendix D): `größe.csv` is `gro_e.csv`. */
+/** The name for clients that do not read `filename*` (RFC 6266 section 4.3, appendix D): `größe.csv` is `gro_e.csv`. */
 function asciiOf(name: string): string {
   return name
     .normalize('NFKD')

@@ -39,13 +39,13 @@ export interface MadeEmails {
   count: number;
   /** Makes an email, and makes it again: all of them together could need gigabytes. */
   at(index: number): SendRequest;
-  /** What each of them is for, in errors. */
+  /** The noun for each of them in errors. */
   noun: string;
   /** Nothing is stored, charged or sent. */
   isDryRun: boolean;
 }
 
-/** What an email must have less than to be composed together with others. */
+/** An email with more is composed alone. */
 const largeBytes = 256 * 1024;
 
 /**
@@ -86,7 +86,7 @@ async function requireWithinBudget({ count, at }: MadeEmails): Promise<void> {
   }
 }
 
-/** What a member or an element costs beside its texts. */
+/** The cost of a member or an element beside its texts. */
 const overhead = 8;
 
 /** The approximate size of a value, in characters of its texts and bytes of its files. */

@@ -42,7 +42,7 @@ export interface ListenerParts<User> {
   maxClients: number;
   /** In all, and of each client's network. */
   connectionSlots: Slots;
-  /** By client network. */
+  /** The owners are networks of clients. */
   memoryBudget: Pick<ByteBudget, 'open'>;
   timeouts?: ConnectionTimeouts;
   minimumRate?: MinimumRate;

@@ -77,7 +77,7 @@ export class ByteBudget {
     return ofOne === 'as many as are free' ? isSmall || own <= free : own <= ofOne;
   }
 
-  /** Those of one owner that fill its share would all wait for each other, so the oldest goes first. */
+  /** If several of one owner fill its share, they would all wait for each other, so the oldest goes first. */
   #isBehind(one: Holder, bytes: number): boolean {
     if (this.#waiting.size === 0 || one.bytes + bytes <= smallSize) return false;
     return this.#waitingOf(one.owner).some(({ holder }) => holder.number < one.number);

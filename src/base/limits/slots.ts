@@ -64,7 +64,7 @@ export class Slots {
     return new Promise((resolve) => {
       const stop = () => {
         waiting.end(null);
-        // What waited behind it may need fewer slots.
+        // The next in line may need fewer slots.
         this.#admit();
       };
       const waiting: Waiting = {

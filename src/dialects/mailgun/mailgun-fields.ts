@@ -39,7 +39,7 @@ export function addressesIn(form: Form, name: string): string[] {
   throw new Refusal('BAD_REQUEST', `${name}: an email can have at most ${maxRecipients} recipients.`);
 }
 
-/** What both ways of sending can ask for. `isTest`: everything is checked, and nothing is sent. */
+/** The options of both ways of sending. `isTest`: everything is checked, and nothing is sent. */
 export function optionsIn(form: Form, now: number) {
   return {
     tags: tagsIn(form),

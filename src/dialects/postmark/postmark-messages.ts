@@ -133,7 +133,7 @@ function find({ db, orgId, params }: DialectCall): Promise<EmailRecord> {
   return requireById(params.id!, (id) => findEmail(db, id, orgId), 'message');
 }
 
-/** Of one email, the oldest first. */
+/** The events of one email, the oldest first. */
 const maxEvents = 1000;
 
 /** The bodies are not kept in parts: they are in the source, as long as that is kept. */
