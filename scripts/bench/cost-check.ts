@@ -14,6 +14,11 @@ import type { Stage } from '../../test/lab/load/stage.ts';
 import { type CostPlan, measureTree } from './cost.ts';
 import { thisTree } from './tree.ts';
 
+interface Recorded extends Units {
+  /** CPU milliseconds of a signature on the machine of the record. */
+  signature: number;
+}
+
 /** Signatures a mail. */
 interface Units {
   cold: number;
@@ -33,10 +38,12 @@ const maxRuns = 7;
 /** Between the dearest signature of the runs and the cheapest. */
 const maxSpread = 1.1;
 const maxOthers = 0.25;
+/** A processor that signs much faster or slower than that of the record does other things not as much faster or slower. */
+const maxFromRecord = 1.2;
 
 /** Returns the faults. */
 export async function checkCost(stage: Stage, plan: CostPlan): Promise<string[]> {
-  const recorded: Units = JSON.parse(readFileSync(join(import.meta.dirname, 'cost-units.json'), 'utf8'));
+  const recorded: Recorded = JSON.parse(readFileSync(join(import.meta.dirname, 'cost-units.json'), 'utf8'));
   // It fills the compile cache.
   await runOnce(stage, plan);
   const runs: Run[] = [];
@@ -50,7 +57,7 @@ export async function checkCost(stage: Stage, plan: CostPlan): Promise<string[]>
     const faults = faultsOf(runs, recorded);
     if (faults.length === 0) return [];
     if (runs.length < maxRuns) continue;
-    const doubt = doubtOf(runs);
+    const doubt = doubtOf(runs, recorded);
     if (doubt === null) return faults;
     console.log(`The cost of a mail is not known, because ${doubt}. It seemed too high: ${faults.join(' ')}`);
     return [];
@@ -77,10 +84,13 @@ function faultsOf(runs: Run[], recorded: Units): string[] {
 }
 
 /** Why a high cost may not be the program's; null: nothing speaks for that. */
-function doubtOf(runs: Run[]): string | null {
+function doubtOf(runs: Run[], recorded: Recorded): string | null {
   const units = runs.map(({ unit }) => unit);
   const spread = Math.max(...units) / Math.min(...units);
   if (spread > maxSpread) return `a signature took up to ${spread.toFixed(2)} times as long as at best`;
+  const fromRecord = median(units) / recorded.signature;
+  if (fromRecord > maxFromRecord || fromRecord < 1 / maxFromRecord)
+    return `a signature takes ${fromRecord.toFixed(2)} times as long as on the machine of the record`;
   const others = median(runs.map((run) => run.others));
   return others > maxOthers ? `others used ${others.toFixed(1)} processors` : null;
 }
