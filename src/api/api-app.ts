@@ -17,7 +17,7 @@ import { type Endpoint, parseRoute } from './endpoint.ts';
 import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
 import { methodsOf, ownMethods } from './own-methods.ts';
-import { boundQuery } from './query.ts';
+import { boundPath, boundQuery } from './query.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { referenceRoutes } from './reference-page.ts';
 import { withSlot } from './server-busy.ts';
@@ -70,6 +70,10 @@ export function createApi(parts: ApiParts): Koa {
   app.use(parts.dashboard);
   app.use(setCommonHeaders);
   app.use(respondToRefusals(authorize, parts));
+  app.use((context, next) => {
+    boundPath(context);
+    return next();
+  });
   app.use(parts.dialects);
   app.use((context, next) => {
     boundQuery(context);

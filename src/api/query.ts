@@ -19,6 +19,14 @@ export function boundQuery({ querystring }: Context): void {
     throw new Refusal('BAD_REQUEST', `The query has more than ${maxParameters} parameters.`);
 }
 
+/** Answers repeat the path, several times if they have pages. Links of tracking, which are longer, are not held to this. */
+const maxPath = 4_000;
+
+export function boundPath({ path }: Context): void {
+  if (path.length > maxPath && !path.startsWith('/t/'))
+    throw new Refusal('NOT_FOUND', `No path here is longer than ${maxPath} characters.`);
+}
+
 export function readQuery<Schema extends z.ZodType>(context: Context, schema: Schema): z.output<Schema> {
   return checked(schema, { ...context.query }, 'A parameter of the query is not valid.');
 }

@@ -266,6 +266,7 @@ test('every response has nosniff, and a large one is compressed if the client ac
     for await (const chunk of response) chunks.push(chunk);
     return { bytes: Buffer.concat(chunks), headers: response.headers };
   };
+  const script = /src="(\/docs\/[^"]+)"/.exec((await get('/docs', 'identity')).bytes.toString())![1]!;
   for (const path of [
     '/api/public/emails',
     '/dashboard/sign-in',
@@ -273,12 +274,12 @@ test('every response has nosniff, and a large one is compressed if the client ac
     '/health/live',
     '/metrics',
     '/docs',
-    '/docs/x/reference.js',
+    script,
     '/none',
   ]) {
     t.is((await get(path, 'identity')).headers['x-content-type-options'], 'nosniff', path);
   }
-  for (const path of ['/api/public/openapi.json', '/docs/x/reference.js', '/api/public/suppressions.csv']) {
+  for (const path of ['/api/public/openapi.json', script, '/api/public/suppressions.csv']) {
     const [plain, small] = [await get(path, 'identity'), await get(path, 'gzip, br')];
     t.is(plain.headers['content-encoding'], undefined);
     t.is(small.headers['content-encoding'], 'gzip', path);
@@ -412,4 +413,13 @@ test('connections are limited in total and for each network', async (t) => {
     }),
   );
   t.is(asked.filter(Boolean).length, 2, 'this machine is a proxy; it is limited in all');
+});
+
+test('a path that no page could name is not there, in an answer that does not repeat it', async (t) => {
+  const world = await startWorld(t);
+  for (const path of ['/api/public/emails/', '/mailgun/v3/example.com/events']) {
+    const response = await fetch(`${world.url()}${path}${'/'.repeat(12_000)}`);
+    t.is(response.status, 404, path);
+    t.true((await response.text()).length < 1_000, path);
+  }
 });
