@@ -250,6 +250,11 @@ test.serial('Resend: errors have the form that the SDKs read', async (t) => {
   const missing = await fetch(`${world.url()}/emails`);
   t.is(missing.status, 401);
   t.like(await missing.json(), { statusCode: 401, name: 'missing_api_key' });
+  t.like(
+    (await sdk(world).apiKeys.create({ name: '\u0000' })).error,
+    { statusCode: 422 },
+    'PostgreSQL stores no NUL',
+  );
   t.like((await sdk(world).domains.create({ name: 'no domain' })).error, {
     statusCode: 422,
     name: 'validation_error',

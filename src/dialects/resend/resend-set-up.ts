@@ -7,6 +7,7 @@ import { type DnsRecord, recordsFor } from '../../accounts/domains.ts';
 import { noBody, smallJson } from '../../api/body-limits.ts';
 import { newDomain } from '../../api/domains/schema.ts';
 import { checked } from '../../api/issues.ts';
+import { oneLine } from '../../api/management.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import {
   type DomainRecord,
@@ -135,7 +136,7 @@ async function checkDomain(call: DialectCall) {
 }
 
 const newKey = z.object({
-  name: z.string().min(1).max(100),
+  name: oneLine(100),
   permission: z.enum(['full_access', 'sending_access']).default('full_access'),
   domain_id: z.string().optional(),
 });
