@@ -121,13 +121,13 @@ function monitorBody(
   function stop(): void {
     isStopped = true;
     timer.stop();
-    request.off('data', arrive).off('pause', stopTimer).off('resume', restartTimer);
+    request.off('data', arrive).off('pause', stopTimer).off('resume', restartTimer).off('end', stopTimer);
     source.off('data', take);
   }
 
   request.on('data', arrive);
-  // The decoder has enough for now.
-  if (source !== request) request.on('pause', stopTimer).on('resume', restartTimer);
+  // While the decoder has enough, and once it has all, the client owes nothing.
+  if (source !== request) request.on('pause', stopTimer).on('resume', restartTimer).on('end', stopTimer);
   source.on('data', take);
   return { refused, stop };
 }
