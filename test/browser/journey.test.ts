@@ -35,6 +35,17 @@ for (const [size, theme] of ways) {
     await page.getByRole('link', { name: 'API keys' }).click();
     await page.getByText('New key', { exact: true }).click();
     await page.getByLabel('Label').fill('shop, production');
+    if (size === 'desktop') {
+      await page.getByLabel('Send emails').check();
+      await world.db('sessions').delete();
+      await page.getByRole('button', { name: 'Create key' }).click();
+      await page.getByLabel('Email address').fill('olga@postern.invalid');
+      await page.getByLabel('Password').fill(password);
+      await page.getByRole('button', { name: 'Sign in' }).click();
+      await page.getByRole('heading', { name: 'API keys' }).waitFor();
+      t.is(await page.getByLabel('Label').inputValue(), 'shop, production', 'the text is there again');
+      t.true(await page.getByLabel('Send emails').isChecked());
+    }
     await page.getByLabel('Send emails').check();
     await check('a form for a key');
     await shot('form');

@@ -73,12 +73,14 @@ document.addEventListener('submit', ({ target }) => {
   const isText = ([name, value]) =>
     typeof value === 'string' && target.elements[name]?.type !== 'password' && name !== '_csrf';
   const fields = [...new FormData(target)].filter(isText);
-  sessionStorage.setItem(keptForm, JSON.stringify({ action: target.action, fields }));
+  const kept = JSON.stringify({ action: target.getAttribute('action'), fields });
+  // A list to be imported is too large to be kept.
+  if (kept.length < 200_000) sessionStorage.setItem(keptForm, kept);
 });
 const { action, fields } = JSON.parse(sessionStorage.getItem(keptForm) ?? '{}');
 sessionStorage.removeItem(keptForm);
-if (action && URL.parse(document.referrer)?.pathname.startsWith('/dashboard/sign-in'))
-  for (const form of document.forms) if (form.action === action) fillForm(form, fields);
+if (fields && document.referrer.startsWith(`${location.origin}/dashboard/sign-in`))
+  for (const form of document.forms) if (form.getAttribute('action') === action) fillForm(form, fields);
 
 function fillForm(form, values) {
   form.closest('details')?.setAttribute('open', '');
