@@ -17,7 +17,7 @@ import { type Endpoint, parseRoute } from './endpoint.ts';
 import type { Management } from './management.ts';
 import { documentOf } from './openapi/openapi-document.ts';
 import { methodsOf, ownMethods } from './own-methods.ts';
-import { boundPath, boundQuery } from './query.ts';
+import { boundQuery, boundUrl } from './query.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 import { referenceRoutes } from './reference-page.ts';
 import { withSlot } from './server-busy.ts';
@@ -71,7 +71,7 @@ export function createApi(parts: ApiParts): Koa {
   app.use(setCommonHeaders);
   app.use(respondToRefusals(authorize, parts));
   app.use((context, next) => {
-    boundPath(context);
+    boundUrl(context);
     return next();
   });
   app.use(parts.dialects);

@@ -19,12 +19,12 @@ export function boundQuery({ querystring }: Context): void {
     throw new Refusal('BAD_REQUEST', `The query has more than ${maxParameters} parameters.`);
 }
 
-/** Answers repeat the path, several times if they have pages. Links of tracking, which are longer, are not held to this. */
-const maxPath = 4_000;
+/** Answers repeat the URL, several times if they have pages. Links of tracking, which are longer, are not held to this. */
+const maxUrl = 8_000;
 
-export function boundPath({ path }: Context): void {
-  if (path.length > maxPath && !path.startsWith('/t/'))
-    throw new Refusal('NOT_FOUND', `No path here is longer than ${maxPath} characters.`);
+export function boundUrl({ url }: Context): void {
+  if (url.length > maxUrl && !url.startsWith('/t/'))
+    throw new Refusal('BAD_REQUEST', `The URL is longer than ${maxUrl} characters.`);
 }
 
 export function readQuery<Schema extends z.ZodType>(context: Context, schema: Schema): z.output<Schema> {

@@ -52,7 +52,11 @@ export const domainPage: DashboardPage = {
       const domain = await domainIn(visit, parts.db);
       const checked = checkForm(form, trackingFields);
       if (!checked.ok) {
-        const values = { opens: form.has('opens'), clicks: form.has('clicks'), host: form.get('host') };
+        const values = {
+          opens: form.has('opens'),
+          clicks: form.has('clicks'),
+          host: valuesOf(form).host ?? '',
+        };
         const errors = { host: 'Enter a host name, such as links.example.com, or leave this empty.' };
         return page(visit, parts, domain, { errors, values });
       }

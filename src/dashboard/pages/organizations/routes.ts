@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { makeOrganization } from '../../../accounts/create-organization.ts';
 import { listMemberships, searchOrganizations } from '../../../db/accounts/memberships.ts';
 import { NameTaken } from '../../../db/accounts/organizations.ts';
-import { checkForm, oneLine } from '../../forms.ts';
+import { checkForm, oneLine, valuesOf } from '../../forms.ts';
 import { type DashboardPage, type PageParts, redirect, show, type UserVisit } from '../../page.ts';
 import { pageOf } from '../../pagination.ts';
 import { presentStatus } from '../../server-status.ts';
@@ -42,7 +42,7 @@ async function list(visit: UserVisit, { db, operatorJobs, isDevelopment }: PageP
   const shown = user.isOperator
     ? await pageOf(visit, pageSize, (page) => searchOrganizations(db, { text, ...page }))
     : { rows: await listMemberships(db, user.id), next: null, isFirst: true };
-  const name = context.method === 'POST' ? visit.form.get('name') : '';
+  const name = context.method === 'POST' ? (valuesOf(visit.form).name ?? '') : '';
   const server = user.isOperator ? presentStatus(await operatorJobs.status(), isDevelopment) : null;
   const data = { ...shown, text, error, name, server };
   return show('organizations/organizations', 'Organizations', data, { status: error ? 422 : 200 });
