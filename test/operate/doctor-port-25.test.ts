@@ -1,6 +1,6 @@
 /** `postern doctor` on the way out, from each address and family: when one thing alone is wrong, exactly that is named. */
 import ava from 'ava';
-import { isSameAddress, reversed, reverseName } from '../../src/operate/doctor/reverse-name.ts';
+import { isSameAddress, reversed, reverseName } from '../../src/mail/reverse-name.ts';
 import { startSilent } from '../lab/mx/silent.ts';
 import { names } from '../lab/scenes/doctor-names.ts';
 import { dkimDomain, hostname, startDoctorWorld } from '../lab/scenes/doctor-world.ts';

@@ -6,11 +6,11 @@
  * address that the EHLO name resolves to.
  */
 import { isIPv6 } from 'node:net';
+import { isSameAddress } from '../../mail/reverse-name.ts';
 import { findMx } from '../../route/mx.ts';
 import type { Config } from '../../settings/config.ts';
 import { isForbidden } from '../../vendor/mx-connect.ts';
 import type { Dns } from './doctor-dns.ts';
-import { isSameAddress } from './reverse-name.ts';
 import { readGreeting, type SmtpGreeting } from './smtp-greeting.ts';
 import type { Surroundings } from './surroundings.ts';
 

@@ -3,12 +3,12 @@
  * server answers there.
  */
 import { isIPv6 } from 'node:net';
+import { isSameAddress } from '../../../mail/reverse-name.ts';
 import type { SessionResult } from '../../../outcome.ts';
 import { findMx, type Mx } from '../../../route/mx.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import type { Dns } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import { isSameAddress } from '../reverse-name.ts';
 import { readGreeting, type SmtpGreeting } from '../smtp-greeting.ts';
 
 /** Receivers check this too: many refuse mail if the domain of its sender accepts no mail. */

@@ -3,11 +3,11 @@
  * evaluate the record of the return path's domain; a sender domain's own record is a recommendation only.
  */
 import { isIPv6 } from 'node:net';
+import { isSameAddress } from '../../../mail/reverse-name.ts';
 import { evaluateSpf } from '../../../vendor/mailauth-spf-dmarc.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import { type Dns, Unanswered } from '../doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import { isSameAddress } from '../reverse-name.ts';
 import type { SendingAddress } from '../sending-addresses.ts';
 
 const timeoutMs = 8_000;
