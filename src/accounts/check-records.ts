@@ -1,12 +1,19 @@
 /**
- * Checks what DNS has for a sender domain: whether each record serves, and if not, what is wrong and what to do about it. A
- * domain is verified if verifiers find our public key in its DKIM record; the other records are recommended.
+ * Checks what DNS has for a sender domain or for the server: whether each record serves, and if not, what is wrong and what to
+ * do about it. A domain is verified if verifiers find our public key in its DKIM record; the other records are recommended.
  */
 import type { Resolve } from '../base/resolve.ts';
+import { isSameAddress } from '../mail/reverse-name.ts';
 import { type Judgement, judgeDkim } from './dkim-record.ts';
 import type { DnsRecord } from './domains.ts';
 
-export interface CheckedRecord extends DnsRecord {
+/** A record of a sender domain, or one of the server (server-records.ts). */
+export interface WantedRecord extends Omit<DnsRecord, 'type' | 'purpose'> {
+  type: DnsRecord['type'] | 'A' | 'AAAA' | 'PTR';
+  purpose: DnsRecord['purpose'] | 'address' | 'reverse';
+}
+
+interface Checked {
   ok: boolean;
   /** The records in DNS; the reason if the lookup failed. */
   found: string[];
@@ -17,9 +24,14 @@ export interface CheckedRecord extends DnsRecord {
   problem: string | null;
 }
 
+export type CheckedRecord<T extends WantedRecord = DnsRecord> = T & Checked;
+
 const noAnswer = 'look-up failed: ';
 
-export async function checkRecords(records: DnsRecord[], resolve: Resolve): Promise<CheckedRecord[]> {
+export async function checkRecords<T extends WantedRecord>(
+  records: T[],
+  resolve: Resolve,
+): Promise<CheckedRecord<T>[]> {
   return Promise.all(
     records.map(async (record) => {
       try {
@@ -41,7 +53,7 @@ function isVerified(records: CheckedRecord[]): boolean {
 }
 
 /** DNS gave no answer (SERVFAIL, a timeout), so it is unknown whether the record exists. */
-export function isUnknown({ ok, found }: CheckedRecord): boolean {
+export function isUnknown({ ok, found }: Checked): boolean {
   return !ok && found.length === 1 && found[0]!.startsWith(noAnswer);
 }
 
@@ -60,7 +72,7 @@ function printed(answer: unknown): string {
 }
 
 /** `found`: the values of the name and type; at least one. */
-async function judge(record: DnsRecord, found: string[]): Promise<Judgement> {
+async function judge(record: WantedRecord, found: string[]): Promise<Judgement> {
   if (record.purpose === 'dkim') return judgeDkim(found, record.value);
   const problem = problemOf(
     record,
@@ -69,7 +81,7 @@ async function judge(record: DnsRecord, found: string[]): Promise<Judgement> {
   return { ok: problem === null, problem };
 }
 
-function problemOf({ purpose, value }: DnsRecord, found: string[]): string | null {
+function problemOf({ purpose, value }: WantedRecord, found: string[]): string | null {
   switch (purpose) {
     case 'spf':
       return spfProblem(found, value.split(' ')[1]!);
@@ -84,6 +96,12 @@ function problemOf({ purpose, value }: DnsRecord, found: string[]): string | nul
     case 'tracking':
       if (found.some((text) => hostName(text) === value)) return null;
       return `The name points to ${found.join(' and ')}, not to this server.`;
+    case 'address':
+      if (found.some((text) => isSameAddress(text, value))) return null;
+      return `The name leads to ${found.join(' and ')}, not to this server. Add ${value}, and remove the addresses of other machines.`;
+    case 'reverse':
+      if (found.some((text) => hostName(text) === value)) return null;
+      return `The reverse name is ${found.join(' and ')}. Change it to ${value} at the provider of the address.`;
     case 'dkim':
       return null;
   }

@@ -64,6 +64,9 @@ test('domain: verified when its DKIM record is found, and no DNS trouble takes t
   t.deepEqual(await json(`domain tracking ${ofAcme} --opens on`), { name: 'example.invalid', tracking });
   t.like(await json('domain list --org Acme'), [{ status: 'pending', verifiedAt: null, tracking }]);
   t.deepEqual((await json(`domain show ${ofAcme}`)).records, added.records);
+  const zone = (await cli(`domain show ${ofAcme} --zone`)).stdout.toString();
+  t.is(zone.match(/^\S+\. 3600 IN (TXT|MX) .+$/gm)?.length, added.records.length);
+  t.deepEqual(await json(`domain show ${ofAcme} --zone`), { zone });
   const host = 'links.example.invalid';
   t.like(await json(`domain tracking ${ofAcme} --clicks on --host ${host}`), {
     tracking: { opens: true, clicks: true, host },

@@ -72,6 +72,7 @@ const lines: [line: string, is: string][] = [
   ['domain add example.com', 'register a domain and print its DNS records'],
   ['domain verify example.com', 'check the published records'],
   ['domain show example.com', 'its records and keys'],
+  ['domain show example.com --zone', 'its records as text for a zone file'],
   ['domain list', 'all domains and their states'],
   ['domain tracking example.com --opens off --clicks on', 'count clicks, not opens'],
   ['domain tls example.com verified', 'demand TLS with a valid certificate'],

@@ -3,7 +3,8 @@
  * it. A record's value is never cut or wrapped, because it is copied.
  */
 import { styleText } from 'node:util';
-import { counted, type Finding, type FindingStatus, type PasteRecord } from '../../operate/doctor/finding.ts';
+import type { ZoneRecord } from '../../accounts/zone-text.ts';
+import { counted, type Finding, type FindingStatus } from '../../operate/doctor/finding.ts';
 import { dim, type OutputBlock, sanitize } from './output.ts';
 import { wrap } from './width.ts';
 
@@ -36,7 +37,7 @@ function rowOf({ verdict, subject, check, found, advice, records }: Finding) {
   return [verdict, subject, check, found, advice, records.map(inLine).join(' | ') || null];
 }
 
-function inLine({ type, name, value }: PasteRecord): string {
+function inLine({ type, name, value }: ZoneRecord): string {
   return `${type} ${name} ${value}`;
 }
 

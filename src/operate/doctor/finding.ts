@@ -1,4 +1,5 @@
 /** The result of a check, for the command line and the dashboard. */
+import type { ZoneRecord } from '../../accounts/zone-text.ts';
 
 export type FindingStatus = 'ok' | 'warning' | 'failure' | 'skipped';
 
@@ -6,13 +7,6 @@ export type FindingStatus = 'ok' | 'warning' | 'failure' | 'skipped';
 export function counted(count: number, word: string): string {
   const isPlural = count !== 1 && /^(failure|warning)$/.test(word);
   return `${count} ${word}${isPlural ? 's' : ''}`;
-}
-
-/** A DNS record to publish. */
-export interface PasteRecord {
-  type: string;
-  name: string;
-  value: string;
 }
 
 export interface Finding {
@@ -25,7 +19,8 @@ export interface Finding {
   found: string;
   /** The remedy; null if there is nothing to do. */
   advice: string | null;
-  records: PasteRecord[];
+  /** DNS records to publish. */
+  records: ZoneRecord[];
 }
 
 export type FindingDraft = Omit<Finding, 'check' | 'subject'>;
@@ -41,11 +36,11 @@ export function ok(found: string): FindingDraft {
   return { verdict: 'ok', found, advice: null, records: [] };
 }
 
-export function warning(found: string, advice: string, records: PasteRecord[] = []): FindingDraft {
+export function warning(found: string, advice: string, records: ZoneRecord[] = []): FindingDraft {
   return { verdict: 'warning', found, advice, records };
 }
 
-export function failure(found: string, advice: string, records: PasteRecord[] = []): FindingDraft {
+export function failure(found: string, advice: string, records: ZoneRecord[] = []): FindingDraft {
   return { verdict: 'failure', found, advice, records };
 }
 

@@ -5,6 +5,7 @@ import { type CheckedRecord, isUnknown } from '../../../accounts/check-records.t
 import { registerDomain, verifyDomain } from '../../../accounts/domain-registration.ts';
 import { recordsFor } from '../../../accounts/domains.ts';
 import { createSeal } from '../../../accounts/seal.ts';
+import { zoneText } from '../../../accounts/zone-text.ts';
 import {
   type DomainRecord,
   deleteDomain,
@@ -57,11 +58,9 @@ export function domainCommands(program: Command, context: CommandContext): void 
     },
   );
 
-  named('show', 'Show a domain and its DNS records.').action(async (name: string, { org }: OwnerOption) => {
-    const found = await lookUp(context, org, name);
-    const records = recordsFor(found, context.config());
-    out.print({ ...domainDocument(found), records }, ...domainBlocks(found, records));
-  });
+  named('show', 'Show a domain and its DNS records.')
+    .option('--zone', 'print only the records, as text for a zone file')
+    .action((name: string, options: OwnerOption & { zone?: true }) => show(context, name, options));
 
   addConsent(
     named('remove', 'Delete a domain and its DKIM keys; mail can no longer be sent from it.'),
@@ -94,6 +93,19 @@ async function lookUp(context: CommandContext, org: string | undefined, name: st
   return requireDomain(await context.db(), await requireOwner(context, org), name);
 }
 
+async function show(
+  context: CommandContext,
+  name: string,
+  { org, zone }: OwnerOption & { zone?: true },
+): Promise<void> {
+  const { config, out } = context;
+  const found = await lookUp(context, org, name);
+  const records = recordsFor(found, config());
+  if (zone && !out.json) out.write(zoneText(records));
+  else if (zone) out.print({ zone: zoneText(records) });
+  else out.print({ ...domainDocument(found), records }, ...domainBlocks(found, records));
+}
+
 async function add(context: CommandContext, org: string | undefined, name: string): Promise<void> {
   const { db, out } = context;
   const owner = await requireOwner(context, org);
@@ -104,8 +116,9 @@ async function add(context: CommandContext, org: string | undefined, name: strin
   out.print({ id, name, status, records }, ...domainBlocks(added, records));
   const advice = hostnameAdvice(context.config());
   if (advice) out.warn(`${advice} before you publish these records`);
+  const named = `${name} --org ${shellWord(owner.name)}`;
   out.note(
-    `publish these records; then \`postern domain verify ${name} --org ${shellWord(owner.name)}\` checks them`,
+    `publish these records (\`postern domain show ${named} --zone\` prints them for a zone file); then \`postern domain verify ${named}\` checks them`,
   );
 }
 

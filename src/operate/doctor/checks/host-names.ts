@@ -1,9 +1,10 @@
 /** Our EHLO names and addresses: whether forward and reverse DNS agree with what we say in EHLO (RFC 5321 section 4.1.4). */
 
+import type { ZoneRecord } from '../../../accounts/zone-text.ts';
 import { isSameAddress, reverseName } from '../../../mail/reverse-name.ts';
 import { hostnameAdvice } from '../../../settings/hostname-advice.ts';
 import type { Dns } from '../doctor-dns.ts';
-import { type FindingDraft, failure, ok, type PasteRecord, warning } from '../finding.ts';
+import { type FindingDraft, failure, ok, warning } from '../finding.ts';
 import type { SendingAddress } from '../sending-addresses.ts';
 
 /** Names for private networks (RFC 6762, RFC 8375, ICANN, common use), which no public DNS server knows. */
@@ -40,7 +41,7 @@ export async function checkForwardName(
   );
 }
 
-function addressRecord(name: string, address: string): PasteRecord {
+function addressRecord(name: string, address: string): ZoneRecord {
   return { type: address.includes(':') ? 'AAAA' : 'A', name, value: address };
 }
 
