@@ -27,7 +27,7 @@ WORKDIR /postern
 COPY --from=install /home/node/node_modules node_modules
 COPY package.json README.md LICENSE ./
 COPY config config
-COPY scripts/node.sh scripts/start scripts/postern scripts/
+COPY scripts/node.sh scripts/notify-socket.pl scripts/start scripts/postern scripts/
 COPY src src
 RUN install -d -o node -g node -m 0700 /data
 USER node

@@ -6,6 +6,8 @@ import { flushCompileCache } from 'node:module';
 import ms from 'ms';
 import { systemClock } from './base/clock.ts';
 import { createLog } from './base/log.ts';
+import { isJournal, markOf } from './base/systemd/journal.ts';
+import { createServiceManager } from './base/systemd/service-manager.ts';
 import { clearHeapFlags } from './base/v8-flags.ts';
 import { watchProcess } from './operate/metrics/process-metrics.ts';
 import { watchClock } from './server/clock-jump.ts';
@@ -16,7 +18,10 @@ import { hostnameAdvice } from './settings/hostname-advice.ts';
 import { besideService, commandPrefix } from './settings/installation.ts';
 import { otherVariables } from './settings/setting-sources.ts';
 
+const serviceManager = createServiceManager(systemClock);
+
 async function run(): Promise<void> {
+  process.title = 'postern';
   clearHeapFlags();
   // The database and the logs contain people's mail, and a data directory created by hand may be readable by everyone.
   process.umask(0o077);
@@ -43,10 +48,20 @@ function superviseProcess(config: Config, log: ReturnType<typeof createLog>, fir
     last = last.then(step).catch(exitWithError);
   };
 
+  /** The shaping file and certificates are read again by themselves; the unit has checked the settings. */
+  const reload = () => {
+    serviceManager.reloading();
+    log.info(
+      'SIGHUP: the shaping file and certificates are always read again within ten seconds; restart Postern to apply other settings',
+    );
+    serviceManager.ready();
+  };
+
   const stopOn = (signal: string) => {
     if (isStopping) return;
     isStopping = true;
     log.info(`${signal}: stopping`);
+    serviceManager.stopping();
     enqueue(async () => {
       await running.stop();
       await log.settled();
@@ -57,8 +72,10 @@ function superviseProcess(config: Config, log: ReturnType<typeof createLog>, fir
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, stopOn);
   // In a terminal, SIGHUP says that the terminal was closed (the shell may send it too), so the process stops.
   // Elsewhere an operator or logrotate sends it to mean "reload", which must not stop mail.
-  const ignoreReload = () => log.warn('SIGHUP is ignored; restart Postern to apply changed settings');
-  process.on('SIGHUP', process.stdout.isTTY ? stopOn : ignoreReload);
+  process.on('SIGHUP', process.stdout.isTTY ? stopOn : reload);
+
+  serviceManager.ready();
+  serviceManager.startWatchdog(() => running.hasProgressed());
 
   watchClock(systemClock, (byMs) =>
     enqueue(async () => {
@@ -72,7 +89,7 @@ function superviseProcess(config: Config, log: ReturnType<typeof createLog>, fir
 }
 
 function exitWithError(error: NodeJS.ErrnoException): never {
-  process.stderr.write(`postern: ${describeStartError(error)}\n`);
+  process.stderr.write(`${isJournal(2) ? markOf('error') : ''}postern: ${describeStartError(error)}\n`);
   process.exit(1);
 }
 

@@ -5,6 +5,7 @@
 import { createRequire } from 'node:module';
 import pino, { type Logger } from 'pino';
 import type PinoPretty from 'pino-pretty';
+import { isJournal, markOf } from './systemd/journal.ts';
 
 export type Log = Logger & {
   /** Writes complete JSON lines of the mail log, many at a time; null if the log format is not JSON. */
@@ -80,14 +81,16 @@ export function createLog(config: { logLevel: string; logFormat: 'json' | 'prett
     formatters: { level: (level: string) => ({ level }) },
   };
   const { stream, settled } = standardOutput();
+  const levelOf = (line: string) => /^\{"level":"(\w+)"/.exec(line)?.[1] ?? '';
+  const mark = isJournal(1) ? (line: string) => markOf(levelOf(line)) : null;
   if (config.logFormat === 'json') {
-    const log = pino(options, stream);
+    const log = pino(options, mark ? { write: (line) => stream.write(mark(line) + line) } : stream);
     const writeLines = (text: string) => void (log.isLevelEnabled('info') && stream.write(text));
     return Object.assign(log, { writeLines, settled });
   }
   // 29 modules that a service does not need.
   const { prettyFactory }: typeof PinoPretty = createRequire(import.meta.url)('pino-pretty');
   const prettify = prettyFactory({ colorize: process.stdout.isTTY, translateTime: 'SYS:HH:MM:ss.l' });
-  const log = pino(options, { write: (line) => stream.write(prettify(line)) });
+  const log = pino(options, { write: (line) => stream.write((mark?.(line) ?? '') + prettify(line)) });
   return Object.assign(log, { writeLines: null, settled });
 }

@@ -37,6 +37,7 @@ export class Claimer {
   /** The last claim left mail behind because the node's limit was reached. */
   #wasCut = false;
   #scannedAt = Number.NEGATIVE_INFINITY;
+  #rounds = 0;
   /** When the next scheduled mail is due, as far as this node knows. */
   #scheduledAt = Number.POSITIVE_INFINITY;
 
@@ -58,6 +59,11 @@ export class Claimer {
 
   get wasCut(): boolean {
     return this.#wasCut;
+  }
+
+  /** Grows at least every 20 seconds while the loop is alive, also if the database does not answer. */
+  get rounds(): number {
+    return this.#rounds;
   }
 
   /** Mail may be due. */
@@ -104,6 +110,7 @@ export class Claimer {
     const { poller, dispatcher, isRunning, onError } = this.#parts;
     try {
       while (this.#isClaimRequested && isRunning()) {
+        this.#rounds++;
         if (await poller.tick()) this.#dueScanner.scanSoon();
         this.#dueScanner.tick();
         const isScanRequested = this.#isScanRequested;

@@ -68,6 +68,7 @@ export class QueueRunner {
   /** Cuts the attempts short when the grace period of a stop is over. */
   readonly #aborting = new AbortController();
   #mode: Mode = 'new';
+  #roundsSeen = 0;
 
   constructor(parts: RunnerParts) {
     const stopping = this.#stopping.signal;
@@ -127,6 +128,13 @@ export class QueueRunner {
   /** Mail may be due. */
   wake(): void {
     this.#claimer.requestScan();
+  }
+
+  /** Whether the queue has been read, or tried to, since the last call. Calls that are minutes apart tell whether it is alive. */
+  hasProgressed(): boolean {
+    const before = this.#roundsSeen;
+    this.#roundsSeen = this.#claimer.rounds;
+    return this.#roundsSeen !== before;
   }
 
   /** Another node says that mail in this backlog is due. */

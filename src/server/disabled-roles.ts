@@ -14,6 +14,7 @@ export function disabledDelivery(onDue: (backlog: Backlog) => void): DeliveryEng
     runner: {
       start: idle,
       wake() {},
+      hasProgressed: () => true,
       noteBacklog() {},
       noteScheduled() {},
       admit: (domain, orgId) => ({

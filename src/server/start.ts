@@ -38,6 +38,8 @@ export interface Running {
   isFresh: boolean;
   /** Link for creating the first administrator of the dashboard; null if there is one. */
   setUpUrl: string | null;
+  /** Whether the queue is alive (queue/runner.ts); to be asked every minute or two. */
+  hasProgressed(): boolean;
   stop(): Promise<void>;
 }
 
@@ -77,6 +79,7 @@ export async function start(config: Config, overrides: Partial<Overrides> = {}):
       url: `http://${bracketed(config.httpHost)}:${port}`,
       isFresh: hasHttp && !(await hasOrganizations(context.db)),
       setUpUrl: setUp && baseUrl + setUp.path,
+      hasProgressed: () => parts.delivery.runner.hasProgressed(),
       stop,
     };
   } catch (error) {

@@ -42,7 +42,7 @@ test('the first start says what to do next, and those commands work; SIGHUP does
   );
   // As when a terminal has closed, or an operator wants the settings to be read again.
   process.kill(postern.pid, 'SIGHUP');
-  await until(() => postern.lines.some((line) => line.includes('SIGHUP is ignored')));
+  await until(() => postern.lines.some((line) => line.includes('SIGHUP: ')));
   t.is((await fetch(`${postern.url}/health/ready`)).status, 200);
   t.is(await postern.end('SIGTERM'), 0);
 });

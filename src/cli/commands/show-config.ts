@@ -1,15 +1,18 @@
 /** `postern config`: the effective settings, each with its source; an invalid one is an error that names it. */
 import type { Command } from 'commander';
 import { type EffectiveSetting, effectiveConfig } from '../../settings/config.ts';
+import { loadShaping } from '../../settings/shaping-file.ts';
 import type { CommandContext } from '../command-context.ts';
 
-export function configCommands(program: Command, { out, env }: CommandContext): void {
+export function configCommands(program: Command, { out, env, config }: CommandContext): void {
   program
     .command('config')
     .description('Show every setting with its value and source.')
-    .option('--check', 'only check the settings; exit code 1 if one is not valid')
+    .option('--check', 'only check the settings and the shaping file; exit code 1 if one is not valid')
     .action(({ check = false }: { check?: boolean }) => {
       const settings = effectiveConfig(env());
+      const { shapingFile, mtaPerDestination } = config();
+      if (check) loadShaping(shapingFile, mtaPerDestination);
       if (check) return out.print({ valid: true }, { fields: { settings: 'valid' } });
       out.print(settings.map(typed), {
         head: ['SETTING', 'FROM', 'VALUE'],

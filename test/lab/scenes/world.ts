@@ -114,6 +114,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
     stop: () => postern.stop(),
     url: () => postern.url,
     setUpUrl: () => postern.setUpUrl,
+    hasProgressed: () => postern.hasProgressed(),
   };
 }
 
