@@ -28,7 +28,7 @@ test('test mail is in the inbox, live, with its links and at the width of a phon
   t.notRegex((await browser.get(`${base}/emails`)).html, /Welcome/, 'test mail is in the inbox only');
 
   const page = await browser.get(path);
-  t.regex(page.html, /class="crumbs[^>]*><a href="[^"]*\/inbox">Test inbox</);
+  t.regex(page.html, /class="crumbs[^>]*>\s*<a href="[^"]*\/inbox">Test inbox</);
   t.notRegex(page.html, /narrow-preview/);
   t.regex((await browser.get(`${path}?show=html&width=phone`)).html, /class="preview narrow-preview"/);
   const links = await browser.get(`${path}?show=links`);
