@@ -31,7 +31,7 @@ export interface DeliverParts {
   simulate: SimulatedHost['offer'];
   readMessage(messageId: string): Promise<Buffer>;
   /** The delivery's own envelope sender (VERP), which identifies the delivery in a bounce (bounces/return-path.ts). */
-  returnPath(deliveryId: string): string;
+  returnPath(delivery: Delivery): string;
   /** The IP pool of an organization (cluster/pool-assignment.ts). */
   poolOf(orgId: string): string;
   /** Called if a host refused a mail in clear because it demands TLS. */
@@ -175,7 +175,7 @@ async function tryHosts(parts: DeliverParts, job: AttemptJob, route: Reachable):
   const { delivery } = job;
   const message = delivery.message ?? (await parts.readMessage(delivery.messageId));
   const mail = {
-    from: parts.returnPath(delivery.id),
+    from: parts.returnPath(delivery),
     to: envelopeAddress(delivery.recipient, delivery.domain),
     message,
     requireTls: delivery.tls === 'requiretls',

@@ -6,11 +6,12 @@ import type { Resolve } from '../base/resolve.ts';
 import { isSameAddress } from '../mail/reverse-name.ts';
 import { type Judgement, judgeDkim } from './dkim-record.ts';
 import type { DnsRecord } from './domains.ts';
+import { checkReturnPathRecord } from './return-path-record.ts';
 
 /** A record of a sender domain, or one of the server (server-records.ts). */
 export interface WantedRecord extends Omit<DnsRecord, 'type' | 'purpose'> {
   type: DnsRecord['type'] | 'A' | 'AAAA' | 'PTR';
-  purpose: DnsRecord['purpose'] | 'address' | 'reverse';
+  purpose: DnsRecord['purpose'] | 'address' | 'reverse' | 'bounces' | 'spf';
 }
 
 interface Checked {
@@ -35,6 +36,8 @@ export async function checkRecords<T extends WantedRecord>(
   return Promise.all(
     records.map(async (record) => {
       try {
+        if (record.purpose === 'return_path')
+          return { ...record, ...(await checkReturnPathRecord(record.name, record.value, resolve)) };
         const found = (await resolve(record.name, record.type)).map(printed);
         if (found.length === 0) return { ...record, ok: false, found, problem: null };
         return { ...record, found, ...(await judge(record, found)) };
@@ -83,16 +86,9 @@ async function judge(record: WantedRecord, found: string[]): Promise<Judgement> 
 
 function problemOf({ purpose, value }: WantedRecord, found: string[]): string | null {
   switch (purpose) {
-    case 'spf':
-      return spfProblem(found, value.split(' ')[1]!);
     case 'dmarc':
     case 'dmarc_reports':
       return dmarcProblem(found);
-    case 'return_path': {
-      const host = value.split(' ')[1]!;
-      if (found.some((text) => hostName(text.split(' ')[1] ?? '') === host)) return null;
-      return `Mail to this name goes to another server, so bounces do not come back. Point the record to ${host}.`;
-    }
     case 'tracking':
       if (found.some((text) => hostName(text) === value)) return null;
       return `The name points to ${found.join(' and ')}, not to this server.`;
@@ -102,7 +98,15 @@ function problemOf({ purpose, value }: WantedRecord, found: string[]): string | 
     case 'reverse':
       if (found.some((text) => hostName(text) === value)) return null;
       return `The reverse name is ${found.join(' and ')}. Change it to ${value} at the provider of the address.`;
+    case 'bounces': {
+      const host = value.split(' ')[1]!;
+      if (found.some((text) => hostName(text.split(' ')[1] ?? '') === host)) return null;
+      return `Mail to this name goes to another server, so bounces do not come back. Point the record to ${host}.`;
+    }
+    case 'spf':
+      return spfProblem(found, value.split(' ')[1]!);
     case 'dkim':
+    case 'return_path':
       return null;
   }
 }

@@ -3,9 +3,11 @@ import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import { iso } from '../base/clock.ts';
 import type { DkimAlgorithm, DkimKeyRecord } from '../db/accounts/dkim-keys.ts';
+import { returnPathOf } from '../db/accounts/return-paths.ts';
 import type { MailTls, TlsFloor } from '../glossary.ts';
+import { ownSpf } from './return-path-record.ts';
 
-export type RecordPurpose = 'dkim' | 'spf' | 'return_path' | 'dmarc' | 'dmarc_reports' | 'tracking';
+export type RecordPurpose = 'dkim' | 'return_path' | 'dmarc' | 'dmarc_reports' | 'tracking';
 
 export interface DnsRecord {
   type: 'TXT' | 'MX' | 'CNAME';
@@ -80,22 +82,7 @@ export function recordsFor(
       required: true,
     },
     ...(domain.otherKeys ?? []).map((key) => dkimRecord(domain.name, key)),
-    {
-      type: 'TXT',
-      name: domain.name,
-      value: `v=spf1 a:${hostname} ~all`,
-      purpose: 'spf',
-      note: `Allows ${hostname} to send for the domain. If the domain already has an SPF record, add a:${hostname} to that record: only one is allowed.`,
-      required: false,
-    },
-    {
-      type: 'MX',
-      name: returnPathDomain,
-      value: `10 ${hostname}`,
-      purpose: 'return_path',
-      note: 'Brings bounces back to this server. One record serves all domains.',
-      required: false,
-    },
+    ...returnPathRecord(domain.name, hostname, returnPathDomain),
     {
       type: 'TXT',
       name: `_dmarc.${domain.name}`,
@@ -150,6 +137,14 @@ function noteOn({ status, algorithm, keepUntil }: DkimKeyRecord): string {
     case 'retired':
       return `Retired. Keep this record until ${iso(keepUntil!)}, for mail that is still on its way; then remove it.`;
   }
+}
+
+/** SPF is evaluated for the return path, and counts for DMARC only under the sender's own domain (RFC 7489 section 3.1.2). */
+function returnPathRecord(domain: string, hostname: string, returnPathDomain: string): DnsRecord[] {
+  const name = returnPathOf(domain);
+  if (name === null) return [];
+  const note = `Gives the mail a return path under the domain, so that SPF counts for it and DMARC passes twice. If the name cannot be a CNAME, publish two records there instead: MX 10 ${hostname}, and TXT ${ownSpf(returnPathDomain)}`;
+  return [{ type: 'CNAME', name, value: returnPathDomain, purpose: 'return_path', note, required: false }];
 }
 
 /** RFC 7489 section 7.1: a domain that receives reports about another domain must publish its consent. */

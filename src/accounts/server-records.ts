@@ -34,7 +34,7 @@ export function serverRecords(
       type: 'MX',
       name: returnPathDomain,
       value: `10 ${hostname}`,
-      purpose: 'return_path',
+      purpose: 'bounces',
       note: 'Brings bounces back to this server. One record serves all domains.',
       required: false,
     },

@@ -38,5 +38,6 @@ async function makeDomain(seal: Seal): Promise<DomainRecord> {
     checkAt: null,
     failures: 0,
     failingSince: null,
+    returnPath: 'none',
   };
 }

@@ -1,6 +1,7 @@
 /**
  * Looks up the DKIM records of sender domains at intervals: a pending domain is verified without a further call, and a
- * verified domain whose record is gone or replaced is reported, because receivers reject its mail or file it as spam.
+ * verified domain whose record is gone or replaced is reported, because receivers reject its mail or file it as spam. The
+ * record of the return path is looked up with it: mail has a return path under the sender's domain while it is there.
  */
 import type { Resolve } from '../base/resolve.ts';
 import {
@@ -12,7 +13,7 @@ import {
 } from '../db/accounts/domain-checks.ts';
 import { findDomain } from '../db/accounts/domains-table.ts';
 import type { Db } from '../db/engine/open.ts';
-import { type CheckedRecord, checkRecords, statusAfter } from './check-records.ts';
+import { type CheckedRecord, checkRecords, isUnknown, statusAfter } from './check-records.ts';
 import { type Names, recordsFor } from './domains.ts';
 
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
@@ -21,6 +22,8 @@ const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
 const firstChecks = [1, 2, 5, 15, 60].map((minutes) => minutes * minute);
 const watchedMs = 3 * day;
 const verifiedIntervalMs = 6 * hour;
+/** If the DKIM record is missing, or the domain has its own return path: hosts refuse mail if that does not exist. */
+const urgentIntervalMs = hour;
 /** DNS gave no answer, which says nothing about the record. */
 const noAnswerDelayMs = 10 * minute;
 const maxChecks = 20;
@@ -28,8 +31,8 @@ const maxChecks = 20;
 /** When a domain is looked up next; null if never. `random`: verified domains are spread over a tenth of the interval. */
 export function nextCheck(state: CheckState, now: number, random: () => number): number | null {
   if (state.status === 'verified') {
-    const interval = state.failures >= maxFailures ? hour : verifiedIntervalMs;
-    return Math.round(now + interval * (0.9 + random() / 10));
+    const isUrgent = state.failures >= maxFailures || state.returnPath === 'used';
+    return Math.round(now + (isUrgent ? urgentIntervalMs : verifiedIntervalMs) * (0.9 + random() / 10));
   }
   const begin = state.failingSince ?? state.createdAt;
   if (now - begin >= watchedMs) return null;
@@ -59,6 +62,7 @@ export async function applyCheck(
   }
   await recordDomainCheck(db, id, {
     isFound: status === 'verified',
+    hasReturnPath: hasReturnPath(records),
     now,
     record: records[0]!.name,
     isAsked,
@@ -66,6 +70,13 @@ export async function applyCheck(
     checkAt: (state) => nextCheck(state, now, random),
   });
   return true;
+}
+
+/** Null if DNS gave no answer. */
+function hasReturnPath(records: CheckedRecord[]): boolean | null {
+  const record = records.find(({ purpose }) => purpose === 'return_path');
+  if (!record) return false;
+  return isUnknown(record) ? null : record.ok;
 }
 
 interface DomainWatch {
@@ -90,8 +101,10 @@ export function watchDomains(
       due.map(async ({ id, orgId, name }) => {
         const domain = await findDomain(db, orgId, name);
         if (!domain) return;
-        const required = recordsFor(domain, names).filter((record) => record.required);
-        await applyCheck(db, id, await checkRecords(required, resolve), { now, random, refusesUnverified });
+        const watched = recordsFor(domain, names).filter(
+          ({ required, purpose }) => required || purpose === 'return_path',
+        );
+        await applyCheck(db, id, await checkRecords(watched, resolve), { now, random, refusesUnverified });
       }),
     );
     if (due.length > 0) onChecked();

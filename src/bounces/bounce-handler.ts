@@ -67,7 +67,7 @@ export class BounceHandler implements MailHandler<null> {
   }
 
   async #requireOurs(address: string): Promise<OwnAddress> {
-    const own = this.#parts.readAddress(address);
+    const own = await this.#parts.readAddress(address);
     if (own.role === 'other-domain') throw new SmtpRefusal(550, '5.7.1', 'Relaying denied');
     const noSuchAddress = new SmtpRefusal(550, '5.1.1', 'No such address here');
     if (own.role === 'unknown') throw noSuchAddress;

@@ -12,12 +12,16 @@ import { timingSafeEqual } from 'node:crypto';
 import { type Hmac, hmacSha256 } from '../base/hmac.ts';
 import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
 
-export function createReturnPath(secrets: Secrets, domain: string): (deliveryId: string) => string {
+/** `domain`: that of the server. `own`: under the sender's domain (db/accounts/return-paths.ts). */
+export function createReturnPath(
+  secrets: Secrets,
+  domain: string,
+): (deliveryId: string, own?: string | null) => string {
   const keys = keysOf(secrets, hmacWith);
-  return (deliveryId) => {
+  return (deliveryId, own = null) => {
     const id = deliveryId.replaceAll('-', '');
     const digits = BigInt(`0x${id}${tagOf(keys.current(), id).slice(0, tagLength)}`).toString(32);
-    return `b-${digits.padStart(37, '0')}@${domain}`;
+    return `b-${digits.padStart(37, '0')}@${own ?? domain}`;
   };
 }
 

@@ -9,6 +9,7 @@ import { createDeliveryOf } from '../bounces/complaint-tokens.ts';
 import { createIsolatedParser } from '../bounces/isolated-parser.ts';
 import { createReturnPathReader } from '../bounces/return-path.ts';
 import { createServiceAddressReader } from '../bounces/service-addresses.ts';
+import { isReturnPath } from '../db/accounts/return-paths.ts';
 import { keepReport } from '../db/bounces/domain-reports-table.ts';
 import { keepMail } from '../db/bounces/inbound-mails.ts';
 import {
@@ -46,7 +47,10 @@ export function createBounceHandling(context: ServerContext) {
   const report: BounceHandlerParts['report'] = (to, reading, outcome) =>
     logBounce({ mailLog, note: (text) => log.info(text) }, to, reading, outcome);
   const handler = new BounceHandler({
-    readAddress: createServiceAddressReader(config, readReturnPath),
+    readAddress: createServiceAddressReader(
+      { ...config, isReturnPath: (name) => isReturnPath(db, name) },
+      readReturnPath,
+    ),
     findDelivery: (id) => findBouncedDelivery(db, id),
     async read(bytes, role, fromNullSender) {
       const parser = role === 'return-path' ? parsers.returnPath : parsers.public;

@@ -4,7 +4,6 @@ import { countInFlight } from '../base/limits/in-flight.ts';
 import { createPersistentCache, type PersistentCache } from '../base/persistent-cache.ts';
 import { readVersion } from '../base/version.ts';
 import { withTimeout } from '../base/waits.ts';
-import { createReturnPath } from '../bounces/return-path.ts';
 import { createPeers } from '../cluster/peers.ts';
 import { createPoolAssignment, type PoolAssignment } from '../cluster/pool-assignment.ts';
 import { readPaused } from '../db/accounts/pauses.ts';
@@ -60,6 +59,7 @@ import { createOffer, forgetTlsFailure, type TlsFailure } from '../smtp-out/offe
 import { createSimulatedHost } from '../smtp-out/simulated-host.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 import { createOperatorRules, type OperatorRules } from './operator-rules.ts';
+import { createReturnPaths, type ReturnPaths } from './return-path-choice.ts';
 
 /** How long the commit of an outcome waits for those of running deliveries, the next one of a burst, or a send's commit. */
 const recordMaxWaitMs = 20;
@@ -112,7 +112,14 @@ export function createDelivery(
     publishIntervalMs: isPostgres(db) ? poolsIntervalMs : Number.POSITIVE_INFINITY,
   });
   const simulated = createSimulatedHost({ everywhere: context.allIsTest, clock });
-  const attempts = createAttempts(context, { routes, connections, assignment, simulate: simulated.offer });
+  const returnPaths = createReturnPaths(context);
+  const attempts = createAttempts(context, {
+    routes,
+    connections,
+    assignment,
+    returnPaths,
+    simulate: simulated.offer,
+  });
   const delivering = countInFlight(attempts.deliver);
   const publisher = createDestinationPublisher({
     db,
@@ -121,7 +128,7 @@ export function createDelivery(
     keepMs: isPostgres(db) ? publishIdleMs : 0,
   });
   const runner = new QueueRunner({
-    store: createStore(context, { assignment, rules, shaping, publish: publisher.publish }),
+    store: createStore(context, { assignment, returnPaths, rules, shaping, publish: publisher.publish }),
     peers: peersOf(context, () => void connections.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
@@ -159,11 +166,15 @@ interface AttemptParts {
   routes: Routes;
   connections: ConnectionCache;
   assignment: PoolAssignment;
+  returnPaths: ReturnPaths;
   simulate: DeliverParts['simulate'];
 }
 
 /** One attempt of one delivery, from the bytes in the database to the reply of a host. */
-function createAttempts(context: ServerContext, { routes, connections, assignment, simulate }: AttemptParts) {
+function createAttempts(
+  context: ServerContext,
+  { routes, connections, assignment, returnPaths, simulate }: AttemptParts,
+) {
   const { config, db } = context;
   const tlsFailures = learnedCache<TlsFailure>(context, 'tls-trouble');
   return createDeliver({
@@ -174,7 +185,7 @@ function createAttempts(context: ServerContext, { routes, connections, assignmen
       readSmall: groupCommit((ids: string[]) => readSmallMessages(db, ids)),
       readLarge: async (id) => (await readMessages(db, [id]))[0]!,
     }),
-    returnPath: createReturnPath(context.secrets, config.returnPathDomain),
+    returnPath: returnPaths.of,
     poolOf: assignment.poolOf,
     onTlsWanted: (host) => void forgetTlsFailure(tlsFailures, host),
     onAttempted: (delivery, { peer, classification, tls, ms }) =>
@@ -327,6 +338,7 @@ function learnedCache<Value>(
 
 interface StoreParts {
   assignment: PoolAssignment;
+  returnPaths: ReturnPaths;
   rules: OperatorRules;
   shaping: CurrentShaping;
   publish: Publisher['publish'];
@@ -334,7 +346,7 @@ interface StoreParts {
 
 function createStore(
   { db, node, clock, metrics, eventSignal }: ServerContext,
-  { assignment, rules, shaping, publish }: StoreParts,
+  { assignment, returnPaths, rules, shaping, publish }: StoreParts,
 ): Store {
   return {
     quietUntil: createQuietCheck({
@@ -357,7 +369,10 @@ function createStore(
     listBacklogs: (page) => listBacklogs(db, page),
     suspensions: rules.suspensions,
     claimRefused: rules.claimRefused,
-    readPools: assignment.refresh,
+    async readPools(now) {
+      await returnPaths.refresh();
+      return assignment.refresh(now);
+    },
     publish(readyQueues, now) {
       const all = [...readyQueues];
       metrics.destinations(all);

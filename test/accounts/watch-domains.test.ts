@@ -114,7 +114,13 @@ test('two nodes report a change once', async (t) => {
 });
 
 test('a pending domain is checked after 1, 2, 5, 15 and 60 minutes, then hourly for three days', (t) => {
-  const state = { status: 'pending', createdAt: 0, failures: 0, failingSince: null } as const;
+  const state = {
+    status: 'pending',
+    createdAt: 0,
+    failures: 0,
+    failingSince: null,
+    returnPath: 'none',
+  } as const;
   const times: number[] = [];
   for (let now: number | null = 0; now !== null; now = nextCheck(state, now, () => 0.5))
     times.push(now / minute);
@@ -133,5 +139,9 @@ test('a pending domain is checked after 1, 2, 5, 15 and 60 minutes, then hourly 
     nextCheck({ ...verified, failures: 2 }, 0, () => 1),
     hour,
     'its end is found sooner',
+  );
+  t.is(
+    nextCheck({ ...verified, returnPath: 'used' }, 0, () => 1),
+    hour,
   );
 });

@@ -123,7 +123,11 @@ test('a report of many records is read', async (t) => {
 
 const ownReturnPath = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
 const placeOf = createServiceAddressReader(
-  { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },
+  {
+    returnPathDomain: goldenDomain,
+    hostname: 'mail.postern.example',
+    isReturnPath: async (name) => name === 'bounces.shop.example',
+  },
   createReturnPathReader(fixedSecrets(goldenSecret)),
 );
 
@@ -141,6 +145,11 @@ const places: [address: string, place: ServiceAddress['role']][] = [
   [`ann@${goldenDomain}`, 'unknown'],
   [`constructor@${goldenDomain}`, 'unknown'],
   [`__proto__@${goldenDomain}`, 'unknown'],
+  [ownReturnPath.replace(goldenDomain, 'Bounces.shop.example.'), 'return-path'],
+  ['postmaster@bounces.shop.example', 'letters'],
+  ['ann@bounces.shop.example', 'unknown'],
+  [ownReturnPath.replace(goldenDomain, 'bounces.other.example'), 'other-domain'],
+  [ownReturnPath.replace(goldenDomain, 'shop.example'), 'other-domain'],
   // A return path is at its domain alone.
   [ownReturnPath.replace(goldenDomain, 'mail.postern.example'), 'unknown'],
   ['ann@example.org', 'other-domain'],
@@ -157,8 +166,8 @@ const places: [address: string, place: ServiceAddress['role']][] = [
 ];
 
 for (const [address, role] of places) {
-  test(`the address ${JSON.stringify(address)} is ${role}`, (t) => {
-    t.is(placeOf(address).role, role);
+  test(`the address ${JSON.stringify(address)} is ${role}`, async (t) => {
+    t.is((await placeOf(address)).role, role);
   });
 }
 

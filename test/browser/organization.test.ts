@@ -65,7 +65,10 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       const value = await page.evaluate<string>('navigator.clipboard.readText()');
       await page.getByRole('button', { name: 'Copy the name of the DKIM record' }).click();
       const name = await page.evaluate<string>('navigator.clipboard.readText()');
-      world.dns.set({ [name]: { TXT: [value.slice(0, 255)] }, 'shop.invalid': { TXT: ['v=spf1 mx -all'] } });
+      world.dns.set({
+        [name]: { TXT: [value.slice(0, 255)] },
+        'bounces.shop.invalid': { MX: ['10 x.invalid'] },
+      });
       await page.getByRole('button', { name: 'Check again' }).click();
       await page.getByText('it was cut off').waitFor();
       await seen('domain-wrong');

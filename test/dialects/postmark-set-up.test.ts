@@ -159,14 +159,18 @@ test('Postmark: domains are added, verified, given a new key and deleted by the 
   const made = await client.createDomain({ Name: 'Münster.example' });
   const Name = 'xn--mnster-3ya.example';
   t.like(made, { Name, DKIMVerified: false, DKIMUpdateStatus: 'Pending', DKIMHost: '' });
-  t.like(made, { ReturnPathDomain: 'postern.invalid', ReturnPathDomainVerified: false, SPFVerified: false });
+  t.like(made, {
+    ReturnPathDomain: `bounces.${Name}`,
+    ReturnPathDomainCNAMEValue: 'postern.invalid',
+    ReturnPathDomainVerified: false,
+    SPFVerified: false,
+  });
   t.regex(made.DKIMPendingTextValue, /^v=DKIM1; k=rsa; p=/);
   t.like(await client.verifyDomainDKIM(made.ID), { DKIMVerified: false });
 
   world.dns.set({
     [made.DKIMPendingHost]: { TXT: [made.DKIMPendingTextValue] },
-    'postern.invalid': { MX: ['10 postern.invalid'] },
-    [Name]: { TXT: [made.SPFTextValue] },
+    [made.ReturnPathDomain]: { CNAME: [made.ReturnPathDomainCNAMEValue] },
   });
   t.like(await client.verifyDomainReturnPath(made.ID), { ReturnPathDomainVerified: true });
   t.like(await client.verifyDomainSPF(made.ID), { SPFVerified: true });
@@ -187,9 +191,9 @@ test('Postmark: domains are added, verified, given a new key and deleted by the 
   const { TotalCount, Domains } = await client.getDomains({ count: 1, offset: 1 });
   t.is(Number(TotalCount), 2);
   t.like(Domains[0], { ID: made.ID, Name, DKIMVerified: true, ReturnPathDomainVerified: true });
-  t.like(await client.editDomain(made.ID, { ReturnPathDomain: 'postern.invalid' }), { ID: made.ID });
+  t.like(await client.editDomain(made.ID, { ReturnPathDomain: `bounces.${Name}` }), { ID: made.ID });
   const other = await failureOf(client.editDomain(made.ID, { ReturnPathDomain: 'pm.example.com' }));
-  t.regex(other!.message, /return path of the server/);
+  t.regex(other!.message, /can only be bounces\./);
   t.like(await failureOf(client.createDomain({ Name })), { statusCode: 422, code: 300 });
   t.regex((await failureOf(client.createDomain({ Name: 'nowhere' })))!.message, /^Name/);
   t.like(await client.deleteDomain(made.ID), { ErrorCode: 0 });

@@ -119,7 +119,11 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
   const readReturnPath = createReturnPathReader(fixedSecrets(goldenSecret));
   const handler = new BounceHandler({
     readAddress: createServiceAddressReader(
-      { returnPathDomain: goldenDomain, hostname: 'mail.postern.example' },
+      {
+        returnPathDomain: goldenDomain,
+        hostname: 'mail.postern.example',
+        isReturnPath: async () => false,
+      },
       readReturnPath,
     ),
     findDelivery: async (id) => (known.has(id) ? ({} as never) : null),

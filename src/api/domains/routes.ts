@@ -10,6 +10,7 @@ import {
   setDomainTls,
   setDomainTracking,
 } from '../../db/accounts/domains-table.ts';
+import { returnPathInUse } from '../../db/accounts/return-paths.ts';
 import { toDomain } from '../../mail/address.ts';
 import { noBody } from '../body-limits.ts';
 import { pathParameter } from '../endpoint.ts';
@@ -127,6 +128,7 @@ function present(domain: DomainRecord) {
     status,
     tracking: { openTracking, clickTracking, host: trackingHost },
     keys: dkimKeys(domain).map(({ keepUntil, ...key }) => ({ ...key, keepUntil: isoOrNull(keepUntil) })),
+    returnPath: returnPathInUse(domain),
     tls,
     effectiveTls: demandedTls(domain),
     createdAt: iso(domain.createdAt),

@@ -60,6 +60,10 @@ const domain = z
         }),
       )
       .meta({ description: 'The DKIM keys. A pending key signs as soon as its record is found.' }),
+    returnPath: z.string().nullable().meta({
+      description:
+        'The name under the domain at which bounces arrive, while its record is found; null: the one of this server.',
+    }),
     tls,
     effectiveTls: tls.meta({
       description: 'The protection in effect: the stricter of `tls` and the setting of the organization.',
@@ -78,7 +82,7 @@ const record = z.object({
   type: z.enum(['TXT', 'MX', 'CNAME']),
   name: z.string(),
   value: z.string(),
-  purpose: z.enum(['dkim', 'spf', 'return_path', 'dmarc', 'dmarc_reports', 'tracking']),
+  purpose: z.enum(['dkim', 'return_path', 'dmarc', 'dmarc_reports', 'tracking']),
   note: z
     .string()
     .meta({ description: 'The purpose of the record, and what to do if such a record exists already.' }),

@@ -4,6 +4,7 @@ import { type CheckedRecord, isUnknown } from '../../accounts/check-records.ts';
 import { type DnsRecord, demandedTls, dkimKeys } from '../../accounts/domains.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { DomainRecord } from '../../db/accounts/domains-table.ts';
+import { returnPathInUse } from '../../db/accounts/return-paths.ts';
 import { type Cell, coloured, dim, type Output, type OutputBlock, sanitize } from './output.ts';
 
 export function domainDocument(domain: DomainRecord) {
@@ -13,6 +14,7 @@ export function domainDocument(domain: DomainRecord) {
     status: domain.status,
     keys: dkimKeys(domain).map(({ keepUntil, ...key }) => ({ ...key, keepUntil: isoOrNull(keepUntil) })),
     tracking: { opens: domain.openTracking, clicks: domain.clickTracking, host: domain.trackingHost },
+    returnPath: returnPathInUse(domain),
     ...tlsDocument(domain),
     createdAt: iso(domain.createdAt),
     verifiedAt: isoOrNull(domain.verifiedAt),
@@ -44,6 +46,7 @@ export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Output
     opens: domain.openTracking ? 'on' : 'off',
     clicks: domain.clickTracking ? 'on' : 'off',
     ...(domain.trackingHost && { 'links at': domain.trackingHost }),
+    'return path': returnPathInUse(domain) ?? 'of the server',
     TLS: tlsText(domain),
     created: { time: domain.createdAt },
     checked: { time: domain.checkedAt },

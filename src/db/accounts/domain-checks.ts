@@ -1,13 +1,17 @@
 /**
- * Stores the result of a look-up of a domain's DKIM record, with the event of the organization that follows from it. The row
+ * Stores the result of a look-up of a domain's records, with the event of the organization that follows from it. The row
  * is locked meanwhile, so that two checks at the same time never report the same change twice.
  */
 import type { Db } from '../engine/open.ts';
 import { eventRow } from '../events/event-row.ts';
 import { domains } from './domains-table.ts';
+import type { ReturnPathState } from './return-paths.ts';
 
 export interface DomainCheckResult {
+  /** The DKIM record. */
   isFound: boolean;
+  /** The record of the return path; null: DNS gave no answer. */
+  hasReturnPath: boolean | null;
   now: number;
   /** Name of the DKIM record, for the event. */
   record: string;
@@ -18,7 +22,7 @@ export interface DomainCheckResult {
   checkAt(state: CheckState): number | null;
 }
 
-const checkState = domains.pick('status', 'createdAt', 'failures', 'failingSince');
+const checkState = domains.pick('status', 'createdAt', 'failures', 'failingSince', 'returnPath');
 export type CheckState = ReturnType<typeof checkState.read>;
 
 /** Failures in a row until a verified domain counts as unverified. One may be a mistake during a change of the zone. */
@@ -35,24 +39,31 @@ function afterCheck(
   before: CheckState,
   { isFound, now, isAsked, refusesUnverified }: DomainCheckResult,
 ): Next {
-  const { status, failures, createdAt } = before;
+  const { status, failures } = before;
   const isVerified = status === 'verified';
   // A domain that goes on sending while its record is missing has been reported as unverified, too.
   const isReported = !isVerified || failures >= maxFailures;
   if (isFound) {
     const event = isReported ? 'domain.verified' : null;
-    return { status: 'verified', createdAt, failures: 0, failingSince: null, event };
+    return { ...before, status: 'verified', failures: 0, failingSince: null, event };
   }
   if (!isVerified) return { ...before, failures: 0, event: null };
   const count = isAsked ? maxFailures : failures + 1;
   const isUnverified = count >= maxFailures;
   return {
+    ...before,
     status: isUnverified && (isAsked || refusesUnverified) ? 'pending' : 'verified',
-    createdAt,
     failures: count,
     failingSince: before.failingSince ?? now,
     event: isUnverified && !isReported ? 'domain.unverified' : null,
   };
+}
+
+/** One missing record is enough: receivers refuse mail whose return path does not exist, and that of the server always does. */
+function returnPathAfter(before: ReturnPathState, isThere: boolean | null): ReturnPathState {
+  if (isThere === null) return before;
+  if (isThere) return 'used';
+  return before === 'none' ? 'none' : 'former';
 }
 
 /** Returns the event, or null if nothing changed. */
@@ -67,6 +78,7 @@ export async function recordDomainCheck(
     if (!row) return null;
     const next = afterCheck(checkState.read(row), result);
     const isVerified = next.status === 'verified';
+    next.returnPath = returnPathAfter(next.returnPath, isVerified && result.hasReturnPath);
     await trx('domains')
       .where({ id })
       .update({

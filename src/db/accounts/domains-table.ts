@@ -5,6 +5,7 @@ import type { TlsFloor } from '../../glossary.ts';
 import type { Db } from '../engine/open.ts';
 import { flag, number, orNull, records, text, value } from '../engine/records.ts';
 import { type DkimKeyRecord, dkimKeys } from './dkim-keys.ts';
+import type { ReturnPathState } from './return-paths.ts';
 
 export const domains = records({
   id: text,
@@ -33,6 +34,7 @@ export const domains = records({
   failures: number,
   /** The first of these failures. */
   failingSince: orNull(number),
+  returnPath: value<ReturnPathState>(),
 });
 
 export type DomainRecord = ReturnType<typeof domains.read> & {

@@ -289,11 +289,13 @@ CREATE TABLE domains (
   check_at bigint,
   failures integer NOT NULL DEFAULT 0,
   failing_since bigint,
+  return_path text NOT NULL DEFAULT 'none'::text,
   CONSTRAINT domains_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   CONSTRAINT domains_pkey PRIMARY KEY (id),
   CONSTRAINT domains_org_id_name_unique UNIQUE (org_id, name)
 );
 CREATE INDEX domains_check_at_id_index ON domains USING btree (check_at, id) WHERE (check_at IS NOT NULL);
+CREATE INDEX domains_return_path_index ON domains USING btree (name) WHERE (return_path <> 'none'::text);
 
 CREATE TABLE dkim_keys (
   id uuid NOT NULL,

@@ -186,6 +186,7 @@ CREATE TABLE domains (
   check_at bigint,
   failures integer not null default '0',
   failing_since bigint,
+  return_path text not null default 'none',
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
@@ -193,6 +194,8 @@ CREATE TABLE domains (
 CREATE INDEX domains_check_at_id_index on domains (check_at, id) where check_at is not null;
 
 CREATE UNIQUE INDEX domains_org_id_name_unique on domains (org_id, name);
+
+CREATE INDEX domains_return_path_index on domains (name) where return_path <> 'none';
 
 CREATE TABLE emails (
   id char(36) not null,

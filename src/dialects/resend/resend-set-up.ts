@@ -102,8 +102,8 @@ function presentDomain(
 
 const recordKinds: Partial<Record<DnsRecord['purpose'], string>> = { dkim: 'DKIM', tracking: 'Tracking' };
 
-function presentRecord(record: DnsRecord | CheckedRecord, { status }: DomainRecord) {
-  const isFound = 'ok' in record ? record.ok : status === 'verified';
+function presentRecord(record: DnsRecord | CheckedRecord, domain: DomainRecord) {
+  const isFound = 'ok' in record ? record.ok : isLastFound(record, domain);
   return {
     record: recordKinds[record.purpose] ?? 'SPF',
     name: record.name,
@@ -111,8 +111,12 @@ function presentRecord(record: DnsRecord | CheckedRecord, { status }: DomainReco
     ttl: 'Auto',
     status: isFound ? 'verified' : 'pending',
     value: record.value,
-    ...(record.type === 'MX' && { priority: 10 }),
   };
+}
+
+/** The row keeps the result of the last check for the record of the return path, and for all others that of DKIM. */
+function isLastFound({ purpose }: DnsRecord, domain: DomainRecord): boolean {
+  return purpose === 'return_path' ? domain.returnPath === 'used' : domain.status === 'verified';
 }
 
 async function changeDomain(call: DialectCall) {

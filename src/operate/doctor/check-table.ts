@@ -88,7 +88,7 @@ export function returnPathChecks(context: DoctorContext): Check[] {
     ...checksOf(returnPathDomain, {
       'return path': () => checkReturnPathDns(context),
       'returned mail': () => checkReturnPathHost(context),
-      SPF: () => checkSpf(returnPathDomain, context),
+      SPF: () => checkSpf(context),
     }),
     ...(returnPathDomain === hostname ? [] : blocklistChecks(context, returnPathDomain)),
   ];
@@ -106,7 +106,6 @@ export async function senderDomainChecks(context: DoctorContext): Promise<Check[
       return [
         ...records.flatMap((domain) => dkimChecks(domain, context)),
         ...recordChecks(records[0]!, context),
-        ...(name === returnPathDomain ? [] : checksOf(name, { SPF: () => checkSpf(name, context) })),
         ...([hostname, returnPathDomain].includes(name) ? [] : blocklistChecks(context, name)),
       ];
     }),

@@ -7,7 +7,7 @@ const records: [status: RegExp, words: RegExp, record: string][] = [
   [/\b[45]\.7\.(?:31|40)\b/, /\bDMARC (?:record|policy)\b/i, 'the DMARC record (_dmarc) of DOMAIN'],
   [/\b[45]\.7\.32\b/, /\baligned\b/i, 'the alignment of the sender with SPF and DKIM of DOMAIN'],
   [/\b[45]\.7\.(?:2[0-2]|30)\b/, /\bDKIM\b/i, 'the DKIM record of DOMAIN'],
-  [/\b[45]\.7\.(?:2[347])\b/, /\bSPF\b/i, 'the SPF record of the return path and of DOMAIN'],
+  [/\b[45]\.7\.(?:2[347])\b/, /\bSPF\b/i, 'the SPF record of the return path'],
   [
     /\b[45]\.7\.25\b/,
     /\bPTR\b|reverse (?:DNS|host)|\brDNS\b/i,

@@ -120,7 +120,7 @@ export async function startScene(t: ExecutionContext) {
       await setDomainStatus(db, id, 'verified', clock.now());
       dns.set({
         [`${dkim.selector}._domainkey.${name}`]: { TXT: [`v=DKIM1; k=rsa; p=${dkim.publicKey}`] },
-        [name]: { TXT: [`v=spf1 ${markup('found-spf')} -all`], MX: ['10 mx1.invalid'] },
+        [`bounces.${name}`]: { MX: ['10 elsewhere.invalid'] },
         [`_dmarc.${name}`]: { TXT: [markup('found-dmarc')] },
       });
       return name;

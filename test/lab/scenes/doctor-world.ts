@@ -47,7 +47,7 @@ const zone: Zone = {
   '1.0.0.127.in-addr.arpa': { PTR: [hostname] },
   'bounces.invalid': { MX: ['10 back.bounces.invalid'], TXT: ['v=spf1 ip4:127.0.0.1 -all'] },
   'back.bounces.invalid': { A: ['127.0.0.1'] },
-  'sender.invalid': { TXT: ['site-verification=1', `v=spf1 ip4:127.0.0.1 ~all`] },
+  'bounces.sender.invalid': { CNAME: ['bounces.invalid'] },
   '_dmarc.sender.invalid': { TXT: ['v=DMARC1; p=reject; rua=mailto:dmarc@bounces.invalid'] },
   'sender.invalid._report._dmarc.bounces.invalid': { TXT: ['v=DMARC1'] },
   'links.sender.invalid': { CNAME: [hostname] },

@@ -4,8 +4,7 @@ import type { RecordPurpose } from '../../../accounts/domains.ts';
 
 export const names: Record<RecordPurpose, string> = {
   dkim: 'DKIM',
-  spf: 'SPF',
-  return_path: 'Bounces',
+  return_path: 'Return path',
   dmarc: 'DMARC',
   dmarc_reports: 'DMARC reports',
   tracking: 'Tracking links',

@@ -1,5 +1,7 @@
 /** DMARC (RFC 9989): whether the domain has a record, its own or inherited, and our mail passes it. */
 import type { DnsRecord } from '../../../accounts/domains.ts';
+import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
+import { returnPathInUse } from '../../../db/accounts/return-paths.ts';
 import { evaluateDmarc } from '../../../vendor/mailauth-spf-dmarc.ts';
 import type { DoctorContext } from '../doctor-context.ts';
 import { Unanswered } from '../doctor-dns.ts';
@@ -9,14 +11,15 @@ type Context = Pick<DoctorContext, 'dns' | 'config'>;
 
 /** `record`: the one to publish if there is none. */
 export async function checkDmarc(
-  domain: string,
+  sender: DomainRecord,
   record: DnsRecord,
   { dns, config }: Context,
 ): Promise<FindingDraft> {
+  const domain = sender.name;
   const evaluation = await evaluateDmarc({
     headerFrom: [domain],
     // As in our mail: SPF is that of the return path, and each domain signs for itself.
-    spfDomains: [config.returnPathDomain],
+    spfDomains: [returnPathInUse(sender) ?? config.returnPathDomain],
     dkimDomains: [{ id: 'ours', domain }],
     resolver: dns.resolve,
     strict: true,

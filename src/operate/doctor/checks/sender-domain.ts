@@ -20,20 +20,26 @@ export function dkimChecks(domain: DomainRecord, { dns, config }: DoctorContext)
   }));
 }
 
-/** The other records, except SPF. */
 export function recordChecks(domain: DomainRecord, context: DoctorContext): Check[] {
   const { dns, config } = context;
   const subject = domain.name;
   const [record] = recordsOf(domain, config, 'dmarc');
   return [
-    { check: 'DMARC', subject, run: () => checkDmarc(subject, record!, context) },
-    ...recordsOf(domain, config, 'dmarc_reports', 'tracking').map((other) => ({
-      check: other.purpose === 'tracking' ? 'tracking links' : 'DMARC reports',
+    { check: 'DMARC', subject, run: () => checkDmarc(domain, record!, context) },
+    ...recordsOf(domain, config, ...advised).map((other) => ({
+      check: checkNames[other.purpose]!,
       subject,
       run: () => checkRecord(dns, other, 'what it should', warning),
     })),
   ];
 }
+
+const checkNames: Partial<Record<RecordPurpose, string>> = {
+  return_path: 'return path',
+  dmarc_reports: 'DMARC reports',
+  tracking: 'tracking links',
+};
+const advised = Object.keys(checkNames) as RecordPurpose[];
 
 function recordsOf(domain: DomainRecord, config: Config, ...purposes: RecordPurpose[]): DnsRecord[] {
   return recordsFor(domain, config).filter(({ purpose }) => purposes.includes(purpose));

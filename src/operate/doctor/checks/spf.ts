@@ -1,6 +1,6 @@
 /**
- * SPF (RFC 7208): whether a domain's record lets each of our addresses pass, and what the record should be. Receivers
- * evaluate the record of the return path's domain; a sender domain's own record is a recommendation only.
+ * SPF (RFC 7208): whether the record of the return path's domain lets each of our addresses pass, and what it should be.
+ * Receivers evaluate no other: a record at the sender domain itself decides nothing.
  */
 import { isIPv6 } from 'node:net';
 import { isSameAddress } from '../../../mail/reverse-name.ts';
@@ -12,8 +12,9 @@ import type { SendingAddress } from '../sending-addresses.ts';
 
 const timeoutMs = 8_000;
 
-export async function checkSpf(domain: string, context: DoctorContext): Promise<FindingDraft> {
+export async function checkSpf(context: DoctorContext): Promise<FindingDraft> {
   const { dns, config } = context;
+  const domain = config.returnPathDomain;
   const senders = await context.senders;
   if (senders.length === 0) return skipped('not known: the addresses of this machine are not known');
   const texts = await dns.records<string[]>(domain, 'TXT');
@@ -34,7 +35,7 @@ export async function checkSpf(domain: string, context: DoctorContext): Promise<
       ? 'publish one'
       : 'publish this record instead: a domain may have only one SPF record';
   const isRefused = results.some(({ result }) => result === 'fail' || result === 'permerror');
-  return (domain === config.returnPathDomain && isRefused ? failure : warning)(found, advice, [record]);
+  return (isRefused ? failure : warning)(found, advice, [record]);
 }
 
 async function resultFor(domain: string, { address, name }: SendingAddress, dns: Dns) {

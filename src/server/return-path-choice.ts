@@ -1,0 +1,28 @@
+/**
+ * Chooses the return path of each delivery: under the sender's domain while its record is there (db/accounts/return-paths.ts),
+ * otherwise at the server's. The database is read once a second and questions are answered from memory.
+ *
+ * BUGS: every domain with its own return path is read every second, so ten thousand cost each node ten thousand small rows.
+ */
+import { createReturnPath } from '../bounces/return-path.ts';
+import { returnPathOf, returnPathsInUse } from '../db/accounts/return-paths.ts';
+import type { Delivery } from '../glossary.ts';
+import { parseMailbox } from '../mail/address.ts';
+import type { ServerContext } from './context.ts';
+
+export type ReturnPaths = ReturnType<typeof createReturnPaths>;
+
+export function createReturnPaths({ config, db, secrets }: ServerContext) {
+  const write = createReturnPath(secrets, config.returnPathDomain);
+  let inUse = new Set<string>();
+  const ownOf = ({ orgId, from }: Delivery) => {
+    const domain = inUse.size > 0 ? parseMailbox(from)?.domain : undefined;
+    return domain !== undefined && inUse.has(`${orgId} ${domain}`) ? returnPathOf(domain) : null;
+  };
+  return {
+    of: (delivery: Delivery) => write(delivery.id, ownOf(delivery)),
+    async refresh(): Promise<void> {
+      inUse = await returnPathsInUse(db);
+    },
+  };
+}
