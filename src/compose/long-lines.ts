@@ -7,13 +7,14 @@ import type { MimeTreePart } from './mime-tree.ts';
 const maxLine = 998;
 
 export function hasLongLine(octets: Buffer): boolean {
-  if (octets.length <= maxLine) return false;
+  // Only the last line end within the limit is looked for: a message can have a million empty lines.
   let start = 0;
-  for (let end = octets.indexOf('\r\n'); end >= 0; end = octets.indexOf('\r\n', start)) {
-    if (end - start > maxLine) return true;
-    start = end + 2;
+  while (octets.length - start > maxLine) {
+    const end = octets.subarray(start, start + maxLine + 2).lastIndexOf('\r\n');
+    if (end < 0) return true;
+    start += end + 2;
   }
-  return octets.length - start > maxLine;
+  return false;
 }
 
 /** Signed or encrypted (RFC 1847): a change would break it. */

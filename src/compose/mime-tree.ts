@@ -24,6 +24,8 @@ const maxDepth = 10;
 const maxParts = 1000;
 /** In one multipart, including lines that only begin like a delimiter. */
 const maxDelimiters = 10_000;
+/** RFC 2046 section 5.1.1. The time of a search grows with the pattern if that has more than 250 octets. */
+const maxBoundary = 70;
 /** In all parts together. */
 const maxFields = 10_000;
 /** Only this much of a structured value is read. */
@@ -98,27 +100,43 @@ function rangesOf(
   end: number,
   boundary: string,
 ): [from: number, to: number][] | null {
-  // The search starts at the CRLF that ends the header, because the first delimiter may follow it directly.
-  const body = raw.subarray(0, end);
-  const delimiter = Buffer.from(`\r\n--${boundary}`, 'latin1');
   const ranges: [number, number][] = [];
   let open: number | null = null;
-  let at = body.indexOf(delimiter, start - 2);
-  for (let seen = 0; at >= 0; seen++) {
-    if (seen > maxDelimiters) return null;
-    const afterDelimiter = at + delimiter.length;
-    const isLast = body[afterDelimiter] === dash && body[afterDelimiter + 1] === dash;
-    const next = lineEnd(body, afterDelimiter + (isLast ? 2 : 0));
-    if (next !== null) {
-      if (open !== null) ranges.push([open, Math.max(at, open)]);
-      if (isLast) return ranges;
-      open = next;
-    }
-    // The CRLF after one delimiter may also be the one before the next.
-    at = body.indexOf(delimiter, next === null ? afterDelimiter : next - 2);
+  let seen = 0;
+  for (const { at, next, isLast } of delimitersIn(raw.subarray(0, end), start, boundary)) {
+    if (++seen > maxDelimiters) return null;
+    if (next === null) continue;
+    if (open !== null) ranges.push([open, Math.max(at, open)]);
+    if (isLast) return ranges;
+    open = next;
   }
   if (open !== null) ranges.push([open, end]);
   return ranges;
+}
+
+interface Delimiter {
+  /** The position of the CRLF before it. */
+  at: number;
+  /** The position after its line; null for a line that only begins like one. */
+  next: number | null;
+  isLast: boolean;
+}
+
+function* delimitersIn(body: Buffer, start: number, boundary: string): Generator<Delimiter> {
+  const beginning = Buffer.from(`\r\n--${boundary.slice(0, maxBoundary)}`, 'latin1');
+  const rest = Buffer.from(boundary.slice(maxBoundary), 'latin1');
+  // The search starts at the CRLF that ends the header, because the first delimiter may follow it directly.
+  let at = body.indexOf(beginning, start - 2);
+  while (at >= 0) {
+    const searched = at + beginning.length;
+    const end = searched + rest.length;
+    const isLast = body[end] === dash && body[end + 1] === dash;
+    const isWhole = body.subarray(searched, end).equals(rest);
+    const next = isWhole ? lineEnd(body, end + (isLast ? 2 : 0)) : null;
+    yield { at, next, isLast };
+    // The CRLF after one delimiter may also be the one before the next.
+    at = body.indexOf(beginning, next === null ? searched : next - 2);
+  }
 }
 
 /** The position after the line's end; null if anything but white space comes before it. */

@@ -4,6 +4,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { dkimVerify } from 'mailauth';
 import { maxFields, maxHeadLength, readHead } from '../../src/compose/head.ts';
+import { hasLongLine } from '../../src/compose/long-lines.ts';
 import { partsOf, readTree } from '../../src/compose/mime-tree.ts';
 import { composeRaw } from '../../src/compose/raw-message.ts';
 import { decoded } from '../../src/compose/transfer-encoding.ts';
@@ -185,6 +186,41 @@ test('hostile nesting and splitting is given up quickly', (t) => {
   t.is(readTree(Buffer.from(nested.join(''))), null);
   t.is(readTree(Buffer.from(cut)), null);
   t.true(threadMs() - started < 5000);
+});
+
+/** Ten searches of the whole message, for patterns that nearly match at each octet. */
+test('long delimiters that nearly match everywhere are searched in linear time, and still split', (t) => {
+  const boundary = (level: number) => `${level}${'a'.repeat(800)}`;
+  const open = (level: number) =>
+    `Content-Type: multipart/mixed; boundary="${boundary(level)}"\r\n\r\n--${boundary(level)}\r\n`;
+  const opened = Array.from({ length: 9 }, (_, level) => open(level)).join('');
+  const raw = Buffer.from(`${opened}\r\n${`${'a'.repeat(900)}\r\n`.repeat(3_000)}`);
+  const started = threadMs();
+  t.is([...partsOf(readTree(raw)!)].length, 10);
+  t.true(threadMs() - started < 1000);
+
+  const [long, other] = ['', 'b'].map((last) => 'a'.repeat(70) + last);
+  const two = `Content-Type: multipart/mixed; boundary="${other}"\r\n\r\n--${long}\r\n\r\n--${other}\r\n\r\nx\r\n--${other}--\r\n`;
+  const [only, ...others] = readTree(Buffer.from(two))!.children;
+  t.is(two.slice(only!.start, only!.end), '\r\nx');
+  t.deepEqual(others, []);
+});
+
+test('a line of more than 998 octets is found wherever it is, and a million lines are read at once', (t) => {
+  const isLong = (text: string) => text.split('\r\n').some((line) => line.length > 998);
+  const lines = fc.array(
+    fc.constantFrom('', 'a', '\r', '\n', 'a'.repeat(997), 'a'.repeat(998), 'a'.repeat(999)),
+  );
+  fc.assert(
+    fc.property(lines, (pieces) => {
+      const text = pieces.join('\r\n');
+      t.is(hasLongLine(Buffer.from(text)), isLong(text));
+    }),
+  );
+  const empty = Buffer.from('\r\n'.repeat(3_000_000));
+  const started = threadMs();
+  t.false(hasLongLine(empty));
+  t.true(threadMs() - started < 100);
 });
 
 test('a header is read to the octet: folds, labels, lines that are no field', (t) => {
