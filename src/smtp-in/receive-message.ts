@@ -11,11 +11,14 @@ export interface Bounds {
   largest: number;
 }
 
+/** So many are joined: a chunk takes hundreds of bytes beside its own, and a client may send each octet by itself. */
+const maxChunks = 256;
 /** Memory is reserved in steps of this size while the message arrives. */
 const step = 64 * 1024;
 
 export async function receive(stream: Readable, hold: ByteHold, bounds: Bounds): Promise<Buffer> {
   const chunks: Buffer[] = [];
+  const joined: Buffer[] = [];
   let size = 0;
   let held = 0;
   let refusal: SmtpRefusal | null = null;
@@ -31,10 +34,11 @@ export async function receive(stream: Readable, hold: ByteHold, bounds: Bounds):
     if (refusal) {
       hold.release();
       chunks.length = 0;
-    } else chunks.push(chunk);
+      joined.length = 0;
+    } else if (chunks.push(chunk) === maxChunks) joined.push(Buffer.concat(chunks.splice(0)));
   }
   if (refusal) throw refusal;
-  return Buffer.concat(chunks, size);
+  return Buffer.concat([...joined, ...chunks], size);
 }
 
 function tooLarge(largest: number): SmtpRefusal {

@@ -11,8 +11,9 @@
  * Input before the violation is processed in order, input after it is not. smtp-server's parser gets one line at a time, so that
  * it never holds unchecked input.
  */
-import { CommandParser, type Next } from '../vendor/smtp-server.ts';
+import { CommandParser, type MessageChunk, type Next } from '../vendor/smtp-server.ts';
 import { BareLineEnds } from './bare-line-ends.ts';
+import { MessageContent } from './message-content.ts';
 
 export type StreamViolation = 'line-end' | 'pipelining' | 'line-length' | 'flood';
 
@@ -40,6 +41,7 @@ export class StrictStream extends CommandParser {
   readonly #parts: StrictParts;
   /** Null: bare line ends are refused. */
   readonly #lineEnds: BareLineEnds | null;
+  readonly #content = new MessageContent();
   /** The last octet was a CR, so an LF must follow. */
   #afterCr = false;
   /** Octets of the incomplete line. */
@@ -64,6 +66,10 @@ export class StrictStream extends CommandParser {
       if (!isRest) this.#chunk = 0;
       done(error);
     });
+  }
+
+  protected override contentOf(chunk: Buffer): MessageChunk {
+    return this.#content.take(chunk);
   }
 
   /** The bytes after a message are checked again: they follow an LF, whatever their chunk ended with. */

@@ -14,11 +14,21 @@ type ParsedPath = ReturnType<SMTPConnection['_parseAddressCommand']>;
 
 export type Next = (error?: Error | null) => void;
 
+/** The content in a chunk of a message. */
+export interface MessageChunk {
+  content: Buffer;
+  /** Octets of the chunk up to the end of the message. */
+  used: number;
+  isEnd: boolean;
+}
+
 export type { SMTPConnectionOptions as SessionOptions };
 
 export abstract class CommandParser extends SMTPStream {
   /** The client's bytes. After a message, this is called again with the bytes that followed it in its chunk. */
   protected abstract receive(chunk: Buffer, done: Next): void;
+
+  protected abstract contentOf(chunk: Buffer): MessageChunk;
 
   /** The message has ended. `hasMore`: its chunk goes on after it. */
   protected abstract onMessageEnd(hasMore: boolean): void;
@@ -40,6 +50,26 @@ export abstract class CommandParser extends SMTPStream {
   override _write(chunk: Buffer, _: BufferEncoding | 'buffer', next: Next): void {
     if (this.isClosed || chunk.length === 0) next();
     else this.receive(chunk, next);
+  }
+
+  override _feedDataStream(chunk: Buffer, done: Next): void {
+    const stream = this._dataStream!;
+    const { content, used, isEnd } = this.contentOf(chunk);
+    this._countDataBytes(content.length);
+    if (isEnd) {
+      this._endDataMode(content, chunk.subarray(used), done);
+      return;
+    }
+    if (!stream.writable || stream.write(content) || stream.destroyed) {
+      done();
+      return;
+    }
+    // A stream that is destroyed never drains.
+    const goOn = () => {
+      stream.off('drain', goOn).off('close', goOn);
+      done();
+    };
+    stream.on('drain', goOn).on('close', goOn);
   }
 
   override _endDataMode(chunk: Buffer | false, rest: Buffer, done: Next): void {

@@ -3,13 +3,14 @@ import test from 'ava';
 import fc from 'fast-check';
 import { type StreamViolation, StrictStream } from '../../src/smtp-in/strict-stream.ts';
 import { runs } from '../lab/runs.ts';
+import { threadMs } from '../lab/thread-time.ts';
 
 /** What is made of the octets, in order: commands, messages, and the fault at which it ended. */
-async function meaningOf(pieces: Buffer[]): Promise<string[]> {
+async function meaningOf(pieces: Buffer[], largestMessage = 1000): Promise<string[]> {
   const events: string[] = [];
   const stream = new StrictStream({
     longestLine: 40,
-    largestMessage: 1000,
+    largestMessage,
     endsGroup: (line) => line.startsWith('LAST'),
     onMessageBytes() {},
     onViolation(fault: StreamViolation) {
@@ -100,4 +101,18 @@ test('input behind a command that ends its group is a fault, before the command 
 
 test('many commands in one piece do not exhaust the stack', async (t) => {
   t.is((await meaningOf([Buffer.from('NOOP\r\n'.repeat(50_000))])).length, 50_000);
+});
+
+test('a message of lines that begin with dots is read in little time', async (t) => {
+  const stuffed = Buffer.from(`DATA\r\n${'..\r\n'.repeat(500_000)}.\r\n`);
+  const started = threadMs();
+  const [, message] = await meaningOf([stuffed], stuffed.length);
+  t.true(threadMs() - started < 1000);
+  t.is(message, `message ${'.\r\n'.repeat(500_000)}`);
+});
+
+test('a dot before other text stays, and only a dot alone ends the message', async (t) => {
+  const lines = ['.x', '..x', '. ', '..', 'x.', '...'];
+  const events = await meaningOf([Buffer.from(`DATA\r\n${lines.join('\r\n')}\r\n.\r\n`)]);
+  t.deepEqual(events, ['command DATA', 'message .x\r\n.x\r\n. \r\n.\r\nx.\r\n..\r\n']);
 });
