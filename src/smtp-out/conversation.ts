@@ -13,7 +13,7 @@ import type { Reply } from '../glossary.ts';
 import { parseReply } from '../mail/reply.ts';
 import type { Phase, SessionResult } from '../outcome.ts';
 import { createDeadline, type Deadline, type SessionTimeouts } from './deadline.ts';
-import { dotStuffed } from './dot-stuffing.ts';
+import { dotStuffed, endOfPiece, finalDot } from './dot-stuffing.ts';
 import { isRefusal, notSmtp, problemOf } from './expected-replies.ts';
 import { createReplyReader } from './reply-reader.ts';
 import {
@@ -144,16 +144,35 @@ export class Conversation {
   }
 
   sendMessage(message: Buffer): void {
-    const [bytes, dot] = dotStuffed(message);
     this.#awaited.push('dot');
     this.#isWriting = true;
+    this.#sendFrom(message, 0, 0);
+  }
+
+  /** `sent`: the octets that were sent before. Other connections have their turn between two pieces of a large message. */
+  #sendFrom(message: Buffer, start: number, sent: number): void {
+    const end = endOfPiece(message, start);
+    const bytes = dotStuffed(message.subarray(start, end));
+    if (end === message.length) {
+      this.#sendLast(bytes, sent);
+      return;
+    }
+    this.#socket.write(bytes);
+    setImmediate(() => {
+      if (this.#mode === 'active') this.#sendFrom(message, end, sent + bytes.length);
+    });
+  }
+
+  #sendLast(bytes: Buffer, sent: number): void {
+    const dot = finalDot(bytes);
     this.#socket.cork();
     this.#socket.write(bytes);
     this.#socket.write(dot, (error) => {
       if (error) return;
       this.#isWriting = false;
       this.#afterDot = true;
-      this.#transcript?.add('client', `<message, ${bytes.length + dot.length} bytes with its final dot>`);
+      const whole = sent + bytes.length + dot.length;
+      this.#transcript?.add('client', `<message, ${whole} bytes with its final dot>`);
       this.#deadline.extend();
     });
     this.#socket.uncork();

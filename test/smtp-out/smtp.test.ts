@@ -1,8 +1,11 @@
 /** What goes over the wire: the envelope's parameters, and the message byte for byte. */
 import test, { type ExecutionContext } from 'ava';
+import fc from 'fast-check';
 import type { SessionTimeouts } from '../../src/smtp-out/deadline.ts';
+import { dotStuffed, endOfPiece } from '../../src/smtp-out/dot-stuffing.ts';
 import { type MxOptions, startMx } from '../lab/mx/mx.ts';
 import { type Step, startHostile } from '../lab/mx/mx-hostile.ts';
+import { runs } from '../lab/runs.ts';
 import { said, startDeliverer } from '../lab/scenes/deliverer.ts';
 import { table } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
@@ -46,6 +49,27 @@ for (const [what, sent, received = sent] of bodies) {
     t.false(commands.includes('QUIT'), 'and nothing of it was taken for a command');
   });
 }
+
+test('a large message goes out in pieces, each dot and line end as in one', async (t) => {
+  const lines = fc.array(fc.constantFrom('.', '..', '', 'a', '.a', 'x'.repeat(900), '\r', '\n'), {
+    minLength: 20,
+  });
+  await fc.assert(
+    fc.asyncProperty(lines, async (some) => {
+      const body = `${some.join('\r\n')}\r\n`;
+      const whole = Buffer.from(body.repeat(Math.ceil(200_000 / body.length)));
+      const pieces: Buffer[] = [];
+      for (let at = 0; at < whole.length; at = endOfPiece(whole, at))
+        pieces.push(dotStuffed(whole.subarray(at, endOfPiece(whole, at))));
+      t.true(pieces.length > 1 && pieces.every(({ length }) => length < 140_000));
+      t.true(Buffer.concat(pieces).equals(dotStuffed(whole)));
+    }),
+    { numRuns: runs(20) },
+  );
+  const sent = `${head}${'.\r\n'.repeat(100_000)}`;
+  const { message } = await deliver(t, {}, sent);
+  t.is(message!.raw.toString(), sent);
+});
 
 test('a body beyond ASCII is declared where 8BITMIME is offered, and sent where it is not', async (t) => {
   const text = `${head}grüße\r\n`;
