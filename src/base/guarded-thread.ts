@@ -130,6 +130,11 @@ function createDeadline(timeoutMs: number, onTimeout: (error: Error) => void) {
   };
 }
 
+/** A Buffer arrives from another thread as a plain Uint8Array. */
+export function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
+}
+
 /** The thread's side. */
 export function serveTasks<Task, Answer>(
   port: MessagePort,

@@ -2,6 +2,7 @@
  * An order to compose the messages of a send, as plain data that is sent to a thread by structured clone. The bytes of
  * attachments and messages are transferred, not cloned.
  */
+import { bufferOf } from '../base/guarded-thread.ts';
 import type { Fields } from './mime.ts';
 import type { RawMessage } from './raw-message.ts';
 import type { Composed } from './recipient-copies.ts';
@@ -90,12 +91,11 @@ export function packComposed(composed: Composed): Transfer<Composed> {
   };
 }
 
-/** In the other thread, a Buffer arrives as a plain Uint8Array. */
 export function unpackOrder(order: ComposeOrder): ComposeOrder {
   const { fields } = order;
   if (!hasBytes(fields)) return order;
-  if ('raw' in fields) return { ...order, fields: { ...fields, raw: asBuffer(fields.raw) } };
-  const attachments = fields.attachments.map((one) => ({ ...one, content: asBuffer(one.content) }));
+  if ('raw' in fields) return { ...order, fields: { ...fields, raw: bufferOf(fields.raw) } };
+  const attachments = fields.attachments.map((one) => ({ ...one, content: bufferOf(one.content) }));
   return { ...order, fields: { ...fields, attachments } };
 }
 
@@ -103,9 +103,9 @@ export function unpackComposed(composed: Composed): Composed {
   const { messages, base, packed } = composed;
   return {
     ...composed,
-    messages: messages.map(asBuffer),
-    base: base && asBuffer(base),
-    packed: asBuffer(packed),
+    messages: messages.map(bufferOf),
+    base: base && bufferOf(base),
+    packed: bufferOf(packed),
   };
 }
 
@@ -120,8 +120,4 @@ function ownMemory(bytes: Buffer): Buffer {
 /** Without duplicates: the same file may be attached twice. */
 function memoryOf(list: Buffer[]): ArrayBuffer[] {
   return [...new Set(list.map(({ buffer }) => buffer as ArrayBuffer))];
-}
-
-function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -18,6 +18,7 @@ import type { CountedBatch } from '../api/send/counted-batch.ts';
 import type { Attachment } from '../compose/attachment.ts';
 import type { DialectName } from '../glossary.ts';
 import { Refusal } from '../mail/refusal.ts';
+import type { ReadSubmitted } from '../smtp-in/submission/read-submitted.ts';
 import type { FileLinks } from './file-links.ts';
 import type { SentFile } from './sent-files.ts';
 
@@ -52,6 +53,7 @@ export interface DialectParts extends SendCapacity, Services {
   fileLinks: FileLinks;
   /** The attached files of a message; only the one with the id `wanted` has its content. Null: the message cannot be read. */
   readFiles(orgId: string, message: Buffer, wanted: string | null): Promise<SentFile[] | null>;
+  readSubmitted: ReadSubmitted;
   /** The public URL of this service. */
   baseUrl(): string;
 }

@@ -46,6 +46,7 @@ import { createRefusedSends, type RefusedSend } from '../record/refused-sends.ts
 import { createResolver } from '../route/resolver.ts';
 import { dayOf, type RequestCount, type RequestLimits, type Taken } from '../rules/limits.ts';
 import type { Visit } from '../rules/visit.ts';
+import { createReadSubmitted } from '../smtp-in/submission/read-submitted.ts';
 import { RequestWait } from '../smtp-in/submission/request-wait.ts';
 import { createSubmission, type SubmissionParts } from '../smtp-in/submission/submission-handler.ts';
 import { createTracking } from '../tracking/routes.ts';
@@ -97,6 +98,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   };
   const tracking = createVisits(context, createTrackingLinks(context.secrets));
   const reader = createMessageReader(config, onError);
+  const readSubmitted = createReadSubmitted(reader.submitted);
   const feed = createEventFeed(context);
   const management = managementOf(context, parts.attemptWebhook);
   const dashboard = createDashboard({
@@ -124,6 +126,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       fetchAttachments,
       ...management,
       readFiles: reader.files,
+      readSubmitted,
       fileLinks: createFileLinks(context.secrets, parts.baseUrl),
       baseUrl: parts.baseUrl,
       onError,
@@ -139,7 +142,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       await Promise.all([tracking.settled(), uses.flush(), dashboard.stop(), reader.close()]);
     },
     accept: sending.accept,
-    submission: createCountedSubmission(context, { ...callers, ...sending }),
+    submission: createCountedSubmission(context, { ...callers, ...sending, readSubmitted }),
     async endLongRequests() {
       // A background job ends between two pages of the queue; `settled` waits for that.
       void dashboard.stop();

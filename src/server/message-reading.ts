@@ -1,15 +1,18 @@
 /**
- * Reads stored messages for pages and files on a thread of its own: whoever sent them has chosen their content, and everybody's
- * requests are served by the main thread. A message that cannot be read, or not in time, is null. Organizations take turns.
+ * Reads whole messages on a thread of its own, stored ones for pages and files, and large ones that are submitted: whoever sent
+ * them has chosen their content, and everybody's requests are served by the main thread. A message that cannot be read, or not in
+ * time, is null. Organizations take turns.
  */
 import { Worker } from 'node:worker_threads';
-import { GuardedThread, type GuardedThreadParts, ThreadEnded } from '../base/guarded-thread.ts';
+import { bufferOf, GuardedThread, type GuardedThreadParts, ThreadEnded } from '../base/guarded-thread.ts';
 import type { SecretSource, Secrets } from '../base/secrets.ts';
 import type { MessageReading } from '../dashboard/page.ts';
 import { readHtml } from '../dashboard/pages/email/email-content.ts';
 import { withoutSignatures } from '../dashboard/pages/email/resend.ts';
 import { shownEmail } from '../dashboard/pages/email/shown-email.ts';
 import { filesOf, type SentFile } from '../dialects/sent-files.ts';
+import { type SubmittedResult, submittedResult } from '../smtp-in/submission/read-submitted.ts';
+import type { Submitted } from '../smtp-in/submission/send-request.ts';
 import { createTrackingLinks } from '../tracking/tracking-links.ts';
 import { untracked } from '../tracking/untracked.ts';
 
@@ -19,12 +22,13 @@ type Readings = ReturnType<typeof createReadings>;
 interface Task {
   reading: keyof Readings;
   raw: Uint8Array;
-  option: string | null;
+  option: unknown;
 }
 
 export interface MessageReader extends MessageReading {
   /** The attached files; the one with the id `wanted` has its content. */
   files(orgId: string, raw: Buffer, wanted: string | null): Promise<SentFile[] | null>;
+  submitted(orgId: string, raw: Buffer, submitted: Submitted): Promise<SubmittedResult | null>;
   close(): Promise<void>;
 }
 
@@ -38,12 +42,13 @@ export function createReadings(secrets: Secrets) {
     html: (raw: Buffer) => readHtml(raw, (text) => untracked(text, links)),
     unsent: (raw: Buffer) => withoutSignatures(raw, links),
     files: (raw: Buffer, wanted: string | null) => filesOf(raw, wanted),
+    submitted: submittedResult,
   };
 }
 
 /** The thread's side. */
 export function readingOf(readings: Readings): (task: Task) => unknown {
-  return ({ reading, raw, option }) => readings[reading](bufferOf(raw), option);
+  return ({ reading, raw, option }) => readings[reading](bufferOf(raw), option as never);
 }
 
 export function createMessageReader(
@@ -52,7 +57,7 @@ export function createMessageReader(
   guard: Partial<GuardedThreadParts> = {},
 ): MessageReader {
   const workerData = { dataDir, secret, secretOthers };
-  const thread = new GuardedThread<Task, unknown>('reading a stored message', {
+  const thread = new GuardedThread<Task, unknown>('reading a message', {
     spawn: () => new Worker(new URL('./message-thread.ts', import.meta.url), { workerData, resourceLimits }),
     onError,
     ...guard,
@@ -61,7 +66,7 @@ export function createMessageReader(
     reading: Name,
     orgId: string,
     raw: Buffer,
-    option: string | null = null,
+    option?: Parameters<Readings[Name]>[1],
   ): Promise<ReturnType<Readings[Name]> | null> {
     try {
       return (await thread.run({ reading, raw, option }, orgId)) as ReturnType<Readings[Name]>;
@@ -81,11 +86,7 @@ export function createMessageReader(
       const files = await read('files', orgId, raw, wanted);
       return files?.map((file) => ({ ...file, content: file.content && bufferOf(file.content) })) ?? null;
     },
+    submitted: (orgId, raw, submitted) => read('submitted', orgId, raw, submitted),
     close: () => thread.close(),
   };
-}
-
-/** A Buffer arrives from another thread as a plain Uint8Array. */
-function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
-  return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -6,6 +6,7 @@ import { makeKey } from '../../src/accounts/create-key.ts';
 import { suppressAddress } from '../../src/accounts/suppression-list.ts';
 import { setQuota } from '../../src/db/accept/credit-ledger.ts';
 import { areSigned } from '../lab/dkim.ts';
+import { longestStall } from '../lab/longest-stall.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { picture } from '../lab/table.ts';
 import { until } from '../lab/until.ts';
@@ -370,6 +371,13 @@ test('Mailgun: a whole message is sent as it is', async (t) => {
   t.true(raw.toString().endsWith(message));
   await areSigned(t, world);
   t.regex((await form(world, `${domain}/messages.mime`, [['to', 'a@b.invalid']])).body.message, /message/);
+  const bare = Buffer.from(
+    `${picture('mail/mailgun-whole').join('\n').replace('<whole@', '<bare@')}\n${'\n'.repeat(2_000_000)}`,
+  );
+  const stall = await longestStall(async () => {
+    t.is((await send(bare.toString())).status, 200);
+  });
+  t.true(stall < 200, `the event loop stood still for ${stall} ms`);
   const endless = await send(
     `From: App <app@sender.invalid>\r\nTo: a@b.invalid${',\r\n a@b.invalid'.repeat(20_000)}`,
   );

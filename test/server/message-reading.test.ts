@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { createMessageReader } from '../../src/server/message-reading.ts';
+import { createReadSubmitted } from '../../src/smtp-in/submission/read-submitted.ts';
 
 const source = { dataDir: tmpdir(), secret: 'a secret of the tests, long enough', secretOthers: [] };
 
@@ -91,4 +92,36 @@ test('a message that hangs or feeds on the thread cannot be read; all others can
   await Promise.all([read('a', 'hang'), read('a', 'eat'), read('a', '1'), read('b', '2'), read('b', '3')]);
   t.deepEqual(order, ['a null', 'a null', 'b 2', 'a 1', 'b 3']);
   t.is(errors.length, 2);
+});
+
+const submitted = { to: ['ann@there.invalid'], requestId: 'r', requireTls: false, received: 'by host' };
+const large = (lines: string[]) =>
+  Buffer.from(['From: App <app@sender.invalid>', ...lines, '', 'x\r\n'.repeat(200_000)].join('\r\n'));
+
+test('a large submitted message is read on the thread as a small one is here, refusals too', async (t) => {
+  const { reader, errors } = startReader(t);
+  const submit = createReadSubmitted(reader.submitted);
+  const raw = large(['Subject: Hi', 'Bcc: bob@there.invalid', 'X-Option-A: b', 'X-Postern-Tag-a: b']);
+  const request = await submit('org', raw, { ...submitted, removedPrefix: 'x-option-' });
+  t.like(request, { from: 'App <app@sender.invalid>', subject: 'Hi', tags: { a: 'b' } });
+  t.true(Buffer.isBuffer(request.rawMessage?.raw));
+  t.true(request.rawMessage?.raw.equals(large(['Subject: Hi'])));
+  await t.throwsAsync(submit('org', large(['Subject: Hi', 'Subject: Ho']), submitted), {
+    name: 'Refusal',
+    message: 'subject: the field occurs more than once',
+  });
+  const bare = await submit('org', large(['Subject: Hi\nX: y']), { ...submitted, mayHaveBareLineEnds: true });
+  t.true(bare.rawMessage?.raw.equals(large(['Subject: Hi', 'X: y'])));
+  t.deepEqual(errors, []);
+});
+
+test('a submitted message that takes too long to read is refused', async (t) => {
+  const hang = `const { parentPort } = require('node:worker_threads');
+    parentPort.on('message', () => { parentPort.postMessage('begun'); for (;;); });`;
+  const { reader } = startReader(t, { spawn: () => new Worker(hang, { eval: true }), timeoutMs: 200 });
+  const submit = createReadSubmitted(reader.submitted);
+  await t.throwsAsync(submit('org', large(['Subject: Hi']), submitted), {
+    name: 'Refusal',
+    message: /takes too long to read/,
+  });
 });

@@ -1,15 +1,15 @@
 /**
  * Mailgun's POST /messages.mime: a whole message, which is sent as it is, as by SMTP submission: its options, `X-Mailgun-…`, are
- * taken out, and nothing else is changed. Symfony and Laravel use it.
+ * taken out, its line ends become CRLF, and nothing else is changed. Symfony and Laravel use it.
  */
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { SendRequest } from '../../accept.ts';
 import { formBody, largestBody } from '../../api/body-limits.ts';
 import { checked } from '../../api/issues.ts';
-import { readHead } from '../../compose/head.ts';
+import { maxHeadLength, readHead } from '../../compose/head.ts';
 import { Refusal } from '../../mail/refusal.ts';
-import { requestOf } from '../../smtp-in/submission/send-request.ts';
+import { withCrlf } from '../../smtp-in/submission/send-request.ts';
 import type { DialectCall } from '../dialect.ts';
 import { idempotencyKeyOf, idempotencyOf, mailbox, tags } from '../dialect-send.ts';
 import type { Form } from '../form.ts';
@@ -23,7 +23,7 @@ import {
   queued,
   requirePathDomain,
 } from './mailgun-fields.ts';
-import { isOption } from './mailgun-options.ts';
+import { optionPrefix } from './mailgun-options.ts';
 
 /** Some clients send the message as a field. */
 export const mimeBody = formBody({
@@ -38,19 +38,20 @@ const envelope = z.object({ to: z.array(mailbox).min(1).max(maxRecipients) });
 export async function sendMime(call: DialectCall) {
   const given = formOf(call);
   const raw = messageIn(given);
-  const { fields, isTooLarge } = readHead(raw);
   // Anything else that is wrong with it is refused below.
+  const { fields, isTooLarge } = readHead(withCrlf(raw.subarray(0, maxHeadLength + 1)));
   const header: [string, string][] = isTooLarge ? [] : fields.map(({ name, value }) => [name, value]);
   const form = completed(given, header);
   if (form.one('recipient-variables'))
     throw new Refusal('BAD_REQUEST', 'recipient-variables: send html or text to /messages instead.');
   const to = checked(envelope, { to: addressesIn(form, 'to') }).to.map(({ address }) => address);
-  const submitted = requestOf(raw, {
+  const submitted = await call.readSubmitted(call.orgId, raw, {
     to,
     requestId: call.context.state.requestId,
     requireTls: false,
     received: '',
-    isRemoved: ({ name }) => isOption(name),
+    removedPrefix: optionPrefix,
+    mayHaveBareLineEnds: true,
   });
   const { tags: own, tracking, scheduledAt, isTest } = optionsIn(form, call.now);
   const key = idempotencyKeyOf(call);
@@ -67,11 +68,10 @@ export async function sendMime(call: DialectCall) {
   return queued((await accept(request, call.caller)).answer.id);
 }
 
-/** Some clients send it as a field. Line ends must be CRLF (RFC 5321 section 2.3.8), and nothing else is changed. */
+/** Some clients send it as a field. */
 function messageIn(form: Form): Buffer {
   const file = form.files.find(({ field }) => field === 'message')?.content;
   const raw = file ?? Buffer.from(form.one('message') ?? '');
   if (raw.length === 0) throw new Refusal('BAD_REQUEST', 'message: give the message as a file.');
-  const text = raw.toString('latin1');
-  return /\r(?!\n)|(?<!\r)\n/.test(text) ? Buffer.from(text.replace(/\r\n?|\n/g, '\r\n'), 'latin1') : raw;
+  return raw;
 }

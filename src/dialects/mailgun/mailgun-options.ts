@@ -11,7 +11,7 @@ const ofVariables = jsonLimits({ members: 1_000 });
 
 type Field = [name: string, value: string];
 
-const prefix = 'x-mailgun-';
+export const optionPrefix = 'x-mailgun-';
 
 const options: Record<string, string> = {
   tag: 'o:tag',
@@ -26,7 +26,7 @@ const options: Record<string, string> = {
 };
 
 export function isOption(name: string): boolean {
-  return name.toLowerCase().startsWith(prefix);
+  return name.toLowerCase().startsWith(optionPrefix);
 }
 
 /** The form with these options. Its own fields win; of tags, all count. */
@@ -35,7 +35,9 @@ export function withOptions(form: Form, header: Field[]): Form {
   if (given.reduce((sum, [, value]) => sum + value.length, 0) > longestOptions)
     throw new Refusal('BAD_REQUEST', 'The X-Mailgun-… fields of the header have more than 256 KiB together.');
   return form.after(
-    given.flatMap(([name, value]) => fieldsOf(name.slice(prefix.length).toLowerCase(), decodeWords(value))),
+    given.flatMap(([name, value]) =>
+      fieldsOf(name.slice(optionPrefix.length).toLowerCase(), decodeWords(value)),
+    ),
   );
 }
 

@@ -15,7 +15,7 @@ import { isTag, tagsOf } from './tag-fields.ts';
 
 const unsent = ['bcc', 'resent-bcc', 'return-path'];
 
-interface Submitted {
+export interface Submitted {
   /** The recipients of the envelope. */
   to: string[];
   requestId: string;
@@ -23,15 +23,17 @@ interface Submitted {
   requireTls: boolean;
   /** See compose/raw-message.ts. Not part of the hash, so that a retry is the same request. */
   received: string;
-  /** Other fields that are not sent. */
-  isRemoved?: (field: Field) => boolean;
+  /** Fields whose names begin so are not sent. */
+  removedPrefix?: string;
+  /** A bare CR or LF becomes CRLF. Without it there is none (smtp-in/strict-stream.ts). */
+  mayHaveBareLineEnds?: boolean;
 }
 
 export function requestOf(
   given: Buffer,
-  { to, requestId, requireTls, received, isRemoved }: Submitted,
+  { to, requestId, requireTls, received, removedPrefix, mayHaveBareLineEnds }: Submitted,
 ): SendRequest {
-  const { raw, head, repairs } = repaired(given);
+  const { raw, head, repairs } = repaired(mayHaveBareLineEnds ? withCrlf(given) : given);
   const { from, replyTo, subject, messageId, hasLongLines } = readContent(raw, head);
   const recipients = recipientsIn(head, to);
   return {
@@ -48,7 +50,7 @@ export function requestOf(
     requestId,
     repaired: [...repairs, ...(hasLongLines ? ['long lines'] : [])].join(', ') || undefined,
     tlsRequired: requireTls || tlsRequiredOf(head),
-    rawMessage: { raw: without(raw, head, isRemoved), messageId, received },
+    rawMessage: { raw: without(raw, head, removedPrefix), messageId, received },
   };
 }
 
@@ -76,7 +78,8 @@ function idempotencyOf(
   return { key: `Message-ID ${digest}`, requestHash: digest };
 }
 
-function without(raw: Buffer, head: Head, isRemoved = (_: Field) => false): Buffer {
+function without(raw: Buffer, head: Head, prefix: string | undefined): Buffer {
+  const isRemoved = ({ name }: Field) => prefix !== undefined && name.startsWith(prefix);
   const isUnsent = (field: Field) =>
     unsent.includes(field.name) || isTag(field) || isSendTime(field) || isRemoved(field);
   return head.fields.some(isUnsent) ? Buffer.concat(kept(raw, head, isUnsent)) : raw;
@@ -86,4 +89,10 @@ function without(raw: Buffer, head: Head, isRemoved = (_: Field) => false): Buff
 function kept(raw: Buffer, { fields, end }: Head, isLeftOut: (field: Field) => boolean): Buffer[] {
   const rest = fields.filter((field) => !isLeftOut(field));
   return [...rest.map(({ start, end }) => raw.subarray(start, end)), raw.subarray(end)];
+}
+
+/** RFC 5321 section 2.3.8. */
+export function withCrlf(raw: Buffer): Buffer {
+  const text = raw.toString('latin1');
+  return /\r(?!\n)|(?<!\r)\n/.test(text) ? Buffer.from(text.replace(/\r\n?|\n/g, '\r\n'), 'latin1') : raw;
 }

@@ -20,9 +20,9 @@ import {
   SmtpRefusal,
 } from '../../mail/mail-handler.ts';
 import { Refusal } from '../../mail/refusal.ts';
+import type { ReadSubmitted } from './read-submitted.ts';
 import { printable, replyOf } from './refusal-replies.ts';
 import type { RequestWait } from './request-wait.ts';
-import { requestOf } from './send-request.ts';
 
 export interface SubmissionParts extends SendCapacity {
   /** The name of this host, for the Received field. */
@@ -31,6 +31,7 @@ export interface SubmissionParts extends SendCapacity {
   requestWait: RequestWait;
   authThrottle: AuthThrottle;
   accept: Accept;
+  readSubmitted: ReadSubmitted;
   /** Logs a refused login with the client's address, for tools such as fail2ban. */
   onRefused(client: Client): void;
   /** Called with each mail that is refused, for the mail log. `recipients` is empty if MAIL is refused. */
@@ -146,7 +147,8 @@ async function send(
     const received = `by ${parts.hostname} with ${protocolOf(isUtf8, client)}`;
     const slot = await admitSend(parts, sender.orgId, raw.length);
     try {
-      const request = requestOf(raw, { to, requestId: id, requireTls, received });
+      const submitted = { to, requestId: id, requireTls, received };
+      const request = await parts.readSubmitted(sender.orgId, raw, submitted);
       // Many programs take no notice of what the reply says, so a mail is accepted for all recipients or for none.
       const { answer } = await parts.accept({ ...request, mustAffordAll: true }, sender);
       return replyText(answer);
