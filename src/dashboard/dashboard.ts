@@ -14,7 +14,7 @@ import type { PageParts } from './page.ts';
 import { createPageRouter } from './page-router.ts';
 import { createRender } from './render.ts';
 import { createRequestSlots } from './request-slots.ts';
-import { createRespond, createRespondError, redirectToSignIn } from './respond.ts';
+import { createRespond, createRespondError, redirectToSecondFactor, redirectToSignIn } from './respond.ts';
 import { createAuthorizePage } from './security/authorize-page.ts';
 import { createCookies } from './security/cookies.ts';
 import { createCsrf } from './security/csrf.ts';
@@ -66,7 +66,8 @@ export function createDashboard(dependencies: DashboardParts): Dashboard {
 
   const route = createPageRouter(async (context, min, page, handler) => {
     const authorized = await slots.whileAuthorizing(context, () => authorizePage.authorize(context, min));
-    if (authorized === 'sign in first') return redirectToSignIn(context, cookies);
+    if (authorized === 'sign in') return redirectToSignIn(context, cookies);
+    if (authorized === 'turn on the second factor') return redirectToSecondFactor(context);
     context.state.visit = authorized;
     const visit = await authorizePage.withForm(authorized, page.form);
     context.state.visit = visit;

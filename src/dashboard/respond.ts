@@ -115,19 +115,32 @@ export function createRespondError({ respond, sessions, clock, onError }: Respon
 }
 
 export function redirectToSignIn(context: Context, cookies: Cookies): void {
-  const isPart = context.get('hx-request') === 'true';
-  // A part of a page cannot show the form, so the whole page is left; after signing in it is the page to return to.
-  // A form that was sent is still on the page that it came from (assets/app.js).
-  const to = isPart
-    ? pathOf(context.get('hx-current-url'))
-    : context.method === 'GET'
-      ? context.url
-      : pathOf(context.get('referer'));
-  const query = new URLSearchParams({ to: pathWithin(to) });
+  const query = new URLSearchParams({ to: returnTo(context) });
   if (cookies.get(context, 'session') !== null) query.set('ended', '');
-  const location = `/dashboard/sign-in?${query}`;
+  leaveFor(context, `/dashboard/sign-in?${query}`);
+}
+
+/** The organization of the path is open only to users who have one. */
+export function redirectToSecondFactor(context: Context): void {
+  leaveFor(context, `/dashboard/account/second-factor?${new URLSearchParams({ to: returnTo(context) })}`);
+}
+
+/** The page to come back to. */
+function returnTo(context: Context): string {
+  // A part of a page cannot show the form, so the whole page is left.
+  // A form that was sent is still on the page that it came from (assets/app.js).
+  const to =
+    context.get('hx-request') === 'true'
+      ? pathOf(context.get('hx-current-url'))
+      : context.method === 'GET'
+        ? context.url
+        : pathOf(context.get('referer'));
+  return pathWithin(to);
+}
+
+function leaveFor(context: Context, location: string): void {
   closeIfUnread(context);
-  if (isPart) {
+  if (context.get('hx-request') === 'true') {
     context.set('HX-Redirect', location);
     context.body = '';
   } else seeOther(context, location);

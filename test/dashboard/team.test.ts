@@ -1,9 +1,11 @@
 /** The team: invited by a link, with roles; an owner always stays; nobody's other organizations are shown or opened. */
 import test, { type ExecutionContext } from 'ava';
+import { Secret, TOTP } from 'otpauth';
 import { makeOrganization } from '../../src/accounts/create-organization.ts';
 import { invite } from '../../src/accounts/people.ts';
 import { changeRole, inviteMember, removeMember } from '../../src/accounts/team.ts';
-import { createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
+import { type Browser, createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
+import { cliOf } from '../lab/cli.ts';
 import { startWorld, type WorldOptions } from '../lab/scenes/world.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
@@ -125,4 +127,65 @@ test("an owner gets no link to somebody else's account, nor lets one in", async 
   t.notRegex(list.text, /Secret/);
   t.is(linkIn((await owner.submit(`/${id}/link`)).html), undefined);
   t.is((await world.db('memberships').where({ org_id: orgId })).length, 2);
+});
+
+test('an organization can require a second factor: without one its pages lead to the set-up, its keys keep working', async (t) => {
+  const { world, operator, base, orgId, join } = await arrive(t, { tenant: { scopes: ['full_access'] } });
+  const org = base.replace('/team', '');
+  const other = await makeOrganization(world.db, { name: 'Other' }, world.clock.now());
+  const owner = await join('owner@team.invalid', 'owner');
+  const dev = await join('dev@team.invalid', 'developer');
+  await operator.get(`/dashboard/o/${other.id}/team`);
+  await operator.submit('/team', { email: 'dev@team.invalid', role: 'owner' });
+  /** The page at hand offers it. */
+  const turnOn = (browser: Browser) => {
+    const [, secret] = /data-copy="([A-Z2-7]{32})"/.exec(browser.page().html)!;
+    const code = new TOTP({ secret: Secret.fromBase32(secret!) }).generate({ timestamp: world.clock.now() });
+    return browser.submit('/second-factor', { code, current: password });
+  };
+
+  await owner.get(base);
+  t.regex((await owner.submit('/team/second-factor')).text, /for your own account first/);
+  t.is((await dev.get(`${org}/keys`)).path, `${org}/keys`);
+  await owner.get('/dashboard/account/second-factor');
+  t.regex((await turnOn(owner)).html, /href="\/dashboard\/account">I have saved them/);
+  await owner.get(base);
+  t.regex((await owner.submit('/team/second-factor')).text, /authentication is now required in/i);
+
+  const led = `/dashboard/account/second-factor?to=${encodeURIComponent(`${org}/emails?status=bounced`)}`;
+  const offered = await dev.get(`${org}/emails?status=bounced`);
+  t.is(offered.path, led);
+  t.regex(offered.text, /requires two-factor authentication\. Turn it on to continue/);
+  const { headers } = await dev.ask('GET', `${org}/keys`, {
+    headers: { 'hx-request': 'true', 'hx-current-url': `${world.url()}${org}/emails?status=bounced` },
+  });
+  t.is(headers.get('hx-redirect'), led, 'also a part of a page');
+  await dev.get('/dashboard/account');
+  const made = await dev.post(`${org}/keys`, { _csrf: dev.csrf(), label: 'mine', scopes: 'email:send' });
+  t.regex(made.path, /second-factor/);
+  t.is((await world.db('api_keys').where({ org_id: orgId })).length, 1);
+  t.is(
+    (await dev.get(`/dashboard/o/${other.id}`)).path,
+    `/dashboard/o/${other.id}`,
+    'other organizations do not',
+  );
+  t.regex((await operator.get(org)).path, /second-factor/, 'operators need one too');
+  t.is((await world.send({ to: 'ann@there.invalid' })).status, 200);
+
+  await dev.get(`${org}/emails?status=bounced`);
+  t.regex(
+    (await dev.submit('/second-factor', { code: '000000' })).text,
+    /requires two-factor/,
+    'a wrong code',
+  );
+  t.true((await turnOn(dev)).html.includes(`href="${org}/emails?status=bounced">I have saved them`));
+  t.is((await dev.get(org)).path, org);
+
+  const { cli } = cliOf(t, world);
+  const shown = async (state: string) =>
+    JSON.parse((await cli('', 'org', 'two-factor', orgId, state, '--json')).stdout.toString());
+  t.like(await shown('off'), { twoFactor: 'optional' });
+  t.is((await operator.get(org)).path, org);
+  t.like(await shown('on'), { twoFactor: 'required' });
+  t.regex((await operator.get(org)).path, /second-factor/);
 });

@@ -54,6 +54,10 @@ for (const kind of kinds) {
     await migrate(db);
     t.is(await dumpSchema(db), await readSchema(db));
     t.like(await db('suppressions').first(), { id: orgId, reply: null });
+    t.like(await db('organizations').first('id', 'requires_second_factor'), {
+      id: orgId,
+      requires_second_factor: kind === 'sqlite' ? 0 : false,
+    });
   });
 
   test(`${kind}: nodes that start at once migrate once`, async (t) => {

@@ -56,6 +56,7 @@ const lines: [line: string, is: string][] = [
   ["org rename Acme 'Acme Ltd'", 'another name'],
   ['org limits Acme --per-second 10 --emails-per-day unlimited', 'raise its limits'],
   ['org tls Acme encrypted', 'send its mail only over TLS'],
+  ['org two-factor Acme on', 'require two-factor authentication of its users'],
   ['org pool Acme bulk', 'send its mail from an IP pool'],
   ["org pause Acme --reason 'unpaid bills'", 'stop it at once'],
   ["org resume Acme --reason 'paid'", 'let it send again'],

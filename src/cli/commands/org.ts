@@ -7,6 +7,7 @@ import {
   NameTaken,
   type Organization,
   renameOrganization,
+  requireSecondFactor,
   setLimits,
   setOrganizationTls,
 } from '../../db/accounts/organizations.ts';
@@ -20,6 +21,7 @@ import {
   limit,
   name,
   type OrUnlimited,
+  onOff,
   pool,
   quota,
   reason,
@@ -84,6 +86,13 @@ function settingCommands(named: Named, context: CommandContext): void {
   named('tls', 'Set the minimum TLS protection for all mail of an organization; a domain may require more.')
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action(changes((db, { id }, tls: TlsFloor) => setOrganizationTls(db, id, tls)));
+
+  named(
+    'two-factor',
+    'Require two-factor authentication of all users of an organization; API keys are not affected.',
+  )
+    .argument('<on|off>', 'on: users without it must set it up at their next page', onOff)
+    .action(changes((db, { id }, state: string) => requireSecondFactor(db, id, state === 'on')));
 
   named('pause', 'Pause an organization at once: reject its API keys and sign-ins, and hold its mail.')
     .requiredOption('--reason <R>', 'reason, shown to the API clients and users of the organization', reason)

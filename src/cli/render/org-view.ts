@@ -23,6 +23,7 @@ export function organizationDocument(org: Organization, now: number) {
     },
     tls: org.tls,
     pool: org.pool,
+    twoFactor: org.requiresSecondFactor ? 'required' : 'optional',
     paused: org.pause && { since: iso(org.pause.since), reason: org.pause.reason },
     createdAt: iso(org.createdAt),
   };
@@ -38,6 +39,7 @@ function organizationFields(org: Organization, now: number): Record<string, Cell
     'emails a day': orUnlimited(org.emailsPerDay),
     TLS: org.tls,
     'IP pool': org.pool ?? `${defaultPool} (not assigned)`,
+    'two-factor': org.requiresSecondFactor ? 'required' : 'optional',
     created: { time: org.createdAt },
     ...(org.pause && { paused: { time: org.pause.since }, reason: org.pause.reason }),
   };

@@ -1,6 +1,6 @@
 /**
  * The only place that decides access to pages: the origin of a POST, the session, the membership and role in the organization
- * of the path, and the CSRF token of the form. Another organization is answered like one that does not exist.
+ * of the path, its demand for a second factor, and the CSRF token of the form. Another organization is answered like one that does not exist.
  */
 import type { Context } from 'koa';
 import type { FormBody } from '../../api/body-limits.ts';
@@ -28,9 +28,12 @@ interface AuthorizePageParts {
 /** Forms over the default size, at once: each takes several times its size in memory. */
 const maxLarge = { inAll: 4, ofOne: 2 };
 
+/** What the person has to do first, on another page. */
+type Precondition = 'sign in' | 'turn on the second factor';
+
 export interface AuthorizePage {
   /** The visit, if it is allowed; throws otherwise. Does not read the form. */
-  authorize(context: Context, min: RouteAccess): Promise<PageVisit | UserVisit | OrgVisit | 'sign in first'>;
+  authorize(context: Context, min: RouteAccess): Promise<PageVisit | UserVisit | OrgVisit | Precondition>;
   /** The visit with its form. This takes as long as the client needs, so the caller must hold no slot meanwhile. */
   withForm<V extends PageVisit>(visit: V, largeForm: FormBody | undefined): Promise<V>;
 }
@@ -41,7 +44,7 @@ export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePage
     async authorize(context, min) {
       if (context.method === 'POST') csrf.checkOrigin(context);
       const found = await sessions.find(context);
-      if (!found && min !== 'anyone') return 'sign in first';
+      if (!found && min !== 'anyone') return 'sign in';
       const visitor = sessions.visitor(context);
       const query = new URLSearchParams(context.querystring);
       const form = new URLSearchParams();
@@ -62,10 +65,15 @@ export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePage
     },
   };
 
-  async function inOrganization(visit: UserVisit, min: RouteAccess, id: string): Promise<OrgVisit> {
+  async function inOrganization(
+    visit: UserVisit,
+    min: RouteAccess,
+    id: string,
+  ): Promise<OrgVisit | 'turn on the second factor'> {
     const org = uuid.test(id) ? await membershipOf(visit.user, id) : null;
     if (!org) throw notFound('organization');
     if (org.pause && !visit.user.isOperator) throw paused(org.pause);
+    if (org.requiresSecondFactor && visit.user.totpSecret === null) return 'turn on the second factor';
     if (min === 'operator') requireOperator(visit.user);
     else if (!isAtLeast(org.role, min as Role))
       throw forbidden(
@@ -77,7 +85,9 @@ export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePage
   async function membershipOf(user: User, orgId: string): Promise<Membership | null> {
     if (!user.isOperator) return findMembership(db, user.id, orgId);
     const org = await findOrganization(db, orgId);
-    return org && { id: org.id, name: org.name, role: 'owner', pause: org.pause };
+    if (!org) return null;
+    const { id, name, pause, requiresSecondFactor } = org;
+    return { id, name, role: 'owner', pause, requiresSecondFactor };
   }
 }
 

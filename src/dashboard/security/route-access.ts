@@ -100,6 +100,7 @@ export const access: Record<string, RouteAccess> = {
   // Team
   'GET /dashboard/o/:org/team': 'owner',
   'POST /dashboard/o/:org/team': 'owner',
+  'POST /dashboard/o/:org/team/second-factor': 'owner',
   'POST /dashboard/o/:org/team/:id/role': 'owner',
   'POST /dashboard/o/:org/team/:id/link': 'owner',
   'POST /dashboard/o/:org/team/:id/remove': 'owner',

@@ -12,6 +12,7 @@ export interface OrgName {
 export interface Membership extends OrgName {
   role: Role;
   pause: Pause | null;
+  requiresSecondFactor: boolean;
 }
 
 /** Adds a membership, or changes its role. */
@@ -89,12 +90,13 @@ function memberships(db: Db, userId: string) {
   return db('memberships')
     .join('organizations', 'organizations.id', 'memberships.org_id')
     .where({ user_id: userId })
-    .select('organizations.id', 'name', 'role', 'paused_at', 'paused_reason');
+    .select('organizations.id', 'name', 'role', 'paused_at', 'paused_reason', 'requires_second_factor');
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 function membershipFrom(row: any): Membership {
-  return { id: row.id, name: row.name, role: row.role, pause: pauseOf(row) };
+  const { id, name, role, requires_second_factor } = row;
+  return { id, name, role, pause: pauseOf(row), requiresSecondFactor: Boolean(requires_second_factor) };
 }
 
 export async function organizationNames(db: Db, ids: Iterable<string>): Promise<Map<string, string>> {

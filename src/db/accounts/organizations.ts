@@ -22,6 +22,8 @@ const organizations = records({
   tls: value<TlsFloor>(),
   /** The IP pool that its mail leaves from; null: the pool `default`. */
   pool: orNull(text),
+  /** Its pages are open only to users with two-factor authentication. */
+  requiresSecondFactor: flag,
   /** Whether the owner has been notified since the last time there were credits. */
   toldLow: flag,
   toldExhausted: flag,
@@ -121,6 +123,10 @@ export async function setLimits(db: Db, id: string, limits: Limits): Promise<voi
 
 export async function setOrganizationTls(db: Db, id: string, tls: TlsFloor): Promise<void> {
   await db('organizations').where({ id }).update({ tls });
+}
+
+export async function requireSecondFactor(db: Db, id: string, requiresSecondFactor: boolean): Promise<void> {
+  await db('organizations').where({ id }).update(organizations.write({ requiresSecondFactor }));
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type

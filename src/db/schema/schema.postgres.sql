@@ -180,6 +180,7 @@ CREATE TABLE organizations (
   pool text,
   paused_at bigint,
   paused_reason text,
+  requires_second_factor boolean NOT NULL DEFAULT false,
   CONSTRAINT organizations_pkey PRIMARY KEY (id),
   CONSTRAINT organizations_name_unique UNIQUE (name)
 );

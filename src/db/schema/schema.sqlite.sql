@@ -364,6 +364,7 @@ CREATE TABLE organizations (
   pool text,
   paused_at bigint,
   paused_reason text,
+  requires_second_factor boolean not null default false,
   primary key (id)
 );
 

@@ -13,4 +13,7 @@ export const steps: Record<string, string> = {
   '029-return-path': "alter table domains add column return_path text not null default 'none'",
   '030-return-path-names':
     "create index domains_return_path_index on domains (name) where return_path <> 'none'",
+  // Its pages are open only to users with two-factor authentication.
+  '031-second-factor-required':
+    'alter table organizations add column requires_second_factor boolean not null default false',
 };

@@ -135,6 +135,7 @@ export const orgSamples: Record<string, Sampler> = {
   'POST /dashboard/o/:org/team': () => ({
     fields: { email: `${uniqueName()}@there.invalid`, role: 'viewer' },
   }),
+  'POST /dashboard/o/:org/team/second-factor': () => ({ fields: { required: 'no' } }),
   'POST /dashboard/o/:org/team/:id/role': onMember({ role: 'developer' }),
   'POST /dashboard/o/:org/team/:id/link': async ({ world, make }, { id }) => {
     const userId = await make.member(id, 'viewer');

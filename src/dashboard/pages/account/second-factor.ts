@@ -12,6 +12,7 @@ import {
   show,
   type UserVisit,
 } from '../../page.ts';
+import { pathWithin } from '../../security/sign-in-return.ts';
 import { wrongPassword } from './routes.ts';
 
 export const secondFactorPage: DashboardPage = {
@@ -22,8 +23,9 @@ export const secondFactorPage: DashboardPage = {
   },
 };
 
+/** `to`: the page to go on to, if the person came from one that requires a second factor. */
 function offer(
-  { user }: UserVisit,
+  { user, query, form }: UserVisit,
   { seal }: PageParts,
   secret: string,
   errors: { code?: string; current?: string } = {},
@@ -32,7 +34,9 @@ function offer(
   const picture = `data:image/svg+xml,${encodeURIComponent(renderSVG(uri, { border: 2 }))}`;
   const sealed = seal.close(JSON.stringify({ userId: user.id, secret }));
   const readable = secret.replace(/(.{4})(?=.)/g, '$1 ');
-  return show('account/second-factor', 'Two-factor authentication', { picture, sealed, readable, errors });
+  const to = pathWithin(form.get('to') ?? query.get('to') ?? '/dashboard/account');
+  const data = { picture, sealed, readable, to, errors };
+  return show('account/second-factor', 'Two-factor authentication', data);
 }
 
 async function turnOn(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
@@ -53,7 +57,7 @@ async function turnOn(visit: UserVisit, parts: PageParts): Promise<PageAnswer> {
     await setRecoveryCodes(trx, user.id, hashes);
     await endSessions(trx, user.id, session.id);
   });
-  return show('account/recovery-codes', 'Recovery codes', { codes });
+  return show('account/recovery-codes', 'Recovery codes', { codes, to: pathWithin(form.get('to')) });
 }
 
 /** The secret that we showed to this person; null if the sealed text is not ours or belongs to someone else. */

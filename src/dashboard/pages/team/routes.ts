@@ -9,6 +9,7 @@ import {
   removeMember,
 } from '../../../accounts/team.ts';
 import { findMember, listMembers, type Member } from '../../../db/accounts/memberships.ts';
+import { requireSecondFactor } from '../../../db/accounts/organizations.ts';
 import { type Role, roles } from '../../../rules/roles.ts';
 import { itemIn, showForm } from '../../form-page.ts';
 import { checkForm, type Errors, emailField, nullable, oneLine } from '../../forms.ts';
@@ -40,6 +41,7 @@ export const teamPage: DashboardPage = {
       if (invited.link) return showLink(invited.link, name, parts);
       return redirect(`${base}/team`, `${email} is now a member and signs in as before.`);
     },
+    'POST /dashboard/o/:org/team/second-factor': changeSecondFactor,
     async 'POST /dashboard/o/:org/team/:id/role'(visit, parts) {
       const { id: userId, name } = await memberIn(visit, parts.db);
       const checked = checkForm(visit.form, z.object({ role: roleField }));
@@ -76,6 +78,7 @@ async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
   const { rows, ...pager } = await pageOf(visit, pageSize, (page) => listMembers(db, visit.org.id, page));
   const data = {
     ...pager,
+    isRequired: visit.org.requiresSecondFactor,
     rows: rows.map((member) => present(member, visit.user.id)),
     roles: roles.map((role) => [role, roleSays[role]]),
   };
@@ -98,6 +101,19 @@ function present(member: Member, me: string) {
     isInvited: passwordHash === null && id !== me,
     isDisabled: disabledAt !== null,
   };
+}
+
+/** Only somebody who has a second factor turns it on, and so keeps access. */
+async function changeSecondFactor({ org, user, form, base }: OrgVisit, { db, log }: PageParts) {
+  const isRequired = form.get('required') === 'yes';
+  if (isRequired && user.totpSecret === null) {
+    const text = 'Turn on two-factor authentication for your own account first.';
+    return redirect(`${base}/team`, { tone: 'bad', text });
+  }
+  await requireSecondFactor(db, org.id, isRequired);
+  const now = isRequired ? 'required' : 'optional';
+  log.info({ by: user.email, organization: org.name }, `two-factor authentication is now ${now}`);
+  return redirect(`${base}/team`, `Two-factor authentication is now ${now} in ${org.name}.`);
 }
 
 function showLink({ path, expiresAt }: MadeLink, name: string, { baseUrl }: PageParts) {
