@@ -2,8 +2,9 @@
 
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
+import { invite } from '../../src/accounts/people.ts';
 import { keepReport } from '../../src/db/bounces/domain-reports-table.ts';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
+import { createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
 import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
@@ -72,6 +73,48 @@ test('a domain is added, said to lack its records, verified when they are there,
     /shop\.invalid and its DKIM keys were removed/,
   );
   t.is((await world.db('domains').where({ name: 'shop.invalid' })).length, 0);
+});
+
+test('a record of the server is shown to its operator; an owner reads one sentence of it, and only if it is wrong', async (t) => {
+  const { world, browser, base } = await arrive(t, {
+    settings: { POSTERN_RETURN_PATH_DOMAIN: 'bounces.operator.invalid' },
+    zone: { 'bounces.operator.invalid': { MX: ['10 elsewhere.invalid'] } },
+  });
+  const path = `${base}/sender.invalid`;
+  const toCorrect = /The operator of this server has a record to correct/;
+  const seen = await browser.get(`${path}/records`);
+  t.regex(seen.text, /In your DNS DKIM .*The operator’s .* bounces\.operator\.invalid/);
+  t.notRegex(seen.text, toCorrect);
+  const { dkim_selector: selector } = await world.db('domains').first();
+  t.regex(
+    seen.text,
+    new RegExp(`Name ${selector}\\._domainkey Copy .* in the zone sender\\.invalid, or in full`),
+  );
+  t.regex(seen.html, /data-copy="_dmarc"/);
+  t.regex(seen.text, /; in the zone of operator\.invalid/);
+
+  const [{ id: orgId }] = await world.db('organizations').select('id');
+  const person = { email: 'ann@postern.invalid', name: 'Ann', isOperator: false };
+  const member = { orgId, role: 'owner' as const };
+  const { link } = await invite(world.db, { ...person, member }, world.clock.now());
+  const owner = createBrowser(world);
+  await owner.get(link!.path);
+  await owner.submit('', { password });
+  await signIn(owner, person.email);
+  const read = await owner.get(`${path}/records`);
+  t.regex(read.text, toCorrect);
+  t.notRegex(read.html, /10 postern\.invalid|zone of operator/);
+  t.regex(
+    read.text,
+    new RegExp(
+      `; in the zone of sender\\.invalid ${selector}\\._domainkey\\.sender\\.invalid\\. 3600 IN TXT`,
+    ),
+  );
+  world.dns.set({
+    'bounces.operator.invalid': { MX: ['10 postern.invalid'] },
+    'sender.invalid._report._dmarc.bounces.operator.invalid': { TXT: ['v=DMARC1'] },
+  });
+  t.notRegex((await owner.get(`${path}/records`)).text, toCorrect);
 });
 
 test('tracking and TLS are set as the API shows them; what is wrong is said at its field', async (t) => {

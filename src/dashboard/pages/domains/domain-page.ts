@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { type CheckedRecord, checkRecords } from '../../../accounts/check-records.ts';
 import { verifyDomain } from '../../../accounts/domain-registration.ts';
 import { type DnsRecord, demandedTls, dkimKeys, recordsFor, tlsFloors } from '../../../accounts/domains.ts';
+import { zoneText } from '../../../accounts/zone-text.ts';
 import {
   type DomainRecord,
   deleteDomain,
@@ -15,6 +16,7 @@ import {
 } from '../../../db/accounts/domains-table.ts';
 import { listReports } from '../../../db/bounces/domain-reports-table.ts';
 import { toDomain } from '../../../mail/address.ts';
+import { organizationalDomain } from '../../../mail/organizational-domain.ts';
 import { inSlot, showForm } from '../../form-page.ts';
 import { checkbox, checkForm, type Errors, nullable, valuesOf } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '../../page.ts';
@@ -30,12 +32,13 @@ export const domainPage: DashboardPage = {
     'GET /dashboard/o/:org/domains/:name': async (visit, parts) =>
       page(visit, parts, await domainIn(visit, parts.db)),
     /** Checks the records without changing the domain's status. */
-    async 'GET /dashboard/o/:org/domains/:name/records'(visit, { db, names: known, resolve, longWorkSlots }) {
+    async 'GET /dashboard/o/:org/domains/:name/records'(visit, parts) {
+      const { db, names: known, resolve, longWorkSlots } = parts;
       const domain = await domainIn(visit, db);
       const records = await inSlot(longWorkSlots.dnsChecks, visit, () =>
         checkRecords(recordsFor(domain, known), resolve),
       );
-      return part('domains/records', recordsData(visit.base, domain, records));
+      return part('domains/records', recordsData(visit, parts, domain, records));
     },
     async 'POST /dashboard/o/:org/domains/:name/check'(visit, parts) {
       const { db, names: known, resolve, keepKeysMs: keepMs, longWorkSlots, eventSignal } = parts;
@@ -44,7 +47,7 @@ export const domainPage: DashboardPage = {
         verifyDomain(db, before, { names: known, resolve, now: visit.now, keepMs, eventSignal }),
       );
       const isPart = visit.context.get('hx-request') === 'true';
-      if (isPart) return part('domains/records', recordsData(visit.base, domain, records));
+      if (isPart) return part('domains/records', recordsData(visit, parts, domain, records));
       return page(visit, parts, domain, { records });
     },
     async 'POST /dashboard/o/:org/domains/:name/tracking'(visit, parts) {
@@ -100,13 +103,13 @@ const maxReports = 20;
 
 async function page(
   visit: OrgVisit,
-  { db, names: known }: PageParts,
+  parts: PageParts,
   domain: DomainRecord,
   { errors = {}, records, values }: Shown = {},
 ) {
-  const reports = await listReports(db, { orgId: visit.org.id, domain: domain.name }, maxReports);
+  const reports = await listReports(parts.db, { orgId: visit.org.id, domain: domain.name }, maxReports);
   const data = {
-    ...recordsData(visit.base, domain, records ?? recordsFor(domain, known)),
+    ...recordsData(visit, parts, domain, records ?? recordsFor(domain, parts.names)),
     effectiveTls: demandedTls(domain),
     keys: dkimKeys(domain),
     dmarc: reports.flatMap(({ report }) => (report.kind === 'dmarc' ? [report] : [])),
@@ -122,19 +125,43 @@ async function page(
   return { ...shown, scripts: ['live.js'] };
 }
 
-/** Shared with the records part of the page. */
-function recordsData(base: string, domain: DomainRecord, records: (DnsRecord | CheckedRecord)[]) {
+/**
+ * Shared with the records part of the page. The records below the server's own return path domain are its operator's to publish:
+ * others only read of them, and only if they are wrong.
+ */
+function recordsData(
+  { base, user }: OrgVisit,
+  { names: { returnPathDomain } }: PageParts,
+  domain: DomainRecord,
+  records: (DnsRecord | CheckedRecord)[],
+) {
+  const shown = records.map((record) => ({
+    ...record,
+    title: names[record.purpose],
+    verdict: 'ok' in record ? verdictOn(record) : null,
+    ...placeOf(record.name),
+  }));
+  const isServers = ({ name }: DnsRecord) => `.${name}`.endsWith(`.${returnPathDomain}`);
+  const own = shown.filter((record) => !isServers(record));
+  const servers = shown.filter(isServers);
   return {
     domain,
     url: `${base}/domains/${domain.name}`,
     isChecked: records.some((record) => 'ok' in record),
     isFound: records.every((record) => !record.required || ('ok' in record && record.ok)),
-    records: records.map((record) => ({
-      ...record,
-      title: names[record.purpose],
-      verdict: 'ok' in record ? verdictOn(record) : null,
-    })),
+    own,
+    servers: user.isOperator ? servers : [],
+    serversProblem: servers.some(
+      ({ verdict }) => verdict?.badge === 'Missing' || verdict?.badge === 'Different',
+    ),
+    text: zoneText(user.isOperator ? records : own),
   };
+}
+
+/** The name as the forms of most DNS providers take it: without the zone, which is `@` itself. */
+function placeOf(name: string): { zone: string; host: string } {
+  const zone = organizationalDomain(name);
+  return { zone, host: name === zone ? '@' : name.slice(0, -zone.length - 1) };
 }
 
 /** Another organization's domain is not found. */
