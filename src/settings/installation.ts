@@ -17,8 +17,8 @@ interface DatabaseLocation {
 }
 
 const root = join(import.meta.dirname, '../..');
-/** The installed copy of config/postern-command. */
-const serviceCommand = '/usr/local/bin/postern';
+/** The installed copy of config/postern-command: by hand, or by the Debian package. */
+const serviceCommands = ['/usr/local/bin/postern', '/usr/bin/postern'];
 
 /** Settings that select an installation. */
 const selectors = ['POSTERN_DATA_DIR', 'POSTERN_DATABASE_URL', 'POSTERN_CONFIG', 'POSTERN_ENV_FILE'];
@@ -68,7 +68,7 @@ function isOwn(directory: string): boolean {
 }
 
 function asService(): string {
-  if (existsSync(serviceCommand)) return 'postern';
+  if (serviceCommands.some((path) => existsSync(path))) return 'postern';
   return `sh ${join(root, 'config/postern-command')}`;
 }
 

@@ -12,7 +12,7 @@ import { DatabaseError, type Db, isPostgres, type Trx } from '../engine/open.ts'
 import { baseline, steps } from './steps.ts';
 
 const names = [baseline, ...Object.keys(steps)];
-const newest = names.at(-1)!;
+export const newest = names.at(-1)!;
 
 /** Has a row for each step. Before 1.0, knex had written it. */
 const stepsTable = 'knex_migrations';

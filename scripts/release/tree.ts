@@ -1,0 +1,82 @@
+/**
+ * The installed program as a directory, the same in the .tar.gz and in the .deb (/opt/postern): the committed files that run,
+ * production dependencies, Node, and release.json, by which `postern upgrade` judges a release.
+ */
+import { execFileSync } from 'node:child_process';
+import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { newest } from '../../src/db/schema/migrate.ts';
+
+export const root = join(import.meta.dirname, '../..');
+
+interface Release {
+  version: string;
+  commit: string;
+  architecture: string;
+  node: string;
+  /** The newest step of the schema. */
+  schema: string;
+}
+
+export interface Tree {
+  directory: string;
+  release: Release;
+}
+
+/** Returns what the program printed. */
+export function run(program: string, args: string[], cwd = root): string {
+  return execFileSync(program, args, {
+    cwd,
+    encoding: 'utf8',
+    maxBuffer: 2 ** 28,
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+}
+
+const committed = [
+  'LICENSE',
+  'README.md',
+  'config',
+  'docs',
+  'package-lock.json',
+  'package.json',
+  'scripts/node.sh',
+  'scripts/notify-socket.pl',
+  'scripts/postern',
+  'scripts/sqlite-driver',
+  'scripts/start',
+  'src',
+];
+
+export function buildTree(parent: string): Tree {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  const directory = join(parent, `postern-${version}`);
+  mkdirSync(directory, { recursive: true });
+  run('sh', ['-c', 'git archive HEAD "$@" | tar --extract --directory "$0"', directory, ...committed]);
+  rmSync(join(directory, 'docs/screenshots'), { recursive: true });
+  addDependencies(directory);
+  const node = join(directory, 'node_modules/.bin/node');
+  copyFileSync(join(root, 'node_modules/node/bin/node'), node);
+  chmodSync(node, 0o755);
+  const release: Release = {
+    version,
+    commit: run('git', ['rev-parse', 'HEAD']).trim(),
+    architecture: process.arch,
+    node: process.version,
+    schema: newest,
+  };
+  writeFileSync(join(directory, 'release.json'), `${JSON.stringify(release, null, 2)}\n`);
+  run('chmod', ['-R', 'u=rwX,go=rX', directory]);
+  return { directory, release };
+}
+
+/** SQLite's driver is the one that `npm ci` has installed here, with the same lock file. */
+function addDependencies(directory: string): void {
+  copyFileSync(join(root, '.npmrc'), join(directory, '.npmrc'));
+  run('npm', ['ci', '--omit=dev', '--ignore-scripts'], directory);
+  rmSync(join(directory, '.npmrc'));
+  const driver = 'node_modules/sqlite3/build/Release/node_sqlite3.node';
+  mkdirSync(join(directory, driver, '..'), { recursive: true });
+  copyFileSync(join(root, driver), join(directory, driver));
+  rmSync(join(directory, 'node_modules/sqlite3/deps'), { recursive: true });
+}
