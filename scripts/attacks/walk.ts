@@ -4,7 +4,14 @@
  */
 import { createSubmitter, hostileMails } from '../../test/lab/hostile-mails.ts';
 import { routesOfServer, type Target } from '../../test/lab/hostile-walk.ts';
-import { inWords, newTally, record, type Tally, targetOf, walkRoute } from '../../test/lab/walk-target.ts';
+import {
+  inWords,
+  newTally,
+  recordReply,
+  type Tally,
+  targetOf,
+  walkRoute,
+} from '../../test/lab/walk-target.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { orgIdOf, type Scene } from './scene.ts';
 
@@ -46,7 +53,7 @@ async function walkSubmission(scene: Scene): Promise<Verdict> {
       if (scene.hasEnded()) break;
       diary.push({ at: Date.now(), what: mail.what });
       const reply = await submitter.submit(mail);
-      record(tally, mail.what, { status: Number(reply.slice(0, 3)), bytes: reply.length, text: reply });
+      recordReply(tally, mail.what, reply);
     }
   }
   submitter.close();

@@ -94,6 +94,10 @@ function* allMails(bytes: number): Generator<{ what: string; raw(): string }> {
       raw: () => multipart + piece.repeat(bytes / piece.length),
     };
   yield { what: 'nested multiparts', raw: () => header(own) + nested(bytes / 60) };
+  // Ten searches of the whole message, for what nearly is at each position.
+  const long = (level: number) => `${level}${'a'.repeat(800)}`;
+  const filling = () => `\r\n\r\n${`${'a'.repeat(900)}\r\n`.repeat(bytes / 902)}`;
+  yield { what: 'long boundaries', raw: () => header(own) + nested(9, long) + filling() };
 }
 
 function header(of: Record<string, string>): string {
@@ -106,11 +110,10 @@ function withField(name: string, value: string): string {
   return `${header({ ...own, [name]: value })}\r\n\r\nHi\r\n`;
 }
 
-function nested(levels: number): string {
-  return Array.from(
-    { length: levels },
-    (_, n) => `\r\nContent-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}`,
-  ).join('');
+function nested(levels: number, boundary = (level: number) => `b${level}`): string {
+  return Array.from({ length: levels }, (_, n) => {
+    return `\r\nContent-Type: multipart/mixed; boundary=${boundary(n)}\r\n\r\n--${boundary(n)}`;
+  }).join('');
 }
 
 /** No longer than RFC 5322 section 2.1.1 recommends. */

@@ -157,7 +157,7 @@ const nearly = [
     'é',
     '\u{1F600}',
   ],
-  ...['\r\n', '\r\n ', 'a=b; ', '[', '*', '<<', '""', "'", '%25', 'xn--'],
+  ...['\r\n', '\r\n.', '\r\n ', 'a=b; ', '[', '*', '<<', '""', "'", '%25', 'xn--'],
 ];
 
 /** What is put into a place of a body. Each form of it is made once: a walk uses it thousands of times. */
@@ -359,6 +359,12 @@ function* formTrials(route: WalkedRoute, { bytes }: Target, ask: Ask): Generator
       yield ask(`${kind} as the part ${field}`, multipartType, filled(multipart(fields), text));
     }
   }
+  for (const field of Object.keys(example))
+    yield ask(
+      `bare line ends as the part ${field}`,
+      multipartType,
+      filled(multipart({ ...example, [field]: hole }), Buffer.alloc(bytes.value, '\n')),
+    );
   for (const name of ['a', 'to', 'o:tag', 'h:X-A'])
     yield ask(`many fields ${name}`, urlencoded, `${name}=&`.repeat(bytes.value / (name.length + 2)));
   const part = `--${boundary}\r\nContent-Disposition: form-data; name="to"\r\n\r\n\r\n`;

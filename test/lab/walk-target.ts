@@ -21,6 +21,8 @@ export async function targetOf({ orgId, browser, ...rest }: Walked): Promise<Tar
 }
 
 const maxAnswer = 100_000;
+/** Numbers in /metrics get longer. */
+const grown = 1_000;
 
 export interface Tally {
   routes: number;
@@ -46,31 +48,41 @@ export async function walkRoute(
   tally.routes += 1;
   tally.bodies += route.bodies.length;
   // A document of our own can be larger, whatever is asked.
-  const plain = isDocument(route) ? (await ask(target.url + route.path)).bytes : 0;
+  const plain = isDocument(route) ? (await ask(target.url + route.path)).bytes + grown : 0;
   for (const trial of trialsOf(route, target)) {
     await around(trial, async () => {
       const { status, bytes, text } = await ask(trial.url, trial.question);
-      record(tally, trial.what, { status, bytes: bytes > plain ? bytes : 0, text });
+      const isFault = status === 0 || status >= 500;
+      record(tally, trial.what, { status, bytes: bytes > plain ? bytes : 0, text, isFault });
     });
   }
 }
 
-export function record(
-  tally: Tally,
-  what: string,
-  { status, bytes, text }: { status: number; bytes: number; text: string },
-): void {
+interface Answer {
+  status: number;
+  bytes: number;
+  text: string;
+  isFault: boolean;
+}
+
+/** `reply` is that to a whole message. Besides those of 55x, 521 refuses one: its lines end otherwise than with CRLF. */
+export function recordReply(tally: Tally, what: string, reply: string): void {
+  const status = Number(reply.slice(0, 3));
+  const isFault = ![250, 521].includes(status) && Math.floor(status / 10) !== 55;
+  record(tally, what, { status, bytes: reply.length, text: reply, isFault });
+}
+
+function record(tally: Tally, what: string, { status, bytes, text, isFault }: Answer): void {
   tally.trials += 1;
   tally.statuses[status] = (tally.statuses[status] ?? 0) + 1;
-  if (status === 0) tally.faults.push(`${what}: no answer, ${text}`);
-  if (status >= 500 && status < 550) tally.faults.push(`${what}: ${status} ${text.slice(0, 200)}`);
+  if (isFault) tally.faults.push(`${what}: ${status || 'no answer'} ${text.slice(0, 200)}`);
   if (bytes > maxAnswer) tally.faults.push(`${what}: an answer of ${bytes} bytes`);
   if (bytes > tally.largest.bytes) tally.largest = { bytes, what };
 }
 
 /** For everybody: neither a key nor a parameter of the path. */
 const isDocument = ({ method, path, service }: WalkedRoute) =>
-  method === 'GET' && ['pages', 'api'].includes(service) && !/[:{]/.test(path);
+  method === 'GET' && ['pages', 'api', 'operations'].includes(service) && !/[:{]/.test(path);
 
 export function inWords({ routes, bodies, trials, largest, statuses }: Tally): string {
   return `${routes} routes, ${bodies} bodies, ${trials} trials; largest answer ${largest.bytes} bytes: ${largest.what}; statuses ${JSON.stringify(statuses)}`;

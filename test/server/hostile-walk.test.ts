@@ -10,7 +10,7 @@ import { membersOf, routesOfServer } from '../lab/hostile-walk.ts';
 import { longestStall } from '../lab/longest-stall.ts';
 import { startSubmission } from '../lab/scenes/submission.ts';
 import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
-import { inWords, newTally, record, type Tally, targetOf, walkRoute } from '../lab/walk-target.ts';
+import { inWords, newTally, recordReply, type Tally, targetOf, walkRoute } from '../lab/walk-target.ts';
 
 const maxStallMs = 200;
 /** A header may have 100 KiB. */
@@ -55,7 +55,7 @@ test('hostile messages by submission', async (t) => {
   for (const mail of hostileMails(mailBytes, oneOf)) {
     const ms = await longestStall(async () => {
       const reply = await submitter.submit(mail);
-      record(tally, mail.what, { status: Number(reply.slice(0, 3)), bytes: reply.length, text: reply });
+      recordReply(tally, mail.what, reply);
     });
     if (ms > longest.ms) Object.assign(longest, { ms, what: mail.what });
   }
