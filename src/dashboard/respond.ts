@@ -1,7 +1,7 @@
 /** Writes responses: a page in its frame, a part of a page, a redirect, a body; error pages; the redirect to the sign-in page. */
 import type { Context } from 'koa';
 import type { Clock } from '../base/clock.ts';
-import { listMemberships, type Membership, searchOrganizations } from '../db/accounts/memberships.ts';
+import { listMemberships, type Membership, newestOrganizations } from '../db/accounts/memberships.ts';
 import type { User } from '../db/accounts/users.ts';
 import type { Db } from '../db/engine/open.ts';
 import type { Flashes } from './flash.ts';
@@ -64,7 +64,7 @@ export function createRespond({ db, csrf, cookies, flashes, render }: RespondPar
 
   async function organizationsOf({ id, isOperator }: User): Promise<NamedRole[]> {
     if (!isOperator) return (await listMemberships(db, id)).slice(0, maxInSwitcher);
-    const found = await searchOrganizations(db, { text: '', limit: maxInSwitcher });
+    const found = await newestOrganizations(db, maxInSwitcher);
     return found.map((one) => ({ ...one, role: 'owner' }));
   }
 

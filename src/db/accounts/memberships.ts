@@ -106,15 +106,7 @@ export async function organizationNames(db: Db, ids: Iterable<string>): Promise<
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-/** Lists organizations whose name contains `text`, the newest first; `after` is the last of the previous page. */
-export async function searchOrganizations(
-  db: Db,
-  { text, after, limit }: { text: string; after?: string | undefined; limit: number },
-): Promise<(OrgName & { createdAt: number })[]> {
-  const query = db('organizations').orderBy('id', 'desc').limit(limit);
-  if (text !== '')
-    query.whereRaw("lower(name) like ? escape '\\'", [`%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`]);
-  if (after !== undefined) query.where('id', '<', after);
-  const rows = await query.select('id', 'name', 'created_at');
-  return rows.map(({ id, name, created_at }) => ({ id, name, createdAt: created_at }));
+/** The newest first. */
+export async function newestOrganizations(db: Db, limit: number): Promise<OrgName[]> {
+  return db('organizations').orderBy('id', 'desc').limit(limit).select('id', 'name');
 }

@@ -66,7 +66,7 @@ export async function renameOrganization(db: Db, id: string, name: string): Prom
 }
 
 export async function listOrganizations(db: Db): Promise<Organization[]> {
-  return (await db('organizations').orderBy('id')).map(fromRow);
+  return (await db('organizations').orderBy('id')).map(organizationFrom);
 }
 
 export async function hasOrganizations(db: Db): Promise<boolean> {
@@ -75,12 +75,12 @@ export async function hasOrganizations(db: Db): Promise<boolean> {
 
 export async function findOrganization(db: Db, id: string): Promise<Organization | null> {
   const row = await db('organizations').where({ id }).first();
-  return row ? fromRow(row) : null;
+  return row ? organizationFrom(row) : null;
 }
 
 export async function findOrganizationByName(db: Db, name: string): Promise<Organization | null> {
   const row = await db('organizations').where({ name }).first();
-  return row ? fromRow(row) : null;
+  return row ? organizationFrom(row) : null;
 }
 
 /** Holds the organization until the transaction ends, so that no other transaction charges it. SQLite has one writer anyway. */
@@ -96,7 +96,7 @@ export function readOrganizations(trx: Trx, ids: Iterable<string>) {
     sql: `select * from organizations where id in (${select}) order by id ${forUpdate(trx)}`,
     values: [list],
     columns: [...organizations.columns, 'paused_at', 'paused_reason'],
-    resultOf: (rows: object[]) => rows.map(fromRow),
+    resultOf: (rows: object[]) => rows.map(organizationFrom),
   };
 }
 
@@ -130,7 +130,7 @@ export async function requireSecondFactor(db: Db, id: string, requiresSecondFact
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
-function fromRow(row: any): Organization {
+export function organizationFrom(row: any): Organization {
   return { ...organizations.read(row), pause: pauseOf(row) };
 }
 

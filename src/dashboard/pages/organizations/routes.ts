@@ -1,8 +1,16 @@
 /** The start page, and the list of organizations. Operators see all of them and create new ones. */
 import { z } from 'zod';
 import { makeOrganization } from '../../../accounts/create-organization.ts';
-import { listMemberships, searchOrganizations } from '../../../db/accounts/memberships.ts';
+import { balanceOf, quotaState } from '../../../db/accept/credit-ledger.ts';
+import { listMemberships, newestOrganizations } from '../../../db/accounts/memberships.ts';
+import {
+  listWithFigures,
+  maxWaiting,
+  organizationOrders,
+} from '../../../db/accounts/organization-figures.ts';
 import { NameTaken } from '../../../db/accounts/organizations.ts';
+import type { Db } from '../../../db/engine/open.ts';
+import { hourMs } from '../../../db/events/statistics.ts';
 import { checkForm, oneLine, valuesOf } from '../../forms.ts';
 import { type DashboardPage, type PageParts, redirect, show, type UserVisit } from '../../page.ts';
 import { pageOf } from '../../pagination.ts';
@@ -12,9 +20,7 @@ export const organizationsPage: DashboardPage = {
   user: {
     /** A person with exactly one organization goes straight to it. */
     async 'GET /dashboard'({ user }, { db }) {
-      const some = user.isOperator
-        ? await searchOrganizations(db, { text: '', limit: 2 })
-        : await listMemberships(db, user.id);
+      const some = user.isOperator ? await newestOrganizations(db, 2) : await listMemberships(db, user.id);
       return redirect(some.length === 1 ? `/dashboard/o/${some[0]!.id}` : '/dashboard/organizations');
     },
     'GET /dashboard/organizations': (visit, parts) => list(visit, parts),
@@ -35,15 +41,38 @@ export const organizationsPage: DashboardPage = {
 };
 
 const pageSize = 50;
+const shownHours = 7 * 24;
 
 async function list(visit: UserVisit, { db, operatorJobs, isDevelopment }: PageParts, error?: string) {
   const { user, query, context } = visit;
+  if (!user.isOperator)
+    return show('organizations/memberships', 'Organizations', { rows: await listMemberships(db, user.id) });
   const text = (query.get('q') ?? '').trim();
-  const shown = user.isOperator
-    ? await pageOf(visit, pageSize, (page) => searchOrganizations(db, { text, ...page }))
-    : { rows: await listMemberships(db, user.id), next: null, isFirst: true };
   const name = context.method === 'POST' ? (valuesOf(visit.form).name ?? '') : '';
-  const server = user.isOperator ? presentStatus(await operatorJobs.status(), isDevelopment) : null;
-  const data = { ...shown, text, error, name, server };
+  const server = presentStatus(await operatorJobs.status(), isDevelopment);
+  const data = { ...(await tableOf(visit, db, text)), text, error, name, server };
   return show('organizations/organizations', 'Organizations', data, { status: error ? 422 : 200 });
+}
+
+/** Only the newest have pages: by a figure, those with the most (or the fewest credits) are what an operator looks for. */
+async function tableOf(visit: UserVisit, db: Db, text: string) {
+  const { query, now } = visit;
+  const order = organizationOrders.find((one) => one === query.get('sort')) ?? 'newest';
+  const since = now - (now % hourMs) - shownHours * hourMs;
+  const read = (page: { after?: string | undefined; limit: number }) =>
+    listWithFigures(db, { text, order, since, ...page });
+  const page =
+    order === 'newest'
+      ? await pageOf(visit, pageSize, read)
+      : { rows: await read({ limit: pageSize }), next: null, isFirst: true };
+  const rows = page.rows.map(({ org, ...figures }) => {
+    const quotaUsed = quotaState(org, now).used;
+    return {
+      ...figures,
+      name: org.name,
+      isPaused: org.pause !== null,
+      credits: balanceOf({ ...org, quotaUsed }),
+    };
+  });
+  return { ...page, rows, order, isPart: order !== 'newest' && rows.length === pageSize, maxWaiting };
 }
