@@ -78,5 +78,5 @@ function addDependencies(directory: string): void {
   const driver = 'node_modules/sqlite3/build/Release/node_sqlite3.node';
   mkdirSync(join(directory, driver, '..'), { recursive: true });
   copyFileSync(join(root, driver), join(directory, driver));
-  rmSync(join(directory, 'node_modules/sqlite3/deps'), { recursive: true });
+  run(join(root, 'scripts/lean-modules'), [directory]);
 }
