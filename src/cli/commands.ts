@@ -25,6 +25,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     suppression: async () => (await import('./commands/suppression.ts')).suppressionCommands,
   },
   'Set-up': {
+    init: async () => (await import('./commands/init/init.ts')).initCommand,
     dev: async () => (await import('./commands/dev.ts')).devCommands,
     org: async () => (await import('./commands/org.ts')).orgCommands,
     domain: async () => (await import('./commands/domain/domain.ts')).domainCommands,

@@ -46,6 +46,11 @@ export function commandEnvironment(env: Environment = process.env): Environment 
   return { ...env, POSTERN_ENV_FILE: serviceFile };
 }
 
+/** The file with the settings of the installation that the environment selects; null if the environment has them itself. */
+export function settingsFileOf(env: Environment): string | null {
+  return env.POSTERN_ENV_FILE?.trim() || (selectors.some((name) => env[name]?.trim()) ? null : serviceFile);
+}
+
 /** A file that another user has written could make this one's commands act on any database. */
 function isDevDirectory(directory: string): boolean {
   const files = [devSettingsFile(directory), join(directory, 'dev.json')];

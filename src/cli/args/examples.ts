@@ -49,6 +49,12 @@ const lines: [line: string, is: string][] = [
   ['suppression list --org Acme', 'the suppressed addresses'],
   ['suppression export --org Acme > list.csv', 'the list as CSV'],
   ['suppression import list.csv --org Acme', 'add the addresses of a file'],
+  ['init', 'set this server up; it asks for what it needs'],
+  [
+    'init --hostname mail.example.org --domain example.com --email ann@example.org --to ann@gmail.com',
+    'the same without questions, and with a first mail',
+  ],
+  ['init --dry-run', 'what is there, and what would be done'],
   ['dev', 'a server on this machine that sends no mail, with an inbox'],
   ['org create --name Acme --quota 10000', 'an organization with 10,000 credits a month'],
   ['org list', 'all organizations'],

@@ -24,16 +24,22 @@ export function doctorDocument(findings: Finding[]) {
 }
 
 export function doctorBlocks(findings: Finding[], columns = 80): OutputBlock[] {
+  const { lines, rows } = findingsBlock(findings, columns);
+  return [{ lines: [...lines, summary(findings)], rows }];
+}
+
+/** Grouped by subject. */
+export function findingsBlock(findings: Finding[], columns: number) {
   const width = Math.max(...findings.map(({ check }) => check.length));
   const lines = [...Map.groupBy(findings, ({ subject }) => subject)].flatMap(([subject, all]) => [
     styleText('bold', sanitize(subject)),
     ...all.flatMap((finding) => findingLines(finding, width, columns)),
     '',
   ]);
-  return [{ lines: [...lines, summary(findings)], rows: findings.map(rowOf) }];
+  return { lines, rows: findings.map(rowOf) };
 }
 
-function rowOf({ verdict, subject, check, found, advice, records }: Finding) {
+export function rowOf({ verdict, subject, check, found, advice, records }: Finding) {
   return [verdict, subject, check, found, advice, records.map(inLine).join(' | ') || null];
 }
 
@@ -45,7 +51,11 @@ const arrow = '→ ';
 const verdictWidth = Math.max(...verdicts.map((verdict) => verdict.length));
 const minTextWidth = 30;
 
-function findingLines(finding: Finding, checkWidth: number, columns: number): string[] {
+export function findingLines(
+  finding: Omit<Finding, 'subject'>,
+  checkWidth: number,
+  columns: number,
+): string[] {
   const { verdict, check, found, advice, records } = finding;
   const { sign, colour } = marks[verdict];
   const mark = `${sign} ${verdict.padEnd(verdictWidth)}`;

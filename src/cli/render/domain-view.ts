@@ -1,11 +1,12 @@
 /** Domains and their DNS records. A record's value is never cut or wrapped, because it is copied. */
 import { styleText } from 'node:util';
-import { type CheckedRecord, isUnknown } from '../../accounts/check-records.ts';
+import { type CheckedRecord, isUnknown, type WantedRecord } from '../../accounts/check-records.ts';
 import { type DnsRecord, demandedTls, dkimKeys } from '../../accounts/domains.ts';
 import { iso, isoOrNull } from '../../base/clock.ts';
 import type { DomainRecord } from '../../db/accounts/domains-table.ts';
 import { returnPathInUse } from '../../db/accounts/return-paths.ts';
 import { type Cell, coloured, dim, type Output, type OutputBlock, sanitize } from './output.ts';
+import { wrap } from './width.ts';
 
 export function domainDocument(domain: DomainRecord) {
   return {
@@ -79,6 +80,28 @@ export function recordsBlock(records: (DnsRecord | CheckedRecord)[]): OutputBloc
   };
 }
 
+/** Whether DNS has each record, a line each; then the problems. */
+export function printRecordStates(out: Output, records: CheckedRecord<WantedRecord>[]): void {
+  out.print(null, {
+    head: ['STATE', 'TYPE', 'NAME', 'PURPOSE'],
+    rows: records.map((record) => [
+      { state: stateOf(record) },
+      record.type,
+      record.name,
+      record.required ? `${record.purpose} (required)` : record.purpose,
+    ]),
+    empty: '',
+  });
+  const problems = records.flatMap(({ type, name, problem }) =>
+    problem ? [`${type} ${name}: ${problem}`] : [],
+  );
+  if (problems.length > 0)
+    out.print(null, {
+      lines: problems.flatMap((text) => wrap(sanitize(text).split(' '), out.columns)),
+      rows: problems.map((text) => ['problem', text]),
+    });
+}
+
 function recordLines(record: DnsRecord | CheckedRecord): string {
   const title = [
     styleText('bold', `${record.type}  ${record.name}`),
@@ -97,7 +120,7 @@ function foundLines(record: CheckedRecord): string[] {
   return [`  ${coloured(state)}  ${found}`, ...problem];
 }
 
-function stateOf(record: CheckedRecord): 'found' | 'wrong' | 'missing' | 'unknown' {
+function stateOf(record: CheckedRecord<WantedRecord>): 'found' | 'wrong' | 'missing' | 'unknown' {
   if (isUnknown(record)) return 'unknown';
   if (record.ok) return 'found';
   return record.found.length === 0 ? 'missing' : 'wrong';

@@ -10,7 +10,7 @@ import { sanitize, sanitizeJson } from '../../base/sanitize.ts';
 import { type Cell, dim, plainCell, terminalCell } from './cells.ts';
 import { type Rows, tableLines } from './table.ts';
 import { local, relative } from './times.ts';
-import { wrap } from './width.ts';
+import { cut, wrap } from './width.ts';
 
 export { sanitize } from '../../base/sanitize.ts';
 export type { Cell } from './cells.ts';
@@ -77,7 +77,8 @@ export function createOutput({ stdout, stderr }: OutputStreams, now: () => numbe
     progress(text) {
       if (!stderr.isTTY || (text === '' && !hasProgress)) return;
       hasProgress = text !== '';
-      stderr.write(`\r\x1b[K${text}`);
+      // A line that the terminal breaks in two could not be replaced.
+      stderr.write(`\r\x1b[K${cut(text, (stderr.columns || defaultColumns) - 1)}`);
     },
     warn(text) {
       output.progress('');

@@ -8,6 +8,7 @@ import { checkDatabase, checkServerRunning } from './checks/database.ts';
 import { checkDiskSpace, checkDiskSpeed } from './checks/disk.ts';
 import { checkDnsServers, checkValidation } from './checks/dns-servers.ts';
 import { checkFilePermissions } from './checks/file-permissions.ts';
+import { checkFreePorts } from './checks/free-ports.ts';
 import { checkForwardName, checkHostname, checkPtr } from './checks/host-names.ts';
 import { checkIpPools } from './checks/ip-pools-present.ts';
 import { checkClock } from './checks/machine-clock.ts';
@@ -44,6 +45,14 @@ export function machineChecks(context: DoctorContext): Check[] {
       const db = await openDb().catch(() => null);
       return checkBaseUrl(config, db !== null && (await isTrackingAtHome(db).catch(() => false)));
     },
+  });
+}
+
+/** The checks of the machine that need neither a data directory nor a server. */
+export function setUpChecks(context: DoctorContext, isRunning: boolean): Check[] {
+  return checksOf(machine, {
+    clock: () => checkClock(context),
+    ...(!isRunning && { 'free ports': () => checkFreePorts(context.config) }),
   });
 }
 

@@ -14,8 +14,9 @@ import {
   originChecks,
   returnPathChecks,
   senderDomainChecks,
+  setUpChecks,
 } from './check-table.ts';
-import { createDoctorContext, type DoctorInputs } from './doctor-context.ts';
+import { createDoctorContext, type DoctorContext, type DoctorInputs } from './doctor-context.ts';
 import { Unanswered } from './doctor-dns.ts';
 import { type Check, type Finding, type FindingDraft, failure, skipped, warning } from './finding.ts';
 import { realSurroundings, type Surroundings } from './surroundings.ts';
@@ -35,9 +36,50 @@ export interface ExamineProgress {
 /** Findings quote text from other hosts, which may be of any length. */
 const maxFound = 2_000;
 
-export async function examine({ onProgress = () => {}, ...parts }: Examination): Promise<Finding[]> {
-  const surroundings = { ...realSurroundings, ...parts.surroundings };
-  const context = createDoctorContext(parts, surroundings);
+export async function examine(examination: Examination): Promise<Finding[]> {
+  const context = contextOf(examination);
+  const groups = [
+    machineChecks(context),
+    dnsChecks(context),
+    originChecks(context),
+    addressChecks(context),
+    returnPathChecks(context),
+    senderDomainChecks(context),
+  ];
+  return runGroups(groups, context, examination.onProgress);
+}
+
+/**
+ * The checks that a set-up begins with, before there is a data directory, and the addresses that other hosts see.
+ * `isRunning`: a server runs already, so its ports are not free.
+ */
+export async function examineMachine(
+  examination: Omit<Examination, 'openDb' | 'domain'>,
+  isRunning: boolean,
+): Promise<{ findings: Finding[]; addresses: string[] }> {
+  const context = contextOf({ ...examination, openDb: async () => null, domain: null });
+  const groups = [
+    setUpChecks(context, isRunning),
+    dnsChecks(context),
+    originChecks(context),
+    addressChecks(context),
+  ];
+  const findings = await runGroups(groups, context, examination.onProgress);
+  const senders = (await context.senders).map(({ address }) => address);
+  // Without a way out nobody says how others see us.
+  const addresses = senders.length > 0 ? senders : await context.ownAddresses;
+  return { findings, addresses: [...new Set(addresses)] };
+}
+
+function contextOf({ onProgress, surroundings, ...inputs }: Examination): DoctorContext {
+  return createDoctorContext(inputs, { ...realSurroundings, ...surroundings });
+}
+
+async function runGroups(
+  groups: (Check[] | Promise<Check[]>)[],
+  { surroundings }: DoctorContext,
+  onProgress: Examination['onProgress'] = () => {},
+): Promise<Finding[]> {
   const { all: timeoutMs } = surroundings.timeouts;
   const began = performance.now();
   const left = () => Math.max(timeoutMs - (performance.now() - began), 0);
@@ -63,15 +105,7 @@ export async function examine({ onProgress = () => {}, ...parts }: Examination):
     return Promise.all(checks.map(run));
   }
 
-  const groups = [
-    machineChecks(context),
-    dnsChecks(context),
-    originChecks(context),
-    addressChecks(context),
-    returnPathChecks(context),
-    senderDomainChecks(context),
-  ].map(runGroup);
-  return (await Promise.all(groups)).flat();
+  return (await Promise.all(groups.map(runGroup))).flat();
 }
 
 async function findingOf(check: Check): Promise<FindingDraft> {

@@ -9,7 +9,9 @@ import type { SendRequest } from '../../../accept.ts';
 import { requireNotPaused } from '../../../accounts/api-keys.ts';
 import { sendSchema, toRequest } from '../../../api/send/schema.ts';
 import { newId } from '../../../base/id.ts';
+import type { Organization } from '../../../db/accounts/organizations.ts';
 import { Refusal } from '../../../mail/refusal.ts';
+import { telemetry } from '../../../record/telemetry.ts';
 import { address, listOf } from '../../args/arguments.ts';
 import { readGiven } from '../../args/given-file.ts';
 import { requireOwner, withOwner } from '../../args/lookup.ts';
@@ -18,13 +20,16 @@ import { Failure } from '../../failure.ts';
 import { createAcceptHere } from './accept-here.ts';
 import { watchEmail } from './watch-email.ts';
 
-interface Options {
-  org?: string;
+interface Content {
   from: string;
   subject: string;
   text?: string;
   html?: string;
   attach?: string[];
+}
+
+interface Options extends Content {
+  org?: string;
   watch?: true;
 }
 
@@ -52,34 +57,46 @@ export function sendCommand(program: Command, context: CommandContext): void {
 async function run(context: CommandContext, to: string[], options: Options): Promise<void> {
   const { out } = context;
   const owner = await requireOwner(context, options.org);
-  const request = await requestOf(to, options, context.process.stdin);
+  const { emailId, id, accepted, ...skipped } = await sendHere(context, owner, to, options);
+  const fields = {
+    emailId,
+    accepted: accepted.join(' '),
+    ...(skipped.suppressed.length > 0 && { suppressed: skipped.suppressed.join(' ') }),
+    ...(skipped.insufficientCredit.length > 0 && {
+      'without credit': skipped.insufficientCredit.join(' '),
+    }),
+  };
+  if (!out.json || !options.watch) out.print({ emailId, id, accepted, ...skipped }, { fields });
+  if (!(await context.isServed())) {
+    out.warn(`${notServed}; the email is queued`);
+    if (options.watch) context.exitCode = 1;
+  } else if (options.watch) {
+    const email = await watchEmail(context, emailId, context.abortOn('SIGINT'));
+    if (out.json && email) out.print(telemetry(email));
+    if (!email?.deliveries.every(({ status }) => status === 'delivered')) context.exitCode = 1;
+  } else out.note(`\`postern email why ${emailId}\` explains its status; --watch follows it`);
+}
+
+/** Accepts an email of an organization in this process. */
+export async function sendHere(
+  context: CommandContext,
+  owner: Pick<Organization, 'id' | 'name' | 'pause'>,
+  to: string[],
+  content: Content,
+) {
+  const request = await requestOf(to, content, context.process.stdin);
   const accept = await createAcceptHere(context);
   try {
     requireNotPaused(owner.pause);
-    const { answer } = await accept(request, { orgId: owner.id, keyId: null, scopes: [] });
-    const { emailId, id, accepted, ...skipped } = answer;
-    const fields = {
-      emailId,
-      accepted: accepted.join(' '),
-      ...(skipped.suppressed.length > 0 && { suppressed: skipped.suppressed.join(' ') }),
-      ...(skipped.insufficientCredit.length > 0 && {
-        'without credit': skipped.insufficientCredit.join(' '),
-      }),
-    };
-    if (!out.json || !options.watch) out.print({ emailId, id, accepted, ...skipped }, { fields });
-    if (!(await context.isServed())) {
-      out.warn(`${notServed}; the email is queued`);
-      if (options.watch) context.exitCode = 1;
-    } else if (options.watch) await watchEmail(context, emailId);
-    else out.note(`\`postern email why ${emailId}\` explains its status; --watch follows it`);
+    return (await accept(request, { orgId: owner.id, keyId: null, scopes: [] })).answer;
   } catch (error) {
-    throw error instanceof Refusal ? new Failure(remedyOf(error, options, owner.name)) : error;
+    throw error instanceof Refusal ? new Failure(remedyOf(error, content, owner.name)) : error;
   }
 }
 
-async function requestOf(to: string[], options: Options, stdin: Readable): Promise<SendRequest> {
-  const { from, subject, attach = [] } = options;
-  const [text, html] = [await contentOf(options.text, stdin), await contentOf(options.html, stdin)];
+async function requestOf(to: string[], content: Content, stdin: Readable): Promise<SendRequest> {
+  const { from, subject, attach = [] } = content;
+  const [text, html] = [await contentOf(content.text, stdin), await contentOf(content.html, stdin)];
   const files = await Promise.all(attach.map((path) => readGiven(path, stdin)));
   const parsed = sendSchema.safeParse({
     to,
@@ -109,7 +126,7 @@ async function contentOf(given: string | undefined, stdin: Readable): Promise<st
 }
 
 /** The API's message, and the command that helps. */
-function remedyOf({ code, message }: Refusal, { from }: Options, org: string): string {
+function remedyOf({ code, message }: Refusal, { from }: Content, org: string): string {
   const domain = from.replace(/>\s*$/, '').split('@').at(-1);
   const helps: Partial<Record<Refusal['code'], string>> = {
     DOMAIN_NOT_FOUND: `\`postern domain add ${domain}\` registers it`,

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { iso } from '../../../base/clock.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
 import { replyText } from '../../../outcome.ts';
-import { telemetry } from '../../../record/telemetry.ts';
 import { isFinal } from '../../../rules/states.ts';
 import type { CommandContext } from '../../command-context.ts';
 import type { LogLine } from '../../maillog/log-filter.ts';
@@ -12,11 +11,14 @@ import { local } from '../../render/times.ts';
 
 const pollMs = 300;
 
-/** Sets the exit code to 1 if it is not delivered to every recipient, or the watch is interrupted. */
-export async function watchEmail(context: CommandContext, emailId: string): Promise<void> {
+/** Returns the email as it is at the end, or when the watch was stopped; null if it is gone. */
+export async function watchEmail(
+  context: CommandContext,
+  emailId: string,
+  stopped: AbortSignal,
+): Promise<EmailRecord | null> {
   const { out } = context;
   const db = await context.db();
-  const stopped = context.abortOn('SIGINT');
   const seen = new Set<string>();
   let email: EmailRecord | null;
   for (;;) {
@@ -32,10 +34,9 @@ export async function watchEmail(context: CommandContext, emailId: string): Prom
     await sleep(pollMs, undefined, { signal: stopped }).catch(() => {});
   }
   out.progress('');
-  if (out.json && email) out.print(telemetry(email));
-  if (!email?.deliveries.every(({ status }) => status === 'delivered')) context.exitCode = 1;
   if (stopped.aborted)
     out.note(`the email is still sent; \`postern email why ${emailId}\` explains its status`);
+  return email;
 }
 
 function printEvent({ out }: CommandContext, line: LogLine): void {

@@ -1,0 +1,89 @@
+/** The answers that `postern init` works with: from options, from an earlier run, or from a person at the terminal. */
+import { createInterface } from 'node:readline';
+import { CommanderError, InvalidArgumentError } from 'commander';
+import { organizationalDomain } from '../../../mail/organizational-domain.ts';
+import { domainName } from '../../../settings/grammar.ts';
+import { address, domain, parser } from '../../args/arguments.ts';
+import type { CommandContext, CommandProcess } from '../../command-context.ts';
+import { Failure } from '../../failure.ts';
+
+export interface Answers {
+  hostname: string;
+  domain: string;
+  email: string;
+}
+
+interface Question {
+  name: keyof Answers;
+  is: string;
+  read(text: string): string;
+  /** Offered at the terminal; taken without one only if it comes from an earlier run. */
+  suggest?(given: Partial<Answers>): string | undefined;
+}
+
+const hostNameOf = parser(domainName.read);
+
+export const questions: Question[] = [
+  { name: 'hostname', is: 'public name of this server, such as mail.example.org', read: hostNameOf },
+  {
+    name: 'domain',
+    is: 'domain that mail is sent from, such as example.com',
+    read: domain,
+    suggest: ({ hostname }) => hostname && organizationalDomain(hostname),
+  },
+  {
+    name: 'email',
+    is: 'your mail address, to sign in to the dashboard',
+    read: address,
+  },
+];
+
+/** `known`: from an earlier run. Asks for the rest on a terminal; otherwise an answer that is missing is an error. */
+export async function readAnswers(
+  context: CommandContext,
+  given: Partial<Answers>,
+  known: Partial<Answers>,
+): Promise<Answers> {
+  const { stdin, stderr } = context.process;
+  const answers: Partial<Answers> = {};
+  for (const { name, is, read, suggest } of questions) {
+    if (given[name] !== undefined) answers[name] = given[name];
+    else if (stdin.isTTY && stderr.isTTY) {
+      answers[name] = await ask(context, is, read, known[name] ?? suggest?.(answers));
+    } else if (known[name] === undefined) {
+      const missing = `error: this is no terminal, so nothing can be asked: give --${name} (${is})`;
+      throw new CommanderError(2, 'postern.answer', missing);
+    } else answers[name] = known[name];
+  }
+  return answers as Answers;
+}
+
+/** Asks until the answer can be read. */
+async function ask(
+  { process, out }: CommandContext,
+  is: string,
+  read: (text: string) => string,
+  suggestion: string | undefined,
+): Promise<string> {
+  const question = `${is[0]!.toUpperCase()}${is.slice(1)}${suggestion === undefined ? '' : ` [${suggestion}]`}: `;
+  for (;;) {
+    try {
+      return read((await readLine(process, question)) || (suggestion ?? ''));
+    } catch (error) {
+      if (!(error instanceof InvalidArgumentError)) throw error;
+      out.warn(error.message);
+    }
+  }
+}
+
+function readLine({ stdin, stderr }: CommandProcess, question: string): Promise<string> {
+  const terminal = createInterface({ input: stdin, output: stderr });
+  return new Promise((resolve, reject) => {
+    // Ctrl-C, Ctrl-D, or the end of the input; after an answer, it changes nothing.
+    terminal.once('close', () => reject(new Failure('nothing was changed')));
+    terminal.question(question, (line) => {
+      resolve(line.trim());
+      terminal.close();
+    });
+  });
+}

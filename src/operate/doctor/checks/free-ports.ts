@@ -1,0 +1,42 @@
+/** Before the first start: whether the ports of the settings are free. Opens each of them for a moment. */
+import { createServer } from 'node:net';
+import type { Config } from '../../../settings/config.ts';
+import { type FindingDraft, failure, ok, skipped } from '../finding.ts';
+
+type PortConfig = Pick<
+  Config,
+  'httpHost' | 'httpPort' | 'smtpHost' | 'inboundPort' | 'submissionPort' | 'submissionTlsPort'
+>;
+
+export async function checkFreePorts(config: PortConfig): Promise<FindingDraft> {
+  const { httpHost, httpPort, smtpHost, inboundPort, submissionPort, submissionTlsPort } = config;
+  const smtpPorts = [inboundPort, submissionPort, submissionTlsPort].filter((port) => port !== null);
+  const wanted = [
+    { host: httpHost, port: httpPort },
+    ...smtpPorts.map((port) => ({ host: smtpHost ?? undefined, port })),
+  ];
+  const results = await Promise.all(
+    wanted.map(async (address) => ({ ...address, code: await tryToListen(address) })),
+  );
+  const taken = results.filter(({ code }) => code === 'EADDRINUSE').map(({ port }) => port);
+  if (taken.length > 0) {
+    const filter = taken.map((port) => `sport = :${port}`).join(' or ');
+    return failure(
+      `another program listens on ${taken.map((port) => `port ${port}`).join(' and ')}`,
+      `\`ss -ltnp '${filter}'\` names it; stop it for good, such as with \`systemctl disable --now exim4\``,
+    );
+  }
+  const [refused] = results.filter(({ code }) => code !== null);
+  if (refused)
+    return skipped(`not known: this user may not listen on port ${refused.port} (${refused.code})`);
+  return ok(wanted.map(({ port }) => port).join(', '));
+}
+
+/** The code of the error; null if the port is free. */
+function tryToListen(address: { host: string | undefined; port: number }): Promise<string | null> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'EFAILED'));
+    server.listen(address, () => server.close(() => resolve(null)));
+  });
+}
