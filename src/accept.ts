@@ -108,6 +108,8 @@ export type Sender = Pick<Caller, 'orgId' | 'scopes'> & {
   keyId: string | null;
   keyLabel?: string;
   isTest?: boolean;
+  /** This server itself: its mail costs the organization nothing. */
+  isServer?: boolean;
   /** The other service's API through which the request came. */
   dialect?: DialectName;
 };
@@ -266,6 +268,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     idempotency: idempotencyOf(request, caller, isTest, emailId),
     acceptedAt: now,
     isInBatch: request.isInBatch,
+    isFree: caller.isServer,
     scheduledAt,
     expiresAt: (scheduledAt ?? now) + ageMs,
     hasDeadline: expiresAfter !== undefined,

@@ -21,6 +21,15 @@ export function sanitizeJson(json: string): string {
   return json.replace(unsafeInJson, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`);
 }
 
+/** Text as HTML, also in the value of an attribute in quotes. */
+export function escapeHtml(text: string): string {
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('"', '&quot;')
+    .replaceAll("'", '&#39;')
+    .replaceAll('<', '&lt;');
+}
+
 /** Checks names, labels and reasons: any text without control characters. */
 export function isOneLine(text: string, longest: number): boolean {
   return text !== '' && text.length <= longest && !/\p{Cc}/u.test(text);

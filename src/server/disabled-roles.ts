@@ -37,6 +37,7 @@ export const disabledIntake: Intake = {
   },
   settled: idle,
   accept: null,
+  serverMailer: null,
   submission: null,
   endLongRequests: idle,
 };

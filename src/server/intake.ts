@@ -39,6 +39,7 @@ import { serveDialects } from '../dialects/serve-dialects.ts';
 import type { Client } from '../mail/mail-handler.ts';
 import { createMessageId } from '../mail/message-id.ts';
 import { countRefusals, countRequests } from '../operate/metrics/request-metrics.ts';
+import { createServerMailer, type ServerMailer } from '../operate/notices/server-mail.ts';
 import type { Runner } from '../queue/runner.ts';
 import { signalsAfter } from '../record/event-signal.ts';
 import { logAccepted, logRepeated } from '../record/mail-log-lines.ts';
@@ -79,6 +80,8 @@ export interface Intake {
   settled(): Promise<void>;
   /** Null: no role `http`. */
   accept: Accept | null;
+  /** Null: also without POSTERN_NOTICES_FROM. */
+  serverMailer: ServerMailer | null;
   /** Null: no role `http`. */
   submission: ReturnType<typeof createSubmission> | null;
   /** Ends requests that would otherwise last as long as their clients like. */
@@ -101,6 +104,9 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const readSubmitted = createReadSubmitted(reader.submitted);
   const feed = createEventFeed(context);
   const management = managementOf(context, parts.attemptWebhook);
+  const sender = config.noticesFrom;
+  const mail = { db, maxAgeMs: config.mtaMaxAge, accept: sending.accept };
+  const serverMailer = sender && createServerMailer({ ...mail, sender });
   const dashboard = createDashboard({
     ...context,
     ...management,
@@ -142,6 +148,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       await Promise.all([tracking.settled(), uses.flush(), dashboard.stop(), reader.close()]);
     },
     accept: sending.accept,
+    serverMailer,
     submission: createCountedSubmission(context, { ...callers, ...sending, readSubmitted }),
     async endLongRequests() {
       // A background job ends between two pages of the queue; `settled` waits for that.

@@ -17,17 +17,22 @@ import { partitionJobs } from '../db/schema/partitioned-tables.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from '../db/webhooks/webhook-attempts.ts';
 import { headerOf } from '../mail/address.ts';
 import { recipientsOf, withoutName } from '../mail/recipients.ts';
+import { sendNotices } from '../operate/notices/send-notices.ts';
 import { sendTlsReports } from '../operate/tls-reports/send-tls-reports.ts';
 import { createResolver } from '../route/resolver.ts';
 import { createPoster } from '../webhooks/guarded-post.ts';
 import type { ServerContext } from './context.ts';
+import type { Intake } from './intake.ts';
 
 /** Thirteen months, so that each month can be compared with the same month of the year before. */
 const keepStatisticsMs = 400 * 86_400_000;
 
-/** `accept`: null on a node without the role `http`. */
-export function maintenanceJobs(context: ServerContext, accept: Accept | null): MaintenanceJob[] {
-  const { config, db, clock, log, random, eventSignal } = context;
+export function maintenanceJobs(
+  context: ServerContext,
+  { accept, serverMailer: mailer }: Pick<Intake, 'accept' | 'serverMailer'>,
+  baseUrl: () => string,
+): MaintenanceJob[] {
+  const { config, db, clock, log, random, eventSignal, onError } = context;
   const { now } = clock;
   const resolve = createResolver(config.dnsServers);
   const fedByMail = {
@@ -74,6 +79,9 @@ export function maintenanceJobs(context: ServerContext, accept: Accept | null): 
       }),
     },
     ...tlsReportJob(context, accept),
+    ...(mailer === null
+      ? []
+      : [{ name: 'notices', run: sendNotices({ db, config, now, baseUrl, mailer, onError }) }]),
   ];
 }
 

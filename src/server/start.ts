@@ -118,7 +118,7 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   };
   const intake = config.roles.includes('http') ? createIntake(context, intakeParts) : disabledIntake;
   stops.push(intake.settled);
-  const jobs = maintenanceJobs(context, intake.accept);
+  const jobs = maintenanceJobs(context, intake, baseUrl);
   stops.push(startMaintenance({ jobs, changeToken: () => changeToken(context.db), clock, onError }));
   return { intake, delivery, bounces, diskGuard };
 }

@@ -108,4 +108,11 @@ export const deliverySettings = {
     description:
       'Sender of TLS reports (RFC 8460) to recipient domains that ask for them, named in them as the organization and its contact; an organization here must have its domain, verified, and is charged for reports by mail.',
   }),
+  noticesFrom: setting(mailboxOrOff, {
+    name: 'POSTERN_NOTICES_FROM',
+    default: 'off',
+    example: 'Postern <postern@mail.example.org>',
+    description:
+      'Sender of mail to the users of the dashboard: problems that need action, invitations and password resets; an organization here must have its domain, verified, and is not charged. Off sends none: links are shown to be copied.',
+  }),
 };

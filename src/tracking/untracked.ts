@@ -2,6 +2,7 @@
  * Reverses the tracking of HTML (compose/tracking/html-tracking.ts): replaces each of our links by its target and removes our
  * pixels. Links that are not genuine stay. So a preview or a second send does not count as a visit of the first send.
  */
+import { escapeHtml } from '../base/sanitize.ts';
 import type { TrackingLinks } from './tracking-links.ts';
 
 const pixel =
@@ -13,11 +14,6 @@ export function untracked(html: string, links: Pick<TrackingLinks, 'read'>): str
     .replace(pixel, (whole, token: string) => (links.read('open', token) ? '' : whole))
     .replace(link, (whole, token: string) => {
       const known = links.read('click', token);
-      return known ? escaped(known.target) : whole;
+      return known ? escapeHtml(known.target) : whole;
     });
-}
-
-function escaped(value: string): string {
-  const codes: Record<string, string> = { '&': '&amp;', '"': '&quot;', "'": '&#39;', '<': '&lt;' };
-  return value.replace(/[&"'<]/g, (each) => codes[each]!);
 }

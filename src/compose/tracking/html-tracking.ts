@@ -6,6 +6,7 @@
  * At most `maxLinks` links of a mail are tracked; later ones stay unchanged. Other schemes, anchors and relative links,
  * links that opt out, and links in comments (Outlook's conditional ones too) are never tracked.
  */
+import { escapeHtml } from '../../base/sanitize.ts';
 import { eachTag, type Tag } from '../html-tags.ts';
 import { readOptOut } from './opt-out.ts';
 import { PixelPlace } from './pixel-place.ts';
@@ -107,19 +108,11 @@ function targetOf(href: string | undefined): string | null {
 /** The attribute as it was written, with another value, which is always quoted. */
 function withValue(written: string, value: string): string {
   const [, before, quote] = /^([^=]*=\s*)(["']?)/.exec(written)!;
-  return `${before}${quote || '"'}${escaped(value)}${quote || '"'}`;
+  return `${before}${quote || '"'}${escapeHtml(value)}${quote || '"'}`;
 }
 
 function pixelOf(tracker: Tracker): string {
-  return `<img src="${escaped(tracker.pixel())}" width="1" height="1" alt="" style="width:1px;height:1px;border:0" />`;
-}
-
-function escaped(value: string): string {
-  return value
-    .replaceAll('&', '&amp;')
-    .replaceAll('"', '&quot;')
-    .replaceAll("'", '&#39;')
-    .replaceAll('<', '&lt;');
+  return `<img src="${escapeHtml(tracker.pixel())}" width="1" height="1" alt="" style="width:1px;height:1px;border:0" />`;
 }
 
 /** The pieces that are the same for all recipients are joined once. */

@@ -1,6 +1,7 @@
 /**
  * The only place that decides access to pages: the origin of a POST, the session, the membership and role in the organization
- * of the path, its demand for a second factor, and the CSRF token of the form. Another organization is answered like one that does not exist.
+ * of the path, its demand for a second factor, and the CSRF token of the form. Another organization is answered like one that
+ * does not exist.
  */
 import type { Context } from 'koa';
 import type { FormBody } from '../../api/body-limits.ts';
@@ -28,7 +29,7 @@ interface AuthorizePageParts {
 /** Forms over the default size, at once: each takes several times its size in memory. */
 const maxLarge = { inAll: 4, ofOne: 2 };
 
-/** What the person has to do first, on another page. */
+/** The person must do this first, on another page. */
 type Precondition = 'sign in' | 'turn on the second factor';
 
 export interface AuthorizePage {

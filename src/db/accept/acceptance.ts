@@ -171,6 +171,13 @@ function decide(send: Send, snapshot: Snapshot): Decision {
   if (!isReached && send.mustReach !== 'none') return { refused: 'ALL_RECIPIENTS_SUPPRESSED' };
   if (!isReached) return record(send, snapshot, { credits: 0, fromWallet: 0 }, () => 'suppressed');
 
+  if (send.isFree) {
+    const all = new Set(wanted);
+    return record(send, snapshot, { credits: 0, fromWallet: 0 }, (recipient) =>
+      all.has(recipient) ? 'queued' : 'suppressed',
+    );
+  }
+
   const org = inPeriod(known, send, snapshot);
   const balance = balanceOf(org) ?? wanted.length;
   const isShort = send.mustAffordAll === true && balance < wanted.length;

@@ -29,6 +29,8 @@ export interface Send extends Omit<EmailRow, DecidedColumn> {
     requestHash: string;
   };
   acceptedAt: number;
+  /** It costs nothing and is not counted: mail of this server itself. */
+  isFree?: boolean | undefined;
   /** One of several sends of a call. */
   isInBatch?: boolean | undefined;
   expiresAt: number;

@@ -39,7 +39,7 @@ interface Wanted {
   /** Part of the name. */
   text: string;
   order: OrganizationOrder;
-  /** Of statistics. */
+  /** The figures are counted from this time on. */
   since: number;
   /** The last of the previous page; only for the order `newest`. */
   after?: string | undefined;

@@ -69,6 +69,13 @@ export async function listOrganizations(db: Db): Promise<Organization[]> {
   return (await db('organizations').orderBy('id')).map(organizationFrom);
 }
 
+/** Organizations that had no credits left after their last send. */
+export async function exhaustedOrganizations(db: Db, limit: number): Promise<Organization[]> {
+  return (await db('organizations').where({ told_exhausted: true }).orderBy('id').limit(limit)).map(
+    organizationFrom,
+  );
+}
+
 export async function hasOrganizations(db: Db): Promise<boolean> {
   return (await db('organizations').select('id').first()) !== undefined;
 }

@@ -61,6 +61,22 @@ export async function listUsers(db: Db, orgId?: string): Promise<User[]> {
   return (await rows).map(users.read);
 }
 
+/** Addresses of the people who can mend what is wrong: the organization's owners, or without any or `orgId` the operators. */
+export async function responsibleAddresses(db: Db, orgId: string | null): Promise<string[]> {
+  const able = () =>
+    db('users').whereNotNull('password').whereNull('disabled_at').orderBy('id').limit(maxTold);
+  const owners =
+    orgId === null
+      ? []
+      : await able()
+          .join('memberships', 'memberships.user_id', 'users.id')
+          .where({ org_id: orgId, role: 'owner' })
+          .pluck('email');
+  return owners.length > 0 ? owners : able().where({ operator: true }).pluck('email');
+}
+
+const maxTold = 20;
+
 /** Whether an operator can sign in. */
 export async function hasOperator(db: Db): Promise<boolean> {
   const row = await db('users').where({ operator: true }).whereNotNull('password').first('id');

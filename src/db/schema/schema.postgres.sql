@@ -162,6 +162,14 @@ CREATE TABLE nodes (
   CONSTRAINT nodes_pkey PRIMARY KEY (node)
 );
 
+CREATE TABLE notices (
+  id text NOT NULL,
+  entry text NOT NULL,
+  is_open boolean NOT NULL,
+  sent_at bigint NOT NULL,
+  CONSTRAINT notices_pkey PRIMARY KEY (id)
+);
+
 CREATE TABLE organizations (
   id uuid NOT NULL,
   name text NOT NULL,

@@ -332,6 +332,14 @@ CREATE TABLE nodes (
   primary key (node)
 );
 
+CREATE TABLE notices (
+  id text not null,
+  entry text not null,
+  is_open boolean not null,
+  sent_at bigint not null,
+  primary key (id)
+);
+
 CREATE TABLE one_time_tokens (
   hash text not null,
   purpose text not null,

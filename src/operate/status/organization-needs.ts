@@ -26,7 +26,7 @@ export async function readOrganizationNeeds(db: Db, now: number): Promise<Need[]
     rateNeeds(some, '24 h').map((need) => ({
       ...need,
       orgId: some.orgId,
-      advice: `${need.advice} Pause the organization if it lasts.`,
+      advice: `${need.advice} If it lasts, the operator should pause the organization.`,
     })),
   );
   return [
@@ -60,13 +60,9 @@ export function rateNeeds(counts: OrganizationCounts, period: string): Need[] {
 }
 
 /** Addresses are not to blame for bounces that are refusals of this server. */
-async function withBlocklist(
-  db: Db,
-  { orgId, ...need }: Need & { orgId: string },
-  since: number,
-): Promise<Need> {
+async function withBlocklist(db: Db, need: Need & { orgId: string }, since: number): Promise<Need> {
   if (need.cause !== 'bounce_rate') return need;
-  const { blocked, of } = await blockedBounces(db, orgId, since);
+  const { blocked, of } = await blockedBounces(db, need.orgId, since);
   if (blocked === 0) return need;
   const which = `${blocked} of the last ${of} bounces are refusals because of a blocklist or our reputation`;
   const figure = `${need.figure}; ${which}`;
@@ -97,6 +93,7 @@ export function domainNeed({ orgId, orgName, name, failingSince, isRefused }: Tr
     cause: 'domain_unverified',
     severity: isNew ? 'watch' : 'act',
     subject: name,
+    orgId,
     since: failingSince,
     figure: isRefused ? 'its mail is refused here' : 'its mail is sent without a valid signature',
     advice: isNew
@@ -118,6 +115,7 @@ export function webhookNeed(
     cause: 'webhook_failing',
     severity: isDisabled || lasts >= longMs ? 'act' : 'watch',
     subject: url,
+    orgId,
     since: failingSince,
     figure: isDisabled ? 'disabled' : 'failing',
     reply: reason,

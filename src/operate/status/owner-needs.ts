@@ -44,11 +44,21 @@ export async function readOwnerNeeds(parts: OwnerParts): Promise<Need[]> {
   return ranked(all.map((need) => ({ ...need, command: '' })));
 }
 
-function creditNeeds({ org, lowShare, now }: OwnerParts): NeedDraft[] {
+export function creditNeeds({
+  org,
+  lowShare,
+  now,
+}: Pick<OwnerParts, 'org' | 'lowShare' | 'now'>): NeedDraft[] {
   const { limit, remaining, used, renewsAt } = quotaState(org, now);
   if (limit === null || remaining === null) return [];
   const renews = limit > 0 ? ` The quota renews in ${span(renewsAt - now)}.` : '';
-  const need = { cause: 'credits' as const, subject: org.name, since: null, path: `/o/${org.id}/usage` };
+  const need = {
+    cause: 'credits' as const,
+    subject: org.name,
+    orgId: org.id,
+    since: null,
+    path: `/o/${org.id}/usage`,
+  };
   const refused = `Sends are refused until credits are added.${renews}`;
   if (balanceOf({ ...org, quotaUsed: used }) === 0)
     return [{ ...need, severity: 'act', figure: 'none left', advice: refused }];

@@ -2,16 +2,17 @@
 import type { Db } from '../../../src/db/engine/open.ts';
 import { baseline, steps } from '../../../src/db/schema/steps.ts';
 
+const undone: [step: RegExp, undo: string][] = [
+  [/^alter table (\w+) add column (\w+) .*$/, 'alter table $1 drop column $2'],
+  [/^create index (\w+) .*$/, 'drop index $1'],
+  [/^create table (\w+) .*$/, 'drop table $1'],
+];
+
 export async function toVersion09(db: Db): Promise<void> {
   for (const [name, statement] of Object.entries(steps).reverse()) {
-    const [, index] = /^create index (\w+) /.exec(statement) ?? [];
-    if (index !== undefined) {
-      await db.raw(`drop index ${index}`);
-      continue;
-    }
-    const [, table, column] = /^alter table (\w+) add column (\w+) /.exec(statement) ?? [];
-    if (table === undefined) throw new Error(`say here how ${name} is undone`);
-    await db.raw(`alter table ${table} drop column ${column}`);
+    const [pattern, undo] = undone.find(([step]) => step.test(statement)) ?? [];
+    if (pattern === undefined) throw new Error(`say here how ${name} is undone`);
+    await db.raw(statement.replace(pattern, undo!));
   }
   await db('knex_migrations').where('name', '>', baseline).delete();
 }

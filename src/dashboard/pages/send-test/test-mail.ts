@@ -1,4 +1,6 @@
 /** The form's default content. It looks like a real email, so that spam filters treat it like one. */
+import { escapeHtml } from '../../../base/sanitize.ts';
+
 export function testMail(organization: string) {
   return {
     local: 'test',
@@ -12,14 +14,10 @@ If you can read it, it was delivered.
 <html lang="en">
   <body style="font-family: sans-serif; line-height: 1.5">
     <h1 style="font-size: 20px">Hello,</h1>
-    <p>this is a test email from ${escaped(organization)}.</p>
+    <p>this is a test email from ${escapeHtml(organization)}.</p>
     <p>If you can read it, it was delivered.</p>
   </body>
 </html>
 `,
   };
-}
-
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }

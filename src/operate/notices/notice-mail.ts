@@ -1,0 +1,58 @@
+/** The words of a notice: what needs action, with the command or the page that mends it, and what is solved. */
+import { iso } from '../../base/clock.ts';
+import type { NoticeChange } from '../../db/accounts/notices.ts';
+import type { Need } from '../status/need.ts';
+import type { Paragraph, ServerMail } from './server-mail.ts';
+
+/** Something to tell, and to whom. */
+export interface Told extends NoticeChange {
+  /** Null: it is solved. */
+  need: Need | null;
+}
+
+const daySeconds = 86_400;
+
+interface Server {
+  hostname: string;
+  baseUrl: string;
+}
+
+export function noticeMail(told: Told[], { hostname, baseUrl }: Server): Omit<ServerMail, 'to'> {
+  const open = told.filter(({ isOpen }) => isOpen);
+  const solved = told.filter(({ isOpen }) => !isOpen);
+  const counts = [
+    open.length > 0 && `${open.length} ${open.length === 1 ? 'problem needs' : 'problems need'} action`,
+    solved.length > 0 && `${solved.length} ${solved.length === 1 ? 'problem' : 'problems'} solved`,
+  ].filter((text) => text !== false);
+  const what =
+    told.length === 1 ? `${solved.length > 0 ? 'Solved: ' : ''}${titleOf(told[0]!)}` : counts.join(', ');
+  return {
+    subject: `[${hostname}] ${what}`,
+    content: [
+      { text: `Postern on ${hostname}: ${counts.join(', ')}.` },
+      ...open.flatMap((one) => [
+        { head: titleOf(one) },
+        ...detailsOf(one.need!),
+        { url: pageOf(one, baseUrl) },
+      ]),
+      ...solved.flatMap((one) => [{ head: `Solved: ${titleOf(one)}` }, { url: pageOf(one, baseUrl) }]),
+    ],
+    expiresAfter: daySeconds,
+  };
+}
+
+const titleOf = ({ entry }: Told) =>
+  `${entry.label.charAt(0).toUpperCase()}${entry.label.slice(1)}: ${entry.subject}`;
+
+const pageOf = ({ entry }: Told, baseUrl: string) => `${baseUrl}/dashboard${entry.path}`;
+
+function detailsOf({ figure, since, reply, advice, command, orgId }: Need): Paragraph[] {
+  const begun = since === null ? '' : `, since ${iso(since).slice(0, 16).replace('T', ' ')} UTC`;
+  return [
+    { text: `${figure.charAt(0).toUpperCase()}${figure.slice(1)}${begun}.` },
+    ...(reply ? [{ text: `The answer was: ${reply}` }] : []),
+    { text: advice },
+    // Owners have no command line.
+    ...(command !== '' && orgId === undefined ? [{ command }] : []),
+  ];
+}

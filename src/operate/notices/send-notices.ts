@@ -1,0 +1,132 @@
+/**
+ * Tells people by mail when an entry of the status that needs action appears, and when it is gone: of an organization its
+ * owners, of anything else the operators. What appears and goes within an hour is told once. A mail that cannot leave is dropped
+ * after a day, and nobody is told of the destination of their own address: such a mail would only wait there itself.
+ */
+import { createHash } from 'node:crypto';
+import { giveNoticesBack, openNotices, takeNotices } from '../../db/accounts/notices.ts';
+import { exhaustedOrganizations } from '../../db/accounts/organizations.ts';
+import { responsibleAddresses } from '../../db/accounts/users.ts';
+import type { Db } from '../../db/engine/open.ts';
+import { routesOf } from '../../db/queue/destination-status-rows.ts';
+import { domainOf } from '../../mail/address.ts';
+import type { Config } from '../../settings/config.ts';
+import { causes } from '../condition/causes.ts';
+import type { Need } from '../status/need.ts';
+import { creditNeeds } from '../status/owner-needs.ts';
+import { readStatus, type Status } from '../status/read-status.ts';
+import { noticeMail, type Told } from './notice-mail.ts';
+import type { ServerMailer } from './server-mail.ts';
+
+export interface NoticesParts {
+  db: Db;
+  config: Config;
+  now(): number;
+  baseUrl(): string;
+  mailer: ServerMailer;
+  onError(what: string, error: unknown): void;
+}
+
+const notReady = 'no organization has the domain of POSTERN_NOTICES_FROM, verified';
+const intervalMs = 60_000;
+/** Lists of the status that are as long may lack entries that are not gone. */
+const longList = 20;
+
+/** A maintenance job: returns how many more there are at once, which is none. */
+export function sendNotices(parts: NoticesParts): () => Promise<number> {
+  let nextAt = Number.NEGATIVE_INFINITY;
+  let wasReady = true;
+  const isReady = async () => {
+    const ready = await parts.mailer.isReady();
+    if (wasReady && !ready) parts.onError('no notices are sent', new Error(notReady));
+    wasReady = ready;
+    return ready;
+  };
+  return async () => {
+    const now = parts.now();
+    if (now < nextAt) return 0;
+    nextAt = now + intervalMs;
+    if (!(await isReady())) return 0;
+    const status = await readStatus({ db: parts.db, config: parts.config, now });
+    const needs = [...status.needs, ...(await exhausted(parts, now))];
+    const told = [...appeared(needs), ...(await gone(parts, needs, status))];
+    if (told.length > 0) await tell(parts, told, now);
+    return 0;
+  };
+}
+
+async function exhausted({ db, config }: NoticesParts, now: number): Promise<Need[]> {
+  const organizations = await exhaustedOrganizations(db, longList);
+  const lowShare = config.creditsLow / 100;
+  return organizations.flatMap((org) =>
+    creditNeeds({ org, lowShare, now }).map((need) => ({ ...need, command: '' })),
+  );
+}
+
+function appeared(needs: Need[]): Told[] {
+  return needs
+    .filter(({ severity }) => severity === 'act')
+    .map((need) => {
+      const { cause, subject, path, orgId = null } = need;
+      return {
+        id: idOf(need),
+        isOpen: true,
+        entry: { label: causes[cause].label, subject, path, orgId },
+        need,
+      };
+    });
+}
+
+/** Entries that are neither listed any more nor folded into another one. */
+async function gone({ db }: NoticesParts, needs: Need[], { folded, more }: Status): Promise<Told[]> {
+  const counts = Map.groupBy(needs, ({ cause }) => cause).values();
+  if (more > 0 || folded.length >= longList || [...counts].some(({ length }) => length >= longList))
+    return [];
+  const present = new Set([...needs, ...folded].map(idOf));
+  return (await openNotices(db))
+    .filter(({ id }) => !present.has(id))
+    .map(({ id, entry }) => ({ id, entry, isOpen: false, need: null }));
+}
+
+/** The cause of a destination's trouble changes with each reply; it is one entry nevertheless. */
+function idOf({ cause, subject, orgId, traffic }: Need): string {
+  const id = [traffic ? 'destination' : cause, orgId ?? '', subject];
+  return createHash('sha256').update(JSON.stringify(id)).digest('hex');
+}
+
+async function tell(parts: NoticesParts, told: Told[], now: number): Promise<void> {
+  const { db, config, mailer, onError } = parts;
+  const taken = new Set((await takeNotices(db, told, now)).map(({ id }) => id));
+  for (const { to, list } of await mailsFor(
+    db,
+    told.filter(({ id }) => taken.has(id)),
+  )) {
+    try {
+      await mailer.send({ to, ...noticeMail(list, { hostname: config.hostname, baseUrl: parts.baseUrl() }) });
+    } catch (error) {
+      onError('a notice could not be sent', error);
+      await giveNoticesBack(db, list, now);
+    }
+  }
+}
+
+/** One mail for those who are told of the same entries. */
+async function mailsFor(db: Db, told: Told[]): Promise<{ to: string[]; list: Told[] }[]> {
+  const lists = new Map<string, Told[]>();
+  for (const [orgId, group] of Map.groupBy(told, ({ entry }) => entry.orgId)) {
+    const addresses = await responsibleAddresses(db, orgId);
+    const routes = await routesOf(
+      db,
+      addresses.map((address) => domainOf(address)!),
+    );
+    for (const address of addresses) {
+      const own = routes.get(domainOf(address)!);
+      const list = group.filter(({ need }) => !need?.traffic || need.subject !== own);
+      lists.set(address, [...(lists.get(address) ?? []), ...list]);
+    }
+  }
+  const same = Map.groupBy(lists.entries(), ([, list]) => list.map(({ id }) => id).join());
+  return [...same.values()]
+    .map((some) => ({ to: some.map(([address]) => address), list: some[0]![1] }))
+    .filter(({ list }) => list.length > 0);
+}

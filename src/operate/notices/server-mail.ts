@@ -1,0 +1,122 @@
+/**
+ * Mail from this server to users of its dashboard, as an email of the organization that has the domain of POSTERN_NOTICES_FROM.
+ * It is accepted like any mail, and costs that organization nothing.
+ */
+import { escapeHtml, sanitize } from '../../base/sanitize.ts';
+import { findVerifiedOwner } from '../../db/accounts/domains-table.ts';
+import type { Db } from '../../db/engine/open.ts';
+import type { Mailbox } from '../../glossary.ts';
+import { headerOf } from '../../mail/address.ts';
+import { type Recipient, recipientsOf, withoutName } from '../../mail/recipients.ts';
+import { Refusal } from '../../mail/refusal.ts';
+
+/** A paragraph: text of any origin, a command to copy, or the URL of a page. */
+export type Paragraph = { head: string } | { text: string } | { command: string } | { url: string };
+
+export interface ServerMail {
+  to: string[];
+  subject: string;
+  content: Paragraph[];
+  /** If it has not been delivered after this many seconds, it is dropped. */
+  expiresAfter: number;
+}
+
+export interface ServerMailer {
+  /** Whether an organization has the sender's domain, verified. */
+  isReady(): Promise<boolean>;
+  /** False: it is not ready, or all recipients are suppressed. Rejects if the mail cannot be accepted. */
+  send(mail: ServerMail): Promise<boolean>;
+}
+
+export interface ServerMailParts {
+  db: Db;
+  /** POSTERN_MTA_MAX_AGE */
+  maxAgeMs: number;
+  sender: Mailbox;
+  /** accept.ts */
+  accept(request: AcceptedMail, caller: Server): Promise<unknown>;
+}
+
+interface Server {
+  orgId: string;
+  keyId: null;
+  scopes: [];
+  isServer: true;
+}
+
+interface AcceptedMail {
+  recipients: Recipient[];
+  from: string;
+  subject: string;
+  text: string;
+  html: string;
+  attachments: [];
+  headers: Record<string, string>;
+  tags: Record<string, string>;
+  tracking: { openTracking: boolean; clickTracking: boolean };
+  idempotency: null;
+  expiresAfter: number;
+  requestId: string;
+}
+
+export function createServerMailer({ db, maxAgeMs, sender, accept }: ServerMailParts): ServerMailer {
+  const findOwner = () => findVerifiedOwner(db, sender.domain);
+  const send = async ({ to, subject, content, expiresAfter }: ServerMail) => {
+    const orgId = await findOwner();
+    if (orgId === null) return false;
+    const request: AcceptedMail = {
+      recipients: recipientsOf({ to: to.map(withoutName) }),
+      from: headerOf(sender),
+      subject: oneLine(subject).slice(0, maxSubject),
+      text: textOf(content),
+      html: htmlOf(content),
+      attachments: [],
+      // RFC 3834: no automatic reply is wanted.
+      headers: { 'Auto-Submitted': 'auto-generated' },
+      tags: {},
+      tracking: { openTracking: false, clickTracking: false },
+      idempotency: null,
+      expiresAfter: Math.min(expiresAfter, maxAgeMs / 1000),
+      requestId: 'server-mail',
+    };
+    try {
+      await accept(request, { orgId, keyId: null, scopes: [], isServer: true });
+    } catch (error) {
+      if (error instanceof Refusal && error.code === 'ALL_RECIPIENTS_SUPPRESSED') return false;
+      throw error;
+    }
+    return true;
+  };
+  return { isReady: async () => (await findOwner()) !== null, send };
+}
+
+const maxSubject = 200;
+
+/** Texts may be a stranger's, such as the reply of a mail server. */
+const oneLine = (text: string) => sanitize(text.replaceAll(/\s+/g, ' '));
+
+function textOf(content: Paragraph[]): string {
+  const lines = content.map((one) => {
+    if ('head' in one) return oneLine(one.head);
+    if ('text' in one) return oneLine(one.text);
+    return `    ${oneLine('command' in one ? one.command : one.url)}`;
+  });
+  return `${lines.join('\n\n')}\n`;
+}
+
+function htmlOf(content: Paragraph[]): string {
+  const parts = content.map((one) => {
+    if ('head' in one) return `<h2 style="font-size: 17px">${escapeHtml(oneLine(one.head))}</h2>`;
+    if ('text' in one) return `<p>${escapeHtml(oneLine(one.text))}</p>`;
+    if ('command' in one) return `<p><code>${escapeHtml(oneLine(one.command))}</code></p>`;
+    const url = escapeHtml(oneLine(one.url));
+    return `<p><a href="${url}">${url}</a></p>`;
+  });
+  return `<!doctype html>
+<html lang="en">
+<body style="font-family: sans-serif; line-height: 1.5">
+${parts.join('\n')}
+</body>
+</html>
+`;
+}
