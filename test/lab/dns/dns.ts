@@ -1,6 +1,6 @@
 /**
  * The DNS of the tests: one server on 127.0.0.1 that is the authority for everything and the resolver too, on UDP
- * and TCP at one ephemeral port, answering from a zone literal:
+ * and TCP at one ephemeral port (or at port 53 of another host, for programs that know no other), answering from a zone literal:
  *
  *   const dns = await startDns({
  *     'example.invalid': { MX: ['10 mx1.example.invalid', '20 mx2.example.invalid'], TXT: ['v=spf1 -all'] },
@@ -45,7 +45,7 @@ export type Zone = Record<string, ZoneEntry>;
 
 export interface Dns {
   port: number;
-  /** '127.0.0.1:PORT', as Resolver.setServers takes it. */
+  /** 'HOST:PORT', as Resolver.setServers takes it. */
   address: string;
   /** Replaces the entries of the names given; null removes the name. */
   set(patch: Record<string, ZoneEntry | null>): void;
@@ -54,11 +54,11 @@ export interface Dns {
   close(): Promise<void>;
 }
 
-export async function startDns(zone: Zone = {}): Promise<Dns> {
+export async function startDns(zone: Zone = {}, { host = '127.0.0.1', port: wanted = 0 } = {}): Promise<Dns> {
   const names: Names = new Map();
   const queries: Dns['queries'] = [];
   const connections = new Set<net.Socket>();
-  const { udp, tcp, port } = await bindBoth();
+  const { udp, tcp, port } = await bindBoth(host, wanted);
 
   const set: Dns['set'] = (patch) => {
     for (const [name, entry] of Object.entries(patch)) {
@@ -106,7 +106,7 @@ export async function startDns(zone: Zone = {}): Promise<Dns> {
     await close();
     throw error;
   }
-  return { port, address: `127.0.0.1:${port}`, set, queries, close };
+  return { port, address: `${host}:${port}`, set, queries, close };
 }
 
 // The zone: presentation format in, dns-packet's answers out.
@@ -319,14 +319,17 @@ function serveTcp(socket: net.Socket, respond: (packet: Buffer) => Buffer | unde
 }
 
 /** A free TCP port is not always free for UDP: then another is tried. */
-async function bindBoth(): Promise<{ udp: dgram.Socket; tcp: net.Server; port: number }> {
+async function bindBoth(
+  host: string,
+  wanted: number,
+): Promise<{ udp: dgram.Socket; tcp: net.Server; port: number }> {
   for (let attempt = 1; ; attempt++) {
-    const tcp = net.createServer().listen(0, '127.0.0.1');
+    const tcp = net.createServer().listen(wanted, host);
     await once(tcp, 'listening');
     const { port } = tcp.address() as net.AddressInfo;
     const udp = dgram.createSocket('udp4');
     try {
-      udp.bind(port, '127.0.0.1');
+      udp.bind(port, host);
       await once(udp, 'listening');
       return { udp, tcp, port };
     } catch (error) {

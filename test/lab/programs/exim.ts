@@ -19,14 +19,14 @@ export async function startExim(
   options: ReceiverOptions,
   config = configuration(options),
   mode = ['-bdf'],
-): Promise<Receiver> {
+): Promise<Receiver & { mails(mailbox: string, count: number): Promise<Buffer[]> }> {
   const { directory, host, port } = options;
   const jail = await makeJail({
     directory,
     programs: [eximProgram],
     packages: options.packages,
     users: [user],
-    files: { '/exim.conf': config, '/mx.pem': await readFile(options.pemFile, 'utf8') },
+    files: { ...options.files, '/exim.conf': config, '/mx.pem': await readFile(options.pemFile, 'utf8') },
     directories: { '/spool': user, '/log': user, '/mail': user },
   });
   const output = await jail.run(eximProgram, '-C', '/exim.conf', '-bV');
@@ -34,6 +34,7 @@ export async function startExim(
   return {
     version: `Exim ${/Exim version (\S+)/.exec(output)?.[1]}`,
     received: async (mailbox) => (await readMaildir(join(directory, 'mail', mailbox)))[0]!,
+    mails: (mailbox, count) => readMaildir(join(directory, 'mail', mailbox), count),
     log: async () => server.log() + (await readFile(join(directory, 'log/main'), 'utf8').catch(() => '')),
     stop: server.stop,
   };

@@ -13,6 +13,8 @@ export interface ReceiverOptions {
   pemFile: string;
   /** Directory of unpacked packages that are not installed. */
   packages?: string;
+  /** More files of its jail, contents by path. */
+  files?: Record<string, string>;
 }
 
 export interface Receiver {
