@@ -3,7 +3,6 @@ import { SealError } from '../accounts/seal.ts';
 import { ListenError } from '../base/tcp-listen.ts';
 import { DatabaseError } from '../db/engine/open.ts';
 import { ConfigError } from '../settings/config-error.ts';
-import { CertificateError } from '../smtp-in/listener-certificate.ts';
 
 /** `postern`: how the command is called in this installation. */
 export const firstSteps = (postern: string) => [
@@ -17,7 +16,7 @@ export const firstSteps = (postern: string) => [
 
 /** The message alone if the operator can act on it; otherwise the stack, because it is an error of the program. */
 export function describeStartError(error: NodeJS.ErrnoException): string {
-  const expected = [CertificateError, ConfigError, DatabaseError, ListenError, SealError];
+  const expected = [ConfigError, DatabaseError, ListenError, SealError];
   const isForOperator = error.code !== undefined || expected.some((kind) => error instanceof kind);
   const advice = error.code === 'ENOSPC' ? '; free some disk space for POSTERN_DATA_DIR' : '';
   return `${isForOperator ? error.message : error.stack}${advice}`;

@@ -1,28 +1,30 @@
 /**
  * The certificate of the listeners: the operator's files, checked every ten seconds and reloaded when they have changed; or
  * a self-signed one, kept in the data directory so that it stays the same. If a changed file cannot be read, the old
- * certificate stays in use and the error is logged.
+ * certificate stays in use and the error is logged; at start, the self-signed one serves until the files can be read
+ * (`postern status` says so).
  */
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { createSecureContext } from 'node:tls';
+import { createSecureContext, type SecureContext } from 'node:tls';
 import type { Clock } from '../base/clock.ts';
 import { selfSigned } from './self-signed.ts';
 
 /** PEM. */
-interface Pair {
+export interface Pair {
   cert: string;
   key: string;
 }
 
 export interface Certificate {
+  /** The certificate for clients that name no host, or one without a certificate of its own. */
   current(): Pair;
+  /** The context for clients that name this host; null: it has no certificate of its own. */
+  contextOf(host: string): Promise<SecureContext | null>;
   /** Returns a function that removes the listener. */
   onChange(listener: (pair: Pair) => void): () => void;
   stop(): void;
 }
-
-export class CertificateError extends Error {}
 
 export interface CertificateParts {
   /** Null: self-signed. */
@@ -37,13 +39,26 @@ export interface CertificateParts {
 
 const checkIntervalMs = 10_000;
 
+/** Appended to the marks of files that could not be read. */
+const bad = ' bad';
+
+const none = async () => null;
+
 export function openCertificate(parts: CertificateParts): Certificate {
   const { certFile, clock } = parts;
-  if (certFile === null) return fixed(ownPair(parts.dataDir, parts.hostname, clock.now()));
+  const own = () => ownPair(parts.dataDir, parts.hostname, clock.now());
+  if (certFile === null) return fixed(own());
   const keyFile = parts.keyFile ?? certFile;
   const listeners = new Set<(pair: Pair) => void>();
   let seen = marks(certFile, keyFile);
-  let pair = read(certFile, keyFile);
+  let pair: Pair;
+  try {
+    pair = read(certFile, keyFile);
+  } catch (error) {
+    parts.onError('the TLS certificate cannot be read; a self-signed one is used until it can', error);
+    seen += bad;
+    pair = own();
+  }
 
   function check(): void {
     cancel = clock.after(checkIntervalMs, check);
@@ -55,15 +70,16 @@ export function openCertificate(parts: CertificateParts): Certificate {
       seen = now;
     } catch (error) {
       // Perhaps the other file is still being written: check again, and log this once.
-      if (seen !== `${now} bad`)
+      if (seen !== now + bad)
         parts.onError('the new TLS certificate cannot be read; the old one stays in use', error);
-      seen = `${now} bad`;
+      seen = now + bad;
     }
   }
 
   let cancel = clock.after(checkIntervalMs, check);
   return {
     current: () => pair,
+    contextOf: none,
     onChange(listener) {
       listeners.add(listener);
       return () => listeners.delete(listener);
@@ -73,7 +89,7 @@ export function openCertificate(parts: CertificateParts): Certificate {
 }
 
 function fixed(pair: Pair): Certificate {
-  return { current: () => pair, onChange: () => () => {}, stop() {} };
+  return { current: () => pair, contextOf: none, onChange: () => () => {}, stop() {} };
 }
 
 /** Changes when a file changes, or when a symbolic link points to a different file. */
@@ -97,7 +113,7 @@ function read(certFile: string, keyFile: string): Pair {
       certFile === keyFile
         ? `${certFile} does not contain a certificate and its key in PEM`
         : `${certFile} and ${keyFile} are not a certificate and its key in PEM`;
-    throw new CertificateError(`${problem}: ${message}; correct POSTERN_TLS_CERT and POSTERN_TLS_KEY`);
+    throw new Error(`${problem}: ${message}; correct POSTERN_TLS_CERT and POSTERN_TLS_KEY`);
   }
 }
 
