@@ -1,17 +1,21 @@
 /**
- * The HTTP listener under the public interface. Bytes that are not HTTP never reach Koa: this file responds to them with
+ * The HTTP and HTTPS listeners under the public interface. Bytes that are not HTTP never reach Koa: this file responds to them with
  * the same error body. Deadlines limit slow clients: a minute for the headers, five for a body. Connections are limited
  * in total and for each client network. A connection that must not be reused is closed soon after its last response,
  * whatever the client does.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
+import type { TlsOptions } from 'node:tls';
 import { trustedProxies } from '../base/client-address.ts';
 import { listening } from '../base/tcp-listen.ts';
 import { limitNetworks } from './connections-per-network.ts';
 
 export interface HttpServer {
   port: number;
+  /** Sets the certificate of later connections. Null on a port without TLS. */
+  useCertificate: ((pair: { cert: string; key: string }) => void) | null;
   /** From now on every response closes its connection, so that clients reconnect, possibly to another node. */
   drain(): void;
   /** Accepts no more requests, completes those in flight, and waits until no handler runs. */
@@ -30,6 +34,9 @@ const lingerMs = 1_000;
 /** The number of such bytes that are read and dropped. */
 const maxDropped = 20 * 1024 * 1024;
 
+/** A client that opens a connection and does not complete its TLS handshake is disconnected after this. */
+const handshakeTimeout = 30_000;
+
 /** Far more than honest clients need, because proxies and applications reuse their connections. */
 const defaultLimits = { connections: 10_000, perNetwork: 1_000 };
 
@@ -47,23 +54,29 @@ export async function listen(
     // Clients are told this time; Node waits a second longer, so that a request sent at its end is still answered.
     keepAliveTimeout: address.httpKeepAlive,
   };
-  const server = createServer(options, requests.handle);
+  const { tls } = address;
+  const tlsServer = tls && createTlsServer({ ...options, ...tls, handshakeTimeout }, requests.handle);
+  // A failed handshake gets no response: Node would call it a `clientError`.
+  tlsServer?.removeAllListeners('tlsClientError').on('tlsClientError', (_, socket) => socket.destroy());
+  const server = tlsServer ?? createServer(options, requests.handle);
   server.maxConnections = limits.connections;
   server.on('connection', limitNetworks(limits.perNetwork, trustedProxies(address.httpProxies)));
+  const sockets = trackSockets(server);
   makeRoomAtLimit(server);
   server.on('checkExpectation', requests.handle);
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => refuse(error, socket));
   await listening(
     server,
     { host: address.httpHost, port: address.httpPort },
-    { host: 'POSTERN_HTTP_HOST', port: 'POSTERN_HTTP_PORT' },
+    address.names ?? { host: 'POSTERN_HTTP_HOST', port: 'POSTERN_HTTP_PORT' },
   );
   return {
     port: (server.address() as AddressInfo).port,
+    useCertificate: tlsServer ? (pair) => tlsServer.setSecureContext(pair) : null,
     drain: () => requests.drain(),
     async close() {
       requests.drain();
-      await closeConnections(server);
+      await closeConnections(server, sockets);
       await requests.completed();
     },
   };
@@ -154,9 +167,21 @@ function isHostClear({ httpVersion, headers, rawHeaders }: IncomingMessage): boo
   return count === 1;
 }
 
-function closeConnections(server: Server): Promise<void> {
+/** Node's own list of connections lacks those whose TLS handshake is not complete. */
+function trackSockets(server: Server): Set<Socket> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  return sockets;
+}
+
+function closeConnections(server: Server, sockets: Set<Socket>): Promise<void> {
   return new Promise((resolve) => {
-    const timeout = setTimeout(() => server.closeAllConnections(), timeoutMs);
+    const timeout = setTimeout(() => {
+      for (const socket of sockets) socket.destroy();
+    }, timeoutMs);
     server.close(() => {
       clearTimeout(timeout);
       resolve();
@@ -166,12 +191,17 @@ function closeConnections(server: Server): Promise<void> {
 }
 
 interface Address {
-  httpHost: string;
+  /** Null: all addresses of the machine. */
+  httpHost: string | null;
   httpPort: number;
   /** Connections from these count only toward the total, not toward a network's limit. */
   httpProxies: readonly string[];
   /** How long a connection without a request stays open, in milliseconds. */
   httpKeepAlive: number;
+  /** Given: HTTPS. */
+  tls?: TlsOptions;
+  /** The settings that host and port come from, if not those of the API's port. */
+  names?: { host: string; port: string };
 }
 
 interface ConnectionLimits {
