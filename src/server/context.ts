@@ -34,6 +34,8 @@ export interface Overrides {
   log: Log;
   /** Port that MTA-STS policies are fetched from and TLS reports are posted to. */
   policyPort: number;
+  /** Between two looks at an order of a certificate; undefined: as usual. */
+  acmePollMs?: number;
   /** How long a webhook endpoint may take to answer. */
   webhookTimeoutMs: number;
   /** scrypt parameters of password hashes. */

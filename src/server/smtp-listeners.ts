@@ -3,11 +3,10 @@
  * have separate memory budgets and connection limits, so that traffic on port 25 cannot keep an application from
  * sending.
  */
-import type { Clock } from '../base/clock.ts';
 import { Slots } from '../base/limits/slots.ts';
 import type { MailHandler } from '../mail/mail-handler.ts';
 import type { Config } from '../settings/config.ts';
-import { openCertificate } from '../smtp-in/listener-certificate.ts';
+import type { Certificate } from '../smtp-in/listener-certificate.ts';
 import { createMemoryBudget } from '../smtp-in/memory-budget.ts';
 import { type ListenerParts, type MailListener, openListener } from '../smtp-in/smtp-listener.ts';
 
@@ -19,7 +18,8 @@ export interface ListenersParts<User> {
   bounces: MailHandler<null> | null;
   /** A development server: programs that use STARTTLS wherever it is offered would not trust its certificate. */
   isForDevelopment?: boolean;
-  clock: Clock;
+  /** Called if any port is open; it is not stopped here. */
+  openCertificate(): Certificate;
   onError(what: string, error: unknown): void;
 }
 
@@ -45,26 +45,18 @@ const maxBounceBytes = 8 * 1024 * 1024;
 const strangerShare = 8;
 
 export async function openListeners<User>(parts: ListenersParts<User>): Promise<Listeners> {
-  const { config, submission, bounces, isForDevelopment = false, clock, onError } = parts;
+  const { config, submission, bounces, isForDevelopment = false, onError } = parts;
   const { inboundPort, submissionPort, submissionTlsPort } = config;
   const open: MailListener[] = [];
   const submits = submission && (submissionPort !== null || submissionTlsPort !== null);
   if (!submits && !(bounces && inboundPort !== null)) {
     return { clients: () => 0, close: async () => {} };
   }
-  const certificate = openCertificate({
-    certFile: config.tlsCert,
-    keyFile: config.tlsKey,
-    dataDir: config.dataDir,
-    hostname: config.hostname,
-    clock,
-    onError,
-  });
+  const certificate = parts.openCertificate();
   const limits = limitsOf(config);
   const listeners = {
     clients: () => limits.submission.connectionSlots.taken.total + limits.bounces.connectionSlots.taken.total,
     async close() {
-      certificate.stop();
       await Promise.all(open.map((one) => one.close()));
     },
   };

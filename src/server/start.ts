@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { makeSetUpLink } from '../accounts/people.ts';
 import { createSeal } from '../accounts/seal.ts';
-import { listen } from '../api/http-server.ts';
+import { type HttpServer, listen } from '../api/http-server.ts';
 import { onlyForLoopbackHosts } from '../api/loopback-hosts.ts';
 import { bracketed } from '../base/tcp-listen.ts';
 import { composeAlone } from '../compose/compose-alone.ts';
@@ -16,8 +16,15 @@ import { changeToken } from '../db/engine/quiet-check.ts';
 import { takeProblems } from '../db/queue/destination-status-rows.ts';
 import { createResolver } from '../route/resolver.ts';
 import type { Config } from '../settings/config.ts';
+import type { Certificate } from '../smtp-in/listener-certificate.ts';
 import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
+import {
+  openFileCertificate,
+  openHostCertificates,
+  openWebPorts,
+  startKeeper,
+} from './certificates/open-certificates.ts';
 import { makeAllDue } from './clock-jump.ts';
 import { createOrderComposer } from './compose-orders.ts';
 import { createContext, type Overrides, type ServerContext } from './context.ts';
@@ -157,21 +164,39 @@ async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Pr
   stops.push(endpoints.close);
   // HTTP and SMTP close at the same time, because a stop has few seconds.
   const open: { close(): Promise<void> }[] = [];
-  stops.push(async () => void (await Promise.all(open.map((one) => one.close()))));
+  const web: HttpServer[] = [];
+  stops.push(async () => void (await Promise.all([...open, ...web].map((one) => one.close()))));
   const answer = endpoints.around(intake.answer);
   const server = await listen(context.allIsTest ? onlyForLoopbackHosts(answer) : answer, config);
-  open.push(server);
+  web.push(server);
+  const certificates = config.acme === null ? null : await openHostCertificates(context);
+  if (certificates) {
+    stops.push(async () => certificates.stop());
+    await openWebPorts(context, certificates, answer, web);
+  }
   listeners = await openListeners({
     config,
     submission: intake.submission,
     bounces: config.roles.includes('inbound') ? bounces.handler : null,
     isForDevelopment: context.allIsTest,
-    clock: context.clock,
+    openCertificate: () => certificates ?? openOwnCertificate(context, stops),
     onError: context.onError,
   });
   open.push(listeners);
-  stops.push(intake.endLongRequests, endpoints.leave, async () => server.drain());
+  if (certificates) {
+    const keeper = startKeeper(context, certificates);
+    stops.push(() => keeper.stop());
+  }
+  stops.push(intake.endLongRequests, endpoints.leave, async () => {
+    for (const one of web) one.drain();
+  });
   return server.port;
+}
+
+function openOwnCertificate(context: ServerContext, stops: Stops): Certificate {
+  const certificate = openFileCertificate(context);
+  stops.push(async () => certificate.stop());
+  return certificate;
 }
 
 /** Composing has its own threads, because delivery needs a core for itself. */

@@ -6,13 +6,14 @@
  */
 import { z } from 'zod';
 import { bracketed } from '../base/tcp-listen.ts';
+import { acmeSettings } from './acme-settings.ts';
 import { ConfigError } from './config-error.ts';
 import { deliverySettings } from './delivery-settings.ts';
 import { httpSettings } from './http-settings.ts';
 import { nodeSettings } from './node-settings.ts';
 import { retentionSettings } from './retention-settings.ts';
 import { type Registered, registered, type Setting } from './setting.ts';
-import { refuseRolesAlone, refuseShortEmailRetention } from './setting-conflicts.ts';
+import { refuseAcmeWithoutPort, refuseRolesAlone, refuseShortEmailRetention } from './setting-conflicts.ts';
 import { type Environment, type Given, gather } from './setting-sources.ts';
 import { smtpSettings } from './smtp-settings.ts';
 
@@ -22,6 +23,7 @@ const schema = z.object({
   ...deliverySettings,
   ...retentionSettings,
   ...smtpSettings,
+  ...acmeSettings,
 });
 
 type Key = keyof typeof schema.shape;
@@ -36,11 +38,18 @@ function about(key: Key): Registered {
 const complete = schema
   .superRefine(refuseRolesAlone)
   .superRefine(refuseShortEmailRetention)
+  .superRefine(refuseAcmeWithoutPort)
   .transform((config) => ({
     ...config,
-    baseUrl: config.baseUrl ?? `http://${bracketed(config.httpHost)}:${config.httpPort}`,
+    baseUrl: config.baseUrl ?? defaultBaseUrl(config),
     returnPathDomain: config.returnPathDomain ?? config.hostname,
   }));
+
+function defaultBaseUrl(config: z.output<typeof schema>): string {
+  const { acme, acmeHttpsPort, hostname, httpHost, httpPort } = config;
+  if (acme === null || acmeHttpsPort === null) return `http://${bracketed(httpHost)}:${httpPort}`;
+  return new URL(`https://${hostname}:${acmeHttpsPort}`).origin;
+}
 
 export type Config = z.output<typeof complete>;
 

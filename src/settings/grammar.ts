@@ -88,6 +88,13 @@ export const portToReach = wholeNumber('a port', 1, 65535);
 
 export const portOrOff = wholeNumberOr('off', 'a port', 1, 65535);
 
+/** Without a name. */
+export const mailAddress = textOf((text) => {
+  const mailbox = parseMailbox(text);
+  if (mailbox !== null && mailbox.address === text) return text;
+  return refuse(text, 'a mail address', 'one such as admin@example.org');
+});
+
 /** An address with or without a name, or off. */
 export const mailboxOrOff: Grammar<Mailbox | null> = {
   read(text) {
@@ -189,6 +196,13 @@ export const webAddress = textOf((text) => {
     return refuse(withoutPassword(text), 'a web address', give);
   }
   return url.origin;
+});
+
+/** RFC 8555 section 6.1: ACME needs HTTPS. */
+export const httpsUrl = textOf((text) => {
+  const url = URL.parse(text);
+  if (url?.protocol === 'https:' && !url.username && !url.password) return url.href;
+  return refuse(withoutPassword(text), 'an HTTPS URL', 'https://HOST/PATH');
 });
 
 /** Replaces everything up to the last @, because a password may contain an unescaped @. */

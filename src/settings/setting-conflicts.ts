@@ -19,6 +19,17 @@ export function refuseRolesAlone(
   context.addIssue({ code: 'custom', path: ['roles'], message });
 }
 
+/** The authority must be able to ask at least one of the ports. */
+export function refuseAcmeWithoutPort(
+  config: { acme: string | null; acmeHttpPort: number | null; acmeHttpsPort: number | null },
+  context: Issues,
+): void {
+  if (config.acme === null || config.acmeHttpPort !== null || config.acmeHttpsPort !== null) return;
+  const message =
+    'the authority asks at POSTERN_ACME_HTTP_PORT or POSTERN_ACME_HTTPS_PORT, and both are off; give one of them';
+  context.addIssue({ code: 'custom', path: ['acme'], message });
+}
+
 /** The retention of rows that refer to an email. */
 const retentions = {
   keepEvents: 'POSTERN_KEEP_EVENTS',

@@ -1,8 +1,8 @@
 /**
- * Creates a self-signed certificate (RFC 5280): it encrypts but does not authenticate. It serves clients that do not verify
- * certificates, until the operator configures one from a CA.
+ * Creates self-signed certificates (RFC 5280). The usual one encrypts but does not authenticate: it serves clients that do not
+ * verify certificates, until there is one from an authority. The other answers an authority's TLS-ALPN-01 challenge.
  */
-import { generateKeyPairSync, randomBytes, sign, X509Certificate } from 'node:crypto';
+import { generateKeyPairSync, hash, randomBytes, sign, X509Certificate } from 'node:crypto';
 import { AsnConvert, OctetString } from '@peculiar/asn1-schema';
 import {
   AlgorithmIdentifier,
@@ -26,7 +26,20 @@ const commonName = '2.5.4.3';
 const ecdsaWithSha256 = '1.2.840.10045.4.3.2';
 const years = 10;
 
-export function selfSigned(hostname: string, now: number): { cert: string; key: string; until: number } {
+const acmeIdentifier = '1.3.6.1.5.5.7.1.31';
+
+/** RFC 8737 section 3: the hash of the key authorization in a critical extension. */
+export function challengeCertificate(hostname: string, keyAuthorization: string, now: number) {
+  const digest = new OctetString(hash('sha256', keyAuthorization, 'buffer'));
+  const extnValue = new OctetString(AsnConvert.serialize(digest));
+  return selfSigned(hostname, now, [new Extension({ extnID: acmeIdentifier, critical: true, extnValue })]);
+}
+
+export function selfSigned(
+  hostname: string,
+  now: number,
+  more: Extension[] = [],
+): { cert: string; key: string; until: number } {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const until = new Date(now);
   until.setUTCFullYear(until.getUTCFullYear() + years);
@@ -54,6 +67,7 @@ export function selfSigned(hostname: string, now: number): { cert: string; key: 
         extnID: id_ce_subjectAltName,
         extnValue: new OctetString(AsnConvert.serialize(names)),
       }),
+      ...more,
     ]),
   });
   const signature = sign('sha256', Buffer.from(AsnConvert.serialize(tbsCertificate)), privateKey);

@@ -103,6 +103,9 @@ class Server<User> extends SessionServer<SmtpConnection> {
   constructor(parts: ListenerParts<User>, running: Set<Promise<unknown>>) {
     super({
       ...parts.certificate.current(),
+      // The promise never rejects.
+      SNICallback: (host: string, done) =>
+        parts.certificate.contextOf(host).then((context) => done(null, context ?? undefined)),
       ...callbacksOf(parts, running),
       name: parts.hostname,
       secure: parts.implicitTls,

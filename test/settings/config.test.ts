@@ -51,6 +51,12 @@ test('defaults follow the settings they depend on', (t) => {
   });
   t.is(config.baseUrl, 'http://[::1]:0');
   t.is(config.returnPathDomain, 'mx.example.org');
+  const acme = { POSTERN_ACME: 'admin@example.org', POSTERN_HOSTNAME: 'mx.example.org' };
+  t.is(loadConfig(acme).baseUrl, 'https://mx.example.org');
+  t.is(loadConfig({ ...acme, POSTERN_ACME_HTTPS_PORT: '8443' }).baseUrl, 'https://mx.example.org:8443');
+  t.is(loadConfig({ ...acme, POSTERN_ACME_HTTPS_PORT: 'off' }).baseUrl, 'http://127.0.0.1:8080');
+  const off = { ...acme, POSTERN_ACME_HTTPS_PORT: 'off', POSTERN_ACME_HTTP_PORT: 'off' };
+  t.regex(faultsOf(off).join(), /^POSTERN_ACME: the authority asks at .* both are off; give one of them$/);
 });
 
 test('the environment wins over the file, the file over the default', (t) => {

@@ -9,7 +9,7 @@ import { loadConfig } from '../../src/settings/config.ts';
 import { createMemoryBudget } from '../../src/smtp-in/memory-budget.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 import { freePort } from '../lab/load/ports.ts';
-import { startListener } from '../lab/mx/listener.ts';
+import { ownCertificate, startListener } from '../lab/mx/listener.ts';
 import { connectSmtp, plain, type SmtpClient } from '../lab/mx/smtp-client.ts';
 import { until } from '../lab/until.ts';
 
@@ -171,6 +171,7 @@ async function bothPorts(t: ExecutionContext, settings: Record<string, string> =
       return 'Taken';
     },
   });
+  const certificate = await ownCertificate(t);
   const listeners = await openListeners({
     config: loadConfig({
       POSTERN_DATA_DIR: dataDir,
@@ -181,7 +182,7 @@ async function bothPorts(t: ExecutionContext, settings: Record<string, string> =
     }),
     submission: { ...handler('submission'), authenticate: async () => ({}) },
     bounces: { ...handler('inbound'), authenticate: null },
-    clock: systemClock,
+    openCertificate: () => certificate,
     onError: (_, error) => t.fail(String(error)),
   });
   t.teardown(() => listeners.close());

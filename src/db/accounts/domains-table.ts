@@ -138,6 +138,19 @@ function fromRows(rows: any[]): DomainRecord[] {
   return [...found.values()];
 }
 
+/** The oldest first. */
+export async function listSenderHosts(
+  db: Db,
+): Promise<{ orgId: string; name: string; trackingHost: string | null }[]> {
+  const rows = await db('domains')
+    .where({ status: 'verified' })
+    .orderBy('id')
+    .select('org_id', 'name', 'tracking_host');
+  return rows.map(senderHosts.read);
+}
+
+const senderHosts = domains.pick('orgId', 'name', 'trackingHost');
+
 /** The organization that has the domain, verified: the first one; null if there is none. */
 export async function findVerifiedOwner(db: Db, name: string): Promise<string | null> {
   const row = await db('domains').where({ name, status: 'verified' }).orderBy('id').first('org_id');

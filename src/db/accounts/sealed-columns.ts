@@ -5,16 +5,20 @@
 import type { Db } from '../engine/open.ts';
 
 const sealedColumns = [
-  { table: 'domains', column: 'dkim_private_key' },
-  { table: 'dkim_keys', column: 'private_key' },
-  { table: 'webhooks', column: 'secret' },
-  { table: 'webhooks', column: 'old_secret' },
-  { table: 'users', column: 'totp_secret' },
+  { table: 'domains', column: 'dkim_private_key', key: 'id' },
+  { table: 'dkim_keys', column: 'private_key', key: 'id' },
+  { table: 'webhooks', column: 'secret', key: 'id' },
+  { table: 'webhooks', column: 'old_secret', key: 'id' },
+  { table: 'users', column: 'totp_secret', key: 'id' },
+  { table: 'certificates', column: 'private_key', key: 'host' },
+  { table: 'acme_accounts', column: 'private_key', key: 'directory' },
 ] as const;
 
 interface Sealed {
   table: string;
   column: string;
+  /** The column that identifies a row. */
+  key: string;
   id: string;
   text: string;
 }
@@ -23,12 +27,12 @@ const pageSize = 100;
 
 /** Page by page, outside of any transaction. */
 async function* sealedTexts(db: Db): AsyncGenerator<Sealed[]> {
-  for (const { table, column } of sealedColumns) {
+  for (const { table, column, key } of sealedColumns) {
     for (let after: string | null = null; ; ) {
-      const query = db(table).whereNotNull(column).orderBy('id').limit(pageSize);
-      if (after !== null) query.where('id', '>', after);
-      const rows: { id: string; text: string }[] = await query.select('id', `${column} as text`);
-      yield rows.map(({ id, text }) => ({ table, column, id, text }));
+      const query = db(table).whereNotNull(column).orderBy(key).limit(pageSize);
+      if (after !== null) query.where(key, '>', after);
+      const rows: { id: string; text: string }[] = await query.select(`${key} as id`, `${column} as text`);
+      yield rows.map(({ id, text }) => ({ table, column, key, id, text }));
       if (rows.length < pageSize) break;
       after = rows.at(-1)!.id;
     }
@@ -44,12 +48,12 @@ export async function resealAll(
   let [seen, resealed] = [0, 0];
   for await (const page of sealedTexts(db)) {
     await db.transaction(async (trx) => {
-      for (const { table, column, id, text } of page) {
+      for (const { table, column, key, id, text } of page) {
         const renewed = renew(text);
         if (renewed === null) continue;
         // A value that another process has changed meanwhile stays.
         resealed += await trx(table)
-          .where({ id, [column]: text })
+          .where({ [key]: id, [column]: text })
           .update({ [column]: renewed });
       }
     });

@@ -25,6 +25,14 @@ AS $function$
      return least(given, locked);
    end $function$;
 
+CREATE TABLE acme_accounts (
+  directory text NOT NULL,
+  private_key text NOT NULL,
+  resume_at bigint NOT NULL,
+  pauses integer NOT NULL,
+  CONSTRAINT acme_accounts_pkey PRIMARY KEY (directory)
+);
+
 CREATE TABLE attempts (
   id uuid NOT NULL,
   delivery_id uuid NOT NULL,
@@ -42,6 +50,24 @@ CREATE TABLE attempts (
 CREATE INDEX attempts_delivery_id_number_index ON attempts USING btree (delivery_id, number);
 
 CREATE TABLE attempts_first PARTITION OF attempts FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
+
+CREATE TABLE certificates (
+  host text NOT NULL,
+  purpose text NOT NULL,
+  chain text,
+  private_key text,
+  not_before bigint,
+  not_after bigint,
+  attempt_at bigint NOT NULL,
+  failures integer NOT NULL,
+  failing_since bigint,
+  problem text,
+  token text,
+  key_authorization text,
+  wanted_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT certificates_pkey PRIMARY KEY (host)
+);
 
 CREATE TABLE destination_rules (
   destination text NOT NULL,

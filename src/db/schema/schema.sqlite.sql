@@ -1,3 +1,11 @@
+CREATE TABLE acme_accounts (
+  directory text not null,
+  private_key text not null,
+  resume_at bigint not null,
+  pauses integer not null,
+  primary key (directory)
+);
+
 CREATE TABLE api_keys (
   id char(36) not null,
   org_id char(36) not null,
@@ -36,6 +44,24 @@ CREATE TABLE attempts (
 );
 
 CREATE INDEX attempts_delivery_id_number_index on attempts (delivery_id, number);
+
+CREATE TABLE certificates (
+  host text not null,
+  purpose text not null,
+  chain text,
+  private_key text,
+  not_before bigint,
+  not_after bigint,
+  attempt_at bigint not null,
+  failures integer not null,
+  failing_since bigint,
+  problem text,
+  token text,
+  key_authorization text,
+  wanted_at bigint not null,
+  updated_at bigint not null,
+  primary key (host)
+);
 
 CREATE TABLE credit_entries (
   id char(36) not null,

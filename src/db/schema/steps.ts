@@ -19,4 +19,11 @@ export const steps: Record<string, string> = {
   // The entries of the status that users have been told of by mail.
   '032-notices':
     'create table notices (id text not null, entry text not null, is_open boolean not null, sent_at bigint not null, primary key (id))',
+  // ACME: the certificates of our own hosts, and our accounts at authorities.
+  '033-certificates': `create table certificates (host text not null, purpose text not null, chain text, private_key text,
+    not_before bigint, not_after bigint, attempt_at bigint not null, failures integer not null, failing_since bigint,
+    problem text, token text, key_authorization text, wanted_at bigint not null, updated_at bigint not null,
+    primary key (host))`,
+  '034-acme-accounts': `create table acme_accounts (directory text not null, private_key text not null,
+    resume_at bigint not null, pauses integer not null, primary key (directory))`,
 };

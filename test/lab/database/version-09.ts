@@ -5,7 +5,7 @@ import { baseline, steps } from '../../../src/db/schema/steps.ts';
 const undone: [step: RegExp, undo: string][] = [
   [/^alter table (\w+) add column (\w+) .*$/, 'alter table $1 drop column $2'],
   [/^create index (\w+) .*$/, 'drop index $1'],
-  [/^create table (\w+) .*$/, 'drop table $1'],
+  [/^create table (\w+) .*$/s, 'drop table $1'],
 ];
 
 export async function toVersion09(db: Db): Promise<void> {

@@ -65,7 +65,7 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
   return { ...listener, taken, errors };
 }
 
-async function ownCertificate(t: ExecutionContext): Promise<Certificate> {
+export async function ownCertificate(t: ExecutionContext): Promise<Certificate> {
   const dataDir = await temporaryDirectory(t);
   return openCertificate({
     certFile: null,

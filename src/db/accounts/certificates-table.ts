@@ -1,0 +1,168 @@
+/**
+ * The certificates of our own hosts, one row a host, also while there is none yet; their keys are sealed (accounts/seal.ts).
+ * Every node uses them. A row is due at `attemptAt`, and the node that takes it asks the authority for that host.
+ *
+ * While the authority checks a host, its row has the challenge, which any node may have to answer.
+ */
+import type { Db } from '../engine/open.ts';
+import { json, number, orNull, records, text, value } from '../engine/records.ts';
+
+/** `server`: one of the operator's. `tracking`: a customer's. `mta-sts`: the policy host of a sender domain. */
+export type HostPurpose = 'server' | 'tracking' | 'mta-sts';
+
+/** Why there is no certificate, or no new one. */
+export interface CertificateProblem {
+  /** `dns-…`, `authority`, or the last part of the authority's problem type (RFC 8555 section 6.7). */
+  type: string;
+  text: string;
+  at: number;
+}
+
+const certificates = records({
+  host: text,
+  purpose: value<HostPurpose>(),
+  /** PEM, the host's own certificate first; null: there is none yet. */
+  chain: orNull(text),
+  privateKey: orNull(text),
+  notBefore: orNull(number),
+  notAfter: orNull(number),
+  attemptAt: number,
+  /** How many attempts in a row have failed. */
+  failures: number,
+  failingSince: orNull(number),
+  problem: orNull(json<CertificateProblem>()),
+  token: orNull(text),
+  keyAuthorization: orNull(text),
+  /** When a node last found that the host needs a certificate. */
+  wantedAt: number,
+  updatedAt: number,
+});
+
+export type CertificateRecord = ReturnType<typeof certificates.read>;
+
+export interface WantedHost {
+  host: string;
+  purpose: HostPurpose;
+}
+
+const [hour, day] = [3_600_000, 86_400_000];
+const batch = 500;
+
+/** A host that no node has wanted for a day is not asked for. */
+const wantedMs = day;
+
+/** Adds the hosts that are new, and notes about the others, once an hour, that they are still wanted. */
+export async function wantHosts(db: Db, hosts: WantedHost[], now: number): Promise<void> {
+  for (let at = 0; at < hosts.length; at += batch) {
+    const some = hosts.slice(at, at + batch);
+    const names = some.map(({ host }) => host);
+    const known: { host: string; purpose: string; wanted_at: number }[] = await db('certificates')
+      .whereIn('host', names)
+      .select('host', 'purpose', 'wanted_at');
+    const before = new Map(known.map((row) => [row.host, row]));
+    const missing = some.filter(({ host }) => !before.has(host));
+    const rows = missing.map((one) =>
+      certificates.write({ ...one, attemptAt: now, failures: 0, wantedAt: now, updatedAt: now }),
+    );
+    if (rows.length > 0) await db('certificates').insert(rows).onConflict('host').ignore();
+    for (const { host, purpose } of some) {
+      const row = before.get(host);
+      if (row && (row.purpose !== purpose || row.wanted_at < now - hour))
+        await db('certificates').where({ host }).update({ purpose, wanted_at: now });
+    }
+  }
+}
+
+/**
+ * Takes a host that is due: the operator's first, then the longest due. It is due again at `until`, unless its result was
+ * recorded by then, so that one node asks and a node that stops on the way loses nothing.
+ */
+export async function claimDueHost(
+  db: Db,
+  { now, until }: { now: number; until: number },
+): Promise<CertificateRecord | null> {
+  while (true) {
+    const row = await db('certificates')
+      .where('attempt_at', '<=', now)
+      .where('wanted_at', '>', now - wantedMs)
+      .orderByRaw("case when purpose = 'server' then 0 else 1 end, attempt_at, host")
+      .first();
+    if (!row) return null;
+    const { host, attempt_at } = row;
+    // Otherwise somebody else has just taken it.
+    if ((await db('certificates').where({ host, attempt_at }).update({ attempt_at: until })) > 0)
+      return certificates.read(row);
+  }
+}
+
+export async function recordIssued(
+  db: Db,
+  host: string,
+  issued: Pick<CertificateRecord, 'chain' | 'privateKey' | 'notBefore' | 'notAfter' | 'attemptAt'>,
+  now: number,
+): Promise<void> {
+  const success = { failures: 0, failingSince: null, problem: null, token: null, keyAuthorization: null };
+  await db('certificates')
+    .where({ host })
+    .update(certificates.write({ ...issued, ...success, updatedAt: now }));
+}
+
+export async function recordFailure(
+  db: Db,
+  { host, failingSince }: Pick<CertificateRecord, 'host' | 'failingSince'>,
+  failed: { problem: CertificateProblem; failures: number; attemptAt: number },
+): Promise<void> {
+  const row = { ...failed, failingSince: failingSince ?? failed.problem.at };
+  await db('certificates').where({ host }).update(certificates.write(row));
+}
+
+/** Nothing was asked; the host is due again at `attemptAt`. */
+export async function postponeAttempt(db: Db, host: string, attemptAt: number): Promise<void> {
+  await db('certificates').where({ host }).update({ attempt_at: attemptAt });
+}
+
+export async function setChallenge(
+  db: Db,
+  host: string,
+  challenge: { token: string; keyAuthorization: string } | null,
+  now: number,
+): Promise<void> {
+  const { token, keyAuthorization } = challenge ?? { token: null, keyAuthorization: null };
+  await db('certificates')
+    .where({ host })
+    .update(certificates.write({ token, keyAuthorization, updatedAt: now }));
+}
+
+const changed = certificates.pick('host', 'purpose', 'notBefore', 'token', 'keyAuthorization', 'updatedAt');
+
+export type ChangedHost = ReturnType<typeof changed.read>;
+
+/** The hosts whose certificate or challenge has changed since then. */
+export async function readChangedHosts(db: Db, since: number): Promise<ChangedHost[]> {
+  const rows = await db('certificates').where('updated_at', '>=', since).select(changed.columns);
+  return rows.map(changed.read);
+}
+
+export async function readCertificate(
+  db: Db,
+  host: string,
+): Promise<{ chain: string; privateKey: string } | null> {
+  const row = await db('certificates').where({ host }).whereNotNull('chain').first('chain', 'private_key');
+  return row ? { chain: row.chain, privateKey: row.private_key } : null;
+}
+
+/** The operator's hosts, of all nodes. */
+export async function listServerHosts(db: Db, now: number): Promise<string[]> {
+  return db('certificates')
+    .where({ purpose: 'server' })
+    .where('wanted_at', '>', now - wantedMs)
+    .pluck('host');
+}
+
+/** Deletes the hosts that are no longer wanted and whose certificates have expired. */
+export async function forgetCertificates(db: Db, now: number): Promise<number> {
+  return db('certificates')
+    .where('wanted_at', '<', now - wantedMs)
+    .where((over) => over.whereNull('not_after').orWhere('not_after', '<', now))
+    .delete();
+}

@@ -1,0 +1,207 @@
+/**
+ * Gets and renews the certificates of our hosts, a few orders at a time. Of several nodes, the one that takes a due host
+ * (db/accounts/certificates-table.ts) asks the authority for it.
+ *
+ * A host that fails waits by itself, longer after each failure; the others go on. If the authority fails or limits us, nobody
+ * asks it for any host until the pause is over, which the database keeps. A certificate that is there stays in use meanwhile.
+ */
+import { generateKeyPairSync } from 'node:crypto';
+import type { Seal } from '../../accounts/seal.ts';
+import type { Clock } from '../../base/clock.ts';
+import type { Log } from '../../base/log.ts';
+import type { Resolve } from '../../base/resolve.ts';
+import { pause } from '../../base/waits.ts';
+import { type AcmeAccount, openAccount, pauseAccount } from '../../db/accounts/acme-accounts.ts';
+import {
+  type CertificateRecord,
+  claimDueHost,
+  forgetCertificates,
+  listServerHosts,
+  postponeAttempt,
+  recordFailure,
+  recordIssued,
+  setChallenge,
+  type WantedHost,
+  wantHosts,
+} from '../../db/accounts/certificates-table.ts';
+import type { Db } from '../../db/engine/open.ts';
+import { AcmeFailure } from './acme-transport.ts';
+import { Authority, type AuthorityParts, type ChallengeType } from './authority.ts';
+import { type HostCertificates, refreshIntervalMs } from './host-certificates.ts';
+import { lookAtHost } from './leads-here.ts';
+import { afterLook, afterOutage, afterRefusal, renewalTimes } from './renewal-schedule.ts';
+
+export interface KeeperParts extends Omit<AuthorityParts, 'accountKey' | 'signal'> {
+  db: Db;
+  seal: Seal;
+  resolve: Resolve;
+  certificates: HostCertificates;
+  /** The hosts that need a certificate. */
+  wantedHosts(): Promise<WantedHost[]>;
+  /** The kinds that the authority can check here, in the order of preference. */
+  challenges: ChallengeType[];
+  /** Whether other nodes may have to answer a challenge. */
+  hasOtherNodes: boolean;
+  clock: Clock;
+  random(): number;
+  log: Pick<Log, 'info' | 'warn'>;
+  onError(what: string, error: unknown): void;
+}
+
+/** Between two looks at what is due. */
+const keeperIntervalMs = 10_000;
+const wantedIntervalMs = 60_000;
+/** Longer than an order takes; then another node may take the host. */
+const claimMs = 10 * 60_000;
+/** So that hosts whose name servers do not answer hold nobody up. */
+const maxAtOnce = 5;
+
+export class CertificateKeeper {
+  readonly #parts: KeeperParts;
+  readonly #stopping = new AbortController();
+  #authority: Authority | null = null;
+  #wantedAt = Number.NEGATIVE_INFINITY;
+  #running: Promise<void> = Promise.resolve();
+  #cancel = () => {};
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts;
+  }
+
+  start(): void {
+    this.#running = this.#run().catch((error) => {
+      if (!this.#stopping.signal.aborted)
+        this.#parts.onError('the certificates could not be looked after; trying again', error);
+    });
+    void this.#running.then(() => {
+      if (!this.#stopping.signal.aborted)
+        this.#cancel = this.#parts.clock.after(keeperIntervalMs, () => this.start());
+    });
+  }
+
+  /** An order under way is given up; its host is due again in ten minutes. */
+  async stop(): Promise<void> {
+    this.#stopping.abort();
+    this.#cancel();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { db, clock, wantedHosts } = this.#parts;
+    const now = clock.now();
+    if (Math.abs(now - this.#wantedAt) >= wantedIntervalMs) {
+      await wantHosts(db, await wantedHosts(), now);
+      await forgetCertificates(db, now);
+      this.#wantedAt = now;
+    }
+    await Promise.all(Array.from({ length: maxAtOnce }, () => this.#work()));
+  }
+
+  /** Until nothing is due. */
+  async #work(): Promise<void> {
+    const { db, clock, directory, seal } = this.#parts;
+    while (!this.#stopping.signal.aborted) {
+      const now = clock.now();
+      const account = await openAccount(db, directory, () => seal.close(newAccountKey()));
+      if (account.resumeAt > now) return;
+      const due = await claimDueHost(db, { now, until: now + claimMs });
+      if (due === null) return;
+      await this.#attend(due, account);
+    }
+  }
+
+  async #attend(due: CertificateRecord, account: AcmeAccount): Promise<void> {
+    const { db, clock, random, resolve } = this.#parts;
+    const { host, purpose, chain, notBefore, notAfter } = due;
+    const now = clock.now();
+    if (chain !== null && notBefore !== null && notAfter !== null) {
+      const window = await this.#authorityOf(account).renewalWindow(chain);
+      const { renewAt, lookAt } = renewalTimes({ notBefore, notAfter }, window, { now, random });
+      if (renewAt > now) return postponeAttempt(db, host, lookAt);
+    }
+    const look = await lookAtHost(due, { resolve, ownHosts: await listServerHosts(db, now) });
+    if (look !== null) {
+      const failures = due.failures + 1;
+      const attemptAt = now + afterLook(failures, purpose === 'mta-sts', random);
+      return recordFailure(db, due, { problem: { ...look, at: now }, failures, attemptAt });
+    }
+    // DNS is right now, and the authority has not been asked since it was wrong.
+    const failures = due.problem?.type.startsWith('dns-') ? 0 : due.failures;
+    await this.#order({ ...due, failures }, account);
+  }
+
+  async #order(due: CertificateRecord, account: AcmeAccount): Promise<void> {
+    const { db, seal, clock, random, certificates, challenges, log } = this.#parts;
+    const { host, failures, chain } = due;
+    try {
+      const issued = await this.#authorityOf(account).order({
+        host,
+        // After a failure the other way is tried: one of the two ports may not be reachable.
+        challenges: failures % 2 === 0 ? challenges : challenges.toReversed(),
+        replaces: failures === 0 ? chain : null,
+        publish: (challenge) => this.#publish(host, challenge),
+      });
+      const now = clock.now();
+      const { renewAt } = renewalTimes(issued, null, { now, random });
+      const privateKey = seal.close(issued.privateKey);
+      // Soon, because an authority may suggest another time (RFC 9773).
+      const attemptAt = Math.min(renewAt, now + firstLookMs);
+      await recordIssued(db, host, { ...issued, privateKey, attemptAt }, now);
+      if (account.pauses > 0) await pauseAccount(db, account.directory, { resumeAt: 0, pauses: 0 });
+      await certificates.refresh();
+      log.info({ host }, `a certificate for ${host} was issued`);
+    } catch (error) {
+      if (this.#stopping.signal.aborted) return;
+      if (!(error instanceof AcmeFailure)) throw error;
+      await this.#failed(due, account, error);
+    }
+  }
+
+  async #failed(due: CertificateRecord, account: AcmeAccount, failure: AcmeFailure): Promise<void> {
+    const { db, clock, random, log } = this.#parts;
+    const { host } = due;
+    const { kind, type, message } = failure;
+    const now = clock.now();
+    await setChallenge(db, host, null, now);
+    const isOutage = kind === 'authority';
+    // An outage says nothing about the host.
+    const failures = isOutage ? due.failures : due.failures + 1;
+    const retryAfterMs = failure.retryAfterMs ?? 0;
+    const pauses = account.pauses + 1;
+    const pauseMs = Math.max(afterOutage(pauses, random), isOutage ? retryAfterMs : 0);
+    const waitMs = isOutage ? pauseMs : Math.max(afterRefusal(failures, random), retryAfterMs);
+    const problem = { type, text: message, at: now };
+    await recordFailure(db, due, { problem, failures, attemptAt: now + waitMs });
+    // A limit may be of this host's domain alone, so the others do not wait for its end.
+    if (kind !== 'host') await pauseAccount(db, account.directory, { resumeAt: now + pauseMs, pauses });
+    log.warn({ host, type, reason: message }, `no certificate for ${host} was issued`);
+  }
+
+  async #publish(host: string, challenge: { token: string; keyAuthorization: string }): Promise<void> {
+    const { db, clock, certificates, hasOtherNodes } = this.#parts;
+    await setChallenge(db, host, challenge, clock.now());
+    await certificates.refresh();
+    // Until every other node has read it.
+    if (hasOtherNodes) await pause(clock, refreshIntervalMs + 1_000, this.#stopping.signal);
+  }
+
+  #authorityOf({ privateKey }: AcmeAccount): Authority {
+    const { seal, directory, contact, ca, pollMs } = this.#parts;
+    this.#authority ??= new Authority({
+      directory,
+      contact,
+      accountKey: seal.open(privateKey),
+      ca,
+      signal: this.#stopping.signal,
+      ...(pollMs !== undefined && { pollMs }),
+    });
+    return this.#authority;
+  }
+}
+
+const firstLookMs = 3_600_000;
+
+function newAccountKey(): string {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+}

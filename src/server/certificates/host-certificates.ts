@@ -1,0 +1,180 @@
+/**
+ * This node's view of the certificates in the database (db/accounts/certificates-table.ts): which hosts have one, and the answers
+ * to the authority's challenges. It reads what has changed every five seconds, so that every node uses a certificate, and can
+ * answer a challenge, whichever node asked for it. Connections keep the certificate that they began with.
+ *
+ * Questions are answered from memory, except that a host's certificate is read when a client first names the host. If the
+ * database is away, what was read before stays in use.
+ */
+import { createSecureContext, type SecureContext } from 'node:tls';
+import { LRUCache } from 'lru-cache';
+import type { Seal } from '../../accounts/seal.ts';
+import { lruOptions } from '../../base/bounded-cache.ts';
+import type { Clock } from '../../base/clock.ts';
+import { type ChangedHost, readCertificate, readChangedHosts } from '../../db/accounts/certificates-table.ts';
+import type { Db } from '../../db/engine/open.ts';
+import type { Certificate, Pair } from '../../smtp-in/listener-certificate.ts';
+import { challengeCertificate } from '../../smtp-in/self-signed.ts';
+
+export interface HostCertificatesParts {
+  db: Db;
+  seal: Pick<Seal, 'open'>;
+  /** The host whose certificate is `current`, once there is one; null: the operator's file is preferred. */
+  mainHost: string | null;
+  fallback: Certificate;
+  clock: Clock;
+  onError(what: string, error: unknown): void;
+}
+
+export const refreshIntervalMs = 5_000;
+/** Finds rows that were committed a little late, or by a node whose clock is behind. */
+const overlapMs = 60_000;
+/** A context takes about 50 KB. */
+const maxContexts = 500;
+
+export class HostCertificates implements Certificate {
+  readonly #parts: HostCertificatesParts;
+  readonly #hosts = new Map<string, ChangedHost>();
+  readonly #contexts = new LRUCache<string, SecureContext>(lruOptions(maxContexts));
+  readonly #loading = new Map<string, Promise<SecureContext | null>>();
+  /** The key authorizations of open HTTP-01 and TLS-ALPN-01 challenges, by token. */
+  readonly #answers = new Map<string, string>();
+  readonly #listeners = new Set<(pair: Pair) => void>();
+  #main: Pair | null = null;
+  #since = 0;
+  #refreshing: Promise<void> | null = null;
+  #isFailing = false;
+  #stop = () => {};
+
+  constructor(parts: HostCertificatesParts) {
+    this.#parts = parts;
+    parts.fallback.onChange((pair) => {
+      if (this.#main === null) this.#tell(pair);
+    });
+  }
+
+  /** Rejects if the database cannot be read. */
+  async start(): Promise<void> {
+    await this.refresh();
+    this.#later();
+  }
+
+  stop(): void {
+    this.#stop();
+    this.#parts.fallback.stop();
+  }
+
+  current(): Pair {
+    return this.#main ?? this.#parts.fallback.current();
+  }
+
+  onChange(listener: (pair: Pair) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  /** One of our hosts, with or without a certificate. */
+  isOurs(host: string): boolean {
+    return this.#hosts.has(host);
+  }
+
+  hasCertificate(host: string): boolean {
+    return (this.#hosts.get(host)?.notBefore ?? null) !== null;
+  }
+
+  /** A host of the operator, with a certificate. */
+  isCertifiedServer(host: string): boolean {
+    return this.hasCertificate(host) && this.#hosts.get(host)!.purpose === 'server';
+  }
+
+  /** RFC 8555 section 8.3. */
+  answerOf(token: string): string | null {
+    return this.#answers.get(token) ?? null;
+  }
+
+  /** RFC 8737; null: no such challenge of this host is open. */
+  challengeContext(host: string): SecureContext | null {
+    const keyAuthorization = this.#hosts.get(host)?.keyAuthorization;
+    if (!keyAuthorization) return null;
+    return createSecureContext(challengeCertificate(host, keyAuthorization, this.#parts.clock.now()));
+  }
+
+  async contextOf(host: string): Promise<SecureContext | null> {
+    const name = host.toLowerCase();
+    if (!this.hasCertificate(name)) return null;
+    const known = this.#contexts.get(name) ?? this.#loading.get(name);
+    if (known) return known;
+    const loading = this.#load(name)
+      .catch((error) => {
+        this.#parts.onError(`the certificate of ${name} cannot be read`, error);
+        return null;
+      })
+      .finally(() => this.#loading.delete(name));
+    this.#loading.set(name, loading);
+    return loading;
+  }
+
+  /** Reads what has changed; a call while another one runs waits for it, and then reads again. */
+  async refresh(): Promise<void> {
+    await this.#refreshing?.catch(() => {});
+    this.#refreshing ??= this.#read().finally(() => {
+      this.#refreshing = null;
+    });
+    await this.#refreshing;
+  }
+
+  async #read(): Promise<void> {
+    const now = this.#parts.clock.now();
+    for (const row of await readChangedHosts(this.#parts.db, this.#since)) {
+      const before = this.#hosts.get(row.host);
+      if (row.notBefore !== null && row.notBefore !== before?.notBefore) await this.#renewed(row.host);
+      if (before?.token) this.#answers.delete(before.token);
+      if (row.token && row.keyAuthorization) this.#answers.set(row.token, row.keyAuthorization);
+      this.#hosts.set(row.host, row);
+    }
+    this.#since = now - overlapMs;
+  }
+
+  async #renewed(host: string): Promise<void> {
+    const isMain = host === this.#parts.mainHost;
+    if (!isMain && !this.#contexts.has(host)) return;
+    await this.#load(host);
+    const pair = isMain ? await this.#pairOf(host) : null;
+    if (pair === null) return;
+    this.#main = pair;
+    this.#tell(pair);
+  }
+
+  async #load(host: string): Promise<SecureContext | null> {
+    const pair = await this.#pairOf(host);
+    if (pair === null) return null;
+    const context = createSecureContext(pair);
+    this.#contexts.set(host, context);
+    return context;
+  }
+
+  async #pairOf(host: string): Promise<Pair | null> {
+    const found = await readCertificate(this.#parts.db, host);
+    return found && { cert: found.chain, key: this.#parts.seal.open(found.privateKey) };
+  }
+
+  #tell(pair: Pair): void {
+    for (const listener of this.#listeners) listener(pair);
+  }
+
+  #later(): void {
+    this.#stop = this.#parts.clock.after(refreshIntervalMs, () => {
+      this.refresh().then(
+        () => {
+          this.#isFailing = false;
+        },
+        (error) => {
+          if (!this.#isFailing)
+            this.#parts.onError('the certificates cannot be read; those read before stay in use', error);
+          this.#isFailing = true;
+        },
+      );
+      this.#later();
+    });
+  }
+}

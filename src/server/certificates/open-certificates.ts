@@ -1,0 +1,109 @@
+/** Builds the parts of POSTERN_ACME: the certificates in the database, the two web ports, the keeper that gets certificates. */
+import { readFileSync } from 'node:fs';
+import { createSeal } from '../../accounts/seal.ts';
+import { type HttpServer, listen } from '../../api/http-server.ts';
+import { findVerifiedOwner, listSenderHosts } from '../../db/accounts/domains-table.ts';
+import { createResolver } from '../../route/resolver.ts';
+import { ConfigError } from '../../settings/config-error.ts';
+import { type Certificate, openCertificate } from '../../smtp-in/listener-certificate.ts';
+import type { ServerContext } from '../context.ts';
+import type { Intake } from '../intake.ts';
+import type { ChallengeType } from './authority.ts';
+import { CertificateKeeper } from './certificate-keeper.ts';
+import { HostCertificates } from './host-certificates.ts';
+import { createPolicies } from './mta-sts-policy.ts';
+import { customerHosts, ownHosts } from './wanted-hosts.ts';
+import { redirectToHttps, serveSecurely, tlsOptionsOf } from './web-ports.ts';
+
+/** The operator's files, or a self-signed certificate. */
+export function openFileCertificate({ config, clock, onError }: ServerContext): Certificate {
+  return openCertificate({
+    certFile: config.tlsCert,
+    keyFile: config.tlsKey,
+    dataDir: config.dataDir,
+    hostname: config.hostname,
+    clock,
+    onError,
+  });
+}
+
+export async function openHostCertificates(context: ServerContext): Promise<HostCertificates> {
+  const { config, db, secrets, clock, onError } = context;
+  const certificates = new HostCertificates({
+    db,
+    seal: createSeal(secrets),
+    mainHost: config.tlsCert === null ? config.hostname : null,
+    fallback: openFileCertificate(context),
+    clock,
+    onError,
+  });
+  await certificates.start();
+  return certificates;
+}
+
+/** `open` gets each server as soon as it listens. */
+export async function openWebPorts(
+  { config, db }: ServerContext,
+  certificates: HostCertificates,
+  answer: Intake['answer'],
+  open: HttpServer[],
+): Promise<void> {
+  const { acmeHost, acmeHttpPort, acmeHttpsPort, httpProxies, httpKeepAlive, dnsServers } = config;
+  const shared = { httpHost: acmeHost, httpProxies, httpKeepAlive };
+  const names = (port: string) => ({ host: 'POSTERN_ACME_HOST', port });
+  if (acmeHttpPort !== null) {
+    const redirect = redirectToHttps(certificates, acmeHttpsPort);
+    open.push(
+      await listen(redirect, { ...shared, httpPort: acmeHttpPort, names: names('POSTERN_ACME_HTTP_PORT') }),
+    );
+  }
+  if (acmeHttpsPort === null) return;
+  const policyOf = createPolicies({
+    resolve: createResolver(dnsServers),
+    isVerified: async (domain) => (await findVerifiedOwner(db, domain)) !== null,
+    isOurs: (host) => certificates.isCertifiedServer(host),
+  });
+  const secure = await listen(serveSecurely(certificates, policyOf, answer), {
+    ...shared,
+    httpPort: acmeHttpsPort,
+    names: names('POSTERN_ACME_HTTPS_PORT'),
+    tls: tlsOptionsOf(certificates),
+  });
+  open.push(secure);
+  certificates.onChange(secure.useCertificate!);
+}
+
+export function startKeeper(context: ServerContext, certificates: HostCertificates): CertificateKeeper {
+  const { config, db, secrets, clock, random, log, onError } = context;
+  const challenges: ChallengeType[] = [];
+  if (config.acmeHttpPort !== null) challenges.push('http-01');
+  if (config.acmeHttpsPort !== null) challenges.push('tls-alpn-01');
+  const own = ownHosts(config);
+  const keeper = new CertificateKeeper({
+    db,
+    seal: createSeal(secrets),
+    resolve: createResolver(config.dnsServers),
+    certificates,
+    wantedHosts: async () => [...own, ...customerHosts(await listSenderHosts(db), own)],
+    challenges,
+    hasOtherNodes: config.databaseUrl !== null,
+    directory: config.acmeDirectory,
+    contact: config.acme!,
+    ca: config.acmeCa === null ? null : readCa(config.acmeCa),
+    clock,
+    random,
+    log,
+    onError,
+    ...(context.acmePollMs !== undefined && { pollMs: context.acmePollMs }),
+  });
+  keeper.start();
+  return keeper;
+}
+
+function readCa(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new ConfigError([`POSTERN_ACME_CA: ${(error as Error).message}`]);
+  }
+}

@@ -1,0 +1,47 @@
+/** The hosts that need a certificate: the operator's own, and those of the verified sender domains. */
+import type { WantedHost } from '../../db/accounts/certificates-table.ts';
+import { asHostName } from '../../mail/host-name.ts';
+
+interface ServerNames {
+  hostname: string;
+  baseUrl: string;
+}
+
+interface SenderHosts {
+  orgId: string;
+  name: string;
+  trackingHost: string | null;
+}
+
+/**
+ * The most hosts of one organization that the authority is asked for: its limits count for all of us together. Tracking hosts
+ * come first, because their links are broken without a certificate.
+ */
+export const maxHostsOfOrganization = 100;
+
+/** Names of one label are for the local network only, and no authority certifies them. */
+export function ownHosts({ hostname, baseUrl }: ServerNames): WantedHost[] {
+  const { hostname: web } = new URL(baseUrl);
+  const names = [hostname, baseUrl.startsWith('https:') ? web : hostname];
+  return [...new Set(names)]
+    .filter((host) => host.includes('.') && asHostName(host) === host)
+    .map((host) => ({ host, purpose: 'server' }));
+}
+
+/** `domains`: the verified ones, the oldest first. Each host is there once. */
+export function customerHosts(domains: SenderHosts[], own: WantedHost[]): WantedHost[] {
+  const wanted = new Map<string, WantedHost>();
+  const counts = new Map<string, number>();
+  const taken = new Set(own.map(({ host }) => host));
+  const add = (orgId: string, one: WantedHost) => {
+    const count = counts.get(orgId) ?? 0;
+    if (taken.has(one.host) || wanted.has(one.host) || count >= maxHostsOfOrganization) return;
+    if (asHostName(one.host) !== one.host || !one.host.includes('.')) return;
+    counts.set(orgId, count + 1);
+    wanted.set(one.host, one);
+  };
+  for (const { orgId, trackingHost } of domains)
+    if (trackingHost !== null) add(orgId, { host: trackingHost, purpose: 'tracking' });
+  for (const { orgId, name } of domains) add(orgId, { host: `mta-sts.${name}`, purpose: 'mta-sts' });
+  return [...wanted.values()];
+}

@@ -1,0 +1,201 @@
+/** From a start without certificates to one for each host: what is asked of the authority, and what is not. */
+import test from 'ava';
+import { setDomainTracking } from '../../src/db/accounts/domains-table.ts';
+import { certificateShown, startAcmeWorld } from '../lab/certificates/acme-world.ts';
+import { problem } from '../lab/certificates/authority.ts';
+import { freePort } from '../lab/load/ports.ts';
+import { until } from '../lab/until.ts';
+
+test('the server gets its certificate by HTTP-01, and HTTPS and submission use it at once', async (t) => {
+  const smtp = await freePort('127.0.0.1');
+  const world = await startAcmeWorld(t, { settings: { POSTERN_SUBMISSION_TLS_PORT: String(smtp) } });
+  await world.untilCertified();
+  const { status, headers } = await world.https('/health/live');
+  t.is(status, 200);
+  t.is(headers['strict-transport-security'], 'max-age=2592000');
+  for (const port of [smtp, world.httpsPort]) {
+    const shown = await certificateShown(port, 'postern.invalid');
+    t.is(shown.issuer.CN, 'Authority of the tests');
+    t.is((await certificateShown(port)).fingerprint256, shown.fingerprint256, 'also without a name');
+    t.is((await certificateShown(port, 'POSTERN.invalid')).fingerprint256, shown.fingerprint256);
+    t.is((await certificateShown(port, 'other.invalid')).fingerprint256, shown.fingerprint256);
+  }
+  const row = await world.rowOf('postern.invalid');
+  t.regex(row.private_key, /^v1\./, 'sealed');
+  t.is(row.token, null);
+  t.deepEqual(
+    world.authority.requests.filter((one) => one.includes('/chall/')),
+    ['POST /chall/0/http-01'],
+  );
+});
+
+test('until there is a certificate, the ports serve with the self-signed one', async (t) => {
+  const world = await startAcmeWorld(t, {
+    prepare: (authority) => {
+      authority.script = () => ({ status: 503 });
+    },
+  });
+  t.is((await certificateShown(world.httpsPort, 'postern.invalid')).issuer.CN, 'postern.invalid');
+  const before = await world.untilFailed('postern.invalid', 0);
+  t.like(before, { type: 'authority', text: 'the authority answers HTTP 503' });
+});
+
+test('without port 80 by TLS-ALPN-01, which shows its certificate to the authority alone', async (t) => {
+  const world = await startAcmeWorld(t, { settings: { POSTERN_ACME_HTTP_PORT: 'off' } });
+  await world.untilCertified();
+  t.deepEqual(
+    world.authority.requests.filter((one) => one.includes('/chall/')),
+    ['POST /chall/0/tls-alpn-01'],
+  );
+  t.is((await world.https('/health/live')).status, 200);
+});
+
+test('if one way fails, the next attempt takes the other, and not before a quarter of an hour', async (t) => {
+  // As with a firewall in front of port 80.
+  const world = await startAcmeWorld(t, { authority: { httpPort: 1 } });
+  t.like(await world.untilFailed('postern.invalid'), { type: 'connection' });
+  t.is(world.authority.orders.length, 1);
+  await world.clock.advance('11m');
+  t.is(world.authority.orders.length, 1);
+  await world.untilCertified();
+  t.deepEqual(
+    world.authority.requests.filter((one) => one.includes('/chall/')),
+    ['POST /chall/0/http-01', 'POST /chall/1/tls-alpn-01'],
+  );
+});
+
+test("a customer's tracking host is asked for once its DNS leads here, and holds nobody up before", async (t) => {
+  const world = await startAcmeWorld(t, {
+    zone: { 'track.sender.invalid': { A: ['127.0.0.1'], AAAA: ['2001:db8::1'] } },
+  });
+  const [{ id }] = await world.db('domains').select('id');
+  await setDomainTracking(world.db, id, { clicks: true, host: 'track.sender.invalid' });
+  const wrong = await world.untilFailed('track.sender.invalid', 3);
+  t.like(wrong, {
+    type: 'dns-elsewhere',
+    text: 'track.sender.invalid leads to 2001:db8::1, which is not an address of this server',
+  });
+  await world.untilCertified();
+  t.deepEqual(
+    world.authority.orders.map(({ host }) => host),
+    ['postern.invalid'],
+  );
+  world.dns.set({ 'track.sender.invalid': { A: ['127.0.0.1'] } });
+  await world.untilCertified('track.sender.invalid');
+  t.is((await world.https('/t/o/none', 'track.sender.invalid')).status, 404);
+  t.is((await world.https('/health/live')).status, 200, 'each host has its own');
+});
+
+test('the policy host of a verified domain is certified and serves the policy, if its DNS leads here', async (t) => {
+  const world = await startAcmeWorld(t, {
+    zone: {
+      'sender.invalid': { MX: ['10 mx1.invalid', '20 mx2.invalid'] },
+      'mta-sts.sender.invalid': { CNAME: ['postern.invalid'] },
+    },
+  });
+  await world.untilCertified('mta-sts.sender.invalid');
+  const path = '/.well-known/mta-sts.txt';
+  const { status, text, headers } = await world.https(path, 'mta-sts.sender.invalid');
+  t.is(status, 200);
+  t.is(headers['content-type'], 'text/plain; charset=utf-8');
+  t.is(text, 'version: STSv1\r\nmode: testing\r\nmx: mx1.invalid\r\nmx: mx2.invalid\r\nmax_age: 86400\r\n');
+  t.is((await world.https(path)).status, 404, 'nowhere else');
+});
+
+test('the authority’s failure pauses every host, longer each time, and Retry-After is respected', async (t) => {
+  const world = await startAcmeWorld(t, {
+    prepare: (authority) => {
+      authority.script = (path) => (path === '/dir' ? { status: 503 } : undefined);
+    },
+  });
+  await world.untilFailed('postern.invalid', 0);
+  await world.clock.jump('1h');
+  const tries = () => world.authority.requests.length;
+  for (let hour = 0; hour < 24; hour++)
+    for (let at = 0; at < 6; at++) {
+      await world.clock.jump('10m');
+      await world.clock.advance('11s');
+    }
+  t.true(tries() >= 10 && tries() <= 50, `${tries()} requests in a day`);
+  world.authority.script = (path) =>
+    path === '/order'
+      ? {
+          status: 429,
+          headers: { 'retry-after': '86400' },
+          body: problem('rateLimited', 'too many certificates'),
+        }
+      : undefined;
+  t.like(
+    await world.clock.passUntil(
+      async () => {
+        const { problem } = await world.rowOf('postern.invalid');
+        return problem.includes('rateLimited') && JSON.parse(problem);
+      },
+      { step: '1m' },
+    ),
+    { text: 'too many certificates' },
+  );
+  world.authority.script = () => undefined;
+  await world.clock.jump('23h');
+  await world.clock.advance('11s');
+  t.is(world.authority.orders.length, 0);
+  await world.clock.jump('1h');
+  await world.untilCertified();
+});
+
+test('an authority that talks without end or answers nonsense is given up, and its certificate must fit', async (t) => {
+  const endless = 'x'.repeat(300_000);
+  const world = await startAcmeWorld(t, {
+    prepare: (authority) => {
+      authority.script = (path) => (path === '/dir' ? { status: 200, body: endless } : undefined);
+    },
+  });
+  const said: string[] = [];
+  const next = async (text: RegExp) => {
+    const found = await world.clock.passUntil(
+      async () => text.exec((await world.rowOf('postern.invalid')).problem ?? '')?.[0],
+      { step: '1m' },
+    );
+    said.push(found);
+  };
+  await next(/an answer is larger than 256 KB/);
+  world.authority.script = (path) => (path === '/dir' ? { status: 200, body: 'nonsense' } : undefined);
+  await next(/Unable to locate API resource/);
+  const other = world.authority.issue('postern.invalid').chain;
+  world.authority.script = (path) => (path.startsWith('/cert/') ? { status: 200, body: other } : undefined);
+  await next(/a certificate that is not the one of the order/);
+  t.is((await world.rowOf('postern.invalid')).chain, null);
+  world.authority.script = () => undefined;
+  await world.untilCertified();
+  t.is(said.length, 3);
+});
+
+test('a stop does not wait for an authority that is silent', async (t) => {
+  const world = await startAcmeWorld(t, {
+    prepare: (authority) => {
+      authority.script = () => 'silence';
+    },
+  });
+  await until(() => world.authority.requests.length > 0);
+  const begun = performance.now();
+  await world.stop();
+  t.true(performance.now() - begun < 2_000);
+  t.is((await world.rowOf('postern.invalid')).problem, null, 'which was no failure');
+});
+
+test('port 80 redirects what may be redirected to our hosts, and answers no other', async (t) => {
+  const world = await startAcmeWorld(t);
+  await until(() => world.rowOf('postern.invalid'));
+  await world.clock.advance('6s');
+  const base = `https://postern.invalid:${world.httpsPort}`;
+  const got = await world.http('/dashboard?a=b');
+  t.deepEqual([got.status, got.headers.location], [301, `${base}/dashboard?a=b`]);
+  t.is((await world.http('//evil.invalid/')).headers.location, `${base}//evil.invalid/`);
+  t.is((await world.http('/', { host: 'POSTERN.invalid:80' })).headers.location, `${base}/`);
+  t.is((await world.http('/', { host: 'evil.invalid' })).status, 404);
+  const posted = await world.http('/api/public/email/send', { method: 'POST' });
+  t.is(posted.status, 403);
+  t.regex(posted.text, /replace the key/);
+  t.is((await world.http('/.well-known/acme-challenge/none')).status, 404);
+  t.is((await world.http('/.well-known/acme-challenge/../../health/live')).status, 404);
+});
