@@ -6,8 +6,10 @@ import type { Context, Middleware } from 'koa';
 import { type Cost, createPasswords } from '../accounts/passwords.ts';
 import type { Secrets } from '../base/secrets.ts';
 import type { Surroundings } from '../operate/doctor/surroundings.ts';
+import type { ServerMailer } from '../operate/notices/server-mail.ts';
 import { createAssets } from './assets.ts';
 import { createFlashes } from './flash.ts';
+import { createInvitations } from './invitations.ts';
 import { createLongWorkSlots } from './long-work-slots.ts';
 import { createOperatorJobs } from './operator-jobs.ts';
 import type { PageParts } from './page.ts';
@@ -26,11 +28,20 @@ import { createSigner } from './security/signer.ts';
 
 export type DashboardParts = Omit<
   PageParts,
-  'passwords' | 'sessions' | 'knownBrowsers' | 'loginThrottle' | 'cookies' | 'longWorkSlots' | 'operatorJobs'
+  | 'passwords'
+  | 'sendInvitation'
+  | 'sessions'
+  | 'knownBrowsers'
+  | 'loginThrottle'
+  | 'cookies'
+  | 'longWorkSlots'
+  | 'operatorJobs'
 > & {
   secrets: Secrets;
   passwordCost: Cost;
   surroundings: Partial<Surroundings>;
+  /** Null: no mail is sent to users. */
+  mailer: ServerMailer | null;
 };
 
 export interface Dashboard {
@@ -49,6 +60,7 @@ export function createDashboard(dependencies: DashboardParts): Dashboard {
   const parts: PageParts = {
     ...dependencies,
     cookies,
+    sendInvitation: createInvitations({ ...dependencies, hostname: config.hostname }),
     sessions,
     knownBrowsers,
     passwords: createPasswords(dependencies.passwordCost),

@@ -14,6 +14,7 @@ import type { Session } from '../db/accounts/sessions-table.ts';
 import type { User } from '../db/accounts/users.ts';
 import type { Role } from '../rules/roles.ts';
 import type { Config } from '../settings/config.ts';
+import type { SendInvitation } from './invitations.ts';
 import type { LongWorkSlots } from './long-work-slots.ts';
 import type { OperatorJobs } from './operator-jobs.ts';
 import type { ShownEmail } from './pages/email/shown-email.ts';
@@ -35,6 +36,7 @@ export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
   knownBrowsers: KnownBrowsers;
   cookies: Cookies;
   sending: Sending;
+  sendInvitation: SendInvitation;
   reading: MessageReading;
   longWorkSlots: LongWorkSlots;
   operatorJobs: OperatorJobs;

@@ -104,15 +104,14 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const readSubmitted = createReadSubmitted(reader.submitted);
   const feed = createEventFeed(context);
   const management = managementOf(context, parts.attemptWebhook);
-  const sender = config.noticesFrom;
-  const mail = { db, maxAgeMs: config.mtaMaxAge, accept: sending.accept };
-  const serverMailer = sender && createServerMailer({ ...mail, sender });
+  const serverMailer = mailerOf(context, sending.accept);
   const dashboard = createDashboard({
     ...context,
     ...management,
     isDevelopment: context.allIsTest,
     sending: { ...sending, countRequest: callers.take },
     reading: reader,
+    mailer: serverMailer,
     baseUrl: parts.baseUrl,
   });
   const authorize = createAuthorize(callers);
@@ -156,6 +155,12 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       await feed.streams.close();
     },
   };
+}
+
+/** Mail of this server itself. */
+function mailerOf({ config, db }: ServerContext, accept: Accept): ServerMailer | null {
+  const { noticesFrom: sender, mtaMaxAge: maxAgeMs } = config;
+  return sender && createServerMailer({ db, maxAgeMs, sender, accept });
 }
 
 function createFetching({ config, clock }: ServerContext, resolve: Resolve) {

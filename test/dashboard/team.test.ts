@@ -5,7 +5,8 @@ import { makeOrganization } from '../../src/accounts/create-organization.ts';
 import { invite } from '../../src/accounts/people.ts';
 import { changeRole, inviteMember, removeMember } from '../../src/accounts/team.ts';
 import { type Browser, createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
-import { cliOf } from '../lab/cli.ts';
+import { cliOf, createCli } from '../lab/cli.ts';
+import { partOf } from '../lab/mail.ts';
 import { startWorld, type WorldOptions } from '../lab/scenes/world.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
@@ -188,4 +189,63 @@ test('an organization can require a second factor: without one its pages lead to
   t.is((await operator.get(org)).path, org);
   t.like(await shown('on'), { twoFactor: 'required' });
   t.regex((await operator.get(org)).path, /second-factor/);
+});
+
+test('with a sender, invitations and resets go to the person by mail; beyond twenty an hour the link is shown', async (t) => {
+  const { world, operator, base } = await arrive(t, {
+    settings: { POSTERN_NOTICES_FROM: 'Postern <postern@sender.invalid>' },
+  });
+  const [mx] = world.mx;
+  const mailed = async (count: number) => {
+    await world.clock.passUntil(() => mx!.messages.length === count);
+    const { to, raw } = mx!.messages.at(-1)!;
+    return { to, text: partOf(raw, 'text/plain'), raw: raw.toString() };
+  };
+  await operator.get(base);
+  const answer = await operator.submit('/team', {
+    email: 'dev@there.invalid',
+    name: 'Dev\r\nBuy now',
+    role: 'viewer',
+  });
+  t.regex(answer.text, /Enter one line/);
+  const sent = await operator.submit('/team', {
+    email: 'dev@there.invalid',
+    name: 'Buy now',
+    role: 'viewer',
+  });
+  t.regex(sent.text, /An invitation was sent to dev@there\.invalid\./);
+  t.is(linkIn(sent.html), undefined, 'only the person gets it');
+  const invitation = await mailed(1);
+  t.deepEqual(invitation.to, ['dev@there.invalid']);
+  t.regex(invitation.raw, /^Subject: You are invited to Tenant\r$/m);
+  t.regex(invitation.text, /invited by olga@postern\.invalid to the dashboard of Tenant/);
+  t.notRegex(invitation.raw, /Buy now/, 'no text of the person who invites');
+  const dev = createBrowser(world);
+  t.is((await dev.get(linkIn(invitation.text)!)).status, 200);
+  await dev.submit('', { password });
+  t.is((await signIn(dev, 'dev@there.invalid')).status, 200);
+
+  const { dataDir, databaseUrl, dnsServers } = world.config;
+  const { cli } = createCli(t, {
+    POSTERN_DATA_DIR: dataDir,
+    POSTERN_DNS_SERVERS: dnsServers.join(' '),
+    POSTERN_NOTICES_FROM: 'postern@sender.invalid',
+    ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }),
+  });
+  const { url } = JSON.parse(
+    (await cli('', 'user', 'reset', 'dev@there.invalid', '--json')).stdout.toString(),
+  );
+  const reset = await mailed(2);
+  t.true(reset.text.includes(url));
+  t.regex(reset.text, /A new password for dev@there\.invalid/);
+
+  for (let n = 1; n < 20; n++) await inviteMore(n);
+  t.truthy(linkIn((await inviteMore(20)).html));
+  await world.clock.jump('1h');
+  t.is(linkIn((await inviteMore(21)).html), undefined);
+
+  async function inviteMore(n: number) {
+    await operator.get(base);
+    return operator.submit('/team', { email: `p${n}@there.invalid`, role: 'viewer' });
+  }
 });

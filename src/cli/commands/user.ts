@@ -8,12 +8,15 @@ import { disableUser, enableUser, invite, makeUserLink } from '../../accounts/pe
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { listMemberships, type Membership } from '../../db/accounts/memberships.ts';
 import { listUsers, type User } from '../../db/accounts/users.ts';
+import { linkMail } from '../../operate/notices/link-mail.ts';
+import { createServerMailer } from '../../operate/notices/server-mail.ts';
 import { type Role, roles } from '../../rules/roles.ts';
 import { address, name } from '../args/arguments.ts';
-import { organizationId, requireUser } from '../args/lookup.ts';
+import { organizationId, requireOrganization, requireUser } from '../args/lookup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import type { Cell } from '../render/output.ts';
+import { createAcceptHere } from './email/accept-here.ts';
 
 interface CreateOptions {
   org?: string;
@@ -30,7 +33,9 @@ export function userCommands(program: Command, context: CommandContext): void {
 
   user
     .command('create')
-    .description('Create a dashboard user and print a one-time link for setting the password.')
+    .description(
+      'Create a dashboard user and print a one-time link for setting the password; it is mailed too if POSTERN_NOTICES_FROM is set.',
+    )
     .option('--org <ORG>', 'id or name of the organization')
     .requiredOption('--email <E>', 'email address to sign in with', address)
     .option('--name <NAME>', 'name of the user; without it, the address', name)
@@ -67,11 +72,12 @@ export function userCommands(program: Command, context: CommandContext): void {
 
   named(
     'reset',
-    'Print a one-time link for setting a new password; the old password works until then.',
+    'Print a one-time link for setting a new password, and mail it if POSTERN_NOTICES_FROM is set; the old password works until then.',
   ).action((email: string) => reset(context, email));
 }
 
-async function create({ db, out, now, config }: CommandContext, options: CreateOptions): Promise<void> {
+async function create(context: CommandContext, options: CreateOptions): Promise<void> {
+  const { db, out, now, config } = context;
   const { org, email, role, operator = false } = options;
   if (org === undefined && !operator)
     throw new Failure('the user would have no access; give an organization (--org ORG) or --operator');
@@ -87,7 +93,10 @@ async function create({ db, out, now, config }: CommandContext, options: CreateO
       fields: { id, email, link: url ?? 'none: the user already has a password', until: { time: expiresAt } },
     },
   );
-  if (url) out.note('the link works once; anyone who has it can set the password');
+  if (!link) return;
+  const organization = orgId === undefined ? null : (await requireOrganization(await db(), orgId)).name;
+  await mailLink(context, link, email, { organization, by: null });
+  out.note('the link works once; anyone who has it can set the password');
 }
 
 async function list({ db, out }: CommandContext, org: string | undefined): Promise<void> {
@@ -113,7 +122,8 @@ async function printStatus({ db, out }: CommandContext, email: string): Promise<
   );
 }
 
-async function reset({ db, out, now, config }: CommandContext, address: string): Promise<void> {
+async function reset(context: CommandContext, address: string): Promise<void> {
+  const { db, out, now, config } = context;
   const user = await requireUser(await db(), address);
   const { id, email } = user;
   const made = await makeUserLink(await db(), user, 'reset', now());
@@ -122,6 +132,28 @@ async function reset({ db, out, now, config }: CommandContext, address: string):
     { id, email, url: link, expiresAt: iso(made.expiresAt) },
     { fields: { id, email, link, until: { time: made.expiresAt } } },
   );
+  await mailLink(context, made, email, null);
+}
+
+/** The printed link is valid whether it can be mailed or not. */
+async function mailLink(
+  context: CommandContext,
+  link: MadeLink,
+  to: string,
+  invitation: { organization: string | null; by: null } | null,
+): Promise<void> {
+  const { noticesFrom: sender, mtaMaxAge: maxAgeMs, hostname, baseUrl } = context.config();
+  if (sender === null) return;
+  const accept = await createAcceptHere(context);
+  const mailer = createServerMailer({ db: await context.db(), maxAgeMs, sender, accept });
+  const { expiresAt } = link;
+  const url = urlOf(link, baseUrl);
+  const mail = linkMail({ to, invitation, url, expiresAt, hostname, now: context.now() });
+  if (await mailer.send(mail)) context.out.note(`the link is mailed to ${to}`);
+  else
+    context.out.warn(
+      `the link is not mailed: no organization has ${sender.domain}, verified, or ${to} is suppressed`,
+    );
 }
 
 function urlOf(link: MadeLink, baseUrl: string): string {

@@ -38,7 +38,7 @@ export const teamPage: DashboardPage = {
       const person = { orgId: org.id, email, name, role };
       const invited = await inviteMember(parts.db, person, { now, byOperator: user.isOperator });
       if ('reason' in invited) return list(visit, parts, { email: reasons[invited.reason] });
-      if (invited.link) return showLink(invited.link, name, parts);
+      if (invited.link) return handOver(visit, parts, invited.link, { email, name });
       return redirect(`${base}/team`, `${email} is now a member and signs in as before.`);
     },
     'POST /dashboard/o/:org/team/second-factor': changeSecondFactor,
@@ -54,7 +54,7 @@ export const teamPage: DashboardPage = {
       const member = await memberIn(visit, parts.db);
       const byOperator = visit.user.isOperator;
       const link = await inviteAgain(parts.db, { orgId: visit.org.id, user: member, byOperator }, visit.now);
-      if (link) return showLink(link, member.name, parts);
+      if (link) return handOver(visit, parts, link, member);
       const text = `You cannot create a new link for ${member.email}. Ask the operator of this server.`;
       return redirect(`${visit.base}/team`, { tone: 'bad', text });
     },
@@ -116,7 +116,16 @@ async function changeSecondFactor({ org, user, form, base }: OrgVisit, { db, log
   return redirect(`${base}/team`, `Two-factor authentication is now ${now} in ${org.name}.`);
 }
 
-function showLink({ path, expiresAt }: MadeLink, name: string, { baseUrl }: PageParts) {
+/** Mails the link, so that only the person gets it; shows it where that cannot be. */
+async function handOver(
+  { org, user, base }: OrgVisit,
+  { sendInvitation, baseUrl }: PageParts,
+  link: MadeLink,
+  { email, name }: { email: string; name: string },
+) {
+  if (await sendInvitation(link, { email, org, by: user.email }))
+    return redirect(`${base}/team`, `An invitation was sent to ${email}.`);
+  const { path, expiresAt } = link;
   return show('team/invited', 'Team', { link: baseUrl() + path, expiresAt, name });
 }
 
