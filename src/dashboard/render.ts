@@ -1,9 +1,10 @@
 /**
  * Renders views to HTML with eta, which escapes everything that a view writes with `<%= %>` and compiles each view once.
  * Views can use `part(name, data)` (a view of views/partials, which sees only its own data), `icon`, `count`, `percent`,
- * `span`, `atMost`, `exactly` and `when`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and `now`.
+ * `span`, `atMost`, `at` and `when`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and `now`.
  */
 import { Eta } from 'eta';
+import { iso } from '../base/clock.ts';
 import type { Assets } from './assets.ts';
 import { icon } from './icons.ts';
 import type { NavLink } from './navigation.ts';
@@ -27,14 +28,14 @@ export type Render = (shown: PageView, frame: Frame) => string;
 
 /** Prepended to each view's code. A partial gets only `kit`, `now`, `csrf` and the data passed to it. */
 const functionHeader = `
-const { icon, count, percent, span, atMost, exactly } = it.kit;
+const { icon, count, percent, span, atMost, at } = it.kit;
 const when = (time) => it.kit.when(time, it.now);
 const part = (name, data) => this.render('/views/partials/' + name, { kit: it.kit, now: it.now, csrf: it.csrf, ...data });
 `;
 
 export function createRender(assets: Assets): Render {
   const eta = new Eta({ views: import.meta.dirname, cache: true, autoEscape: true, functionHeader });
-  const kit = { icon, count, percent, span, atMost, exactly, when, asset: assets.url };
+  const kit = { icon, count, percent, span, atMost, at, when, asset: assets.url };
   return (shown, frame) => {
     const { visit, csrf } = frame;
     const org = 'org' in visit ? visit.org : null;
@@ -58,6 +59,10 @@ export function createRender(assets: Assets): Render {
 /** HTML of a relative time, with the exact time as its tooltip. */
 function when(time: number | null, now: number): string {
   if (time === null) return '<span class="quiet">never</span>';
-  const at = new Date(time).toISOString();
-  return `<time datetime="${at}" title="${exactly(time)}">${relative(time, now)}</time>`;
+  return `<time datetime="${iso(time)}" title="${exactly(time)}">${relative(time, now)}</time>`;
+}
+
+/** HTML of an exact time, which assets/times.js shows in the reader's zone. */
+function at(time: number): string {
+  return `<time datetime="${iso(time)}" data-local>${exactly(time)}</time>`;
 }

@@ -1,5 +1,5 @@
 /**
- * Enhancements in the browser: copy buttons, local times, no double submits, file import, menus. All pages work without it.
+ * Enhancements in the browser: copy buttons, no double submits, file import, menus. All pages work without it.
  * Elements opt in by data attributes; nothing is inline, because the content security policy forbids it.
  */
 const root = document.documentElement;
@@ -44,17 +44,6 @@ async function copyText(text) {
   document.execCommand('copy');
   area.remove();
 }
-
-/** Shows times in the reader's zone in their tooltips. */
-function localTimes(within) {
-  for (const time of within.querySelectorAll('time[datetime]'))
-    time.title = new Date(time.dateTime).toLocaleString(undefined, {
-      dateStyle: 'medium',
-      timeStyle: 'long',
-    });
-}
-localTimes(document);
-document.addEventListener('htmx:load', (event) => localTimes(event.detail.elt));
 
 /** A double click must not submit a form twice. */
 document.addEventListener('submit', (event) => {

@@ -176,9 +176,6 @@ function drawAll(within) {
     charts.delete(chart);
   }
   for (const element of within.querySelectorAll('[data-chart]')) if (!element.firstChild) draw(element);
-  const options = { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' };
-  for (const time of within.querySelectorAll('time[data-local]'))
-    time.textContent = new Date(time.dateTime).toLocaleString(undefined, options);
 }
 
 drawAll(document);

@@ -6,13 +6,15 @@ import type { AttemptRecord, DeliveryRecord } from '../../../db/events/emails.ts
 import { isTestMail } from '../../../mail/test-route.ts';
 import { replyText } from '../../../outcome.ts';
 import { tlsWords } from '../../../record/tls-words.ts';
-import { exactly, relative, span } from '../../number-format.ts';
+import { relative, span } from '../../number-format.ts';
 
 export interface JourneyStep {
   name: string;
   /** `doubt`: done, but not as it should be, such as without TLS. */
   state: 'done' | 'doubt' | 'now' | 'failed' | 'ahead';
   detail: string;
+  /** Shown beside the detail. */
+  at?: number;
 }
 
 interface JourneyInput {
@@ -24,7 +26,7 @@ interface JourneyInput {
 
 export function journeyOf(input: JourneyInput): JourneyStep[] {
   const { status } = input.delivery;
-  const accepted: JourneyStep = { name: 'Accepted', state: 'done', detail: exactly(input.createdAt) };
+  const accepted: JourneyStep = { name: 'Accepted', state: 'done', detail: '', at: input.createdAt };
   if (status === 'suppressed')
     return [accepted, { name: 'Not sent', state: 'failed', detail: 'on the suppression list' }];
   if (status === 'insufficient_credit')
