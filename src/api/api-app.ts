@@ -61,7 +61,7 @@ export function createApi(parts: ApiParts): Koa {
     endpoints.filter((one) => !isSend(one)),
     withinLimit,
   );
-  const docs = referenceRoutes();
+  const docs = referenceRoutes(document);
 
   const app = new Koa();
   app.use(compressText);

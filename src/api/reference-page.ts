@@ -1,11 +1,13 @@
 /**
- * GET /docs: the API reference, which the Scalar component draws from the OpenAPI document, with code samples, search and
+ * GET /llms.txt, and GET /docs: the API reference, which the Scalar component draws from the OpenAPI document, with code samples, search and
  * a request console. The content security policy allows no host except this server: the page loads nothing from
  * elsewhere, reports nothing, and sends the keys that readers type only here.
  */
 import { createHash } from 'node:crypto';
 import Router from '@koa/router';
 import { readReferenceScript } from '../vendor/scalar.ts';
+import { llmsText } from './openapi/llms-text.ts';
+import type { Document } from './openapi/openapi-types.ts';
 
 /** The component sets styles inline. */
 const policy = [
@@ -36,7 +38,7 @@ const configuration = {
   withDefaultFonts: false,
 };
 
-const document = '/api/public/openapi.json';
+const documentPath = '/api/public/openapi.json';
 
 const pageWith = (script: string) => `<!doctype html>
 <html lang="en">
@@ -47,14 +49,14 @@ const pageWith = (script: string) => `<!doctype html>
 <link rel="icon" href="data:,">
 </head>
 <body>
-<noscript><p>This page needs JavaScript. The same content is in the <a href="${document}">OpenAPI document</a>.</p></noscript>
-<script id="api-reference" data-url="${document}" data-configuration='${JSON.stringify(configuration)}'></script>
+<noscript><p>This page needs JavaScript. The same content is in the <a href="${documentPath}">OpenAPI document</a>.</p></noscript>
+<script id="api-reference" data-url="${documentPath}" data-configuration='${JSON.stringify(configuration)}'></script>
 <script src="${script}"></script>
 </body>
 </html>
 `;
 
-export function referenceRoutes(): Router {
+export function referenceRoutes(document: () => Document): Router {
   const router = new Router();
   /** 3.7 MB. Kept, so that clients that read slowly have it together, and that it is compressed once (compress.ts). */
   let loaded: ReturnType<typeof load> | undefined;
@@ -62,6 +64,12 @@ export function referenceRoutes(): Router {
     loaded ??= load();
     return loaded;
   };
+  let text: Buffer | undefined;
+  router.get('/llms.txt', (context) => {
+    text ??= Buffer.from(llmsText(document()));
+    context.type = 'text/plain; charset=utf-8';
+    context.body = text;
+  });
   router.get('/docs', async (context) => {
     context.set('Content-Security-Policy', policy);
     context.set('Referrer-Policy', 'no-referrer');

@@ -274,6 +274,7 @@ test('every response has nosniff, and a large one is compressed if the client ac
     '/health/live',
     '/metrics',
     '/docs',
+    '/llms.txt',
     script,
     '/none',
   ]) {

@@ -204,6 +204,7 @@ test('a server for development is reached on loopback only, under a name of this
     new URL(dev.server.signIn).pathname,
     '/api/public/openapi.json',
     '/docs',
+    '/llms.txt',
     '/health/ready',
     '/metrics',
     '/messages',

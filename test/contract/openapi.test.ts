@@ -28,6 +28,24 @@ test('a public validator accepts the document, and its own examples fit its sche
     t.deepEqual(faults(example, 'components', 'headers', name, 'schema'), [], name);
 });
 
+test('llms.txt has a line for each operation, and where the document is; it is short', async (t) => {
+  const { world, contract } = await withContract(await asNewTenant(shared()));
+  const response = await fetch(`${world.url()}/llms.txt`);
+  t.is(response.headers.get('content-type'), 'text/plain; charset=utf-8');
+  const text = await response.text();
+  t.true(text.length < 20_000);
+  t.regex(text, /^# Postern\n\n> Send/);
+  t.true(text.includes(`(${baseUrl}/api/public/openapi.json)`));
+  t.true(text.includes(`curl ${baseUrl}/api/public/email/send`));
+  const lines = text.match(/^- `[A-Z]+ \/api.+$/gm) ?? [];
+  t.deepEqual(
+    lines,
+    operationsOf(contract.document).map(
+      ({ path, method, operation }) => `- \`${method.toUpperCase()} ${path}\`: ${operation.summary}`,
+    ),
+  );
+});
+
 test('the document needs no key and counts toward no limit', async (t) => {
   const { world, orgId, contract } = await withContract(await asNewTenant(shared()));
   await setLimits(world.db, orgId, { requestsPerSecond: 1, requestsPerDay: 1 });

@@ -10,6 +10,7 @@ import { endpoints } from '../../src/api/all-endpoints.ts';
 import type { FormBody, JsonBody } from '../../src/api/body-limits.ts';
 import { parseRoute } from '../../src/api/endpoint.ts';
 import type { Place } from '../../src/api/json-counter.ts';
+import { documentOf } from '../../src/api/openapi/openapi-document.ts';
 import { examplesOf, readExamples } from '../../src/api/openapi/recorded-examples.ts';
 import { referenceRoutes } from '../../src/api/reference-page.ts';
 import { accessTable } from '../../src/dashboard/security/route-access.ts';
@@ -67,10 +68,11 @@ export function routesOfServer(): WalkedRoute[] {
   const dashboard = accessTable()
     .map(({ method, path }): WalkedRoute => ({ service: 'dashboard', method, path, ...plain }))
     .sort((a, b) => Number(endsSession.test(a.path)) - Number(endsSession.test(b.path)));
-  const others = [createTracking({} as TrackingParts).router, referenceRoutes()].flatMap((router) =>
-    router.stack.map(
-      ({ path }): WalkedRoute => ({ service: 'pages', method: 'GET', path: String(path), ...plain }),
-    ),
+  const others = [createTracking({} as TrackingParts).router, referenceRoutes(documentOf(() => ''))].flatMap(
+    (router) =>
+      router.stack.map(
+        ({ path }): WalkedRoute => ({ service: 'pages', method: 'GET', path: String(path), ...plain }),
+      ),
   );
   const operations = probePaths.map(
     (path): WalkedRoute => ({ service: 'operations', method: 'GET', path, ...plain }),

@@ -27,7 +27,7 @@ function createDocument(baseUrl: string): Document {
       title: 'Postern',
       version: '1',
       summary: 'Send transactional email and see what happened to each recipient.',
-      description: overview,
+      description: overview.replaceAll('https://mail.example.com', baseUrl),
     },
     servers: [{ url: baseUrl }],
     tags: [
