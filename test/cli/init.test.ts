@@ -7,6 +7,7 @@ import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import ava, { type ExecutionContext } from 'ava';
+import { startAuthority } from '../lab/certificates/authority.ts';
 import { createCli, directory, postern } from '../lab/cli.ts';
 import { type Dns, startDns, type Zone } from '../lab/dns/dns.ts';
 import { freePort } from '../lab/load/ports.ts';
@@ -39,11 +40,18 @@ async function startScene(t: ExecutionContext, { port25 = true } = {}) {
   t.teardown(() => dns.close());
   const [mx] = await startMxs(['127.0.0.2'], { script: { ehlo: () => '250 at your service, [127.0.0.1]' } });
   t.teardown(() => mx!.close());
+  const [httpPort, tlsPort] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')];
+  const authority = await startAuthority(t, { httpPort, tlsPort });
   const settings = {
     POSTERN_ENV_FILE: file,
     POSTERN_DATA_DIR: join(directoryOf, 'data'),
     POSTERN_HOSTNAME: '',
-    POSTERN_BASE_URL: `https://${hostname}`,
+    ...authority.settings,
+    // init writes it.
+    POSTERN_ACME: '',
+    POSTERN_ACME_HTTP_PORT: String(httpPort),
+    POSTERN_ACME_HTTPS_PORT: String(tlsPort),
+    POSTERN_ACME_HOST: '127.0.0.1',
     POSTERN_HTTP_PORT: String(await freePort('127.0.0.1')),
     POSTERN_INBOUND_PORT: String(await freePort('127.0.0.1')),
     POSTERN_SMTP_HOST: '127.0.0.1',
@@ -81,7 +89,10 @@ test('from nothing to the first mail, with what is missing on the way; a second 
   const first = start(...`init ${given} --to ann@there.invalid --org Acme`.split(' '));
   await until(() => existsSync(file), { what: 'the settings file' });
   t.is((await stat(file)).mode & 0o777, 0o600);
-  t.regex(await readFile(file, 'utf8'), /^# .+\nPOSTERN_HOSTNAME=mail\.example\.org\n$/);
+  t.regex(
+    await readFile(file, 'utf8'),
+    /^# .+\nPOSTERN_HOSTNAME=mail\.example\.org\nPOSTERN_ACME=ann@example\.org\n$/,
+  );
   await startServer();
   await until(() => /_domainkey/.test(first.stdout()), { what: () => first.stdout() + first.stderr() });
   t.is(mx.messages.length, 0, 'nothing is sent before the domain is verified');
@@ -92,9 +103,10 @@ test('from nothing to the first mail, with what is missing on the way; a second 
   t.regex(printed, /^ok\tinit\tcreate an API key\tem_\S+ \(shown only this time\)/m);
   t.regex(
     printed,
-    /^ok\tinit\tinvite the operator\t.*https:\/\/mail\.example\.org\/dashboard\/welcome\/\S+/m,
+    /^ok\tinit\tinvite the operator\t.*https:\/\/mail\.example\.org:\d+\/dashboard\/welcome\/\S+/m,
   );
   t.regex(printed, /^ok\tinit\tfind the DNS records\tall \d+ are there/m);
+  t.regex(printed, /^ok\tinit\tobtain the certificate\tvalid until \d{4}-/m);
   t.regex(printed, /^ok\tinit\tsend a mail to ann@there\.invalid\t/m);
   t.is(code, 0, printed);
   t.is(mx.messages.length, 1);
@@ -117,7 +129,10 @@ test('a dry run shows what there is to do and does nothing of it', async (t) => 
   const plan = await json(`init ${given} --dry-run`);
   t.deepEqual(
     plan.steps.map(({ step, found }: { step: string; found: string }) => `${step}: ${found}`).slice(0, 2),
-    [`write the settings: to do: POSTERN_HOSTNAME=${hostname} in ${file}`, 'wait for the server: to do'],
+    [
+      `write the settings: to do: POSTERN_HOSTNAME=${hostname}, POSTERN_ACME=ann@example.org in ${file}`,
+      'wait for the server: to do',
+    ],
   );
   t.regex(plan.zone, /^mail\.example\.org\. 3600 IN A 127\.0\.0\.1$/m);
   t.false(existsSync(file));
@@ -191,5 +206,5 @@ test('questions at a terminal: a bad answer is asked again, and Ctrl-C stops a w
   press('\x03');
   await shows('changes nothing');
   t.regex(shown(), /postern init --hostname mail\.example\.org --domain example\.org --email/);
-  t.is(await readFile(file, 'utf8').then((text) => text.split('\n').length), 3);
+  t.is(await readFile(file, 'utf8').then((text) => text.split('\n').length), 4);
 });

@@ -33,7 +33,7 @@ export const questions: Question[] = [
   },
   {
     name: 'email',
-    is: 'your mail address, to sign in to the dashboard',
+    is: 'your mail address, to sign in to the dashboard and as the contact for certificates',
     read: address,
   },
 ];

@@ -19,6 +19,7 @@ import { findingLines, findingsBlock, rowOf } from '../../render/doctor-view.ts'
 import { type Answers, questions, readAnswers } from './answers.ts';
 import { recordsStep } from './find-records.ts';
 import { firstMailStep } from './first-mail.ts';
+import { certificateStep } from './obtain-certificate.ts';
 import { isServed, serverStep } from './server-runs.ts';
 import type { SetUp } from './set-up.ts';
 import { answersIn, configWith, missingSettings, readGivenSettings, settingsStep } from './settings-file.ts';
@@ -85,7 +86,8 @@ async function init(context: CommandContext, options: Options): Promise<void> {
   const howToStart = isService
     ? '`journalctl -u postern -n 20` says why it does not start'
     : `start it with ${commandPrefix(preview, process.env).replace(/postern$/, 'start')}`;
-  await walk(stepsOnData(setUp, isService ? start : settings, howToStart, options.to));
+  const server = serverStep(setUp, [isService ? start : settings], howToStart);
+  await walk([server, ...stepsOnData(setUp, server, preview, options)]);
 
   if (options.dryRun && !setUp.shown.zone) {
     setUp.shown.zone = zoneText(serverRecords(preview, addresses));
@@ -121,15 +123,15 @@ async function examine(context: CommandContext, config: Config, isService: boole
   return { findings, addresses };
 }
 
-function stepsOnData(setUp: SetUp, before: Step, howToStart: string, to: string | undefined): Step[] {
-  const server = serverStep(setUp, [before], howToStart);
+function stepsOnData(setUp: SetUp, server: Step, { acme }: Config, { to }: Options): Step[] {
   const organization = organizationStep(setUp, [server]);
   const domain = domainStep(setUp, [organization]);
   const operator = operatorStep(setUp, [server]);
   const key = keyStep(setUp, [organization]);
   const records = recordsStep(setUp, [domain]);
+  const certificate = acme === null ? [] : [certificateStep(setUp, [server])];
   const mail = to === undefined ? [] : [firstMailStep(setUp, to, [records])];
-  return [server, organization, domain, operator, key, records, ...mail];
+  return [organization, domain, operator, key, records, ...certificate, ...mail];
 }
 
 /** From here on, the settings are read through a descriptor that root has opened. */

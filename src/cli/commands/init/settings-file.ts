@@ -35,11 +35,12 @@ export function readGivenSettings(path: string | null, env: Environment): GivenS
 
 /** The answers of an earlier run. */
 export function answersIn({ values }: GivenSettings): Partial<Answers> {
-  const { POSTERN_HOSTNAME: hostname } = values;
-  return hostname ? { hostname } : {};
+  const { POSTERN_HOSTNAME: hostname, POSTERN_ACME: email } = values;
+  return { ...(hostname && { hostname }), ...(email && { email }) };
 }
 
-export function missingSettings({ values, path }: GivenSettings, { hostname }: Answers) {
+/** With certificates of its own, the server is reached by its name; a given URL is that of a proxy, which has them. */
+export function missingSettings({ values, path }: GivenSettings, { hostname, email }: Answers) {
   const given = values.POSTERN_HOSTNAME;
   if (given && given !== hostname) {
     throw new Failure(
@@ -48,7 +49,7 @@ export function missingSettings({ values, path }: GivenSettings, { hostname }: A
   }
   const wanted = {
     POSTERN_HOSTNAME: hostname,
-    POSTERN_BASE_URL: `https://${hostname}`,
+    ...(!values.POSTERN_BASE_URL && { POSTERN_ACME: email }),
     POSTERN_INBOUND_PORT: '25',
   };
   return Object.fromEntries(Object.entries(wanted).filter(([name]) => !values[name]));

@@ -5,15 +5,27 @@ import { type FindingDraft, failure, ok, skipped } from '../finding.ts';
 
 type PortConfig = Pick<
   Config,
-  'httpHost' | 'httpPort' | 'smtpHost' | 'inboundPort' | 'submissionPort' | 'submissionTlsPort'
+  | 'httpHost'
+  | 'httpPort'
+  | 'smtpHost'
+  | 'inboundPort'
+  | 'submissionPort'
+  | 'submissionTlsPort'
+  | 'acme'
+  | 'acmeHost'
+  | 'acmeHttpPort'
+  | 'acmeHttpsPort'
 >;
 
 export async function checkFreePorts(config: PortConfig): Promise<FindingDraft> {
   const { httpHost, httpPort, smtpHost, inboundPort, submissionPort, submissionTlsPort } = config;
-  const smtpPorts = [inboundPort, submissionPort, submissionTlsPort].filter((port) => port !== null);
+  const { acme, acmeHost, acmeHttpPort, acmeHttpsPort } = config;
+  const at = (host: string | null, ...ports: (number | null)[]) =>
+    ports.flatMap((port) => (port === null ? [] : [{ host: host ?? undefined, port }]));
   const wanted = [
-    { host: httpHost, port: httpPort },
-    ...smtpPorts.map((port) => ({ host: smtpHost ?? undefined, port })),
+    ...at(httpHost, httpPort),
+    ...at(smtpHost, inboundPort, submissionPort, submissionTlsPort),
+    ...(acme === null ? [] : at(acmeHost, acmeHttpPort, acmeHttpsPort)),
   ];
   const results = await Promise.all(
     wanted.map(async (address) => ({ ...address, code: await tryToListen(address) })),
