@@ -4,7 +4,7 @@
  * after a day, and nobody is told of the destination of their own address: such a mail would only wait there itself.
  */
 import { createHash } from 'node:crypto';
-import { giveNoticesBack, openNotices, takeNotices } from '../../db/accounts/notices.ts';
+import { giveNoticesBack, type Notice, openNotices, takeNotices } from '../../db/accounts/notices.ts';
 import { exhaustedOrganizations } from '../../db/accounts/organizations.ts';
 import { responsibleAddresses } from '../../db/accounts/users.ts';
 import type { Db } from '../../db/engine/open.ts';
@@ -49,7 +49,8 @@ export function sendNotices(parts: NoticesParts): () => Promise<number> {
     if (!(await isReady())) return 0;
     const status = await readStatus({ db: parts.db, config: parts.config, now });
     const needs = [...status.needs, ...(await exhausted(parts, now))];
-    const told = [...appeared(needs), ...(await gone(parts, needs, status))];
+    const open = await openNotices(parts.db);
+    const told = [...appeared(needs, open), ...gone(open, needs, status)];
     if (told.length > 0) await tell(parts, told, now);
     return 0;
   };
@@ -63,34 +64,39 @@ async function exhausted({ db, config }: NoticesParts, now: number): Promise<Nee
   );
 }
 
-function appeared(needs: Need[]): Told[] {
+function appeared(needs: Need[], open: Notice[]): Told[] {
+  const known = new Set(open.map(({ id }) => id));
   return needs
-    .filter(({ severity }) => severity === 'act')
+    .filter((need) => need.severity === 'act' && !known.has(idOf(need)))
     .map((need) => {
       const { cause, subject, path, orgId = null } = need;
       return {
         id: idOf(need),
         isOpen: true,
-        entry: { label: causes[cause].label, subject, path, orgId },
+        entry: { kind: kindOf(need), label: causes[cause].label, subject, path, orgId },
         need,
       };
     });
 }
 
 /** Entries that are neither listed any more nor folded into another one. */
-async function gone({ db }: NoticesParts, needs: Need[], { folded, more }: Status): Promise<Told[]> {
-  const counts = Map.groupBy(needs, ({ cause }) => cause).values();
-  if (more > 0 || folded.length >= longList || [...counts].some(({ length }) => length >= longList))
-    return [];
+function gone(open: Notice[], needs: Need[], { folded, more }: Status): Told[] {
+  const listed = Map.groupBy([...needs, ...folded], kindOf);
+  const isCut = (kind: string) => {
+    if (kind === 'destination' && more > 0) return true;
+    return (listed.get(kind)?.length ?? 0) >= longList;
+  };
   const present = new Set([...needs, ...folded].map(idOf));
-  return (await openNotices(db))
-    .filter(({ id }) => !present.has(id))
+  return open
+    .filter(({ id, entry }) => !present.has(id) && !isCut(entry.kind))
     .map(({ id, entry }) => ({ id, entry, isOpen: false, need: null }));
 }
 
 /** The cause of a destination's trouble changes with each reply; it is one entry nevertheless. */
-function idOf({ cause, subject, orgId, traffic }: Need): string {
-  const id = [traffic ? 'destination' : cause, orgId ?? '', subject];
+const kindOf = ({ cause, traffic }: Need): string => (traffic ? 'destination' : cause);
+
+function idOf(need: Need): string {
+  const id = [kindOf(need), need.orgId ?? '', need.subject];
   return createHash('sha256').update(JSON.stringify(id)).digest('hex');
 }
 
