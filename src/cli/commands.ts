@@ -41,6 +41,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     },
   },
   Upkeep: {
+    certificate: async () => (await import('./commands/certificate-command.ts')).certificateCommands,
     doctor: async () => (await import('./commands/doctor.ts')).doctorCommands,
     config: async () => (await import('./commands/show-config.ts')).configCommands,
     backup: async () => (await import('./commands/backup.ts')).backupCommands,

@@ -1,6 +1,8 @@
 /** Builds /metrics and /health. start.ts puts them before the API and stops them. */
+import { listCertificates } from '../db/accounts/certificates-table.ts';
 import { openDatabase } from '../db/engine/open.ts';
 import { oldestDue, queueDepth, webhookBacklog } from '../db/queue/queue-counts.ts';
+import { maxListed } from '../operate/condition/certificate-state.ts';
 import { createHealth } from '../operate/health.ts';
 import { createReadings } from '../operate/metrics/readings.ts';
 import { createProbes } from '../operate/probes.ts';
@@ -34,6 +36,8 @@ export async function openOperationsEndpoints(context: ServerContext, { load, cl
     queueDepth: (now) => queueDepth(countingDb, now),
     webhookBacklog: () => webhookBacklog(countingDb),
     status: (now) => readStatus({ db: countingDb, config, now }),
+    certificates: async (now) =>
+      config.acme === null ? [] : listCertificates(countingDb, { now, limit: maxListed }),
   });
   const health = createHealth({
     ping: async () => db.raw('select 1'),

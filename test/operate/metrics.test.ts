@@ -127,6 +127,7 @@ function readings() {
     },
     queueDepth: async () => ({ due: 7, later: 0, sending: 0, held: 0, scheduled: 0 }),
     webhookBacklog: async () => ({ open: 0, oldestAt: clock.now() - 90_000 }),
+    certificates: async () => [],
     status: async (at) => ({
       at,
       isServed: true,

@@ -41,6 +41,8 @@ const lines: [line: string, is: string][] = [
   ['logs --since 2h --until 1h --status bounced', 'what bounced between two and one hours ago'],
   ['status', 'what is wrong, and what to do next'],
   ['top', 'watch rates and destinations live'],
+  ['certificate list', 'the certificates by ACME, and why one is missing'],
+  ['certificate retry mail.example.org', 'ask for one again, once its DNS is right'],
   ['inbound list --kind complaint', 'the latest complaints'],
   ['inbound source 01a1fde43a44', 'a received mail as it came'],
   ['suppression show ann@example.org', 'whether an address is suppressed, and why'],

@@ -159,6 +159,49 @@ export async function readHostState(db: Db, host: string): Promise<ReturnType<ty
   return row ? state.read(row) : null;
 }
 
+const listed = certificates.pick(
+  'host',
+  'purpose',
+  'notBefore',
+  'notAfter',
+  'attemptAt',
+  'failures',
+  'failingSince',
+  'problem',
+);
+
+export type ListedCertificate = ReturnType<typeof listed.read>;
+
+/**
+ * The wanted ones: the operator's, then those in trouble, then those that expire first. Policy hosts without a certificate come
+ * last, because few sender domains have one.
+ */
+export async function listCertificates(
+  db: Db,
+  { now, limit, host }: { now: number; limit: number; host?: string },
+): Promise<ListedCertificate[]> {
+  const rows = await db('certificates')
+    .where('wanted_at', '>', now - wantedMs)
+    .where(host === undefined ? {} : { host })
+    .orderByRaw("case when purpose = 'mta-sts' and not_after is null then 1 else 0 end")
+    .orderByRaw("case when purpose = 'server' then 0 else 1 end")
+    .orderByRaw('case when failing_since is null then 1 else 0 end')
+    .orderByRaw('not_after is null, not_after, host')
+    .limit(limit)
+    .select(listed.columns);
+  return rows.map(listed.read);
+}
+
+/** The host is due now, and so is the authority, whatever has failed. Returns false if the host is not wanted. */
+export async function retryHost(db: Db, host: string, now: number): Promise<boolean> {
+  const count = await db('certificates')
+    .where({ host })
+    .where('wanted_at', '>', now - wantedMs)
+    .update({ attempt_at: now });
+  if (count > 0) await db('acme_accounts').where('resume_at', '>', now).update({ resume_at: now });
+  return count > 0;
+}
+
 /** The operator's hosts, of all nodes. */
 export async function listServerHosts(db: Db, now: number): Promise<string[]> {
   return db('certificates')

@@ -1,9 +1,11 @@
 /** The table of checks, in groups by subject. Each check is in a file of its own under checks/. */
+import { listCertificates } from '../../db/accounts/certificates-table.ts';
 import { isTrackingAtHome } from '../../db/accounts/domains-table.ts';
+import { maxListed } from '../condition/certificate-state.ts';
 import { checkBaseUrl } from './checks/base-url.ts';
 import { checkBlocklistReplies } from './checks/blocklist-replies.ts';
 import { checkBlocklist, covers } from './checks/blocklists.ts';
-import { checkCertificate } from './checks/certificate.ts';
+import { checkCertificate, checkHostCertificate } from './checks/certificate.ts';
 import { checkDatabase, checkServerRunning } from './checks/database.ts';
 import { checkDiskSpace, checkDiskSpeed } from './checks/disk.ts';
 import { checkDnsServers, checkValidation } from './checks/dns-servers.ts';
@@ -46,6 +48,17 @@ export function machineChecks(context: DoctorContext): Check[] {
       return checkBaseUrl(config, db !== null && (await isTrackingAtHome(db).catch(() => false)));
     },
   });
+}
+
+/** The certificates that the server gets itself. */
+export async function certificateChecks({ config, now, openDb }: DoctorContext): Promise<Check[]> {
+  const db = config.acme === null ? null : await openDb().catch(() => null);
+  // An old schema, which the check of the database reports, has no such table.
+  const rows =
+    db === null ? [] : await listCertificates(db, { now: now(), limit: maxListed }).catch(() => []);
+  return rows.flatMap((row) =>
+    checksOf(row.host, { certificate: async () => checkHostCertificate(row, config, now()) }),
+  );
 }
 
 /** The checks of the machine that need neither a data directory nor a server. */

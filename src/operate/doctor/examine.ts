@@ -9,6 +9,7 @@
 import { withTimeout } from '../../base/waits.ts';
 import {
   addressChecks,
+  certificateChecks,
   dnsChecks,
   machineChecks,
   originChecks,
@@ -40,6 +41,7 @@ export async function examine(examination: Examination): Promise<Finding[]> {
   const context = contextOf(examination);
   const groups = [
     machineChecks(context),
+    certificateChecks(context),
     dnsChecks(context),
     originChecks(context),
     addressChecks(context),

@@ -119,6 +119,21 @@ export const catalog = {
     'Time until a destination in trouble has accepted what waits, at its present rate; absent if it accepts nothing.',
     ['destination'],
   ),
+  certificateIssued: gauge(
+    'postern_certificate_issued_seconds',
+    'Unix time since when a certificate by ACME is valid; at most 20 hosts, the server’s own first.',
+    ['host'],
+  ),
+  certificateExpires: gauge(
+    'postern_certificate_expires_seconds',
+    'Unix time until which a certificate by ACME is valid; at most 20 hosts.',
+    ['host'],
+  ),
+  certificateFailing: gauge(
+    'postern_certificate_failing_since_seconds',
+    'Unix time since when a certificate by ACME cannot be issued or renewed, by the type of the last failure; at most 20 hosts.',
+    ['host', 'type'],
+  ),
   commitDuration: histogram(
     'postern_commit_duration_seconds',
     'Duration of one group commit, by kind: accept, outcomes, returned, usage, visits, webhooks.',

@@ -6,8 +6,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
+import type { ListedCertificate } from '../../db/accounts/certificates-table.ts';
 import type { QueueDepth, WebhookBacklog } from '../../db/queue/queue-counts.ts';
 import type { Status } from '../status/read-status.ts';
+import { setCertificates } from './certificate-metrics.ts';
 import type { Meters } from './registry.ts';
 import { setStatus } from './status-metrics.ts';
 
@@ -18,6 +20,7 @@ export interface ReadingParts {
   queueDepth(now: number): Promise<QueueDepth>;
   webhookBacklog(): Promise<WebhookBacklog>;
   status(now: number): Promise<Status>;
+  certificates(now: number): Promise<ListedCertificate[]>;
   /** Connections to other servers, and deliveries in progress. */
   load(): { connections: { busy: number; idle: number }; inFlight: number };
   /** Number of clients connected to the SMTP ports. */
@@ -51,6 +54,7 @@ export function createReadings(parts: ReadingParts) {
       meters.webhookOpen.set(open);
       meters.webhookLag.set(oldestAt === null ? 0 : Math.max(now - oldestAt, 0) / 1000);
       setStatus(meters, await parts.status(now));
+      setCertificates(meters, await parts.certificates(now));
       measuredAt = now;
     } catch (error) {
       parts.onError('the queue could not be counted for the metrics', error);

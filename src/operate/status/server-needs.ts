@@ -1,6 +1,7 @@
 /** The needs of this server itself: a running process, disk space, valid certificates, source addresses, a recent backup. */
 
 import { span } from '../../base/span.ts';
+import { listCertificates } from '../../db/accounts/certificates-table.ts';
 import { readLastBackup } from '../../db/admin/last-backup.ts';
 import type { Db } from '../../db/engine/open.ts';
 import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
@@ -8,6 +9,7 @@ import { readNoEgress } from '../../db/queue/ip-pools.ts';
 import { oldestDue } from '../../db/queue/queue-counts.ts';
 import type { Config } from '../../settings/config.ts';
 import { shellWord } from '../../settings/shell-word.ts';
+import { certificateState, maxListed } from '../condition/certificate-state.ts';
 import { checkCertificate } from '../doctor/checks/certificate.ts';
 import { checkDiskSpace } from '../doctor/checks/disk.ts';
 import type { FindingDraft } from '../doctor/finding.ts';
@@ -24,7 +26,7 @@ export interface ServerParts {
 
 type Entry = Pick<Need, 'cause' | 'figure' | 'advice' | 'command'> & Partial<Need>;
 
-/** All of them need action. */
+/** Most of them need action. */
 function needOfServer(entry: Entry): Need {
   return { severity: 'act', subject: thisServer, since: null, path: '/doctor', ...entry };
 }
@@ -38,6 +40,7 @@ export async function readServerNeeds(parts: ServerParts): Promise<Need[]> {
     ...findingNeed('disk', disk, `df -h ${shellWord(config.dataDir)}`),
     // A self-signed certificate is a choice, which the doctor reports.
     ...(config.tlsCert === null ? [] : findingNeed('certificate', certificate, 'postern doctor')),
+    ...(await certificateNeeds(parts)),
     ...(await sourceNeed(parts)),
     ...backupNeed(config, now),
   ];
@@ -65,6 +68,31 @@ function findingNeed(
   const text = advice ?? '';
   const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
   return [needOfServer({ cause, figure: found, advice: sentence, command })];
+}
+
+/** The certificates by ACME. */
+async function certificateNeeds({ db, config, now }: ServerParts): Promise<Need[]> {
+  if (config.acme === null) return [];
+  const rows = await listCertificates(db, { now, limit: maxListed });
+  return rows.flatMap((row) => {
+    const { severity, figure, advice } = certificateState(row, config, now);
+    if (severity === 'ok' || advice === null) return [];
+    const command =
+      row.problem!.type === 'rateLimited'
+        ? 'postern certificate list'
+        : `postern certificate retry ${row.host}`;
+    return [
+      needOfServer({
+        cause: 'certificate',
+        severity,
+        subject: row.host,
+        since: row.failingSince,
+        figure,
+        advice,
+        command,
+      }),
+    ];
+  });
 }
 
 /** Counts only if a pool is missing, which is rare. */

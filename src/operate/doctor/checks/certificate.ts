@@ -1,12 +1,14 @@
 /** The certificate of our own SMTP ports: whether it can be read, fits its key, names this host and is valid long enough. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
+import type { ListedCertificate } from '../../../db/accounts/certificates-table.ts';
 import type { Config } from '../../../settings/config.ts';
+import { certificateState } from '../../condition/certificate-state.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
 
 type CertificateConfig = Pick<
   Config,
-  'hostname' | 'inboundPort' | 'submissionPort' | 'submissionTlsPort' | 'tlsCert' | 'tlsKey'
+  'acme' | 'hostname' | 'inboundPort' | 'submissionPort' | 'submissionTlsPort' | 'tlsCert' | 'tlsKey'
 >;
 
 const dayMs = 86_400_000;
@@ -16,6 +18,8 @@ const soonDays = 14;
 const renew = 'renew it (certbot renew), and find out why it was not renewed automatically';
 
 export async function checkCertificate(config: CertificateConfig, now: number): Promise<FindingDraft> {
+  // Each host has a check of its own.
+  if (config.acme !== null && config.tlsCert === null) return ok('by ACME (POSTERN_ACME)');
   const hasSubmission = config.submissionPort !== null || config.submissionTlsPort !== null;
   if (!hasSubmission && config.inboundPort === null) return skipped('no port uses a certificate');
   if (config.tlsCert === null) {
@@ -26,7 +30,7 @@ export async function checkCertificate(config: CertificateConfig, now: number): 
   if ('problem' in pair) {
     return failure(
       pair.problem,
-      'correct POSTERN_TLS_CERT and POSTERN_TLS_KEY, or the permissions of the files',
+      'correct POSTERN_TLS_CERT and POSTERN_TLS_KEY, or the permissions of the files; until then the ports have the certificate that was read before, or a self-signed one',
     );
   }
   const { cert } = pair;
@@ -48,6 +52,17 @@ export async function checkCertificate(config: CertificateConfig, now: number): 
     return warning(`${config.tlsCert} is self-signed`, advice(config));
   }
   return left < soonDays ? warning(found, renew) : ok(found);
+}
+
+/** A certificate by ACME. */
+export function checkHostCertificate(
+  row: ListedCertificate,
+  config: CertificateConfig,
+  now: number,
+): FindingDraft {
+  const { state, severity, figure, advice } = certificateState(row, config, now);
+  if (state === 'unused' || advice === null) return state === 'valid' ? ok(figure) : skipped(figure);
+  return severity === 'act' ? failure(figure, advice) : warning(figure, advice);
 }
 
 async function readPair(
