@@ -8,6 +8,7 @@
  * 250 is sent after the commit; after an error of the server, the reply is 451 and the client retries.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { clientNetwork } from '../base/client-network.ts';
 import type { Clock } from '../base/clock.ts';
 import type {
   BouncedDelivery,
@@ -24,7 +25,11 @@ import type { AddressRole, OwnAddress, ReadServiceAddress } from './service-addr
 export interface BounceHandlerParts {
   readAddress: ReadServiceAddress;
   findDelivery(id: string): Promise<BouncedDelivery | null>;
-  read(bytes: Uint8Array, role: AddressRole, fromNullSender: boolean): Promise<ParseResult>;
+  read(
+    bytes: Uint8Array,
+    role: AddressRole,
+    sender: { fromNullSender: boolean; network: string },
+  ): Promise<ParseResult>;
   /** The delivery that the tokens prove, or null. */
   deliveryOf(tokens: Token[]): Promise<string | null>;
   record(incoming: IncomingBounce): Promise<BounceResult>;
@@ -57,7 +62,8 @@ export class BounceHandler implements MailHandler<null> {
   }
 
   async onMessage(raw: Buffer, { from, to }: Envelope, session: MailSession<null>): Promise<string> {
-    const parse = this.#parseOncePerRole(raw, from === '');
+    const network = clientNetwork(session.client.address);
+    const parse = this.#parseOncePerRole(raw, { fromNullSender: from === '', network });
     const at = this.#parts.clock.now();
     const kept = { at, size: raw.length, raw: raw.subarray(0, longestRaw) };
     for (const { address, recipient } of await this.#addressesOf(to)) {
@@ -88,10 +94,13 @@ export class BounceHandler implements MailHandler<null> {
   }
 
   /** The same mail is parsed differently for each role, and only once for each. */
-  #parseOncePerRole(raw: Buffer, fromNullSender: boolean): (role: AddressRole) => Promise<ParseResult> {
+  #parseOncePerRole(
+    raw: Buffer,
+    sender: Parameters<BounceHandlerParts['read']>[2],
+  ): (role: AddressRole) => Promise<ParseResult> {
     const readings = new Map<AddressRole, Promise<ParseResult>>();
     return (role) => {
-      const reading = readings.get(role) ?? this.#parts.read(raw, role, fromNullSender);
+      const reading = readings.get(role) ?? this.#parts.read(raw, role, sender);
       readings.set(role, reading);
       return reading;
     };

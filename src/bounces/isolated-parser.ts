@@ -18,9 +18,14 @@ const tooMuch = 'no report can be read: parsing the mail takes too much time or 
 export function createIsolatedParser(parts: GuardedThreadParts) {
   const thread = new GuardedThread<Task, ParseResult>('parsing a returned mail', parts);
   return {
-    async read(bytes: Uint8Array, role: AddressRole, fromNullSender = false): Promise<ParseResult> {
+    /** Senders take turns: `network` is that of the client. */
+    async read(
+      bytes: Uint8Array,
+      role: AddressRole,
+      { fromNullSender = false, network = '' } = {},
+    ): Promise<ParseResult> {
       try {
-        return await thread.run({ bytes, role, fromNullSender });
+        return await thread.run({ bytes, role, fromNullSender }, network);
       } catch (error) {
         if (error instanceof ThreadEnded)
           return role === 'reports' ? { is: 'letter', why: tooMuch } : { is: 'letter' };

@@ -52,9 +52,9 @@ export function createBounceHandling(context: ServerContext) {
       readReturnPath,
     ),
     findDelivery: (id) => findBouncedDelivery(db, id),
-    async read(bytes, role, fromNullSender) {
+    async read(bytes, role, sender) {
       const parser = role === 'return-path' ? parsers.returnPath : parsers.public;
-      const reading = await parser.read(bytes, role, fromNullSender);
+      const reading = await parser.read(bytes, role, sender);
       metrics.inbound(reading);
       return reading;
     },

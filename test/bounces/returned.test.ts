@@ -252,6 +252,18 @@ test('a mail that hangs, kills or feeds on its thread ends with it, and alone', 
   t.is(troubles.length, 4);
 });
 
+test('mails of one network are not all read before that of another', async (t) => {
+  const reader = createIsolatedParser({ spawn: () => new Worker(trap, { eval: true }), onError: () => {} });
+  t.teardown(reader.close);
+  const order: string[] = [];
+  const read = async (text: string, network: string) => {
+    await reader.read(Buffer.from(text), 'return-path', { network });
+    order.push(text);
+  };
+  await Promise.all([read('a1', 'a'), read('a2', 'a'), read('a3', 'a'), read('b', 'b')]);
+  t.deepEqual(order, ['a1', 'a2', 'b', 'a3']);
+});
+
 test('a reading that was done in time counts, however late the main thread looks at it', async (t) => {
   const errors: unknown[] = [];
   const reader = createIsolatedParser({

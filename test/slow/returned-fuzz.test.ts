@@ -127,7 +127,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
       readReturnPath,
     ),
     findDelivery: async (id) => (known.has(id) ? ({} as never) : null),
-    read: readMail,
+    read: (bytes, role, { fromNullSender }) => readMail(bytes, role, fromNullSender),
     deliveryOf: createDeliveryOf({
       returnPath: readReturnPath,
       messageId: createMessageIdReader(fixedSecrets(goldenSecret)),

@@ -9,7 +9,7 @@ import type { AddressRole } from '../service-addresses.ts';
 import { readAutomatic } from './auto-reply.ts';
 import { readComplaint } from './complaint.ts';
 import { readStatusReport } from './delivery-status.ts';
-import { bodyAsText, type ParsedMail, parseMail } from './parsed-mail.ts';
+import { bodyAsText, longestReport, type ParsedMail, parseMail } from './parsed-mail.ts';
 import { readTextBounce } from './text-bounce.ts';
 
 export async function readMail(
@@ -17,8 +17,8 @@ export async function readMail(
   role: AddressRole,
   fromNullSender = false,
 ): Promise<ParseResult> {
+  if (role === 'reports') return readReport(await parseMail(bytes, fromNullSender, longestReport), bytes);
   const mail = await parseMail(bytes, fromNullSender);
-  if (role === 'reports') return readReport(mail, bytes);
   return (
     readComplaint(mail) ??
     readStatusReport(mail) ??

@@ -28,17 +28,21 @@ const longestText = 64 * 1024;
 const longestPart = 64 * 1024;
 const maxParts = 100;
 
-/**
- * A bounce describes the failure before the copy of our mail, and reports are compressed, so this is enough. The parser
- * takes time for each line: a mail of only line ends would keep it busy for minutes.
- */
-const longestMail = 4 * 1024 * 1024;
+/** Of a report by mail, which is compressed. */
+export const longestReport = 4 * 1024 * 1024;
+/** A bounce describes the failure before the copy of our mail. The slowest to read takes a second. */
+const longestBounce = 1024 * 1024;
+/** The parser takes time for each line: a mail of only line ends would keep it busy for minutes. */
 const maxLines = 30_000;
 
 const limits = { maxNestingDepth: 20, maxHeadersSize: 512 * 1024, maxRfc822NestingDepth: 0 };
 
-export async function parseMail(whole: Uint8Array, fromNullSender: boolean): Promise<ParsedMail> {
-  const bytes = beginningOf(whole);
+export async function parseMail(
+  whole: Uint8Array,
+  fromNullSender: boolean,
+  longest = longestBounce,
+): Promise<ParsedMail> {
+  const bytes = beginningOf(whole, longest);
   try {
     const email = await PostalMime.parse(bytes, { ...limits, forceRfc822Attachments: true });
     const mail = { ...mailFrom(email), fromNullSender };
@@ -50,11 +54,11 @@ export async function parseMail(whole: Uint8Array, fromNullSender: boolean): Pro
   }
 }
 
-function beginningOf(bytes: Uint8Array): Uint8Array {
+function beginningOf(bytes: Uint8Array, longest: number): Uint8Array {
   let end = 0;
   for (let count = 0; count < maxLines; count++) {
     const next = bytes.indexOf(0x0a, end) + 1;
-    if (next === 0 || next > longestMail) return bytes.subarray(0, longestMail);
+    if (next === 0 || next > longest) return bytes.subarray(0, longest);
     end = next;
   }
   return bytes.subarray(0, end);

@@ -5,7 +5,7 @@
 
 import type { AggregateReport } from '../../rules/aggregate-report.ts';
 import type { Letter, ParseResult } from '../../rules/parse-result.ts';
-import { type ParsedMail, type ParsedPart, parseMail } from '../parse/parsed-mail.ts';
+import { longestReport, type ParsedMail, type ParsedPart, parseMail } from '../parse/parsed-mail.ts';
 import { readDmarc } from './dmarc-report.ts';
 import { readTls } from './tls-report.ts';
 import { unpack } from './unpack.ts';
@@ -48,7 +48,7 @@ async function* candidates(mail: ParsedMail, whole: Uint8Array): AsyncGenerator<
 async function* partsOf(mail: ParsedMail, levels: number): AsyncGenerator<ParsedPart> {
   for (const part of mail.parts.slice(0, maxAttachments)) {
     if (part.type !== 'message/rfc822') yield part;
-    else if (levels > 0) yield* partsOf(await parseMail(part.bytes, true), levels - 1);
+    else if (levels > 0) yield* partsOf(await parseMail(part.bytes, true, longestReport), levels - 1);
   }
 }
 
