@@ -1,9 +1,11 @@
 /**
- * `node scripts/attacks.ts [--only 1,3] [--json]`: attacks a running server, one attack after the other (attacks/), while another
- * organization sends a small mail every 50 ms, whose p95 must stay under 250 ms. The items are 1 large bodies, 2 many links,
- * 3 reserved space, 4 returned mail, 5 open connections, 6 forged domain reports, 7 redirects, 8 guessed passwords and keys,
- * 9 limits and headers, 10 the walk over every route. Each has its own server, which scripts/start runs. "Stall" is the longest time in which /health/live did
- * not answer. "Unclear" is an attack of which only times are too long, if others waited for more than 100 ms before it too.
+ * `node scripts/attacks.ts [--only 1,3] [--named TEXT] [--json]`: attacks a running server, one attack after the other
+ * (attacks/), while another organization sends a small mail every 50 ms, whose p95 must stay under 250 ms. The items are
+ * 1 large bodies, 2 many links, 3 reserved space, 4 returned mail, 5 open connections, 6 forged domain reports, 7 redirects,
+ * 8 guessed passwords and keys, 9 limits and headers, 10 the walk over every route, 11 a long queue of one organization; with
+ * --named, those whose names have this text. Each has its own server, which scripts/start runs. "Stall" is the longest time in
+ * which /health/live did not answer. "Unclear" is an attack of which only times are too long, if others waited for more than
+ * 100 ms before it too.
  *
  * Linux, on a quiet machine. Exits 0 if every attack is withstood, 1 if one is not or is unclear. Leaves nothing behind.
  */
@@ -20,6 +22,7 @@ import { connections } from './attacks/connections.ts';
 import { domainReports } from './attacks/domain-reports.ts';
 import { guesses } from './attacks/guesses.ts';
 import { hostileBodies } from './attacks/hostile-bodies.ts';
+import { longQueue } from './attacks/long-queue.ts';
 import { manyLinks } from './attacks/many-links.ts';
 import { redirects } from './attacks/redirects.ts';
 import { reservations } from './attacks/reservations.ts';
@@ -27,7 +30,7 @@ import { returnedMail } from './attacks/returned-mail.ts';
 import { type Scene, startScene } from './attacks/scene.ts';
 import { walk } from './attacks/walk.ts';
 
-const attacks: Attack[] = [
+const all: Attack[] = [
   ...hostileBodies,
   ...manyLinks,
   ...reservations,
@@ -38,13 +41,19 @@ const attacks: Attack[] = [
   ...guesses,
   ...bounds,
   ...walk,
+  ...longQueue,
 ];
 
-const usage = 'node scripts/attacks.ts [--only ITEM,…] [--json] (see its header)';
-const args = readOptions(usage, { only: { type: 'string' }, json: { type: 'boolean', default: false } });
+const usage = 'node scripts/attacks.ts [--only ITEM,…] [--named TEXT] [--json] (see its header)';
+const args = readOptions(usage, {
+  only: { type: 'string' },
+  named: { type: 'string', default: '' },
+  json: { type: 'boolean', default: false },
+});
+const attacks = all.filter(({ name }) => name.includes(args.named));
 const items = args.only?.split(',').map(Number) ?? [...new Set(attacks.map(({ item }) => item))];
-if (!items.every((item) => attacks.some((attack) => attack.item === item))) {
-  console.error(`--only ${args.only}: the items are 1 to 10\nusage: ${usage}`);
+if (attacks.length === 0 || !items.every((item) => attacks.some((attack) => attack.item === item))) {
+  console.error(`there is no such attack; the items are 1 to 11\nusage: ${usage}`);
   process.exit(2);
 }
 
@@ -170,8 +179,9 @@ function print(results: Result[]): void {
     wordWrap: true,
   });
   for (const result of results) {
-    const { item, attack, figure, stallMs, othersP95, idleP95 } = result;
-    table.push([item, attack, standing(result), figure, `${stallMs} ms`, `${othersP95} ms (${idleP95} ms)`]);
+    const { item, attack, figure, stallMs, othersP95, idleP95, cpuSeconds: cpu } = result;
+    const others = `${othersP95} ms (${idleP95} ms)`;
+    table.push([item, attack, standing(result), figure, `${stallMs} ms`, others, `${cpu} s`]);
   }
   console.log(table.toString());
 }

@@ -2,6 +2,7 @@
 import { Secret, TOTP } from 'otpauth';
 import { invite } from '../../src/accounts/people.ts';
 import { type Browser, createBrowser, password, signIn } from '../../test/lab/browser/browser.ts';
+import { connectSmtp, plain } from '../../test/lab/mx/smtp-client.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import type { Scene } from './scene.ts';
 
@@ -95,8 +96,50 @@ async function lockOut(scene: Scene): Promise<Verdict> {
   );
 }
 
+/** Each as often as it can, on a new connection if the server has closed the last one. */
+const keyGuessers = 20;
+const keyGuessesMs = 5_000;
+
+async function keysBySubmission(scene: Scene): Promise<Verdict> {
+  const from = '127.0.0.70';
+  const codes = new Map<string, number>();
+  const end = Date.now() + keyGuessesMs;
+  const guess = async () => {
+    const talk = await connectSmtp(scene.ports.submission, { from, tls: true, greeted: false });
+    try {
+      await talk.reply('220');
+      await talk.says('EHLO client.invalid\r\n', '250');
+      let code = '';
+      // The server closes after 421.
+      while (Date.now() < end && code !== '421') {
+        code = (await talk.says(`AUTH PLAIN ${plain(`guess-${Math.random()}`)}\r\n`, '')).slice(0, 3);
+        codes.set(code, (codes.get(code) ?? 0) + 1);
+      }
+    } finally {
+      talk.close();
+    }
+  };
+  await Promise.all(
+    Array.from({ length: keyGuessers }, async () => {
+      while (Date.now() < end) await guess().catch(() => codes.set('lost', (codes.get('lost') ?? 0) + 1));
+    }),
+  );
+  const talk = await connectSmtp(scene.ports.submission, { from, tls: true });
+  await talk.says('EHLO client.invalid\r\n', '250');
+  const own = await talk.says(`AUTH PLAIN ${plain(scene.key)}\r\n`, '');
+  talk.close();
+  const judged = codes.get('535') ?? 0;
+  return verdict(
+    `${JSON.stringify(Object.fromEntries(codes))}; then a valid key: ${own.slice(0, 3)}`,
+    [judged > 0, 'none was judged: nothing was measured'],
+    [judged <= maxJudged, `${judged} guesses were judged, the limit is ${maxJudged}`],
+    [own.startsWith('235'), `a valid key from the same address is answered ${own}`],
+  );
+}
+
 export const guesses: Attack[] = [
   { item: 8, name: '90 codes of a second factor at once', run: codesAtOnce },
   { item: 8, name: '40 passwords at once', run: passwordsAtOnce },
   { item: 8, name: 'wrong passwords to lock the owner out', run: lockOut },
+  { item: 8, name: `wrong keys by submission, ${keyGuessers} at once`, run: keysBySubmission },
 ];

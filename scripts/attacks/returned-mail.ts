@@ -107,10 +107,14 @@ async function statusOf({ url, key }: Scene, emailId: string): Promise<string> {
   return JSON.parse((await callJson(`${url}/api/public/email/${emailId}`, key, 'GET')).text).status;
 }
 
-async function besideBounce(scene: Scene, messages: string[], to: string[]): Promise<Verdict> {
+async function besideBounce(
+  scene: Scene,
+  messages: string[],
+  to: string[],
+  from = addresses(50, messages.length),
+): Promise<Verdict> {
   const alone = await timeOfBounce(scene, await deliver(scene));
   const bounced = await deliver(scene);
-  const from = addresses(50, messages.length);
   const talks = await Promise.all(messages.map((message, n) => handIn(scene, from[n]!, to, message)));
   try {
     const beside = await timeOfBounce(scene, bounced);
@@ -147,6 +151,25 @@ function spellings(): string[] {
   });
 }
 
+/** As much as is read of one mail: every line is to be decoded. */
+function costly(): string {
+  const fields = ['From: MAILER-DAEMON@mail.example', 'Subject: Undelivered', 'MIME-Version: 1.0'];
+  const type = ['Content-Type: text/html', 'Content-Transfer-Encoding: quoted-printable'];
+  return `${[...fields, ...type, '', ''].join('\r\n')}${`${'<a>=C3=A4'.repeat(14)}\r\n`.repeat(29_000)}.\r\n`;
+}
+
+/** Whoever got a mail knows its return path. */
+async function besideMailToReturnPath(scene: Scene): Promise<Verdict> {
+  const { path } = await deliver(scene);
+  const mails = Array.from({ length: 20 }, costly);
+  return besideBounce(
+    scene,
+    mails,
+    [path],
+    Array.from(mails, () => '127.0.0.90'),
+  );
+}
+
 const reports = ['tls-reports@postern.invalid'];
 const four = (message: string) => Array.from({ length: 4 }, () => message);
 const common = { item: 4, timeoutMs: timeoutMs + 20_000 };
@@ -166,5 +189,10 @@ export const returnedMail: Attack[] = [
     ...common,
     name: 'four zip bombs, then a real bounce',
     run: (scene) => besideBounce(scene, zipBombs(), ['dmarc@postern.invalid']),
+  },
+  {
+    ...common,
+    name: 'twenty mails of 4 MB from one network to a return path, then a real bounce',
+    run: besideMailToReturnPath,
   },
 ];

@@ -141,7 +141,10 @@ export function createSubmitter(port: number, key: string) {
       await client.reply('250');
       await client.reply('354');
       const stuffed = raw.replace(/^\./gm, '..');
-      return client.says(Buffer.from(`${stuffed}\r\n.\r\n`, 'latin1'), '');
+      const reply = await client.says(Buffer.from(`${stuffed}\r\n.\r\n`, 'latin1'), '');
+      // The server closes then.
+      if (/^[45]21/.test(reply)) await client.over();
+      return reply;
     },
     close: () => talk?.close(),
   };
