@@ -1,10 +1,11 @@
 /**
  * Renders views to HTML with eta, which escapes everything that a view writes with `<%= %>` and compiles each view once.
  * Views can use `part(name, data)` (a view of views/partials, which sees only its own data), `icon`, `count`, `percent`,
- * `span`, `atMost`, `at` and `when`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and `now`.
+ * `span`, `atMost`, `at`, `timesIn`, `when` and `lasting`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and `now`.
  */
 import { Eta } from 'eta';
 import { iso } from '../base/clock.ts';
+import { escapeHtml } from '../base/sanitize.ts';
 import type { Assets } from './assets.ts';
 import { icon } from './icons.ts';
 import type { NavLink } from './navigation.ts';
@@ -28,14 +29,15 @@ export type Render = (shown: PageView, frame: Frame) => string;
 
 /** Prepended to each view's code. A partial gets only `kit`, `now`, `csrf` and the data passed to it. */
 const functionHeader = `
-const { icon, count, percent, span, atMost, at } = it.kit;
+const { icon, count, percent, span, atMost, at, timesIn } = it.kit;
 const when = (time) => it.kit.when(time, it.now);
+const lasting = (since) => it.kit.lasting(since, it.now);
 const part = (name, data) => this.render('/views/partials/' + name, { kit: it.kit, now: it.now, csrf: it.csrf, ...data });
 `;
 
 export function createRender(assets: Assets): Render {
   const eta = new Eta({ views: import.meta.dirname, cache: true, autoEscape: true, functionHeader });
-  const kit = { icon, count, percent, span, atMost, at, when, asset: assets.url };
+  const kit = { icon, count, percent, span, atMost, at, timesIn, when, lasting, asset: assets.url };
   return (shown, frame) => {
     const { visit, csrf } = frame;
     const org = 'org' in visit ? visit.org : null;
@@ -62,7 +64,21 @@ function when(time: number | null, now: number): string {
   return `<time datetime="${iso(time)}" title="${exactly(time)}">${relative(time, now)}</time>`;
 }
 
+/** HTML of how long something has lasted, such as `6 hours`, with its begin as the tooltip. */
+function lasting(since: number, now: number): string {
+  const ms = Math.max(now - since, 1000);
+  return `<time datetime="${iso(since)}" title="${exactly(since)}">${span(ms)}</time>`;
+}
+
 /** HTML of an exact time, which assets/times.js shows in the reader's zone. */
 function at(time: number): string {
   return `<time datetime="${iso(time)}" data-local>${exactly(time)}</time>`;
+}
+
+/** HTML of a text, in which each exact time is one. Some of it may be a stranger's, who writes dates that are none. */
+function timesIn(text: string): string {
+  return escapeHtml(text).replace(/\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\b/g, (written) => {
+    const time = Date.parse(`${written.slice(0, 19).replace(' ', 'T')}Z`);
+    return Number.isNaN(time) ? written : at(time);
+  });
 }

@@ -24,8 +24,9 @@ export function presentStatus(status: Status, isDevelopment: boolean) {
 }
 
 export function presentNeeds(needs: Need[]) {
-  return needs.map(({ cause, severity, path, ...need }) => ({
+  return needs.map(({ cause, severity, path, figure, ...need }) => ({
     ...need,
+    figure: capital(figure),
     label: capital(causes[cause].label),
     tone: severity === 'act' ? 'bad' : 'warn',
     href: `/dashboard${path}`,

@@ -99,16 +99,19 @@ test('what was sent is there within seconds, beside what needs attention', async
   const { text } = await browser.get(base);
   t.regex(
     text,
-    /Credits: Tenant none left Sends are refused until credits are added\. The quota renews in \d+ d/,
+    /Credits: Tenant None left Sends are refused until credits are added\. The quota renews in \d+ d/,
   );
-  t.regex(text, /Bounces: Tenant 1\d(\.\d)? %: \d+ of \d+ sent in 7 days/);
-  t.regex(text, /Complaints: Tenant 1\d(\.\d)? %/);
-  t.regex(text, /Suspended: dead\.invalid by the operator: they asked; the next attempt is in 5\d m/);
-  t.regex(text, /Domain: new\.invalid its mail is refused here Publish its DNS records/);
-  t.regex(text, /Domain: sender\.invalid its mail is sent without a valid signature/);
-  t.regex(text, /Webhook: https:\/\/a\.invalid disabled gone/);
-  t.regex(text, /Webhook: https:\/\/b\.invalid failing, since just now/);
-  t.regex(text, /Webhook: https:\/\/c\.invalid failing, since 1 hour ago/);
+  t.regex(text, /Bounces: Tenant 1\d(\.\d)?%: \d+ of \d+ sent in 7 days/);
+  t.regex(text, /Complaints: Tenant 1\d(\.\d)?%/);
+  t.regex(
+    text,
+    /Suspended: dead\.invalid for \d+ days By the operator: they asked; the next attempt is in 5\d m/,
+  );
+  t.regex(text, /Domain: new\.invalid Its mail is refused here Publish its DNS records/);
+  t.regex(text, /Domain: sender\.invalid for \d+ days Its mail is sent without a valid signature/);
+  t.regex(text, /Webhook: https:\/\/a\.invalid Disabled gone/);
+  t.regex(text, /Webhook: https:\/\/b\.invalid for \d+ s Failing/);
+  t.regex(text, /Webhook: https:\/\/c\.invalid for 1 hour Failing/);
   t.notRegex(text, /postern (webhook|domain|email|inbound)/, 'owners have no command line');
   t.regex((await browser.get(`${base}?window=30d`)).text, /Sent 7,\d\d\d/);
 });

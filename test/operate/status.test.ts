@@ -264,7 +264,7 @@ for (const kind of kinds) {
       'complaint_rate Acme watch',
       'webhook_failing https://new.invalid/ watch',
     ]);
-    t.is(needs[0]!.figure, '10 %: 200 of 2000 sent in 24 h');
+    t.is(needs[0]!.figure, '10%: 200 of 2000 sent in 24 h');
     t.is(needs[1]!.command, 'postern domain verify lost.invalid --org Acme');
   });
 }

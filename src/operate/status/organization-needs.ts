@@ -73,7 +73,7 @@ async function withBlocklist(db: Db, need: Need & { orgId: string }, since: numb
 
 function rateNeed({ share, tone, bad }: Rate, need: Omit<Need, 'severity' | 'since'>): Need[] {
   if (tone !== 'bad' && tone !== 'warn') return [];
-  const percent = (of: number) => `${Number((of * 100).toFixed(of < 0.01 ? 2 : 1))} %`;
+  const percent = (of: number) => `${Number((of * 100).toFixed(of < 0.01 ? 2 : 1))}%`;
   const limit = `From ${percent(bad)} on, mailbox providers throttle or refuse mail.`;
   return [
     {
