@@ -1,5 +1,6 @@
 /** Builds /metrics and /health. start.ts puts them before the API and stops them. */
 import { listCertificates } from '../db/accounts/certificates-table.ts';
+import { readLastBackup } from '../db/admin/last-backup.ts';
 import { openDatabase } from '../db/engine/open.ts';
 import { oldestDue, queueDepth, webhookBacklog } from '../db/queue/queue-counts.ts';
 import { maxListed } from '../operate/condition/certificate-state.ts';
@@ -30,6 +31,7 @@ export async function openOperationsEndpoints(context: ServerContext, { load, cl
     load,
     clients,
     freeSpace: () => diskGuard.freeSpace(),
+    lastBackupAt: () => readLastBackup(config.dataDir)?.at ?? null,
     onError,
     clock,
     oldestDue: (now) => oldestDue(countingDb, now),

@@ -14,6 +14,7 @@ import { hasOrganizations } from '../db/accounts/organizations.ts';
 import { excessOfLog, keepLogShort, watchFile } from '../db/engine/open.ts';
 import { changeToken } from '../db/engine/quiet-check.ts';
 import { takeProblems } from '../db/queue/destination-status-rows.ts';
+import { startNightlyBackups } from '../operate/backup/nightly-backups.ts';
 import { createResolver } from '../route/resolver.ts';
 import type { Config } from '../settings/config.ts';
 import type { Certificate } from '../smtp-in/listener-certificate.ts';
@@ -127,7 +128,24 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   stops.push(intake.settled);
   const jobs = maintenanceJobs(context, intake, baseUrl);
   stops.push(startMaintenance({ jobs, changeToken: () => changeToken(context.db), clock, onError }));
+  startBackups(context, stops);
   return { intake, delivery, bounces, diskGuard };
+}
+
+function startBackups(context: ServerContext, stops: Stops): void {
+  const { config, allIsTest } = context;
+  if (config.databaseUrl !== null || config.backups === null || allIsTest) return;
+  const stop = startNightlyBackups({
+    config,
+    node: context.node,
+    secrets: () => context.secrets,
+    freeBytes: context.freeBytes,
+    random: context.random,
+    clock: context.clock,
+    log: context.log,
+    onError: context.onError,
+  });
+  stops.push(stop);
 }
 
 async function startDelivering(

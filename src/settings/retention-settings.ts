@@ -1,7 +1,7 @@
 /** The settings of how long things are kept, and of credits. */
 import { none } from './defaults.ts';
 import { duration, durationOrNone, longDuration } from './durations.ts';
-import { wholeNumber } from './grammar.ts';
+import { anyText, wholeNumber, wholeNumberOr } from './grammar.ts';
 import { computed, setting } from './setting.ts';
 
 export const retentionSettings = {
@@ -29,6 +29,19 @@ export const retentionSettings = {
     example: '730d',
     description:
       'Time that emails and their final status are kept; an email with an unfinished delivery is always kept.',
+  }),
+  backups: setting(wholeNumberOr('off', 'a number of backups', 1, 366), {
+    name: 'POSTERN_BACKUPS',
+    default: '7',
+    description:
+      'Number of nightly backups of the SQLite database that are kept, or off. They take as much disk space as that many databases; PostgreSQL has tools of its own.',
+  }),
+  backupDir: computed(anyText, none, {
+    name: 'POSTERN_BACKUP_DIR',
+    default: '`backups` in the data directory',
+    example: '/var/backups/postern',
+    description:
+      'Directory of the nightly backups, on another disk if there is one; the service must be able to write to it.',
   }),
   creditsLow: setting(wholeNumber('a percentage', 0, 100), {
     name: 'POSTERN_CREDITS_LOW',

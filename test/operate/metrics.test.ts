@@ -139,6 +139,7 @@ function readings() {
     }),
     load: () => ({ connections: { busy: 3, idle: 1 }, inFlight: 2 }),
     clients: () => 0,
+    lastBackupAt: () => null,
     freeSpace: () => null,
     onError: (what) => faults.push(what),
     clock,
@@ -206,7 +207,12 @@ test('every metric that the dashboard and the alerts ask for is one that /metric
   );
   t.deepEqual(
     hidden.filter((name) => !shown.includes(name)),
-    ['postern_sends_accepted_total', 'postern_sends_replayed_total', 'postern_build_info'],
+    [
+      'postern_sends_accepted_total',
+      'postern_sends_replayed_total',
+      'postern_last_backup_timestamp_seconds',
+      'postern_build_info',
+    ],
     'what the dashboard leaves out',
   );
 });

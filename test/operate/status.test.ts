@@ -275,6 +275,7 @@ test('this machine: disk, certificate, and a backup that is too old', async (t) 
     POSTERN_MIN_FREE_SPACE: '9000GB',
     POSTERN_TLS_CERT: fixture,
     POSTERN_SUBMISSION_PORT: '5587',
+    POSTERN_BACKUPS: 'off',
   });
   const before = await read();
   t.deepEqual(before.named, ['disk this server act', 'certificate this server act']);
@@ -286,4 +287,14 @@ test('this machine: disk, certificate, and a backup that is too old', async (t) 
   t.is(backup.cause, 'backup');
   t.is(backup.figure, 'the last one is 8 d old');
   t.is(backup.command, 'postern backup /backups/postern.db --force');
+});
+
+test('this machine: nightly backups that have not been made for two nights', async (t) => {
+  const { read, dataDir } = await open(t, 'sqlite', {});
+  noteBackup(dataDir, { at: now - 47 * hourMs, file: '/backups/postern.db' });
+  t.deepEqual((await read()).named, []);
+  noteBackup(dataDir, { at: now - 3 * 24 * hourMs, file: '/backups/postern.db' });
+  const [backup] = (await read()).needs;
+  t.like(backup, { cause: 'backup', figure: 'the last one is 3 d old', command: 'postern doctor' });
+  t.regex(backup!.advice, /^No nightly backup to \S+\/backups succeeds\. The log says why\.$/);
 });

@@ -58,7 +58,7 @@ withPerl('systemd is told when the server is ready, reloading and stopping', asy
   });
   await until(() => told.includes('WATCHDOG'));
   t.is(told, 'open\nREADY=1\nWATCHDOG=1\n');
-  t.regex(await output(), /serves at http/);
+  await until(async () => /serves at http/.test(await output()));
   t.is((await readFile(`/proc/${child.pid}/comm`, 'utf8')).trim(), 'postern');
   child.kill('SIGHUP');
   await until(() => told.match(/READY/g)?.length === 2);

@@ -1,19 +1,13 @@
 /**
- * `postern backup FILE`: copies the SQLite database, also while a server runs, and its secret. FILE appears only when it
- * is complete: copied, on disk, checked, its keys decrypted. The schema is not upgraded, so that a new version of the
- * program can back up the database before it changes it.
+ * `postern backup FILE`: copies the SQLite database and its secret, also while a server runs (operate/backup/make-backup.ts).
+ * FILE appears only when it is complete.
  */
-import { createReadStream, existsSync, readFileSync, writeFileSync } from 'node:fs';
-import { chmod, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
-import { dirname, join, resolve } from 'node:path';
+import { createReadStream, existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { createSeal } from '../../accounts/seal.ts';
-import { secretFile } from '../../base/secrets.ts';
-import { countSealed } from '../../db/accounts/sealed-columns.ts';
 import { noteBackup } from '../../db/admin/last-backup.ts';
-import { copyDatabase, problemOf } from '../../db/admin/sqlite-backup.ts';
-import { openDatabase } from '../../db/engine/open.ts';
+import { type Backing, makeBackup, withCopy } from '../../operate/backup/make-backup.ts';
 import type { Config } from '../../settings/config.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
@@ -44,14 +38,11 @@ export function backupCommands(program: Command, context: CommandContext): void 
 /** Writes to standard output, once the copy is complete. */
 async function writeBackup(context: CommandContext, { secret }: Options): Promise<void> {
   const { dataDir } = requireSqlite(context);
-  const temporary = await temporaryDirectory(join(dataDir, 'backup'));
-  try {
-    await pipeline(createReadStream(await copyTo(temporary, context)), context.process.stdout);
-    noteBackup(dataDir, { at: context.now(), file: null });
-    if (secret) context.out.warn(advice(null, context.config().secret !== null));
-  } finally {
-    await rm(temporary, { recursive: true, force: true });
-  }
+  await withCopy(backingOf(context), join(dataDir, 'backup'), (copy) =>
+    pipeline(createReadStream(copy), context.process.stdout),
+  );
+  noteBackup(dataDir, { at: context.now(), file: null });
+  if (secret) context.out.warn(advice(null, context.config().secret !== null));
 }
 
 function requireSqlite({ config }: CommandContext): Config {
@@ -61,75 +52,29 @@ function requireSqlite({ config }: CommandContext): Config {
   );
 }
 
-/** Makes a copy and checks it. */
-async function copyTo(temporary: string, context: CommandContext): Promise<string> {
-  const { out, config } = context;
-  const copy = join(temporary, 'postern.sqlite');
-  await copyDatabase(join(config().dataDir, 'postern.sqlite'), copy, {
+function backingOf(context: CommandContext): Backing {
+  const { out, config, secrets, now } = context;
+  return {
+    dataDir: config().dataDir,
+    secrets,
+    now,
     onProgress: (share) => out.progress(`${Math.floor(share * 100)} % copied`),
+    onChecking: () => out.progress('checking the copy'),
     signal: interrupted(context),
-  });
-  out.progress('checking the copy');
-  await examine(context, temporary);
-  await chmod(copy, 0o600);
-  return copy;
+  };
 }
 
 async function backUp(context: CommandContext, file: string, { force, secret }: Options): Promise<void> {
   const { out, config } = context;
-  const { dataDir } = requireSqlite(context);
+  requireSqlite(context);
   const savedSecret = secret && config().secret === null ? `${file}.secret` : null;
   for (const each of [file, savedSecret]) {
     if (each !== null && existsSync(each) && !force)
       throw new Failure(`${each} already exists; --force replaces it`);
   }
-  const temporary = await temporaryDirectory(file);
-  try {
-    const copy = await copyTo(temporary, context);
-    const { size: bytes } = await stat(copy);
-    if (savedSecret) await copySecret(secretFile(dataDir), savedSecret, temporary);
-    await rename(copy, file);
-    await sync(dirname(file));
-    noteBackup(dataDir, { at: context.now(), file });
-    out.print({ file, bytes, secret: savedSecret }, { fields: { backup: file, bytes, secret: savedSecret } });
-    out.warn(advice(savedSecret, config().secret !== null));
-  } finally {
-    await rm(temporary, { recursive: true, force: true });
-  }
-}
-
-/** A directory for the unfinished copy: on the same file system, and readable by its owner only. */
-async function temporaryDirectory(file: string): Promise<string> {
-  try {
-    return await mkdtemp(`${file}.partial-`);
-  } catch (error) {
-    throw new Failure(
-      `${dirname(file)} cannot be written to: ${(error as Error).message}; choose another FILE`,
-    );
-  }
-}
-
-/** A backup is of no use if the database is damaged or its keys cannot be decrypted. */
-async function examine({ secrets }: CommandContext, temporary: string): Promise<void> {
-  const db = await openDatabase({ dataDir: temporary, databaseUrl: null });
-  try {
-    const problem = await problemOf(db);
-    if (problem) throw new Failure(`the database is damaged: ${problem}; restore it from an earlier backup`);
-    const { all, closed } = await countSealed(db, createSeal(secrets()).opens);
-    if (closed > 0) {
-      throw new Failure(
-        `the secret cannot decrypt ${closed} of ${all} keys in the database; check POSTERN_SECRET`,
-      );
-    }
-  } finally {
-    await db.destroy();
-  }
-}
-
-async function copySecret(from: string, to: string, temporary: string): Promise<void> {
-  const copy = join(temporary, 'secret');
-  writeFileSync(copy, readFileSync(from), { mode: 0o600, flush: true });
-  await rename(copy, to);
+  const bytes = await makeBackup(backingOf(context), { file, secret: savedSecret });
+  out.print({ file, bytes, secret: savedSecret }, { fields: { backup: file, bytes, secret: savedSecret } });
+  out.warn(advice(savedSecret, config().secret !== null));
 }
 
 function advice(savedSecret: string | null, isFromSetting: boolean): string {
@@ -145,10 +90,4 @@ function interrupted({ abortOn }: CommandContext): AbortSignal {
     controller.abort(new Failure('interrupted; there is no backup'));
   };
   return controller.signal;
-}
-
-/** Writes a file to disk, or the names in a directory. */
-export async function sync(path: string): Promise<void> {
-  await using handle = await open(path);
-  await handle.sync();
 }

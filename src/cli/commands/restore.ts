@@ -17,9 +17,9 @@ import { problemOf } from '../../db/admin/sqlite-backup.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
 import { type Db, openDatabase } from '../../db/engine/open.ts';
 import { migrate } from '../../db/schema/migrate.ts';
+import { sync } from '../../operate/backup/make-backup.ts';
 import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
-import { sync } from './backup.ts';
 
 interface Options {
   force?: true;

@@ -2,6 +2,7 @@
 import { listCertificates } from '../../db/accounts/certificates-table.ts';
 import { isTrackingAtHome } from '../../db/accounts/domains-table.ts';
 import { maxListed } from '../condition/certificate-state.ts';
+import { checkBackupAge } from './checks/backup-age.ts';
 import { checkBaseUrl } from './checks/base-url.ts';
 import { checkBlocklistReplies } from './checks/blocklist-replies.ts';
 import { checkBlocklist, covers } from './checks/blocklists.ts';
@@ -41,6 +42,7 @@ export function machineChecks(context: DoctorContext): Check[] {
     'disk space': () => checkDiskSpace(config, surroundings),
     'open files': () => checkOpenFiles(config, surroundings),
     'file permissions': () => checkFilePermissions(config, surroundings),
+    backup: () => checkBackupAge(config, now()),
     clock: () => checkClock(context),
     certificate: () => checkCertificate(config, now()),
     'base URL': async () => {

@@ -180,6 +180,10 @@ export const catalog = {
     'postern_disk_reserve_bytes',
     'Value of POSTERN_MIN_FREE_SPACE: with less free space, new mail is refused.',
   ),
+  lastBackup: gauge(
+    'postern_last_backup_timestamp_seconds',
+    'Time of the last complete backup of the SQLite database, in Unix time; 0 before the first.',
+  ),
   buildInfo: gauge('postern_build_info', 'Always 1; the labels are the versions of Postern and Node.', [
     'version',
     'node',

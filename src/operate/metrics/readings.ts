@@ -27,6 +27,8 @@ export interface ReadingParts {
   clients(): number;
   /** In bytes; null if it cannot be read. */
   freeSpace(): number | null;
+  /** Null: there was none. */
+  lastBackupAt(): number | null;
   onError(what: string, error: unknown): void;
   clock: Clock;
 }
@@ -72,6 +74,7 @@ export function createReadings(parts: ReadingParts) {
     meters.inboundConnections.set(parts.clients());
     const free = parts.freeSpace();
     if (free !== null) meters.diskFree.set(free);
+    meters.lastBackup.set((parts.lastBackupAt() ?? 0) / 1000);
   }
 
   return {

@@ -10,6 +10,8 @@ import { oldestDue } from '../../db/queue/queue-counts.ts';
 import type { Config } from '../../settings/config.ts';
 import { shellWord } from '../../settings/shell-word.ts';
 import { certificateState, maxListed } from '../condition/certificate-state.ts';
+import { backupDirectory } from '../backup/nightly-backups.ts';
+import { maxBackupAgeMs } from '../doctor/checks/backup-age.ts';
 import { checkCertificate } from '../doctor/checks/certificate.ts';
 import { checkDiskSpace } from '../doctor/checks/disk.ts';
 import type { FindingDraft } from '../doctor/finding.ts';
@@ -112,12 +114,20 @@ async function sourceNeed({ db, statuses }: ServerParts): Promise<Need[]> {
   );
 }
 
-const maxBackupAgeMs = 7 * 86_400_000;
-
-/** Only if `postern backup` has been used here: a server may well be backed up by other programs. */
-function backupNeed({ dataDir, databaseUrl }: Config, now: number): Need[] {
-  const last = databaseUrl === null ? readLastBackup(dataDir) : null;
-  if (last === null || now - last.at <= maxBackupAgeMs) return [];
+/** Only if there was one: a new server has none before its first night, and a server may be backed up by other programs. */
+function backupNeed(config: Config, now: number): Need[] {
+  const last = config.databaseUrl === null ? readLastBackup(config.dataDir) : null;
+  if (last === null || now - last.at <= maxBackupAgeMs(config)) return [];
+  if (config.backups !== null) {
+    const need = needOfServer({
+      cause: 'backup',
+      since: last.at,
+      figure: `the last one is ${span(now - last.at)} old`,
+      advice: `No nightly backup to ${backupDirectory(config)} succeeds. The log says why.`,
+      command: 'postern doctor',
+    });
+    return [need];
+  }
   const need = needOfServer({
     cause: 'backup',
     since: last.at,

@@ -198,6 +198,7 @@ export function testSettings({ dataDir, databaseUrl, dns, mtaPort }: TestEnviron
     POSTERN_MTA_ALLOW_PRIVATE: 'true',
     POSTERN_SMTP_HOST: '127.0.0.1',
     POSTERN_LOG_LEVEL: 'silent',
+    POSTERN_BACKUPS: 'off',
     ...settings,
   };
 }
