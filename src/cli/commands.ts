@@ -47,6 +47,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     backup: async () => (await import('./commands/backup.ts')).backupCommands,
     restore: async () => (await import('./commands/restore.ts')).restoreCommands,
     secret: async () => (await import('./commands/secret.ts')).secretCommands,
+    upgrade: async () => (await import('./commands/upgrade.ts')).upgradeCommand,
     migrate: async () => (await import('./commands/migrate-command.ts')).migrateCommands,
     move: async () => (await import('./commands/move.ts')).moveCommands,
   },

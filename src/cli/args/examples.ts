@@ -118,6 +118,7 @@ const lines: [line: string, is: string][] = [
   ['backup /var/backups/postern.db', 'back up while the server runs'],
   ['restore /var/backups/postern.db', 'restore while it does not'],
   ['move --to postgres://postern@db.example/postern', 'move to PostgreSQL'],
+  ['upgrade postern_1.1.0_amd64.deb', 'to a newer release, with a way back'],
   ['migrate', 'upgrade the schema'],
 ];
 
