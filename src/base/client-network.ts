@@ -14,6 +14,14 @@ export function clientNetwork(address: string): string {
   return `${ipv6Groups(address).slice(0, 4).join(':')}::/64`;
 }
 
+/**
+ * Whether others can reach the address from the Internet. It may be one of this machine's own, which mail, webhooks and fetches must
+ * not go to (vendor/mx-connect.ts).
+ */
+export function isPublicAddress(address: string): boolean {
+  return isIP(address) !== 0 && ipaddr.process(address).range() === 'unicast';
+}
+
 /** The eight groups of an IPv6 address, each without leading zeros. */
 export function ipv6Groups(address: string): string[] {
   return ipaddr.IPv6.parse(address).parts.map((group) => group.toString(16));

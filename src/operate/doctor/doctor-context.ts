@@ -1,9 +1,9 @@
 /** The facts that several checks need, looked up once: DNS, the connections to port 25, our addresses, the sender domains. */
+import { isPublicAddress } from '../../base/client-network.ts';
 import { withTimeout } from '../../base/waits.ts';
 import { type DomainRecord, listSenderDomains } from '../../db/accounts/domains-table.ts';
 import type { Db } from '../../db/engine/open.ts';
 import type { Config } from '../../settings/config.ts';
-import { isForbidden } from '../../vendor/mx-connect.ts';
 import type { OpenDb } from './checks/database.ts';
 import { createDns, type Dns } from './doctor-dns.ts';
 import {
@@ -66,7 +66,7 @@ async function findOwnAddresses(context: Omit<DoctorContext, 'ownAddresses'>): P
   const seen = (await senders).map(({ address }) => address);
   const all = [...seen, ...(await named), ...surroundings.ownAddresses()];
   // A name that resolves to loopback means a different machine for everyone else.
-  return all.filter((address) => !isForbidden(address, config.mtaAllowPrivate));
+  return all.filter((address) => config.mtaAllowPrivate || isPublicAddress(address));
 }
 
 /** The database drivers wait longer than a person who runs the doctor. */

@@ -6,10 +6,10 @@
  * address that the EHLO name resolves to.
  */
 import { isIPv6 } from 'node:net';
+import { isPublicAddress } from '../../base/client-network.ts';
 import { isSameAddress } from '../../mail/reverse-name.ts';
 import { findMx } from '../../route/mx.ts';
 import type { Config } from '../../settings/config.ts';
-import { isForbidden } from '../../vendor/mx-connect.ts';
 import type { Dns } from './doctor-dns.ts';
 import { readGreeting, type SmtpGreeting } from './smtp-greeting.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -108,7 +108,7 @@ function seenAddress(
     ...results.map(({ localAddress }) => localAddress),
   ];
   const usable = candidates.find(
-    (one) => one && isIPv6(one) === (family === 6) && !isForbidden(one, mtaAllowPrivate),
+    (one) => one && isIPv6(one) === (family === 6) && (mtaAllowPrivate || isPublicAddress(one)),
   );
   return usable ?? null;
 }

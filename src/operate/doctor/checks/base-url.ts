@@ -1,7 +1,7 @@
 /** The public URL of tracking links and the dashboard: whether other machines can open it, over HTTPS. */
 import { isIP } from 'node:net';
+import { isPublicAddress } from '../../../base/client-network.ts';
 import type { Config } from '../../../settings/config.ts';
-import { isForbidden } from '../../../vendor/mx-connect.ts';
 import { type FindingDraft, failure, ok, warning } from '../finding.ts';
 
 const advice =
@@ -11,7 +11,7 @@ const advice =
 export function checkBaseUrl({ baseUrl }: Pick<Config, 'baseUrl'>, isTracking: boolean): FindingDraft {
   const { protocol, hostname } = new URL(baseUrl);
   const host = hostname.replace(/^\[|\]$/g, '');
-  const isPrivate = host === 'localhost' || (isIP(host) !== 0 && isForbidden(host, false));
+  const isPrivate = host === 'localhost' || (isIP(host) !== 0 && !isPublicAddress(host));
   if (isPrivate && isTracking) {
     return failure(`tracking links lead to ${baseUrl}, which other machines cannot open`, advice);
   }
