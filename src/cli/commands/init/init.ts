@@ -7,7 +7,7 @@ import type { Command } from 'commander';
 import { serverRecords } from '../../../accounts/server-records.ts';
 import { zoneText } from '../../../accounts/zone-text.ts';
 import { examineMachine } from '../../../operate/doctor/examine.ts';
-import type { Finding } from '../../../operate/doctor/finding.ts';
+import { type Finding, warning } from '../../../operate/doctor/finding.ts';
 import type { Config } from '../../../settings/config.ts';
 import { serviceFile } from '../../../settings/env-file.ts';
 import { commandPrefix, settingsFileOf } from '../../../settings/installation.ts';
@@ -118,10 +118,20 @@ async function examine(context: CommandContext, config: Config, isService: boole
   const { addresses } = examined;
   // All records are looked up together, later.
   const findings = examined.findings.filter(({ check }) => check !== 'address' && check !== 'PTR');
+  if (addresses.length === 0) findings.push({ ...unknownAddress, subject: config.hostname });
   const notOk = findings.filter(({ verdict }) => verdict === 'failure' || verdict === 'warning');
   if (!out.json && notOk.length > 0) out.print(null, findingsBlock(notOk, out.columns));
   return { findings, addresses };
 }
+
+/** Behind a NAT, without a way out. */
+const unknownAddress = {
+  check: 'address',
+  ...warning(
+    'the address that other hosts see is not known, so the records below lack it',
+    'publish it as A or AAAA record too, and set its reverse name (PTR) to this name',
+  ),
+};
 
 function stepsOnData(setUp: SetUp, server: Step, { acme }: Config, { to }: Options): Step[] {
   const organization = organizationStep(setUp, [server]);
