@@ -39,10 +39,10 @@ export function atMost(ms: number): string {
   return `${tenths} ${unit}${tenths === 1 ? '' : 's'}`;
 }
 
-/** `just now`, `3 minutes ago`, `in 20 s`, `in 2 hours`. */
+/** `just now`, `3 minutes ago`, `in 2 hours`. */
 export function relative(time: number, now: number): string {
   const distance = Math.abs(time - now);
-  if (distance < (time > now ? 1000 : 60_000)) return 'just now';
+  if (distance < 60_000) return 'just now';
   return time < now ? `${span(distance)} ago` : `in ${span(distance)}`;
 }
 

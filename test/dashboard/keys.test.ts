@@ -23,7 +23,7 @@ test('a key is made, shown once, works, is rotated and revoked', async (t) => {
   const first = keyIn(made.html)!;
   t.is(await status(first), 200);
   const list = await browser.get(keys);
-  t.regex(list.text, /shop <b> .*email:read Strict sender\.invalid/);
+  t.regex(list.text, /shop <b> .*Read emails and events Strict sender\.invalid/);
   t.is(keyIn(list.html), undefined, 'a key is shown once');
 
   const { id: firstId } = await world.db('api_keys').where({ label: 'shop <b>' }).first();
@@ -41,7 +41,10 @@ test('a key is made, shown once, works, is rotated and revoked', async (t) => {
   await world.clock.advance('1m');
   await until(async () => (await usedAt()) === now, { what: 'the time of the last use' });
   await world.clock.jump('3h');
-  t.regex((await browser.get(keys)).text, /shop <b> em_\S+ email:read Strict sender\.invalid 3 hours ago/);
+  t.regex(
+    (await browser.get(keys)).text,
+    /shop <b> em_\S+ Read emails and events Strict sender\.invalid 3 hours ago/,
+  );
 
   const { id } = await world.db('api_keys').where(label).whereNull('revoked_at').first();
   const thirdPage = await browser.submit(`${id}/rotate`);

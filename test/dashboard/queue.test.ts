@@ -99,7 +99,7 @@ test('a destination is suspended for a while, and resumed', async (t) => {
     for: '2h',
     reason: 'they <b>asked</b>',
   });
-  t.regex(page.text, /Suspended suspended until 20[-0-9]+ [:0-9]+ UTC: they <b>asked<\/b>/);
+  t.regex(page.text, /Suspended suspended until 20[-0-9]+ [:0-9]+ UTC : they <b>asked<\/b>/);
   const now = world.clock.now();
   const [suspension] = await listSuspensions(world.db, now);
   t.like(suspension, { destination: 'mx1.invalid', until: now + 2 * 3_600_000 });

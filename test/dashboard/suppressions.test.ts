@@ -42,7 +42,7 @@ test('the email whose bounce put an address on the list is named', async (t) => 
   const { body } = await world.send({ to: 'unknown@there.invalid' });
   await world.when(body.emailId, ({ status }) => status !== 'queued' && status !== 'sending');
   const list = await browser.get(base);
-  t.regex(list.text, /unknown@there\.invalid Bounced hard bounce: unknown_user/);
+  t.regex(list.text, /unknown@there\.invalid Bounced Hard bounce: no such mailbox/);
   const path = /href="([^"]+)">unknown@/.exec(list.html)![1]!;
   const why = await browser.get(path);
   t.regex(why.text, /the server says that the mailbox does not exist/);

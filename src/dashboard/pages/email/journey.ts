@@ -94,7 +94,7 @@ function outcome({ delivery, last, now }: JourneyInput): JourneyStep {
     }
     case 'deferred': {
       const at = delivery.nextAttemptAt;
-      const next = at === null ? '' : at <= now ? 'due now' : `next attempt ${relative(at, now)}`;
+      const next = at === null ? '' : at <= now ? 'due now' : `next attempt in ${span(at - now)}`;
       return { name: 'Waiting to retry', state: 'now', detail: next };
     }
     case 'bounced':

@@ -14,13 +14,17 @@ export type DestinationView = ReturnType<typeof presentRow>;
 /** `max`: the largest count of the table, which gets the darkest shade. */
 export function presentRow(row: QueueRow, now: number, max = Math.max(0, ...row.ages)) {
   const { cause, severity } = row.condition;
+  const isWell = cause === 'ok';
+  const text = conditionText(row.condition, exactly);
   return {
     ...row,
     total: totalOf(row),
     label: cause === 'ok' ? 'OK' : capital(causes[cause].label),
     tone: cause === 'busy' ? 'busy' : tones[severity],
-    isWell: cause === 'ok',
-    text: conditionText(row.condition, exactly),
+    isWell,
+    text,
+    /** Null if the text has it. */
+    reply: !isWell && text.includes(row.lastReply ?? '') ? null : row.lastReply,
     href: hrefOf(row.destination),
     byAge: row.ages.map((count, at) => ({ name: ageNames[at]!, count, shade: shadeOf(count, max) })),
     next: nextAttempt(row.nextAttemptAt, now),
