@@ -3,19 +3,17 @@
  *
  * Reading takes the addresses of the first column, with or without a header line; a plain list with one address per line is
  * valid, too. Empty lines and # comments are skipped. Lines without an address are left out and named by their numbers.
- *
- * Spreadsheets take some texts for formulas, and `=cmd…@example.org` is a valid address (RFC 5321). Such a cell is written with
- * a leading apostrophe, as OWASP recommends, which reading removes. A cell that already has such an apostrophe gets another.
+ * `=cmd…@example.org` is a valid address (RFC 5321), so reading removes the apostrophe of csv-text.ts.
  */
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { CsvError, parse } from 'csv-parse';
-import { stringify } from 'csv-stringify/sync';
 import { iso } from '../base/clock.ts';
 import { pageOfSuppressions, type Suppression } from '../db/accounts/suppressions.ts';
 import type { Db } from '../db/engine/open.ts';
 import { compareKey, domainOf } from '../mail/address.ts';
+import { csvStreamOf, csvText, unescapeFormula } from './csv-text.ts';
 
 export interface BadLine {
   line: number;
@@ -168,12 +166,11 @@ function describeError({ code, message, lines }: CsvError & { lines?: number }):
   return isQuote ? `a quote before line ${lines} is never closed, or a line is too long` : message;
 }
 
-export const csvHead = csv([['address', 'reason', 'createdAt']]);
+export const csvHead = csvText([['address', 'reason', 'createdAt']]);
 const pageSize = 500;
 
-/** An organization's list, read page by page as fast as the client takes it, so that memory holds one page. */
 export function csvStream(db: Db, orgId: string): Readable {
-  return Readable.from(csvPages(db, orgId), { objectMode: false, highWaterMark: 1 });
+  return csvStreamOf(csvPages(db, orgId));
 }
 
 async function* csvPages(db: Db, orgId: string): AsyncGenerator<string> {
@@ -187,26 +184,5 @@ async function* csvPages(db: Db, orgId: string): AsyncGenerator<string> {
 }
 
 export function csvOf(list: Suppression[]): string {
-  return csv(
-    list.map(({ address, reason, createdAt }) => [
-      escapeFormula(address),
-      escapeFormula(reason),
-      iso(createdAt),
-    ]),
-  );
-}
-
-function csv(rows: string[][]): string {
-  return stringify(rows, { quoted_string: true, record_delimiter: 'windows' });
-}
-
-/** Cells that a spreadsheet takes for a formula. */
-const formula = /^'*[=+\-@\t\r]/;
-
-function escapeFormula(text: string): string {
-  return formula.test(text) ? `'${text}` : text;
-}
-
-function unescapeFormula(text: string): string {
-  return text.startsWith("'") && formula.test(text) ? text.slice(1) : text;
+  return csvText(list.map(({ address, reason, createdAt }) => [address, reason, iso(createdAt)]));
 }

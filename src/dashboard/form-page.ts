@@ -1,9 +1,10 @@
-/** Helpers that the pages of an organization share: forms with errors, items that the path names, refusals, slots for long work. */
+/** Helpers that the pages of an organization share: forms with errors, items that the path names, refusals, slots, exports. */
+import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { CallSlots } from '../api/server-busy.ts';
 import { Refusal } from '../mail/refusal.ts';
 import { type Errors, valuesOf } from './forms.ts';
-import { type OrgVisit, type PageView, type PageVisit, show } from './page.ts';
+import { type OrgVisit, type PageBody, type PageView, type PageVisit, sendBody, show } from './page.ts';
 import { notFound } from './page-error.ts';
 
 /** A page with a form. A wrong form is shown again, as it was sent and with an error for each wrong field. */
@@ -42,4 +43,21 @@ export function inSlot<Result>(
   work: () => Promise<Result>,
 ): Promise<Result> {
   return slots.during(context, org.id, work);
+}
+
+/** A browser that reads nothing for this long is disconnected; real time, as for all socket timeouts. */
+const timeoutMs = 60_000;
+
+/** Sends a stream of CSV as a file, in one of the organization's slots. */
+export function sendExport(
+  { context, org }: OrgVisit,
+  exports: CallSlots,
+  filename: string,
+  csv: Readable,
+): PageBody {
+  context.res.once('close', exports.take(context, org.id));
+  context.res.setTimeout(timeoutMs, () => context.res.destroy());
+  return sendBody(csv, 'text/csv; charset=utf-8', {
+    'Content-Disposition': `attachment; filename="${filename}"`,
+  });
 }

@@ -7,6 +7,7 @@ import { dkimPage } from './pages/domains/dkim.ts';
 import { domainPage } from './pages/domains/domain-page.ts';
 import { domainsPage } from './pages/domains/routes.ts';
 import { emailPage } from './pages/email/routes.ts';
+import { exportPage } from './pages/emails/email-export.ts';
 import { emailsPage } from './pages/emails/routes.ts';
 import { keysPage } from './pages/keys/routes.ts';
 import { organizationsPage } from './pages/organizations/routes.ts';
@@ -40,6 +41,7 @@ export const pages: DashboardPage[] = [
   organizationsPage,
   overviewPage,
   emailsPage,
+  exportPage,
   emailPage,
   sendTestPage,
   domainsPage,

@@ -1,9 +1,10 @@
 /** Emails: each filter, page by page; one email with what it holds; once more, no more; nobody else's. */
 import test, { type ExecutionContext } from 'ava';
+import { parse } from 'csv-parse/sync';
 import { readSources } from '../../src/db/events/emails.ts';
 import { removeMessages } from '../../src/db/events/retention.ts';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
+import { asNewTenant, startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
 
 async function begin(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);
@@ -278,5 +279,81 @@ test('a test goes the way of the API: its faults at their fields, its suppressio
   t.regex(
     (await submit({ to: 'ann@there.invalid' })).text,
     /Neither the quota nor the wallet has credits left/,
+  );
+});
+
+test('an email is found by its id, the id of a delivery, its Message-ID or a part of either, in its organization only', async (t) => {
+  const { world, browser, base } = await begin(t);
+  const { body } = await world.send({ to: 'ann@there.invalid', subject: 'found' });
+  await world.send({ to: 'bob@there.invalid', subject: 'other' });
+  const email = await world.db('emails').where({ id: body.emailId }).first();
+  const delivery = await world.db('deliveries').where({ email_id: body.emailId }).first();
+  const found = (id: string) => browser.get(`${base}/emails?to=&id=${encodeURIComponent(id)}`);
+  for (const name of [
+    body.emailId,
+    body.emailId.toUpperCase(),
+    delivery.id,
+    email.message_id,
+    `<${email.message_id}> `,
+  ])
+    t.is((await found(name)).path, `${base}/emails/${body.emailId}`, name);
+  for (const part of [body.emailId.slice(-8), email.message_id.slice(0, 12)])
+    t.regex((await found(part)).text, /Email ID or Message-ID .*ann@there\.invalid found/);
+  t.notRegex(browser.page().text, /bob@there/);
+  t.regex((await found('nonsense')).text, /Nothing found/);
+
+  const other = await asNewTenant(world);
+  const foreign = await other.send({ to: 'eve@there.invalid', from: 'a@sender.invalid' });
+  t.truthy(foreign.body.emailId);
+  t.regex((await found(foreign.body.emailId)).text, /Nothing found/);
+});
+
+test('the emails that were found are exported: a row a recipient, times in UTC, no formulas', async (t) => {
+  const { world, browser, base } = await begin(t);
+  const subject = '=cmd|"/c calc"!A1';
+  const first = await world.send({
+    to: ['ann@there.invalid', 'bob@there.invalid'],
+    subject,
+    tags: { order: '+1', big: '' },
+  });
+  await world.send({ to: 'carl@there.invalid', subject: 'other' });
+  await world.when(first.body.emailId, ({ status }) => status === 'delivered');
+  const page = await browser.get(`${base}/emails?subject=cmd`);
+  const link = /href="([^"]+\/export[^"]*)"/.exec(page.html)![1]!;
+  const { headers, html: csv } = await browser.ask('GET', link);
+  t.is(headers.get('content-type'), 'text/csv; charset=utf-8');
+  t.is(headers.get('content-disposition'), 'attachment; filename="emails.csv"');
+  const [head, ...rows] = parse(csv) as string[][];
+  t.deepEqual(head, [
+    'emailId',
+    'createdAt',
+    'from',
+    'recipient',
+    'kind',
+    'status',
+    'subject',
+    'tags',
+    'messageId',
+  ]);
+  const { created_at: createdAt, message_id: messageId } = await world
+    .db('emails')
+    .where({ id: first.body.emailId })
+    .first();
+  const row = (address: string) => [
+    first.body.emailId,
+    new Date(createdAt).toISOString(),
+    'App <app@sender.invalid>',
+    address,
+    'to',
+    'delivered',
+    `'${subject}`,
+    'order=+1 big',
+    messageId,
+  ];
+  t.deepEqual(rows, [row('ann@there.invalid'), row('bob@there.invalid')]);
+  const all = parse((await browser.ask('GET', `${base}/emails/export`)).html) as string[][];
+  t.deepEqual(
+    all.slice(1).map(([, , , address]) => address),
+    ['carl@there.invalid', 'ann@there.invalid', 'bob@there.invalid'],
   );
 });

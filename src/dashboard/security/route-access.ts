@@ -44,6 +44,7 @@ export const access: Record<string, RouteAccess> = {
   'GET /dashboard/o/:org/emails': 'viewer',
   'GET /dashboard/o/:org/inbox': 'viewer',
   'POST /dashboard/o/:org/inbox/delete': 'developer',
+  'GET /dashboard/o/:org/emails/export': 'viewer',
   'GET /dashboard/o/:org/emails/:id': 'viewer',
   'GET /dashboard/o/:org/emails/:id/preview': 'viewer',
   'GET /dashboard/o/:org/emails/:id/source': 'viewer',

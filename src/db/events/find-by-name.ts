@@ -1,7 +1,7 @@
 /**
  * Finds rows by what an operator has at hand: the end of an id, a Message-ID, a recipient's address. No index answers
  * these, so the rows are read from the newest one back, and a name that does not exist costs a scan of the table. Only the
- * command line may ask, because it asks in a process of its own.
+ * command line may ask, because it asks in a process of its own; a server may call `emailIdByIndex`.
  */
 import type { Knex } from 'knex';
 import { validate as isUuid } from 'uuid';
@@ -28,7 +28,7 @@ export async function idsEndingIn(db: Db, table: TableWithIds, end: string): Pro
 /** The ids of the emails with this id, end of an id, id of a delivery or Message-ID, or of the newest one to this address. */
 export async function emailIdsOf(db: Db, name: string): Promise<string[]> {
   const trimmed = name.trim();
-  const text = trimmed.replace(/^<(.*)>$/s, '$1');
+  const text = withoutBrackets(trimmed);
   const ids = await idsEndingIn(db, 'emails', text);
   if (ids.length > 0) return ids;
   if (isUuid(text)) return db('deliveries').where({ id: text.toLowerCase() }).pluck('email_id');
@@ -41,14 +41,31 @@ export async function emailIdsOf(db: Db, name: string): Promise<string[]> {
   return newest.length > 0 ? newest : ofMessageId(db, text);
 }
 
-/** A Message-ID of ours contains the id of its email (mail/message-id.ts). */
+export const withoutBrackets = (text: string) => text.replace(/^<(.*)>$/s, '$1');
+
+/** The organization's email with this id, id of a delivery or Message-ID of ours. */
+export async function emailIdByIndex(db: Db, orgId: string, name: string): Promise<string | null> {
+  const text = withoutBrackets(name.trim());
+  const id = isUuid(text) ? text.toLowerCase() : idWithin(text);
+  if (id === null) return null;
+  const emails: string[] = await db('emails').where({ id, org_id: orgId }).pluck('id');
+  const found =
+    emails.length > 0 ? emails : await db('deliveries').where({ id, org_id: orgId }).pluck('email_id');
+  return found[0] ?? null;
+}
+
 async function ofOwnMessageId(db: Db, messageId: string): Promise<string[]> {
+  const id = idWithin(messageId);
+  return id === null ? [] : db('emails').where({ id, message_id: messageId }).pluck('id');
+}
+
+/** A Message-ID of ours contains the id of its email (mail/message-id.ts). */
+function idWithin(messageId: string): string | null {
   const [local = ''] = messageId.split('@');
-  if (!/^[\w-]{32}$/.test(local)) return [];
+  if (!/^[\w-]{32}$/.test(local)) return null;
   const hex = Buffer.from(local, 'base64url').toString('hex', 0, 16);
   const id = hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
-  if (!isUuid(id)) return [];
-  return db('emails').where({ id, message_id: messageId }).pluck('id');
+  return isUuid(id) ? id : null;
 }
 
 async function ofMessageId(db: Db, messageId: string): Promise<string[]> {

@@ -23,8 +23,8 @@ export interface Search {
   /** A normalized address, or a domain (A-label) with its @. */
   to?: string;
   from?: string;
-  /** Parts of a recipient's address, the sender, the subject; case-insensitive. */
-  contains?: { to?: string; from?: string; subject?: string };
+  /** Parts of a recipient's address, the sender, the subject, of its id or Message-ID; case-insensitive. */
+  contains?: { to?: string; from?: string; subject?: string; id?: string };
   /** The name or the value of one of its tags. */
   tag?: string;
   tags: Record<string, string>;
@@ -132,7 +132,8 @@ function isWanted(email: EmailSummary, search: Search): boolean {
   return Object.entries(tags).every(([name, value]) => email.tags[name] === value);
 }
 
-function hasWords(email: EmailSummary, { to, from, subject }: NonNullable<Search['contains']>): boolean {
+function hasWords(email: EmailSummary, { to, from, subject, id }: NonNullable<Search['contains']>): boolean {
+  if (id !== undefined && !has(email.id, id) && !has(email.messageId, id)) return false;
   if (subject !== undefined && !has(email.subject, subject)) return false;
   if (from !== undefined && !has(email.from, from)) return false;
   return to === undefined || email.recipients.some(({ address }) => has(address, to));

@@ -1,11 +1,12 @@
 /** The filters of the email list, read from the page's URL. Invalid values are ignored; a status that does not exist is named. */
+import { withoutBrackets } from '../../../db/events/find-by-name.ts';
 import type { Search } from '../../../db/events/search-emails.ts';
 import type { EmailStatus } from '../../../rules/states.ts';
 import { statusOptions } from '../../email-status.ts';
 
 export type Values = Record<(typeof names)[number], string>;
 
-const names = ['to', 'subject', 'status', 'within', 'from', 'tag', 'since', 'until'] as const;
+const names = ['to', 'subject', 'status', 'within', 'id', 'from', 'tag', 'since', 'until'] as const;
 
 const hour = 3_600_000;
 const day = 24 * hour;
@@ -30,10 +31,15 @@ export function readFilters(query: URLSearchParams): Values {
 }
 
 export function searchOf(values: Values, now: number): Omit<Search, 'orgId' | 'limit'> {
-  const { to, from, subject, tag, status, within, since, until } = values;
+  const { to, from, subject, id, tag, status, within, since, until } = values;
   const [, name, value] = /^([^=]{1,64})=(.*)$/.exec(tag) ?? [];
   return {
-    contains: { to: to || undefined, from: from || undefined, subject: subject || undefined },
+    contains: {
+      to: to || undefined,
+      from: from || undefined,
+      subject: subject || undefined,
+      id: withoutBrackets(id) || undefined,
+    },
     status: isStatus(status) ? status : undefined,
     tags: name === undefined ? {} : { [name.trim()]: value!.trim() },
     tag: name === undefined && tag !== '' ? tag : undefined,

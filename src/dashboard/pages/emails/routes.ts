@@ -5,6 +5,7 @@
  */
 import { z } from 'zod';
 import { sendSamples, smtpOf } from '../../../api/send-samples.ts';
+import { emailIdByIndex } from '../../../db/events/find-by-name.ts';
 import { deleteTestMail } from '../../../db/events/forget-emails.ts';
 import { type EmailSummary, searchEmails } from '../../../db/events/search-emails.ts';
 import { timeOfId } from '../../../db/events/time-of-id.ts';
@@ -62,6 +63,9 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
   const after = idIn(query.get('after'));
   const had = numberIn(query.get('had'), pageSize - 1);
   const round = numberIn(query.get('round'), maxRounds);
+  const isNew = values.id !== '' && after === undefined && !query.has('part');
+  const emailId = isNew ? await emailIdByIndex(db, org.id, values.id) : null;
+  if (emailId !== null) return redirect(`${base}/emails/${emailId}`);
   const wanted = pageSize - had;
   const kind = { onlyTest: isInbox, withoutTest: !isInbox && !parts.isDevelopment };
   const search = { ...searchOf(values, now), ...kind, orgId: org.id, after, limit: wanted };
@@ -83,6 +87,7 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
     older: next !== null && isFull ? addressOf(path, values, { after: next }) : null,
     /** URL that continues the search, if the page is not full and there are older emails. */
     further: next !== null && !isFull ? addressOf(path, values, further) : null,
+    exported: addressOf(`${path}/export`, values),
     lookedTo: next === null ? null : timeOfId(next),
     isAsking: round < maxRounds,
     hasNone: had + emails.length === 0,
@@ -127,8 +132,8 @@ function present({ id, status, recipients, subject, tags, from, isTest, createdA
 }
 
 /** Whether one of the folded fields has a value. */
-function hasMore({ from, tag, since, until }: Values): boolean {
-  return [from, tag, since, until].some((value) => value !== '');
+function hasMore({ id, from, tag, since, until }: Values): boolean {
+  return [id, from, tag, since, until].some((value) => value !== '');
 }
 
 function idIn(text: string | null): string | undefined {

@@ -10,22 +10,15 @@ import {
 import { importAddresses } from '../../../accounts/suppression-list.ts';
 import { formBody } from '../../../api/body-limits.ts';
 import { goneSignal } from '../../../api/management.ts';
+import { sendExport } from '../../form-page.ts';
 import { valuesOf } from '../../forms.ts';
 import { count } from '../../number-format.ts';
-import { type DashboardPage, type PageView, redirect, sendBody, show } from '../../page.ts';
-
-/** A browser that reads nothing for this long is disconnected; real time, as for all socket timeouts. */
-const timeoutMs = 60_000;
+import { type DashboardPage, type PageView, redirect, show } from '../../page.ts';
 
 export const listPage: DashboardPage = {
   organization: {
-    'GET /dashboard/o/:org/suppressions/export'({ context, org }, { db, longWorkSlots }) {
-      context.res.once('close', longWorkSlots.exports.take(context, org.id));
-      context.res.setTimeout(timeoutMs, () => context.res.destroy());
-      return sendBody(csvStream(db, org.id), 'text/csv; charset=utf-8', {
-        'Content-Disposition': 'attachment; filename="suppressions.csv"',
-      });
-    },
+    'GET /dashboard/o/:org/suppressions/export': (visit, { db, longWorkSlots }) =>
+      sendExport(visit, longWorkSlots.exports, 'suppressions.csv', csvStream(db, visit.org.id)),
     'GET /dashboard/o/:org/suppressions/import': () => form(),
     async 'POST /dashboard/o/:org/suppressions/import'({ org, base, now, context, form: sent }, parts) {
       const text = sent.get('list') ?? '';
