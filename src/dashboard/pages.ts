@@ -24,6 +24,7 @@ import { suppressionsPage } from './pages/suppressions/routes.ts';
 import { teamPage } from './pages/team/routes.ts';
 import { themePage } from './pages/theme/routes.ts';
 import { usagePage } from './pages/usage/routes.ts';
+import { webhookEventsPage } from './pages/webhooks/endpoint-events.ts';
 import { webhookPage } from './pages/webhooks/endpoint-page.ts';
 import { webhooksPage } from './pages/webhooks/routes.ts';
 import { webhookTestPage } from './pages/webhooks/test-forms.ts';
@@ -51,6 +52,7 @@ export const pages: DashboardPage[] = [
   suppressionsPage,
   webhooksPage,
   webhookPage,
+  webhookEventsPage,
   webhookTestPage,
   keysPage,
   usagePage,

@@ -23,6 +23,15 @@ export interface AttemptParts {
 
 const commonHeaders = { 'content-type': 'application/json', 'user-agent': 'Postern-Webhooks' };
 
+/** The post of an event, signed at the given time; `secrets`: opened. */
+export function signedPost(
+  event: EventRecord,
+  { format, secrets, now }: { format: WebhookFormatName; secrets: readonly string[]; now: number },
+): { headers: Record<string, string>; body: string } {
+  const { headers, body } = formatOf(format).write(event, { secrets, timestamp: Math.floor(now / 1000) });
+  return { headers: { ...commonHeaders, ...headers }, body };
+}
+
 export type AttemptWebhook = (message: AttemptRequest, stopped: AbortSignal) => Promise<WebhookAttempt>;
 
 export function createAttemptWebhook({ post, openSecret, clock }: AttemptParts): AttemptWebhook {
@@ -35,10 +44,11 @@ export function createAttemptWebhook({ post, openSecret, clock }: AttemptParts):
     };
     if (event === null) return attemptOf(null, 'the event has been deleted because of its age');
     try {
-      const timestamp = Math.floor(startedAt / 1000);
-      const signed = formatOf(format).write(event, { secrets: secrets.map(openSecret), timestamp });
-      const { body } = signed;
-      const headers = { ...commonHeaders, ...signed.headers };
+      const { headers, body } = signedPost(event, {
+        format,
+        secrets: secrets.map(openSecret),
+        now: startedAt,
+      });
       const answer = await post({ url, headers, body }, stopped);
       return attemptOf(answer, failureOf(answer.status));
     } catch (error) {

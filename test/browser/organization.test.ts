@@ -123,7 +123,10 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       await page.getByText('The endpoint accepted the test').waitFor();
       receiver.answer = (_, response) => response.writeHead(500).end('out of coffee');
       await page.getByRole('button', { name: 'Send a test' }).click();
+      const first = page.locator('.webhook-event').first();
+      await first.locator('summary').click();
       await page.getByText('out of coffee').first().waitFor();
+      await page.locator('.webhook-event', { hasText: 'email.bounced' }).first().locator('summary').click();
       await page.getByRole('button', { name: 'Replay email.bounced' }).waitFor();
       await seen('webhook');
       receiver.answer = (_, response) => response.writeHead(204).end();
@@ -132,6 +135,8 @@ for (const size of ['desktop', 'phone'] satisfies Size[]) {
       await page.getByText('One event is being replayed').waitFor();
       await world.clock.passUntil(() => receiver.accepted().length > before);
       await page.getByText('No events are waiting').waitFor();
+      await page.getByRole('link', { name: 'Settings' }).click();
+      await seen('webhook-settings');
       await page.getByRole('button', { name: 'Rotate the secret' }).click();
       await page.getByRole('dialog').getByRole('button', { name: 'Rotate' }).click();
       await page.getByText('It is not shown again').waitFor();

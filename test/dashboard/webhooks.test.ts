@@ -1,5 +1,8 @@
 /** Webhooks: an endpoint is added, tested, told, replayed, disabled and enabled, its secret shown once. */
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
+import { parseFragment } from 'parse5';
 import { createBrowser, setUp } from '../lab/browser/browser.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
 import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
@@ -37,7 +40,10 @@ test('an endpoint is added with a secret that is shown once, tested, told and re
   receiver.answer = (_, response) => response.writeHead(500).end('<b>broken</b>');
   const failed = await browser.submit('/test');
   t.regex(failed.text, /The test failed: HTTP 500/);
-  t.regex(failed.text, /webhook\.test \S+ 500 <b>broken<\/b>/);
+  t.regex(
+    failed.text,
+    /Failed webhook\.test HTTP 500 1 attempt .* Attempt 1 500 just now , took \d+ ms <b>broken<\/b>/,
+  );
   t.false(failed.html.includes('<b>broken'));
 
   receiver.answer = (_, response) => response.writeHead(200).end('thanks');
@@ -46,7 +52,9 @@ test('an endpoint is added with a secret that is shown once, tested, told and re
   await receiver.received(3);
   await until(async () => {
     const now = await browser.get(page);
-    return [/email\.delivered/, /200 thanks/, /No events are waiting/].every((one) => one.test(now.text));
+    return [/email\.delivered/, /200 just now , took \d+ ms thanks/, /No events are waiting/].every((one) =>
+      one.test(now.text),
+    );
   });
   t.regex(
     (await browser.submit('/replay', { event: receiver.requests[2]!.id })).text,
@@ -68,7 +76,7 @@ test('a rotated secret signs beside the old one; events, standing and end are as
   const { world, browser, base, endpoint } = await arrive(t);
   const { receiver, id } = await endpoint();
   const webhook = async () => (await world.call('GET', `/api/public/webhooks/${id}`)).body.webhook;
-  const page = `${base}/${id}`;
+  const page = `${base}/${id}?tab=settings`;
   await browser.get(page);
   const secret = secretIn((await browser.submit('/rotate')).html)!;
   t.not(secret, receiver.secret);
@@ -79,6 +87,7 @@ test('a rotated secret signs beside the old one; events, standing and end are as
   await browser.submit('/test');
   t.is(receiver.requests[1]!.fault, null, 'the new one');
 
+  await browser.get(page);
   t.regex((await browser.submit('/events', { which: 'some' })).text, /Select at least one/);
   await browser.get(page);
   await browser.submit('/events', { which: 'some', events: ['email.bounced', 'email.opened'] });
@@ -114,4 +123,50 @@ test('what is wrong with a URL or the choice of events is said at the field', as
     t.regex(answer.text, /Select at least one/);
   }
   t.is((await world.db('webhooks')).length, 0);
+});
+
+test('events are filtered by state and type, and one is shown as it is posted: signed, as curl, with its email', async (t) => {
+  const { world, browser, base, endpoint } = await arrive(t);
+  const { receiver, id } = await endpoint();
+  const page = `${base}/${id}`;
+  const { body } = await world.send({ to: 'ann@there.invalid', subject: "it's" });
+  await world.when(body.emailId, ({ status }) => status === 'delivered');
+  await world.clock.passUntil(() => receiver.accepted().length >= 2);
+  receiver.answer = (_, response) => response.writeHead(500).end();
+  await browser.get(page);
+  await browser.submit('/test');
+  const shown = async (search: string) => {
+    const { html } = await browser.get(`${page}?${search}`);
+    return [...html.matchAll(/<code class="one-line">([^<]+)</g)].map(([, type]) => type);
+  };
+  await until(async () => (await shown('state=delivered')).length >= 2);
+  t.true((await shown('')).includes('webhook.test'));
+  t.deepEqual(await shown('state=failed'), ['webhook.test']);
+  t.deepEqual(await shown('state=delivered&type=email.delivered'), ['email.delivered']);
+  t.deepEqual(await shown('state=open'), []);
+  t.regex(browser.page().text, /Nothing found/);
+  t.true((await shown('state=nonsense&type=nonsense')).length >= 3);
+  t.is((await browser.get(`${page}?after=x`)).status, 404);
+
+  const list = await browser.get(`${page}?type=email.delivered`);
+  const link = /href="([^"]+\/events\/[^"]+)"/.exec(list.html)![1]!;
+  const event = await browser.get(link);
+  t.regex(event.text, /email\.delivered Delivered Event .* Show the email/);
+  t.true(event.html.includes(`/emails/${body.emailId}"`));
+  t.regex(event.text, /webhook-signature v1,[\w+/=]+ .*"subject": "it's"/);
+  const copied = parseFragment(/<button[^>]+data-copy="curl [^"]+">/.exec(event.html)![0]).childNodes[0] as {
+    attrs: { name: string; value: string }[];
+  };
+  const curl = copied.attrs.find(({ name }) => name === 'data-copy')!.value;
+  receiver.answer = (_, response) => response.writeHead(204).end();
+  const before = receiver.requests.length;
+  await promisify(execFile)('sh', ['-c', curl]);
+  t.is(receiver.requests.length, before + 1);
+  t.is(receiver.requests.at(-1)!.fault, null, 'the copied command posts what verifies');
+  await browser.get(link);
+  t.regex((await browser.submit('/replay')).text, /One event is being replayed/);
+
+  await world.db('events').where({ email_id: body.emailId }).delete();
+  t.regex((await browser.get(link)).text, /The event has been deleted/);
+  t.is((await browser.get(`${page}/events/${body.emailId}`)).status, 404);
 });

@@ -25,10 +25,11 @@ document.addEventListener('click', async (event) => {
   if (copy) {
     await copyText(copy.dataset.copy);
     const word = copy.querySelector('span');
+    word.dataset.label ??= word.textContent;
     word.textContent = 'Copied';
     say('Copied');
     setTimeout(() => {
-      word.textContent = 'Copy';
+      word.textContent = word.dataset.label;
     }, 2000);
   }
   event.target.closest('[data-dismiss]')?.parentElement.remove();

@@ -89,7 +89,9 @@ export const access: Record<string, RouteAccess> = {
   'GET /dashboard/o/:org/webhooks': 'viewer',
   'POST /dashboard/o/:org/webhooks': 'developer',
   'GET /dashboard/o/:org/webhooks/:id': 'viewer',
-  'GET /dashboard/o/:org/webhooks/:id/attempts': 'viewer',
+  'GET /dashboard/o/:org/webhooks/:id/events': 'viewer',
+  // Its posts are signed.
+  'GET /dashboard/o/:org/webhooks/:id/events/:event': 'developer',
   'POST /dashboard/o/:org/webhooks/:id/events': 'developer',
   'POST /dashboard/o/:org/webhooks/:id/enable': 'developer',
   'POST /dashboard/o/:org/webhooks/:id/disable': 'developer',

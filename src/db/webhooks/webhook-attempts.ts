@@ -68,11 +68,29 @@ export type WebhookMessageRecord = ReturnType<typeof messages.read>;
 export async function listWebhookMessages(
   db: Db,
   webhookId: string,
-  { eventId, ...page }: Neighbors & { eventId?: string | undefined },
+  { eventId, failed, ...page }: Neighbors & { eventId?: string | undefined; failed?: boolean },
 ): Promise<WebhookMessageRecord[]> {
   const rows = db('webhook_messages').where({ webhook_id: webhookId });
   if (eventId !== undefined) rows.where({ event_id: eventId });
+  if (failed) rows.whereRaw("status = 'failed'");
   return (await readNeighbors(rows, ['event_id', 'desc'], page)).map(messages.read);
+}
+
+/** The newest attempts of some events, the newest first. */
+export async function listAttemptsOf(
+  db: Db,
+  webhookId: string,
+  eventIds: readonly string[],
+  limit: number,
+): Promise<WebhookAttemptRecord[]> {
+  const rows = db('webhook_messages as message')
+    .join('webhook_attempts as attempt', 'attempt.message_id', 'message.id')
+    .where('message.webhook_id', webhookId)
+    .whereIn('message.event_id', eventIds)
+    .orderBy('attempt.id', 'desc')
+    .limit(limit)
+    .select('attempt.*', 'message.event_id', 'message.type');
+  return (await rows).map(attempts.read);
 }
 
 /** `open`: messages that wait for an earlier message, their next try, or the endpoint to be enabled. */

@@ -62,6 +62,7 @@ export const orgSamples: Record<string, Sampler> = {
   'GET /dashboard/o/:org/emails': nothing,
   'GET /dashboard/o/:org/inbox': nothing,
   'POST /dashboard/o/:org/inbox/delete': nothing,
+  'GET /dashboard/o/:org/emails/export': nothing,
   'GET /dashboard/o/:org/emails/:id': emailId,
   'GET /dashboard/o/:org/emails/:id/preview': emailId,
   'GET /dashboard/o/:org/emails/:id/source': emailId,
@@ -115,7 +116,11 @@ export const orgSamples: Record<string, Sampler> = {
     fields: { url: `http://127.0.0.1:9/${uniqueName()}`, which: 'all' },
   }),
   'GET /dashboard/o/:org/webhooks/:id': ownWebhook,
-  'GET /dashboard/o/:org/webhooks/:id/attempts': ownWebhook,
+  'GET /dashboard/o/:org/webhooks/:id/events': ownWebhook,
+  'GET /dashboard/o/:org/webhooks/:id/events/:event': async ({ world }, { webhookId: id }) => {
+    const { event_id: event } = await world.db('webhook_messages').where({ webhook_id: id }).first();
+    return { params: { id, event } };
+  },
   'POST /dashboard/o/:org/webhooks/:id/events': onWebhook({ which: 'some', events: 'email.delivered' }),
   'POST /dashboard/o/:org/webhooks/:id/enable': async ({ world, make }, { id }) => {
     const webhookId = await make.webhook(id);

@@ -58,7 +58,7 @@ const quoted = (text: string) => `"${text.replaceAll('"', '\\"')}"`;
 
 const reply = (code: string, of: string) => `${code} ${markup(of)}`;
 
-const never = Number.MAX_SAFE_INTEGER;
+const never = 8_640_000_000_000_000;
 
 /** Events that there are none of here. */
 const quiet = ['webhook.disabled'];

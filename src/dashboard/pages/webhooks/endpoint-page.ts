@@ -1,20 +1,18 @@
-/** One webhook endpoint: its health, attempts, event types and secret. test-forms.ts posts tests and replays. */
-import { countMessages, listWebhookAttempts } from '../../../db/webhooks/webhook-attempts.ts';
-import { deleteWebhook, findWebhook, type Webhook } from '../../../db/webhooks/webhooks.ts';
+/** One webhook endpoint: its events, or its settings. test-forms.ts posts tests and replays. */
+import { deleteWebhook } from '../../../db/webhooks/webhooks.ts';
 import { changeWebhook, rotateSecret } from '../../../webhooks/endpoints.ts';
 import { formatOf } from '../../../webhooks/formats/all-formats.ts';
-import { itemIn, showForm } from '../../form-page.ts';
+import { showForm } from '../../form-page.ts';
 import { checkForm, type Errors } from '../../forms.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, part, redirect, show } from '../../page.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
-import { pageOf } from '../../pagination.ts';
+import { eventsData } from './endpoint-events.ts';
 import { eventFields, groups } from './event-choice.ts';
+import { webhookIn } from './find-endpoint.ts';
 
 export const webhookPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/webhooks/:id': (visit, parts) => page(visit, parts),
-    'GET /dashboard/o/:org/webhooks/:id/attempts': async (visit, { db }) =>
-      part('webhooks/attempts', await attemptsData(visit, db, await webhookIn(visit, db))),
     async 'POST /dashboard/o/:org/webhooks/:id/events'(visit, parts) {
       const checked = checkForm(visit.form, eventFields);
       if (!checked.ok) return page(visit, parts, checked.errors);
@@ -47,31 +45,24 @@ export const webhookPage: DashboardPage = {
   },
 };
 
-const pageSize = 25;
-
 async function page(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
   const webhook = await webhookIn(visit, db);
   const isGiven = Object.keys(errors).length > 0;
+  const isSettings = visit.may('developer') && (isGiven || visit.query.get('tab') === 'settings');
   const data = {
-    ...(await attemptsData(visit, db, webhook)),
-    groups,
-    signsWithBoth: formatOf(webhook.format).hasSeveralSignatures,
-    ticked: isGiven ? visit.form.getAll('events') : webhook.types,
-    which: isGiven ? visit.form.get('which') : webhook.types.length === 0 ? 'all' : 'some',
+    webhook,
+    isSettings,
+    url: `${visit.base}/webhooks/${webhook.id}`,
+    ...(isSettings
+      ? {
+          groups,
+          signsWithBoth: formatOf(webhook.format).hasSeveralSignatures,
+          ticked: isGiven ? visit.form.getAll('events') : webhook.types,
+          which: isGiven ? visit.form.get('which') : webhook.types.length === 0 ? 'all' : 'some',
+        }
+      : await eventsData(visit, db, webhook)),
   };
-  return showForm('webhooks/webhook', 'Webhook', visit, data, errors);
-}
-
-/** Shared with the attempts part of the page. */
-async function attemptsData(visit: OrgVisit, db: PageParts['db'], webhook: Webhook) {
-  const url = `${visit.base}/webhooks/${webhook.id}`;
-  const attempts = await pageOf(visit, pageSize, (of) => listWebhookAttempts(db, webhook.id, of));
-  const next = attempts.next && url + attempts.next.slice(attempts.next.indexOf('?'));
-  const counts = await countMessages(db, webhook.id);
-  // A healthy endpoint gets its events within moments, so the page updates itself until then.
-  const isLive =
-    counts.open > 0 && attempts.isFirst && webhook.status === 'active' && webhook.failingSince === null;
-  return { ...attempts, ...counts, next, webhook, url, isLive };
+  return { ...showForm('webhooks/webhook', 'Webhook', visit, data, errors), scripts: ['live.js'] };
 }
 
 async function change(
@@ -82,9 +73,5 @@ async function change(
 ) {
   const webhook = await webhookIn(visit, db);
   await changeWebhook({ db, now: visit.now, eventSignal }, webhook, changes);
-  return redirect(`${visit.base}/webhooks/${webhook.id}`, flash);
-}
-
-export function webhookIn(visit: OrgVisit, db: PageParts['db']): Promise<Webhook> {
-  return itemIn(visit, 'webhook', (id, orgId) => findWebhook(db, id, orgId));
+  return redirect(`${visit.base}/webhooks/${webhook.id}?tab=settings`, flash);
 }

@@ -8,7 +8,7 @@ import { checkForm } from '../../forms.ts';
 import { count, span } from '../../number-format.ts';
 import { type DashboardPage, type Flash, redirect } from '../../page.ts';
 import { PageError } from '../../page-error.ts';
-import { webhookIn } from './endpoint-page.ts';
+import { webhookIn } from './find-endpoint.ts';
 
 const hour = 3_600_000;
 
