@@ -80,7 +80,6 @@ export async function eventsData(visit: OrgVisit, db: PageParts['db'], webhook: 
   const isHealthy = webhook.status === 'active' && webhook.failingSince === null;
   return {
     ...counts,
-    webhook,
     url,
     rows: found.map((message) => rowOf(message, byEvent.get(message.id) ?? [])),
     values: { state, type },

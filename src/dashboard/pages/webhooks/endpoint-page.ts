@@ -8,7 +8,7 @@ import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } fro
 import { notFound } from '../../page-error.ts';
 import { eventsData } from './endpoint-events.ts';
 import { eventFields, groups } from './event-choice.ts';
-import { webhookIn } from './find-endpoint.ts';
+import { webhookIn, withReason } from './find-endpoint.ts';
 
 export const webhookPage: DashboardPage = {
   organization: {
@@ -50,7 +50,7 @@ async function page(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
   const isGiven = Object.keys(errors).length > 0;
   const isSettings = visit.may('developer') && (isGiven || visit.query.get('tab') === 'settings');
   const data = {
-    webhook,
+    webhook: withReason(webhook),
     isSettings,
     url: `${visit.base}/webhooks/${webhook.id}`,
     ...(isSettings

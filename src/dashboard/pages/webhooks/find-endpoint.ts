@@ -1,8 +1,13 @@
-/** The endpoint in the path of a page. */
+/** The endpoint in the path of a page, and why it is disabled in words for its owner. */
 import { findWebhook, type Webhook } from '../../../db/webhooks/webhooks.ts';
+import { disabledByOwner } from '../../../rules/endpoint-health.ts';
 import { itemIn } from '../../form-page.ts';
 import type { OrgVisit, PageParts } from '../../page.ts';
 
 export function webhookIn(visit: OrgVisit, db: PageParts['db']): Promise<Webhook> {
   return itemIn(visit, 'webhook', (id, orgId) => findWebhook(db, id, orgId));
+}
+
+export function withReason<T extends Pick<Webhook, 'reason'>>(webhook: T): T {
+  return webhook.reason === disabledByOwner ? { ...webhook, reason: 'Disabled by you' } : webhook;
 }

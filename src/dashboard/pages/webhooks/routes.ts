@@ -8,6 +8,7 @@ import { asProblem, showForm } from '../../form-page.ts';
 import { checkForm, type Errors } from '../../forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, show } from '../../page.ts';
 import { eventFields, groups } from './event-choice.ts';
+import { withReason } from './find-endpoint.ts';
 
 const formatName = z.enum(webhookFormats).default('standard').catch('standard');
 
@@ -39,7 +40,7 @@ export const webhooksPage: DashboardPage = {
 };
 
 async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
-  const webhooks = await listWebhooks(db, visit.org.id);
+  const webhooks = (await listWebhooks(db, visit.org.id)).map(withReason);
   const data = { webhooks, groups, ticked: visit.form.getAll('events') };
   return showForm('webhooks/webhooks', 'Webhooks', visit, data, errors);
 }
