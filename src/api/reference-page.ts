@@ -1,7 +1,7 @@
 /**
- * GET /llms.txt, and GET /docs: the API reference, which the Scalar component draws from the OpenAPI document, with code samples, search and
- * a request console. The content security policy allows no host except this server: the page loads nothing from
- * elsewhere, reports nothing, and sends the keys that readers type only here.
+ * GET /llms.txt, and GET /docs: the API reference, which the Scalar component draws from the OpenAPI document, with code
+ * samples, search and a request console. The content security policy allows no host except this server: the page loads nothing
+ * from elsewhere, reports nothing, and sends the keys that readers type only here.
  */
 import { createHash } from 'node:crypto';
 import Router from '@koa/router';

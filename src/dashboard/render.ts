@@ -1,7 +1,8 @@
 /**
  * Renders views to HTML with eta, which escapes everything that a view writes with `<%= %>` and compiles each view once.
  * Views can use `part(name, data)` (a view of views/partials, which sees only its own data), `icon`, `count`, `percent`,
- * `span`, `atMost`, `at`, `timesIn`, `when` and `lasting`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and `now`.
+ * `span`, `atMost`, `at`, `timesIn`, `when` and `lasting`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and
+ * `now`.
  */
 import { Eta } from 'eta';
 import { iso } from '../base/clock.ts';

@@ -1,4 +1,7 @@
-/** The content of /llms.txt (llmstxt.org): the API for a language model, made of the OpenAPI document: its introduction, a line for each operation. */
+/**
+ * The content of /llms.txt (llmstxt.org), the API for a language model. It is made of the OpenAPI document: its introduction and a
+ * line for each operation.
+ */
 import type { Document } from './openapi-types.ts';
 
 export function llmsText({ info, servers, paths }: Document): string {
