@@ -50,7 +50,7 @@ export const httpSettings = {
   }),
   baseUrl: computed(webAddress, none, {
     name: 'POSTERN_BASE_URL',
-    default: 'http://HOST:PORT',
+    default: 'http://HOST:PORT, or https://HOSTNAME with POSTERN_ACME',
     example: 'https://mail.example.org',
     description: 'Public URL of the API and the dashboard; tracking links begin with it.',
   }),

@@ -197,5 +197,9 @@ test('port 80 redirects what may be redirected to our hosts, and answers no othe
   t.is(posted.status, 403);
   t.regex(posted.text, /replace the key/);
   t.is((await world.http('/.well-known/acme-challenge/none')).status, 404);
+  const mapped = await startAcmeWorld(t, { settings: { POSTERN_BASE_URL: 'https://postern.invalid' } });
+  await mapped.clock.passUntil(
+    async () => (await mapped.http('/a')).headers.location === 'https://postern.invalid/a',
+  );
   t.is((await world.http('/.well-known/acme-challenge/../../health/live')).status, 404);
 });

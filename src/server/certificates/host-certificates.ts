@@ -147,7 +147,11 @@ export class HostCertificates implements Certificate {
 
   async #load(host: string): Promise<SecureContext | null> {
     const pair = await this.#pairOf(host);
-    if (pair === null) return null;
+    if (pair === null) {
+      // Deleted, after it expired.
+      this.#hosts.delete(host);
+      return null;
+    }
     const context = createSecureContext(pair);
     this.#contexts.set(host, context);
     return context;

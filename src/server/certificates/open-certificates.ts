@@ -52,7 +52,10 @@ export async function openWebPorts(
   const shared = { httpHost: acmeHost, httpProxies, httpKeepAlive };
   const names = (port: string) => ({ host: 'POSTERN_ACME_HOST', port });
   if (acmeHttpPort !== null) {
-    const redirect = redirectToHttps(certificates, acmeHttpsPort);
+    // In a container, clients reach another port than the one that is listened on.
+    const { protocol, port } = new URL(config.baseUrl);
+    const publicPort = protocol === 'https:' ? Number(port || 443) : acmeHttpsPort;
+    const redirect = redirectToHttps(certificates, acmeHttpsPort && publicPort);
     open.push(
       await listen(redirect, { ...shared, httpPort: acmeHttpPort, names: names('POSTERN_ACME_HTTP_PORT') }),
     );

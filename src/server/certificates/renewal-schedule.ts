@@ -37,7 +37,7 @@ export function renewalTimes(
 ): { renewAt: number; lookAt: number } {
   if (window === null) {
     const renewAt = usualRenewal(validity, random);
-    return { renewAt, lookAt: Math.max(renewAt, now + hour) };
+    return { renewAt, lookAt: renewAt };
   }
   const { notBefore, notAfter } = validity;
   const latest = notBefore + (notAfter - notBefore) * latestShare;

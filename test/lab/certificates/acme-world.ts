@@ -85,10 +85,14 @@ async function answerOf(sent: ReturnType<typeof httpRequest>) {
 }
 
 /** The certificate that a client sees, whoever issued it. */
-export function certificateShown(port: number, servername?: string): Promise<PeerCertificate> {
+export function certificateShown(
+  port: number,
+  servername?: string,
+  host = '127.0.0.1',
+): Promise<PeerCertificate> {
   return new Promise((resolve, reject) => {
     const name = servername === undefined ? {} : { servername };
-    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, ...name }, () => {
+    const socket = connect({ port, host, rejectUnauthorized: false, ...name }, () => {
       resolve(socket.getPeerCertificate());
       socket.destroy();
     });

@@ -60,7 +60,8 @@ interface Order {
 }
 
 export interface AuthorityOptions {
-  /** Where challenges are checked, at 127.0.0.1. */
+  /** Where challenges are checked; by default at 127.0.0.1. */
+  checkedAt?: string;
   httpPort?: number | null;
   tlsPort?: number | null;
   now?: () => number;
@@ -70,7 +71,7 @@ export interface AuthorityOptions {
 export type TestAuthority = Awaited<ReturnType<typeof startAuthority>>;
 
 export async function startAuthority(t: ExecutionContext, options: AuthorityOptions = {}) {
-  const { now = Date.now } = options;
+  const { now = Date.now, checkedAt = '127.0.0.1' } = options;
   const web = selfSigned('localhost', Date.now());
   const issuer = createIssuer();
   const orders: Order[] = [];
@@ -199,8 +200,8 @@ export async function startAuthority(t: ExecutionContext, options: AuthorityOpti
     try {
       const found =
         type === 'http-01'
-          ? await askHttp(options.httpPort!, host, token)
-          : await askTls(options.tlsPort!, host);
+          ? await askHttp({ host: checkedAt, port: options.httpPort! }, host, token)
+          : await askTls({ host: checkedAt, port: options.tlsPort! }, host);
       const isRight = type === 'http-01' ? found.startsWith(`${token}.`) : found !== '';
       return isRight ? null : problem('unauthorized', `the answer of ${host} is wrong`);
     } catch (error) {
@@ -244,18 +245,25 @@ function readPayload(body: string): any {
   return payload === '' ? null : JSON.parse(Buffer.from(payload, 'base64url').toString());
 }
 
-async function askHttp(port: number, host: string, token: string): Promise<string> {
+interface Place {
+  host: string;
+  port: number;
+}
+
+async function askHttp(place: Place, host: string, token: string): Promise<string> {
   const path = `/.well-known/acme-challenge/${token}`;
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
-    httpRequest({ host: '127.0.0.1', port, path, headers: { host } }, resolve).on('error', reject).end();
+    httpRequest({ ...place, path, headers: { host } }, resolve)
+      .on('error', reject)
+      .end();
   });
   return text(response);
 }
 
 /** RFC 8737: the extension's value in hexadecimal; empty if there is none. */
-function askTls(port: number, host: string): Promise<string> {
+function askTls(place: Place, host: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const options = { port, host: '127.0.0.1', servername: host, ALPNProtocols: ['acme-tls/1'] };
+    const options = { ...place, servername: host, ALPNProtocols: ['acme-tls/1'] };
     const socket = connect({ ...options, rejectUnauthorized: false }, () => {
       const { tbsCertificate } = AsnConvert.parse(socket.getPeerX509Certificate()!.raw, Certificate);
       const found = tbsCertificate.extensions?.find(({ extnID }) => extnID === '1.3.6.1.5.5.7.1.31');
