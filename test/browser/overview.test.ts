@@ -116,7 +116,7 @@ test('what was sent is there within seconds, beside what needs attention', async
   t.regex((await browser.get(`${base}?window=30d`)).text, /Sent 7,\d\d\d/);
 });
 
-test('operators grant credits, set the quota and the limits; the ledger is read page by page', async (t) => {
+test('operators grant credits, set the quota and the limits; the ledger is read by day', async (t) => {
   const world = await startWorld(t);
   const browser = createBrowser(world);
   await setUp(browser, world);
@@ -134,10 +134,26 @@ test('operators grant credits, set the quota and the limits; the ledger is read 
     (await browser.submit('/quota', { quota: '1000' })).text,
     /1,000 of 1,000 left.*2,500 recipients: quota and wallet/,
   );
-  for (let n = 0; n < 60; n++) await world.db.transaction((trx) => grant(trx, id, 1, world.clock.now()));
+  const { body } = await world.send({ to: ['ann@there.invalid', 'bob@there.invalid'] });
+  await world.when(body.emailId, ({ status }) => status === 'delivered');
+  const today = new Date().toISOString().slice(0, 10);
+  t.regex(
+    (await browser.get(`${base}/usage`)).text,
+    new RegExp(`${today} 1 .*−2 sent .*\\+1,500 granted to the wallet 2,498`),
+  );
+  // Forty days, each with an entry: ids contain the time.
+  const days = Array.from({ length: 40 }, (_, at) => {
+    const time = Date.now() - (at + 1) * 86_400_000;
+    return { id: uuid({ msecs: time }), org_id: id, at: time, change: 1, reason: 'wallet', balance: at };
+  });
+  await world.db('credit_entries').insert(days);
   const first = await browser.get(`${base}/usage`);
-  const next = /href="([^"]+after=[^"]+)"/.exec(first.html)![1]!;
-  t.regex((await browser.get(next)).text, /quota 1000.*First page/);
+  t.is(first.html.match(/granted to the wallet/g)!.length, 31);
+  const next = /href="([^"]+before=[^"]+)"/.exec(first.html)![1]!;
+  const second = await browser.get(`${base}/usage${next}`);
+  t.is(second.html.match(/granted to the wallet/g)!.length, 10);
+  t.regex(second.text, /First page/);
+  t.is((await browser.get(`${base}/usage?before=x`)).status, 404);
 
   await browser.get(`${base}/usage`);
   t.regex(

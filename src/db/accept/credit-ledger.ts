@@ -15,6 +15,7 @@ import { insertRows } from '../engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
 import type { Db, Trx } from '../engine/open.ts';
 import { number, orNull, records, text } from '../engine/records.ts';
+import { lastIdOf, timeOfId } from '../events/time-of-id.ts';
 
 const ledgerEntries = records({
   id: text,
@@ -247,4 +248,53 @@ export async function listLedger(
   const rows = db('credit_entries').where({ org_id: orgId }).orderBy('id', 'desc').limit(limit);
   if (after !== undefined) rows.where('id', '<', after);
   return (await rows).map(ledgerEntries.read);
+}
+
+export interface LedgerDay {
+  /** Begin of the UTC day. */
+  day: number;
+  reasons: { reason: string; entries: number; change: number }[];
+  /** After the day's last entry; null: unlimited. */
+  balance: number | null;
+}
+
+const dayMs = 86_400_000;
+
+/**
+ * The ledger by day and reason, newest first: days before `before` until so many entries are read, at most `limit` days. Each day
+ * is a range of the primary key, because ids contain the time at which an entry was added.
+ */
+export async function ledgerByDay(
+  db: Db,
+  orgId: string,
+  { before, limit, maxEntries }: { before: number; limit: number; maxEntries: number },
+): Promise<{ days: LedgerDay[]; isMore: boolean }> {
+  const days: LedgerDay[] = [];
+  const own = () => db('credit_entries').where({ org_id: orgId });
+  let read = 0;
+  let until = before;
+  for (;;) {
+    const last = await own()
+      .where('id', '<=', lastIdOf(until - 1))
+      .orderBy('id', 'desc')
+      .first('id', 'balance');
+    if (!last) return { days, isMore: false };
+    if (days.length === limit || read >= maxEntries) return { days, isMore: true };
+    const time = timeOfId(last.id);
+    const day = time - (time % dayMs);
+    const rows: { reason: string; entries: number | string; change: number | string }[] = await own()
+      .where('id', '>', lastIdOf(day - 1))
+      .where('id', '<=', lastIdOf(until - 1))
+      .groupBy('reason')
+      .orderBy('reason')
+      .select('reason', db.raw('count(*) as entries'), db.raw('sum(change) as change'));
+    const reasons = rows.map((row) => ({
+      reason: row.reason,
+      entries: Number(row.entries),
+      change: Number(row.change),
+    }));
+    days.push({ day, reasons, balance: orNull(number).read(last.balance) });
+    read += reasons.reduce((sum, { entries }) => sum + entries, 0);
+    until = day;
+  }
 }

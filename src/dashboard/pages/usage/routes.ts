@@ -3,7 +3,8 @@
  * `postern credits` and `postern org` do.
  */
 import { z } from 'zod';
-import { balanceOf, grant, listLedger, quotaState, setQuota } from '../../../db/accept/credit-ledger.ts';
+import { iso } from '../../../base/clock.ts';
+import { balanceOf, grant, ledgerByDay, quotaState, setQuota } from '../../../db/accept/credit-ledger.ts';
 import { readUsage } from '../../../db/accept/daily-usage.ts';
 import { findOrganization, type Organization, setLimits } from '../../../db/accounts/organizations.ts';
 import { assignPool, readPools } from '../../../db/queue/ip-pools.ts';
@@ -16,7 +17,6 @@ import { checkForm, type Errors, parsedBy } from '../../forms.ts';
 import { count } from '../../number-format.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect } from '../../page.ts';
 import { notFound } from '../../page-error.ts';
-import { pageOf } from '../../pagination.ts';
 
 const quotaFields = z.object({ quota: limitOf(0, 999_999_999_999) });
 
@@ -84,16 +84,29 @@ export const usagePage: DashboardPage = {
   },
 };
 
-const pageSize = 50;
+const daysAtOnce = 31;
+/** A day with more entries is still shown whole. */
+const maxEntries = 100_000;
+/** After every id (db/events/time-of-id.ts). */
+const endOfTime = 2 ** 48 - 1;
 
 async function page(visit: OrgVisit, { db, config }: PageParts, errors: Errors = {}) {
   const org = await findOrganization(db, visit.org.id);
   if (!org) throw notFound('organization');
-  const ledger = await pageOf(visit, pageSize, (only) => listLedger(db, org.id, only));
+  const before = Number(visit.query.get('before') ?? endOfTime);
+  if (!Number.isInteger(before) || before < 0 || before > endOfTime) throw notFound();
+  const { days, isMore } = await ledgerByDay(db, org.id, { before, limit: daysAtOnce, maxEntries });
   const today = await readUsage(db, org.id, dayOf(visit.now));
   const quota = quotaState(org, visit.now);
   const data = {
-    ...ledger,
+    days: days.map(({ day, reasons, balance }) => ({
+      day: iso(day).slice(0, 10),
+      balance,
+      sent: reasons.find(({ reason }) => reason === 'send')?.entries ?? 0,
+      changes: reasons.map(({ reason, change }) => ({ change, words: reasonWords[reason] ?? reason })),
+    })),
+    next: isMore ? `?before=${days.at(-1)!.day}` : null,
+    isFirst: before === endOfTime,
     quota,
     quotaBar: barOf(quota.used, quota.limit, 1 - config.creditsLow / 100),
     wallet: org.wallet,
@@ -104,6 +117,12 @@ async function page(visit: OrgVisit, { db, config }: PageParts, errors: Errors =
   };
   return showForm('usage/usage', 'Usage', visit, data, errors);
 }
+
+const reasonWords: Record<string, string> = {
+  send: 'sent',
+  wallet: 'granted to the wallet',
+  canceled: 'given back for canceled mail',
+};
 
 /** Requests per second are not counted. */
 function limitsOf(org: Organization, today: { requests: number; emails: number }) {
