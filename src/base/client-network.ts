@@ -15,8 +15,8 @@ export function clientNetwork(address: string): string {
 }
 
 /**
- * Whether others can reach the address from the Internet. It may be one of this machine's own, which mail, webhooks and fetches must
- * not go to (vendor/mx-connect.ts).
+ * Whether others can reach the address from the Internet. It may be one of this machine's own, to which mail, webhooks and
+ * fetches must not go (vendor/mx-connect.ts).
  */
 export function isPublicAddress(address: string): boolean {
   return isIP(address) !== 0 && ipaddr.process(address).range() === 'unicast';

@@ -80,7 +80,7 @@ async function init(context: CommandContext, options: Options): Promise<void> {
   });
   const settings = settingsStep(given, missing);
   const install = installStep();
-  const start = startServiceStep([settings, install], () => Object.keys(missing).length > 0);
+  const start = startServiceStep([settings, install]);
   await walk(isService ? [settings, install, start] : [settings]);
   if (isService && existsSync(serviceFile)) actAsService(context);
   const howToStart = isService

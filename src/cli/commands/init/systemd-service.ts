@@ -3,10 +3,11 @@
  * Only root can do this. What follows works on the data of the service, so the process becomes its user then.
  */
 import { execFile } from 'node:child_process';
-import { copyFileSync, existsSync } from 'node:fs';
+import { copyFileSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { ok } from '../../../operate/doctor/finding.ts';
+import { serviceFile } from '../../../settings/env-file.ts';
 import { Failure } from '../../failure.ts';
 import type { Step } from './step.ts';
 
@@ -58,7 +59,8 @@ export function installStep(): Step {
           user,
         ]);
       if (missing.includes('units')) {
-        for (const unit of ['postern.service', 'postern-tls@.service', 'postern-tls@.path'])
+        // The last one is what the next run looks for.
+        for (const unit of ['postern-tls@.service', 'postern-tls@.path', 'postern.service'])
           copyFileSync(join(root, 'config', unit), join('/etc/systemd/system', unit));
         await run('systemctl', ['daemon-reload'], { timeout: timeoutMs });
       }
@@ -74,14 +76,20 @@ export async function isServiceActive(): Promise<boolean> {
   return succeeds('systemctl', 'is-active', '--quiet', 'postern.service');
 }
 
-/** `isStale`: whether it runs with other settings than the file has now. */
-export function startServiceStep(needs: Step[], isStale: () => boolean): Step {
+/** Whether the settings were written after the start of the service, perhaps by a run that was stopped then. */
+async function isStale(): Promise<boolean> {
+  const show = ['show', '--timestamp=unix', '--property=ActiveEnterTimestamp', '--value', 'postern.service'];
+  const { stdout } = await run('systemctl', show, { timeout: timeoutMs });
+  return Math.floor(statSync(serviceFile).mtimeMs / 1000) > Number(stdout.trim().replace('@', ''));
+}
+
+export function startServiceStep(needs: Step[]): Step {
   return {
     what: 'start the service, now and at each boot',
     needs,
     async isDone() {
       const isEnabled = await succeeds('systemctl', 'is-enabled', '--quiet', 'postern.service');
-      return isEnabled && !isStale() && (await isServiceActive()) ? ok('it runs') : null;
+      return isEnabled && (await isServiceActive()) && !(await isStale()) ? ok('it runs') : null;
     },
     async do() {
       const isStarted =
