@@ -1,4 +1,5 @@
 /** From a start without certificates to one for each host: what is asked of the authority, and what is not. */
+import { connect } from 'node:tls';
 import test from 'ava';
 import { setDomainTracking } from '../../src/db/accounts/domains-table.ts';
 import { certificateShown, startAcmeWorld } from '../lab/certificates/acme-world.ts';
@@ -48,6 +49,26 @@ test('without port 80 by TLS-ALPN-01, which shows its certificate to the authori
     ['POST /chall/0/tls-alpn-01'],
   );
   t.is((await world.https('/health/live')).status, 200);
+  const protocolOf = (...ALPNProtocols: string[]) =>
+    new Promise((resolve) => {
+      const options = {
+        port: world.httpsPort,
+        host: '127.0.0.1',
+        servername: 'postern.invalid',
+        ALPNProtocols,
+      };
+      const socket = connect({ ...options, rejectUnauthorized: false }, () => {
+        resolve(socket.alpnProtocol);
+        socket.destroy();
+      });
+      socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(code));
+    });
+  t.is(await protocolOf('h2', 'http/1.1'), 'http/1.1');
+  t.is(
+    await protocolOf('acme-tls/1'),
+    'ERR_SSL_TLSV1_ALERT_NO_APPLICATION_PROTOCOL',
+    'when no challenge is open',
+  );
 });
 
 test('if one way fails, the next attempt takes the other, and not before a quarter of an hour', async (t) => {

@@ -36,12 +36,16 @@ export function redirectToHttps(certificates: HostCertificates, httpsPort: numbe
   };
 }
 
+/** RFC 8737 section 3: an authority offers this protocol alone, and closes after the handshake. */
+const challengeProtocol = 'acme-tls/1';
+
 /** The time for which browsers use HTTPS only, after each visit: short, because POSTERN_ACME may be turned off again. */
 const hsts = `max-age=${30 * 86_400}`;
 
 export function serveSecurely(certificates: HostCertificates, policyOf: PolicyOf, next: Handler): Handler {
   return async (request, response) => {
-    const { servername } = request.socket as TLSSocket;
+    const { servername, alpnProtocol } = request.socket as TLSSocket;
+    if (alpnProtocol === challengeProtocol) return void request.socket.destroy();
     if (servername && certificates.hasCertificate(servername.toLowerCase()))
       response.setHeader('Strict-Transport-Security', hsts);
     const [, domain] = /^mta-sts\.(.+)$/.exec(hostOf(request)) ?? [];
@@ -53,9 +57,6 @@ export function serveSecurely(certificates: HostCertificates, policyOf: PolicyOf
     else reply(request, response, 503, 'The MX records cannot be looked up now.\n', { 'Retry-After': '60' });
   };
 }
-
-/** RFC 8737 section 3: an authority offers this protocol alone, and closes after the handshake. */
-const challengeProtocol = 'acme-tls/1';
 
 /**
  * The certificate of each connection. With TLS 1.3, Node asks for the protocol before it asks for the certificate, and with
