@@ -10,10 +10,10 @@ import { zoneText } from '../../../accounts/zone-text.ts';
 import { type FindingDraft, failure, ok, warning } from '../../../operate/doctor/finding.ts';
 import { createResolver } from '../../../route/resolver.ts';
 import { printRecordStates } from '../../render/domain-view.ts';
+import { waitFor } from '../../wait-for.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
 import { findOwnDomain } from './tenant.ts';
-import { waitFor } from './wait-for.ts';
 
 type Checked = CheckedRecord<WantedRecord>;
 

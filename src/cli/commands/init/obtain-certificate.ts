@@ -10,9 +10,9 @@ import {
 } from '../../../db/accounts/certificates-table.ts';
 import { ok } from '../../../operate/doctor/finding.ts';
 import { Failure } from '../../failure.ts';
+import { waitFor } from '../../wait-for.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
-import { waitFor } from './wait-for.ts';
 
 /** The server looks for what is due every ten seconds, and an order takes some seconds. */
 const maxWaitMs = 180_000;

@@ -2,9 +2,9 @@
 import { ok } from '../../../operate/doctor/finding.ts';
 import type { CommandContext } from '../../command-context.ts';
 import { Failure } from '../../failure.ts';
+import { waitFor } from '../../wait-for.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
-import { waitFor } from './wait-for.ts';
 
 export function serverStep(setUp: SetUp, needs: Step[], howToStart: string): Step {
   const isRunning = async () => ((await isServed(setUp.context)) ? ok('it runs') : null);

@@ -1,7 +1,7 @@
 /** The facts that the steps of `postern init` share. */
 import type { CommandContext } from '../../command-context.ts';
+import type { Waiting } from '../../wait-for.ts';
 import type { Answers } from './answers.ts';
-import type { Waiting } from './wait-for.ts';
 
 export interface SetUp extends Waiting {
   context: CommandContext;

@@ -1,6 +1,6 @@
 /** Waits for something that another program or a person does, with a line that says what is waited for and how long. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CommandContext } from '../../command-context.ts';
+import type { CommandContext } from './command-context.ts';
 
 export interface Waiting {
   context: Pick<CommandContext, 'out'>;
