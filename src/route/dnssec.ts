@@ -26,6 +26,7 @@ import {
   RECURSION_DESIRED,
   type TlsaData,
 } from 'dns-packet';
+import { askOverTcp, type DnsServer, parseServer } from './dns-over-tcp.ts';
 
 interface RecordData {
   A: string;
@@ -61,11 +62,6 @@ interface SecureOptions {
 /** dns-packet's types do not have the response code. */
 type Response = DecodedPacket & { rcode: string };
 
-interface Server {
-  host: string;
-  port: number;
-}
-
 interface Query {
   id: number;
   name: string;
@@ -91,17 +87,10 @@ export function createSecureResolve(
   };
 }
 
-/** `127.0.0.1:53`, `[::1]:53`, and from node:dns also `127.0.0.1` and `::1`. */
-function parseServer(text: string): Server {
-  if (net.isIP(text)) return { host: text, port: 53 };
-  const [, v6, v4, port] = /^(?:\[(.+)\]|(.+)):(\d+)$/.exec(text)!;
-  return { host: (v6 ?? v4)!, port: Number(port) };
-}
-
 /** Docker's resolver is on loopback, but forwards to other servers and passes on their AD bit. */
 const forwarder = '127.0.0.11';
 
-function isLoopback({ host }: Server): boolean {
+function isLoopback({ host }: DnsServer): boolean {
   if (host === forwarder) return false;
   return host === '::1' || (net.isIPv4(host) && host.startsWith('127.'));
 }
@@ -111,13 +100,13 @@ function isLoopback({ host }: Server): boolean {
  * again.
  */
 async function askAll(
-  servers: Server[],
+  servers: DnsServer[],
   name: string,
   type: keyof RecordData,
   { timeoutMs, tries }: Pick<SecureOptions, 'timeoutMs' | 'tries'>,
 ): Promise<Response> {
   let reason = '';
-  const failed = new Set<Server>();
+  const failed = new Set<DnsServer>();
   for (let round = 0; round < tries; round++) {
     for (const server of servers.filter((one) => !failed.has(one))) {
       try {
@@ -157,13 +146,17 @@ function newQuery(name: string, type: keyof RecordData): Query {
   return { id, name, type, packet };
 }
 
-async function ask(server: Server, query: Query, timeoutMs: number): Promise<Response> {
+async function ask(server: DnsServer, query: Query, timeoutMs: number): Promise<Response> {
   const response = await askByUdp(server, query, timeoutMs);
   return response === 'truncated' ? askByTcp(server, query, timeoutMs) : response;
 }
 
 /** The socket is connected, so it receives only packets from this server. Packets that are not the response are ignored. */
-function askByUdp({ host, port }: Server, query: Query, timeoutMs: number): Promise<Response | 'truncated'> {
+function askByUdp(
+  { host, port }: DnsServer,
+  query: Query,
+  timeoutMs: number,
+): Promise<Response | 'truncated'> {
   const socket = dgram.createSocket(net.isIPv6(host) ? 'udp6' : 'udp4');
   let timer: NodeJS.Timeout;
   return new Promise<Response | 'truncated'>((resolve, reject) => {
@@ -188,30 +181,10 @@ function isTruncated(packet: Buffer, { id }: Query): boolean {
 }
 
 /** RFC 1035 section 4.2.2: over TCP, each message follows its length in two bytes. */
-function askByTcp(server: Server, query: Query, timeoutMs: number): Promise<Response> {
-  const socket = net.connect(server);
-  let timer: NodeJS.Timeout;
-  let received: Buffer = Buffer.alloc(0);
-  return new Promise<Response>((resolve, reject) => {
-    timer = setTimeout(() => reject(new Error('did not answer over TCP')), timeoutMs);
-    socket.on('error', (error) => reject(new Error(`could not be asked over TCP: ${error.message}`)));
-    socket.on('close', () => reject(new Error('closed the connection')));
-    socket.on('connect', () => {
-      const length = Buffer.alloc(2);
-      length.writeUInt16BE(query.packet.length);
-      socket.write(Buffer.concat([length, query.packet]));
-    });
-    socket.on('data', (chunk: Buffer) => {
-      received = Buffer.concat([received, chunk]);
-      if (received.length < 2 || received.length < 2 + received.readUInt16BE()) return;
-      const response = readResponse(received.subarray(2), query);
-      if (response) resolve(response);
-      else reject(new Error('answered something else over TCP'));
-    });
-  }).finally(() => {
-    clearTimeout(timer);
-    socket.destroy();
-  });
+async function askByTcp(server: DnsServer, query: Query, timeoutMs: number): Promise<Response> {
+  const response = readResponse(await askOverTcp(server, query.packet, timeoutMs), query);
+  if (response) return response;
+  throw new Error('answered something else over TCP');
 }
 
 /** The response to the query; undefined if the packet is not that (RFC 5452 section 4.1). */
