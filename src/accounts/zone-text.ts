@@ -28,7 +28,7 @@ function zoneLine({ type, name, value }: ZoneRecord): string {
   return `${absolute(name)} ${ttlSeconds} IN ${type} ${zoneData(type, value)}\n`;
 }
 
-function zoneData(type: string, value: string): string {
+export function zoneData(type: string, value: string): string {
   switch (type) {
     case 'TXT':
       return characterStrings(value).map(quoted).join(' ');
@@ -44,7 +44,7 @@ function zoneData(type: string, value: string): string {
 const absolute = (name: string) => (name.endsWith('.') ? name : `${name}.`);
 
 /** The strings of a TXT record, which readers join without a space (RFC 7208 section 3.3, RFC 6376 section 3.6.2.2). */
-function characterStrings(value: string): Buffer[] {
+export function characterStrings(value: string): Buffer[] {
   const bytes = Buffer.from(value);
   const count = Math.max(Math.ceil(bytes.length / maxStringBytes), 1);
   return Array.from({ length: count }, (_, at) =>

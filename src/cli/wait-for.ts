@@ -8,13 +8,14 @@ export interface Waiting {
   stopped: AbortSignal;
   /** How long at most. */
   waitMs: number;
+  /** Says what Ctrl-C does. */
+  onStop?: string;
+  pollMs?: number;
 }
-
-const pollMs = 2_000;
 
 /** The first answer that is not null; null if the time is over, or Ctrl-C was pressed. `what` is asked for each line. */
 export async function waitFor<T>(
-  { context, stopped, waitMs }: Waiting,
+  { context, stopped, waitMs, onStop = 'stops, the next init goes on', pollMs = 2_000 }: Waiting,
   what: () => string,
   ask: () => Promise<T | null>,
 ): Promise<T | null> {
@@ -27,7 +28,7 @@ export async function waitFor<T>(
       return answer;
     }
     const seconds = Math.round(waited / 1000);
-    context.out.progress(`waiting (${seconds} s; Ctrl-C stops, the next init goes on) for ${what()}`);
+    context.out.progress(`waiting (${seconds} s; Ctrl-C ${onStop}) for ${what()}`);
     await sleep(Math.min(pollMs, waitMs - waited), undefined, { signal: stopped }).catch(() => {});
   }
 }

@@ -11,6 +11,7 @@ import { ConfigError } from './config-error.ts';
 import { deliverySettings } from './delivery-settings.ts';
 import { httpSettings } from './http-settings.ts';
 import { nodeSettings } from './node-settings.ts';
+import { publishSettings } from './publish-settings.ts';
 import { retentionSettings } from './retention-settings.ts';
 import { type Registered, registered, type Setting } from './setting.ts';
 import { refuseAcmeWithoutPort, refuseRolesAlone, refuseShortEmailRetention } from './setting-conflicts.ts';
@@ -24,6 +25,7 @@ const schema = z.object({
   ...retentionSettings,
   ...smtpSettings,
   ...acmeSettings,
+  ...publishSettings,
 });
 
 type Key = keyof typeof schema.shape;

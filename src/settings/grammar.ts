@@ -177,6 +177,7 @@ function dnsServer(word: string): string {
 }
 
 export const dnsServers = listOf(dnsServer);
+export const dnsServerAddress = textOf(dnsServer);
 
 /** Whoever is in one of them is believed about the address of a client, so that it cannot be everybody. */
 export const proxyNetworks = listOf((word) => {
@@ -228,5 +229,13 @@ export const secretText: Grammar<string> = {
   },
   print: () => '***',
 };
+
+/** A secret, or the absolute path of a file that contains it. */
+export const secretOrFile: Grammar<string> = {
+  read: (text) => (isFile(text) ? text : secretText.read(text)),
+  print: (value) => (isFile(value) ? value : '***'),
+};
+
+export const isFile = (value: string) => value.startsWith('/');
 
 export const secretTexts = listOf(secretText.read, secretText.print);

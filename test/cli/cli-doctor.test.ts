@@ -6,6 +6,7 @@ import test from 'ava';
 import { doctorBlocks } from '../../src/cli/render/doctor-view.ts';
 import type { Finding } from '../../src/operate/doctor/finding.ts';
 import { createCli, directory } from '../lab/cli.ts';
+import { startUpdateServer } from '../lab/dns/update-server.ts';
 import { dkimDomain, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
 
 const real = { 'gmail.com': 'big', 'outlook.com': 'big', 'yahoo.com': 'large', 'icloud.com': 'large' };
@@ -44,6 +45,22 @@ test('a machine that can send: exit 0, a line for each check; a failure: exit 1;
       ],
     ],
   );
+  const secret = Buffer.from('a secret of an update key');
+  const server = await startUpdateServer({ zone: dkimDomain, key: { name: 'postern', secret } });
+  t.teardown(() => server.close());
+  const fixing = createCli(t, {
+    ...settings,
+    ...ours,
+    POSTERN_DNS_UPDATE_SERVER: `127.0.0.1:${server.port}`,
+    POSTERN_DNS_UPDATE_KEY: `postern:${secret.toString('base64')}`,
+  });
+  t.regex((await fixing.cli('doctor Sender.INVALID --fix')).stderr, /write 1 record at .*add --yes/);
+  const { published } = JSON.parse(
+    (await fixing.cli('doctor Sender.INVALID --fix --yes --json')).stdout.toString(),
+  );
+  t.like(published[0], { action: 'add', name: dkim, problem: null });
+  t.deepEqual([...server.records], [`TXT ${dkim} v=DKIM1; k=rsa; p=${domain.dkimPublicKey}`]);
+
   const stranger = await cli('doctor stranger.invalid --json');
   t.is(stranger.code, 1);
   t.like(JSON.parse(stranger.stdout.toString()).findings.at(-1), { check: 'registered', verdict: 'failure' });

@@ -27,6 +27,10 @@ interface Effect {
   isForGood?: boolean;
 }
 
+/** Whether there is somebody to answer. */
+export const canAsk = ({ stdin, stderr }: CommandContext['process']) =>
+  stdin.isTTY === true && stderr.isTTY === true;
+
 /** Whether to go on; prints what is affected if it is a dry run. Throws a Failure if the answer is no. */
 export async function isWanted(
   { process, out }: CommandContext,
@@ -38,7 +42,7 @@ export async function isWanted(
     return false;
   }
   if (yes) return true;
-  if (!process.stdin.isTTY || !process.stderr.isTTY) {
+  if (!canAsk(process)) {
     if (isForGood)
       throw new Failure(
         `${question}? Nothing was changed; add --yes if it is meant, or --dry-run to see more`,

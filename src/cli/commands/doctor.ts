@@ -1,12 +1,22 @@
 /** `postern doctor`: checks whether this machine can send mail. Prints findings, advice and DNS records to publish. */
 import type { Command } from 'commander';
+import type { ZoneRecord } from '../../accounts/zone-text.ts';
 import { withTimeout } from '../../base/waits.ts';
 import { refuseMoved } from '../../db/admin/moved-marker.ts';
 import { type Db, openExisting } from '../../db/engine/open.ts';
 import { type ExamineProgress, examine } from '../../operate/doctor/examine.ts';
+import type { Finding } from '../../operate/doctor/finding.ts';
+import type { ProviderName } from '../../operate/publish/providers.ts';
 import type { Config } from '../../settings/config.ts';
 import { domain as domainArgument } from '../args/arguments.ts';
 import type { CommandContext } from '../command-context.ts';
+import {
+  openDnsProvider,
+  providerOption,
+  publishedBlock,
+  publishedDocument,
+  publishRecords,
+} from '../publish.ts';
 import { doctorBlocks, doctorDocument } from '../render/doctor-view.ts';
 
 export function doctorCommands(program: Command, context: CommandContext): void {
@@ -16,15 +26,28 @@ export function doctorCommands(program: Command, context: CommandContext): void 
       'Check whether this machine can send mail: ports, names, DNS records, blocklists, disk. Exit with 1 on a failure.',
     )
     .argument('[DOMAIN]', 'check only this sender domain, not all verified ones', domainArgument)
-    .action((domain?: string) => run(context, domain ?? null));
+    .addOption(
+      providerOption(
+        '--fix',
+        (names) => `[${names}]`,
+        'publish the missing DNS records at this DNS provider, as domain publish does',
+      ),
+    )
+    .option('--yes', 'do not ask before publishing')
+    .action((domain: string | undefined, options: FixOptions) => run(context, domain ?? null, options));
 }
 
 /** An attempt to connect to a database cannot be canceled; it is waited for so long after the last check. */
 const timeoutMs = 1_000;
 
 /** Creates nothing: neither a data directory nor a database. */
-async function run(context: CommandContext, domain: string | null): Promise<void> {
+async function run(
+  context: CommandContext,
+  domain: string | null,
+  { fix, yes = false }: FixOptions,
+): Promise<void> {
   const { out, config, now, process } = context;
+  const dns = fix && (await openDnsProvider(context, fix === true ? null : fix));
   const opening = openUnmoved(config());
   opening.catch(() => {});
   const findings = await examine({
@@ -35,13 +58,32 @@ async function run(context: CommandContext, domain: string | null): Promise<void
     surroundings: { env: process.env },
     onProgress: (progress) => out.progress(progressLine(progress)),
   });
-  out.print(doctorDocument(findings), ...doctorBlocks(findings, out.columns));
   if (findings.some(({ verdict }) => verdict === 'failure')) context.exitCode = 1;
+  const blocks = doctorBlocks(findings, out.columns);
+  if (!dns) out.print(doctorDocument(findings), ...blocks);
+  else {
+    // With --json there is one document, so the findings wait for what is published.
+    if (!out.json) out.print(null, ...blocks);
+    const published = await publishRecords(context, dns, missing(findings), { yes });
+    const document = { ...doctorDocument(findings), ...publishedDocument(published ?? []) };
+    out.print(document, publishedBlock(published ?? []));
+  }
   const closed = opening.then(
     (db) => db?.destroy(),
     () => {},
   );
   await withTimeout(timeoutMs, closed, () => {});
+}
+
+interface FixOptions {
+  fix?: ProviderName | true;
+  yes?: boolean;
+}
+
+/** The records that the findings advise, each once. */
+function missing(findings: Finding[]): ZoneRecord[] {
+  const records = findings.flatMap((finding) => finding.records);
+  return [...new Map(records.map((record) => [JSON.stringify(record), record])).values()];
 }
 
 /** Refuses a database that was moved to PostgreSQL. */

@@ -1,8 +1,7 @@
 /** `postern domain`: sender domains, the DNS records to publish for them, and the check of the published records. */
 
 import type { Command } from 'commander';
-import { type CheckedRecord, isUnknown } from '../../../accounts/check-records.ts';
-import { registerDomain, verifyDomain } from '../../../accounts/domain-registration.ts';
+import { registerDomain } from '../../../accounts/domain-registration.ts';
 import { recordsFor } from '../../../accounts/domains.ts';
 import { createSeal } from '../../../accounts/seal.ts';
 import { zoneText } from '../../../accounts/zone-text.ts';
@@ -14,7 +13,7 @@ import {
   setDomainTracking,
 } from '../../../db/accounts/domains-table.ts';
 import type { TlsFloor } from '../../../glossary.ts';
-import { createResolver } from '../../../route/resolver.ts';
+import type { ProviderName } from '../../../operate/publish/providers.ts';
 import { hostnameAdvice } from '../../../settings/hostname-advice.ts';
 import { shellWord } from '../../../settings/shell-word.ts';
 import {
@@ -25,19 +24,28 @@ import {
   tlsFloor,
   tlsIs,
 } from '../../args/arguments.ts';
-import { addConsent, type Consent, isWanted } from '../../args/consent.ts';
+import { addConsent, type Consent, canAsk, isWanted } from '../../args/consent.ts';
 import { type OwnerOption, orgOption, requireDomain, requireOwner, withOwner } from '../../args/lookup.ts';
 import type { CommandContext } from '../../command-context.ts';
+import { Failure } from '../../failure.ts';
+import {
+  openDnsProvider,
+  providerOption,
+  publishedBlock,
+  publishedDocument,
+  publishRecords,
+} from '../../publish.ts';
 import {
   domainBlocks,
   domainDocument,
   printDomains,
-  recordsBlock,
   tlsDocument,
   tlsText,
 } from '../../render/domain-view.ts';
+import { publishCommand } from './domain-publish.ts';
 import { reportsCommand } from './domain-reports.ts';
 import { rotationCommands } from './domain-rotate.ts';
+import { verifyCommand } from './domain-verify.ts';
 
 export function domainCommands(program: Command, context: CommandContext): void {
   const { db, out } = context;
@@ -47,9 +55,16 @@ export function domainCommands(program: Command, context: CommandContext): void 
       domain.command(command).description(description).argument('<NAME>', 'the domain', domainArgument),
     );
 
-  named('add', 'Register a domain and print its DNS records.').action((name: string, { org }: OwnerOption) =>
-    add(context, org, name),
-  );
+  named('add', 'Register a domain and print its DNS records.')
+    .addOption(
+      providerOption(
+        '--publish',
+        (names) => `<${names}>`,
+        'publish the records at this DNS provider too, as domain publish does',
+      ),
+    )
+    .option('--yes', 'do not ask before publishing')
+    .action((name: string, options: AddOptions) => add(context, name, options));
 
   withOwner(domain.command('list').description('List the domains of an organization.')).action(
     async ({ org }: OwnerOption) => {
@@ -66,11 +81,6 @@ export function domainCommands(program: Command, context: CommandContext): void 
     named('remove', 'Delete a domain and its DKIM keys; mail can no longer be sent from it.'),
   ).action((name: string, { org, ...consent }: OwnerOption & Consent) => remove(context, org, name, consent));
 
-  named(
-    'verify',
-    'Check the DNS records; the domain is verified once its DKIM record is found. Exit with 1 if it is not.',
-  ).action((name: string, { org }: OwnerOption) => verify(context, org, name));
-
   named('tracking', 'Turn open and click tracking on or off for mail from a domain.')
     .option('--opens <on|off>', 'track opens', onOff)
     .option('--clicks <on|off>', 'track clicks', onOff)
@@ -85,6 +95,8 @@ export function domainCommands(program: Command, context: CommandContext): void 
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action((name: string, tls: TlsFloor, { org }: OwnerOption) => setTls(context, org, name, tls));
 
+  publishCommand(named, context);
+  verifyCommand(named, context);
   rotationCommands(named, context);
   reportsCommand(domain, context);
 }
@@ -106,20 +118,34 @@ async function show(
   else out.print({ ...domainDocument(found), records }, ...domainBlocks(found, records));
 }
 
-async function add(context: CommandContext, org: string | undefined, name: string): Promise<void> {
+interface AddOptions extends OwnerOption {
+  publish?: ProviderName;
+  yes?: boolean;
+}
+
+async function add(
+  context: CommandContext,
+  name: string,
+  { org, publish: provider, yes = false }: AddOptions,
+): Promise<void> {
   const { db, out } = context;
+  // Everything that can be refused comes before the domain is registered.
+  const dns = provider && (await openDnsProvider(context, provider));
+  if (dns && !yes && !canAsk(context.process))
+    throw new Failure(`publish the records of ${name}? Nothing was changed; add --yes if it is meant`);
   const owner = await requireOwner(context, org);
   const terms = { seal: createSeal(context.secrets()), now: context.now() };
   const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
   const records = recordsFor(added, context.config());
   const { id, status } = added;
-  out.print({ id, name, status, records }, ...domainBlocks(added, records));
+  const published = dns ? await publishRecords(context, dns, records, { yes }) : null;
+  const document = { id, name, status, records, ...(published && publishedDocument(published)) };
+  out.print(document, ...domainBlocks(added, records), ...(published ? [publishedBlock(published)] : []));
   const advice = hostnameAdvice(context.config());
   if (advice) out.warn(`${advice} before you publish these records`);
   const named = `${name} --org ${shellWord(owner.name)}`;
-  out.note(
-    `publish these records (\`postern domain show ${named} --zone\` prints them for a zone file); then \`postern domain verify ${named}\` checks them`,
-  );
+  const manual = `publish these records (\`postern domain show ${named} --zone\` prints them for a zone file); then `;
+  out.note(`${published ? '' : manual}\`postern domain verify ${named} --wait\` checks them`);
 }
 
 async function remove(context: CommandContext, org: string | undefined, name: string, consent: Consent) {
@@ -133,29 +159,6 @@ async function remove(context: CommandContext, org: string | undefined, name: st
   if (!(await isWanted(context, effect, consent))) return;
   await deleteDomain(await db(), id);
   out.print({ id, name, removed: true }, { fields: { removed: name } });
-}
-
-async function verify(context: CommandContext, org: string | undefined, name: string): Promise<void> {
-  const { db, out, config, now } = context;
-  const found = await lookUp(context, org, name);
-  const terms = {
-    names: config(),
-    resolve: createResolver(config().dnsServers),
-    now: now(),
-    keepMs: config().mtaMaxAge,
-  };
-  const { domain, records, isKnown } = await verifyDomain(await db(), found, terms);
-  const { status } = domain;
-  const fields = { name, status: { state: status } };
-  out.print({ name, status, records }, { fields }, recordsBlock(records));
-  if (!isKnown)
-    out.warn(`${name} stays ${status}: ${failedLookUps(records)}; the DNS lookups failed, try again later`);
-  if (status !== 'verified') context.exitCode = 1;
-}
-
-function failedLookUps(records: CheckedRecord[]): string {
-  const failed = records.filter((record) => record.required && isUnknown(record));
-  return failed.map(({ type, name, found }) => `${type} ${name}: ${found[0]}`).join(', ');
 }
 
 async function setTls(
