@@ -191,17 +191,23 @@ test('an authority that talks without end or answers nonsense is given up, and i
   t.is(said.length, 3);
 });
 
-test('a stop does not wait for an authority that is silent', async (t) => {
-  const world = await startAcmeWorld(t, {
+test('a stop does not wait for an authority or a name server that is silent', async (t) => {
+  const silent = await startAcmeWorld(t, {
     prepare: (authority) => {
       authority.script = () => 'silence';
     },
   });
-  await until(() => world.authority.requests.length > 0);
-  const begun = performance.now();
-  await world.stop();
-  t.true(performance.now() - begun < 2_000);
-  t.is((await world.rowOf('postern.invalid')).problem, null, 'which was no failure');
+  await until(() => silent.authority.requests.length > 0);
+  const unknown = await startAcmeWorld(t, { zone: { 'postern.invalid': 'TIMEOUT' } });
+  await until(() =>
+    unknown.dns.queries.some(({ name, type }) => name === 'postern.invalid' && type === 'AAAA'),
+  );
+  for (const world of [silent, unknown]) {
+    const begun = performance.now();
+    await world.stop();
+    t.true(performance.now() - begun < 2_000);
+    t.is((await world.rowOf('postern.invalid')).problem, null, 'which was no failure');
+  }
 });
 
 test('port 80 redirects what may be redirected to our hosts, and answers no other', async (t) => {

@@ -10,7 +10,7 @@ import type { Seal } from '../../accounts/seal.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
 import type { Resolve } from '../../base/resolve.ts';
-import { pause } from '../../base/waits.ts';
+import { orAborted, pause } from '../../base/waits.ts';
 import { type AcmeAccount, openAccount, pauseAccount } from '../../db/accounts/acme-accounts.ts';
 import {
   type CertificateRecord,
@@ -94,7 +94,8 @@ export class CertificateKeeper {
       await forgetCertificates(db, now);
       this.#wantedAt = now;
     }
-    await Promise.all(Array.from({ length: maxAtOnce }, () => this.#work()));
+    const ended = await Promise.allSettled(Array.from({ length: maxAtOnce }, () => this.#work()));
+    for (const one of ended) if (one.status === 'rejected') throw one.reason;
   }
 
   /** Until nothing is due. */
@@ -119,7 +120,8 @@ export class CertificateKeeper {
       const { renewAt, lookAt } = renewalTimes({ notBefore, notAfter }, window, { now, random });
       if (renewAt > now) return postponeAttempt(db, host, lookAt);
     }
-    const look = await lookAtHost(due, { resolve, ownHosts: await listServerHosts(db, now) });
+    const ownHosts = await listServerHosts(db, now);
+    const look = await orAborted(lookAtHost(due, { resolve, ownHosts }), this.#stopping.signal);
     if (look !== null) {
       const failures = due.failures + 1;
       const attemptAt = now + afterLook(failures, purpose === 'mta-sts', random);
