@@ -20,6 +20,7 @@ import { type Release, readRelease, requireSuccessor } from '../upgrade/release-
 
 const healthyWithinMs = 60_000;
 const pollMs = 500;
+const maxRestarts = 3;
 /** The old program, kept, and the new one, unpacked. */
 const programBytes = 1_000_000_000;
 
@@ -50,7 +51,11 @@ async function upgrade(context: CommandContext, file: string, makesBackup: boole
   requireSpace('/opt', programBytes);
   if (backup) requireSpace(dataDir, 2 * statSync(join(dataDir, 'postern.sqlite')).size);
   context.out.progress('unpacking');
-  program.keep();
+  try {
+    program.keep();
+  } catch (error) {
+    throw new Failure(`the upgrade cannot be prepared: ${reasonOf(error)}; nothing was changed`);
+  }
   // From here on the steps are taken to their end: a closed terminal must not leave the service stopped.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   const stoppedAt = context.now();
@@ -170,20 +175,31 @@ async function startHealthy({ config }: CommandContext): Promise<void> {
   while (performance.now() < endsAt) {
     await sleep(pollMs);
     const state = spawnSync('systemctl', ['is-active', 'postern'], { encoding: 'utf8' }).stdout.trim();
-    if (state === 'failed') break;
+    // systemd starts a program that ends again and again.
+    if (state === 'failed' || Number(systemctl('show', '--property=NRestarts', '--value')) >= maxRestarts)
+      break;
     const isHealthy = async () =>
       (await fetch(`http://${host.includes(':') ? `[${host}]` : host}:${httpPort}/health/ready`)).ok;
     if (state === 'active' && (await isHealthy().catch(() => false))) return;
   }
-  throw new Failure(`it was not healthy within a minute: ${lastWords()}`);
+  throw new Failure(`it did not become healthy within a minute: ${lastWords()}`);
 }
 
-/** The last line that the program itself has written to the journal. */
+/** The newest error of the program in the journal, or its last line. */
 function lastWords(): string {
-  const { stdout } = spawnSync(
-    'journalctl',
-    ['--unit=postern', '--identifier=postern', '--output=cat', '--lines=1', '--no-pager'],
-    { encoding: 'utf8' },
-  );
-  return stdout.trim() || 'see journalctl -u postern';
+  const line = (...args: string[]) =>
+    spawnSync(
+      'journalctl',
+      [
+        '--unit=postern',
+        '--identifier=postern',
+        '--since=-2min',
+        '--output=cat',
+        '--lines=1',
+        '--no-pager',
+        ...args,
+      ],
+      { encoding: 'utf8' },
+    ).stdout.trim();
+  return line('--priority=err') || line() || 'see journalctl -u postern';
 }

@@ -21,7 +21,10 @@ const kept = '/opt/postern.before';
 const unpacked = '/opt/postern.new';
 
 const shell = (script: string, ...args: string[]) =>
-  execFileSync('sh', ['-ec', script, ...args], { stdio: ['ignore', 'ignore', 'pipe'], encoding: 'utf8' });
+  execFileSync('sh', ['-ec', `umask 022\n${script}`, ...args], {
+    stdio: ['ignore', 'ignore', 'pipe'],
+    encoding: 'utf8',
+  });
 
 export function installedProgram(file: string): InstalledProgram {
   const isInstalledAsPackage = existsSync('/var/lib/dpkg/info/postern.list');
@@ -40,9 +43,10 @@ function debianPackage(file: string): InstalledProgram {
   return {
     keep() {
       rmSync(kept, { recursive: true, force: true });
-      mkdirSync(join(kept, 'files/DEBIAN'), { recursive: true });
+      mkdirSync(kept);
       shell(
-        `cd "$0/files"
+        `mkdir -p "$0/files/DEBIAN"
+         cd "$0/files"
          dpkg-query --listfiles postern | grep -v '^/.$' | tar --create --no-recursion --directory / --files-from - 2>/dev/null | tar --extract
          dpkg-query --status postern | grep -v '^Status:' >DEBIAN/control
          for script in postinst prerm postrm; do cp /var/lib/dpkg/info/postern.$script DEBIAN/$script; done
