@@ -13,6 +13,7 @@ import { setLimits } from '../../src/db/accounts/organizations.ts';
 import { contextOfFile } from '../lab/context-of-file.ts';
 import { longestStall } from '../lab/longest-stall.ts';
 import { createTenant, insertTenant, startWorld, type World } from '../lab/scenes/world.ts';
+import { threadMs } from '../lab/thread-time.ts';
 import { until } from '../lab/until.ts';
 
 const megabyte = 1_000_000;
@@ -168,6 +169,38 @@ test.serial('a body in small chunks is taken, and one in very many of an octet i
       await postInChunks(' '.repeat(3 * megabyte), 1, headers),
       /^HTTP\/1\.1 400 .*chunks of a few octets/s,
     );
+});
+
+test.serial('bodies that are refused are not parsed any further, however they go on', async (t) => {
+  const port = Number(new URL(world.url()).port);
+  const head = `POST ${sendPath} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n`;
+  const endless = Buffer.from('1\r\na\r\n'.repeat(500_000));
+  const started = threadMs();
+  for (const more of ['', `Authorization: Bearer ${world.key}\r\n`]) {
+    const stall = await longestStall(() =>
+      Promise.all(
+        Array.from({ length: 8 }, async () => {
+          const socket = connect(port, '127.0.0.1').setEncoding('utf8');
+          let answer = '';
+          socket
+            .on('error', () => {})
+            .on('data', (text) => {
+              answer += text;
+            });
+          socket.write(`${head}${more}\r\n`);
+          socket.write(endless);
+          await once(socket, 'close');
+          t.regex(
+            answer,
+            more === '' ? /^HTTP\/1\.1 4(01|29) / : /^HTTP\/1\.1 400 .*chunks of a few octets/s,
+          );
+        }),
+      ),
+    );
+    t.true(stall < 300, `${stall} ms`);
+  }
+  const spent = threadMs() - started;
+  t.true(spent < 1200, `${spent} ms of the processor`);
 });
 
 test.serial('a million unknown members are refused before they are parsed', async (t) => {
