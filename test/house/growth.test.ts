@@ -21,14 +21,24 @@ import { domainOf, parseMailbox, parsePhrase } from '../../src/mail/address.ts';
 import { parseReply } from '../../src/mail/reply.ts';
 import { reportAddresses } from '../../src/operate/tls-reports/report-addresses.ts';
 import { ruleFor } from '../../src/reply-rules/classify.ts';
+import { MessageContent } from '../../src/smtp-in/message-content.ts';
 import { addressesIn } from '../../src/smtp-in/submission/address-fields.ts';
 import { senderOf } from '../../src/smtp-in/submission/from-field.ts';
+import { submittedResult } from '../../src/smtp-in/submission/read-submitted.ts';
+import { dotStuffed } from '../../src/smtp-out/dot-stuffing.ts';
 import { untracked } from '../../src/tracking/untracked.ts';
 import { threadMs } from '../lab/thread-time.ts';
 
 const qp = 'Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n';
 const multipart = 'Content-Type: multipart/mixed; boundary=b\r\n\r\n';
 const links = { read: () => null };
+const submitted = {
+  to: ['a@b.c'],
+  requestId: 'r',
+  requireTls: false,
+  received: '',
+  mayHaveBareLineEnds: true,
+};
 
 const readers: Record<string, (text: string) => unknown> = {
   address: (text) => [domainOf(text), parseMailbox(text), parsePhrase(text), domainOf(`a@${text}`)],
@@ -41,6 +51,11 @@ const readers: Record<string, (text: string) => unknown> = {
   header: (text) => readHead(Buffer.from(text)),
   'header field': (text) => readHead(Buffer.from(`Subject: ${text}\r\n\r\n`)),
   'MIME tree': (text) => readTree(Buffer.from(multipart + text)),
+  'submitted message': (text) => submittedResult(Buffer.from(`From: a@b.c\r\n\r\n${text}`), submitted),
+  'submitted parts': (text) =>
+    submittedResult(Buffer.from(`From: a@b.c\r\n${multipart}--b\r\n\r\n${text}`), submitted),
+  'message after DATA': (text) => new MessageContent().take(Buffer.from(text)),
+  'message to send': (text) => dotStuffed(Buffer.from(text)),
   'Content-Type': (text) => readTree(Buffer.from(`Content-Type: text/plain; ${text}\r\n\r\n`)),
   'quoted-printable': (text) => decoded(Buffer.from(text), 'quoted-printable'),
   base64: (text) => decoded(Buffer.from(text), 'base64'),
