@@ -1,6 +1,6 @@
 /**
- * `npm run release`: builds what belongs to a tag, from the last commit, into dist/: a .tar.gz and a .deb with the production
- * dependencies and Node, the container image, the list of packages (CycloneDX), and SHA256SUMS.
+ * `npm run release`: builds what belongs to a tag, from the last commit, into the directory dist: a .tar.gz and a .deb with the
+ * production dependencies and Node, the container image, the list of packages (CycloneDX), and SHA256SUMS.
  *
  *   npm run release                     needs git, dpkg-deb and gzip; `npm ci` has built SQLite's driver
  *   npm run release -- --no-image       without the image, which needs buildah, podman or docker

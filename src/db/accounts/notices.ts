@@ -6,7 +6,7 @@ import { countOf } from '../engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '../engine/open.ts';
 import { flag, json, number, records, text } from '../engine/records.ts';
 
-export interface NoticeEntry {
+interface NoticeEntry {
   /** A cause of operate/condition/causes.ts, or `destination`. */
   kind: string;
   label: string;

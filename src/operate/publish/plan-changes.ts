@@ -94,7 +94,7 @@ function isPolicyOfTheDomain(one: ZoneRecord, ours: ZoneRecord): boolean {
 }
 
 /** Names and addresses are compared without letter case and the root's dot; texts as they are. */
-export function isSame(one: ZoneRecord, other: ZoneRecord): boolean {
+function isSame(one: ZoneRecord, other: ZoneRecord): boolean {
   const normal = ({ type, value }: ZoneRecord) =>
     type === 'TXT' ? value : value.toLowerCase().replace(/\.$/, '').replace(/\s+/g, ' ');
   return one.type === other.type && normal(one) === normal(other);

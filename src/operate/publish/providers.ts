@@ -14,7 +14,7 @@ export type ProviderName = (typeof providerNames)[number];
 type Settings = Pick<Config, 'dnsUpdateServer' | 'dnsUpdateKey' | 'cloudflareToken'>;
 
 /** The providers whose settings are given. */
-export function configuredProviders({ dnsUpdateServer, cloudflareToken }: Settings): ProviderName[] {
+function configuredProviders({ dnsUpdateServer, cloudflareToken }: Settings): ProviderName[] {
   return providerNames.filter((name) => (name === 'rfc2136' ? dnsUpdateServer : cloudflareToken) !== null);
 }
 

@@ -6,7 +6,7 @@ import { freePort } from '../load/ports.ts';
 import type { Server } from './serve.ts';
 import { serve } from './serve.ts';
 
-export interface NameServerOptions {
+interface NameServerOptions {
   directory: string;
   zone: string;
   /** Lines of the zone file after SOA and NS. */
@@ -15,7 +15,7 @@ export interface NameServerOptions {
   key: { name: string; secret: string };
 }
 
-export interface NameServer extends Server {
+interface NameServer extends Server {
   port: number;
 }
 

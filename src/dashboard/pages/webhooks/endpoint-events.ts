@@ -30,14 +30,14 @@ export const webhookEventsPage: DashboardPage = {
 };
 
 /** The state that the list is filtered by, and the words for it. */
-export const states = [
+const states = [
   ['', 'Any state'],
   ['open', 'Waiting'],
   ['delivered', 'Delivered'],
   ['failed', 'Failed'],
 ] as const;
 
-export const types = [['', 'Any type'], ...eventTypes.map((type) => [type, type] as const)] as const;
+const types = [['', 'Any type'], ...eventTypes.map((type) => [type, type] as const)] as const;
 
 const badges = {
   waiting: { tone: 'busy', text: 'Waiting' },
