@@ -22,8 +22,8 @@ interface Backup {
 type Source = sqlite3.Database & { backup(file: string, done: (error: Error | null) => void): Backup };
 
 export interface Copying {
-  /** Called with the share that is done, from 0 to 1. */
-  onProgress?(share: number): void;
+  /** Called with the share that is done, from 0 to 1; the copy goes on when it resolves. */
+  onProgress?(share: number): void | Promise<void>;
   signal?: AbortSignal;
 }
 
@@ -57,7 +57,7 @@ async function copyPages(source: Source, to: string, { onProgress, signal }: Cop
     for (let isComplete = false; !isComplete; ) {
       signal?.throwIfAborted();
       isComplete = await step(backup!);
-      onProgress?.(1 - backup!.remaining / Math.max(backup!.pageCount, 1));
+      await onProgress?.(1 - backup!.remaining / Math.max(backup!.pageCount, 1));
     }
   } finally {
     await new Promise<void>((done) => backup!.finish(done));

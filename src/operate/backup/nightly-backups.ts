@@ -8,6 +8,7 @@
 import { mkdirSync, statSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '../../base/clock.ts';
 import type { Config } from '../../settings/config.ts';
 import { formatBytes } from '../doctor/checks/disk.ts';
@@ -34,6 +35,8 @@ const nightMs = 3 * hourMs;
 /** Older than this, a backup is made at any hour. */
 const missedMs = 48 * hourMs;
 const intervalMs = 600_000;
+/** The pause after a step of the copy, in times of its duration. */
+const pauseFactor = 3;
 /** The write-ahead log may grow to this size during a copy. */
 const maxLogBytes = 2 ** 30;
 
@@ -94,7 +97,11 @@ async function backUp(parts: NightlyParts, directory: string, signal: AbortSigna
   const { config, clock, secrets } = parts;
   await prepare(parts, directory);
   const stopped = new AbortController();
-  const onProgress = () => {
+  let steppedAt = performance.now();
+  const onProgress = async () => {
+    // Mail is under way at night as well, and waits for the same disk.
+    await sleep(pauseFactor * (performance.now() - steppedAt));
+    steppedAt = performance.now();
     const log = statSync(join(config.dataDir, 'postern.sqlite-wal'), { throwIfNoEntry: false });
     if ((log?.size ?? 0) < maxLogBytes) return;
     stopped.abort(
