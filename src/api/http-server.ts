@@ -11,6 +11,7 @@ import type { TlsOptions } from 'node:tls';
 import { trustedProxies } from '../base/client-address.ts';
 import { listening } from '../base/tcp-listen.ts';
 import { limitNetworks } from './connections-per-network.ts';
+import { joinChunks } from './joined-chunks.ts';
 
 export interface HttpServer {
   port: number;
@@ -104,6 +105,7 @@ class Requests {
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
     const { socket } = request;
     const waiting = this.#waiting.get(socket);
+    joinChunks(request);
     if (waiting === undefined) {
       this.#waiting.set(socket, []);
       this.#begin(request, response);

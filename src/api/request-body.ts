@@ -12,6 +12,7 @@ import type { Slot } from './admission.ts';
 import { UncountedRefusal } from './authorize.ts';
 import { type CsvBody, type FormBody, fieldCounter, type JsonBody } from './body-limits.ts';
 import { decodedBody } from './content-encoding.ts';
+import { chunksOf } from './joined-chunks.ts';
 import { JsonCounter } from './json-counter.ts';
 import { isUrlencoded } from './urlencoded.ts';
 
@@ -86,11 +87,12 @@ function monitorBody(
   const stopTimer = () => timer.stop();
 
   let arrived = 0;
-  let chunks = 0;
+  let pieces = 0;
   function arrive(chunk: Buffer): void {
     timer.received(chunk.length);
     arrived += chunk.length;
-    chunks += 1;
+    pieces += 1;
+    const chunks = chunksOf(request) ?? pieces;
     if (chunks > maxSmallChunks + arrived / smallestChunk) refuse(tooManyChunks());
     if (source !== request && arrived > limit) refuse(tooLarge(limit));
   }
