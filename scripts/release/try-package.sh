@@ -1,5 +1,5 @@
 #!/bin/sh
-# Tries the Debian package of dist/ in a clean Debian 12 that systemd-nspawn boots: installs it, upgrades it, lets versions that
+# Tries the Debian package of `npm run release` in a clean Debian 12 that systemd-nspawn boots: installs it, upgrades it, lets versions that
 # are broken on purpose go back (with the schema unchanged and changed), purges it, and installs it again on the data that stays.
 # Prints each command and its result. Run it as root after `npm run release`; needs debootstrap and systemd-container.
 #
