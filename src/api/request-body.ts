@@ -12,7 +12,7 @@ import type { Slot } from './admission.ts';
 import { UncountedRefusal } from './authorize.ts';
 import { type CsvBody, type FormBody, fieldCounter, type JsonBody } from './body-limits.ts';
 import { decodedBody } from './content-encoding.ts';
-import { chunksOf } from './joined-chunks.ts';
+import { chunksOf } from './http/joined-chunks.ts';
 import { JsonCounter } from './json-counter.ts';
 import { isUrlencoded } from './urlencoded.ts';
 

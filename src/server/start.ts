@@ -5,7 +5,7 @@
 import { availableParallelism } from 'node:os';
 import { makeSetUpLink } from '../accounts/people.ts';
 import { createSeal } from '../accounts/seal.ts';
-import { type HttpServer, listen } from '../api/http-server.ts';
+import { type HttpServer, listen } from '../api/http/http-server.ts';
 import { onlyForLoopbackHosts } from '../api/loopback-hosts.ts';
 import { bracketed } from '../base/tcp-listen.ts';
 import { composeAlone } from '../compose/compose-alone.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
-import { listen } from '../../src/api/http-server.ts';
+import { listen } from '../../src/api/http/http-server.ts';
 import { selfSigned } from '../../src/smtp-in/self-signed.ts';
 import { until } from '../lab/until.ts';
 

@@ -8,7 +8,7 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { listen } from '../../src/api/http-server.ts';
+import { listen } from '../../src/api/http/http-server.ts';
 import { clientAddressOf, trustedProxies } from '../../src/base/client-address.ts';
 import { loadConfig } from '../../src/settings/config.ts';
 import { startWorld } from '../lab/scenes/world.ts';

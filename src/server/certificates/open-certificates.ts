@@ -1,7 +1,7 @@
 /** Builds the parts of POSTERN_ACME: the certificates in the database, the two web ports, the keeper that gets certificates. */
 import { readFileSync } from 'node:fs';
 import { createSeal } from '../../accounts/seal.ts';
-import { type HttpServer, listen } from '../../api/http-server.ts';
+import { type HttpServer, listen } from '../../api/http/http-server.ts';
 import { findVerifiedOwner, listSenderHosts } from '../../db/accounts/domains-table.ts';
 import { createResolver } from '../../route/resolver.ts';
 import { ConfigError } from '../../settings/config-error.ts';
