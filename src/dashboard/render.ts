@@ -78,7 +78,9 @@ function at(time: number): string {
 
 /** HTML of a text, in which each exact time is one. Some of it may be a stranger's, who writes dates that are none. */
 function timesIn(text: string): string {
-  return escapeHtml(text).replace(/\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\b/g, (written) => {
+  // `>` too, as the templates escape it.
+  const escaped = escapeHtml(text).replaceAll('>', '&gt;');
+  return escaped.replace(/\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC\b/g, (written) => {
     const time = Date.parse(`${written.slice(0, 19).replace(' ', 'T')}Z`);
     return Number.isNaN(time) ? written : at(time);
   });
