@@ -58,6 +58,11 @@ async function run(
     surroundings: { env: process.env },
     onProgress: (progress) => out.progress(progressLine(progress)),
   });
+  const closed = opening.then(
+    (db) => db?.destroy(),
+    () => {},
+  );
+  await withTimeout(timeoutMs, closed, () => {});
   if (findings.some(({ verdict }) => verdict === 'failure')) context.exitCode = 1;
   const blocks = doctorBlocks(findings, out.columns);
   if (!dns) out.print(doctorDocument(findings), ...blocks);
@@ -68,11 +73,6 @@ async function run(
     const document = { ...doctorDocument(findings), ...publishedDocument(published ?? []) };
     out.print(document, publishedBlock(published ?? []));
   }
-  const closed = opening.then(
-    (db) => db?.destroy(),
-    () => {},
-  );
-  await withTimeout(timeoutMs, closed, () => {});
 }
 
 interface FixOptions {
