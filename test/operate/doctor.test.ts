@@ -14,10 +14,10 @@ test(`all is well, on ${oneKind}`, async (t) => {
   t.deepEqual(
     others.map(({ check, found }) => [check, found]),
     [
-      ['port 25 by IPv6', 'no probed host has an IPv6 address'],
       ...(oneKind === 'postgres'
         ? [['backup', 'PostgreSQL is backed up by its own tools, such as pg_dump']]
         : []),
+      ['port 25 by IPv6', 'no probed host has an IPv6 address'],
     ],
   );
   t.is(database!.check, 'database');

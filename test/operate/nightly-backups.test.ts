@@ -42,7 +42,7 @@ async function backupsIn(directory: string): Promise<string[]> {
 const isBackup = (name: string) => name.endsWith('Z.sqlite');
 
 test('the last backups are kept, each complete, and the newest can be restored by one command', async (t) => {
-  const world = await startWorld(t, { settings });
+  const world = await startWorld(t, { database: 'sqlite', settings });
   const { dataDir } = world.config;
   const directory = join(dataDir, 'backups');
   for (let night = 0; night < 3; night++) {
@@ -65,7 +65,10 @@ test('the last backups are kept, each complete, and the newest can be restored b
 
 test('what a killed process has left is removed, and the files of others are not', async (t) => {
   const directory = await temporaryDirectory(t);
-  const world = await startWorld(t, { settings: { ...settings, POSTERN_BACKUP_DIR: directory } });
+  const world = await startWorld(t, {
+    database: 'sqlite',
+    settings: { ...settings, POSTERN_BACKUP_DIR: directory },
+  });
   const own = `postern-${nodeId(world.config.dataDir).slice(0, 8)}-`;
   await mkdir(join(directory, `${own}20261101T030000Z.sqlite.partial-abcdef`));
   const others = ['postern-00000000-20261101T030000Z.sqlite', 'notes.txt'];
@@ -79,7 +82,11 @@ test('what a killed process has left is removed, and the files of others are not
 test('without room there is no half backup, the older ones stay, and the log says what to do', async (t) => {
   const { log, text } = memoryLog();
   let free = 2 ** 40;
-  const world = await startWorld(t, { settings, overrides: { freeBytes: async () => free, log } });
+  const world = await startWorld(t, {
+    database: 'sqlite',
+    settings,
+    overrides: { freeBytes: async () => free, log },
+  });
   const directory = join(world.config.dataDir, 'backups');
   const count = async () => (await backupsIn(directory)).filter(isBackup).length;
   await nextNight(world, async () => (await count()) === 1);
@@ -97,6 +104,7 @@ test('a directory that cannot be made is named with the setting', async (t) => {
   await writeFile(file, '');
   const { log, text } = memoryLog();
   const world = await startWorld(t, {
+    database: 'sqlite',
     settings: { ...settings, POSTERN_BACKUP_DIR: join(file, 'backups') },
     overrides: { log },
   });
