@@ -18,6 +18,7 @@ import { createPoster } from '../../src/webhooks/guarded-post.ts';
 import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
 import { verifyDkim } from '../lab/dkim.ts';
 import { startDns } from '../lab/dns/dns.ts';
+import { queueEmpty } from '../lab/load/reconciliation.ts';
 import { authorizedPem, policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
 import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
 import { startWorld } from '../lab/scenes/world.ts';
@@ -140,6 +141,8 @@ for (const kind of kinds) {
     t.is(posted.totals.sessions, sessions.length);
     t.deepEqual(JSON.parse(body).policies[0].policy['mx-host'], ['mx1.invalid']);
 
+    // A mail whose outcome is not recorded yet would be sent again after such a leap.
+    await queueEmpty(world.db, 30_000);
     // Neither a second report, nor one about the reports.
     await world.clock.advance('49h');
     t.is(reports().length, 2);
