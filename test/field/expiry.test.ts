@@ -51,6 +51,8 @@ const holds: Hold[] = [
     before: ['org pause Tenant --reason unpaid'],
     async after(world, _, run) {
       await world.clock.advance('2m');
+      // So that the server has seen after the deadline, too, that it is paused.
+      await aSecondLater(world);
       await run('org resume Tenant --reason paid');
     },
     says: /the operator had paused the organization/,
