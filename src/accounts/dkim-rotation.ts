@@ -3,7 +3,7 @@
  * signed with a key that receivers cannot look up, and the previous key's record must stay published for as long as mail that
  * it signed may be in the queue.
  */
-import type { Resolve } from '../base/resolve.ts';
+import type { Resolve } from '../base/net/resolve.ts';
 import {
   type DkimAlgorithm,
   type DkimKeyRecord,

@@ -3,7 +3,7 @@
  * verified domain whose record is gone or replaced is reported, because receivers reject its mail or file it as spam. The
  * record of the return path is looked up with it: mail has a return path under the sender's domain while it is there.
  */
-import type { Resolve } from '../base/resolve.ts';
+import type { Resolve } from '../base/net/resolve.ts';
 import {
   type CheckState,
   claimDueDomains,

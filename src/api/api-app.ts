@@ -4,8 +4,8 @@
  */
 import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
-import { resolveClientAddress, trustedProxies } from '../base/client-address.ts';
 import { newId } from '../base/id.ts';
+import { resolveClientAddress, trustedProxies } from '../base/net/client-address.ts';
 import { errorBody, Refusal, statusOf } from '../mail/refusal.ts';
 import { type RefusedSend, recipientsIn } from '../record/refused-sends.ts';
 import type { Window } from '../rules/limits.ts';

@@ -5,8 +5,8 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../base/bounded-cache.ts';
-import { clientNetwork } from '../base/client-network.ts';
 import type { Clock } from '../base/clock.ts';
+import { clientNetwork } from '../base/net/client-network.ts';
 import type { RateWindow } from './rate-headers.ts';
 
 const allowed = 10;

@@ -6,7 +6,7 @@
 
 import type { Context } from 'koa';
 import { type Caller, type Grant, mayDo, requireGrant } from '../accounts/api-keys.ts';
-import { clientAddress } from '../base/client-address.ts';
+import { clientAddress } from '../base/net/client-address.ts';
 import { Refusal } from '../mail/refusal.ts';
 import {
   overLimit,

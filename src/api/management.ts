@@ -9,7 +9,7 @@ import { type Caller, requireManager } from '../accounts/api-keys.ts';
 import type { Names } from '../accounts/domains.ts';
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
-import type { Resolve } from '../base/resolve.ts';
+import type { Resolve } from '../base/net/resolve.ts';
 import { isOneLine } from '../base/sanitize.ts';
 import type { Db } from '../db/engine/open.ts';
 import { Refusal } from '../mail/refusal.ts';

@@ -8,8 +8,8 @@
  * 250 is sent after the commit; after an error of the server, the reply is 451 and the client retries.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import { clientNetwork } from '../base/client-network.ts';
 import type { Clock } from '../base/clock.ts';
+import { clientNetwork } from '../base/net/client-network.ts';
 import type {
   BouncedDelivery,
   BounceResult,

@@ -5,7 +5,7 @@
  * null MX (RFC 7505), private and special addresses refused unless allowed. DNS has three answers: hosts, none, unknown.
  * All three are return values, never exceptions.
  */
-import type { Resolve } from '../base/resolve.ts';
+import type { Resolve } from '../base/net/resolve.ts';
 import type { SessionResult } from '../outcome.ts';
 import {
   addressRules,

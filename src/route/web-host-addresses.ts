@@ -6,7 +6,7 @@
 
 import type { LookupAddress } from 'node:dns';
 import { isIPv6 } from 'node:net';
-import type { Resolve } from '../base/resolve.ts';
+import type { Resolve } from '../base/net/resolve.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
 
 export interface AddressOptions {

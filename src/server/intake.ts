@@ -19,7 +19,7 @@ import { type AcceptBatch, createAcceptBatch } from '../api/send/accept-batch.ts
 import { createFetchAttachments } from '../api/send/fetch-attachments.ts';
 import { cached } from '../base/bounded-cache.ts';
 import { countInFlight } from '../base/limits/in-flight.ts';
-import type { Resolve } from '../base/resolve.ts';
+import type { Resolve } from '../base/net/resolve.ts';
 import { type Compose, type ComposeOrder, isLarge } from '../compose/compose-order.ts';
 import { createDashboard } from '../dashboard/dashboard.ts';
 import { acceptAll, type Decision, dryRun } from '../db/accept/acceptance.ts';

@@ -7,7 +7,7 @@ import { makeSetUpLink } from '../accounts/people.ts';
 import { createSeal } from '../accounts/seal.ts';
 import { type HttpServer, listen } from '../api/http/http-server.ts';
 import { onlyForLoopbackHosts } from '../api/loopback-hosts.ts';
-import { bracketed } from '../base/tcp-listen.ts';
+import { bracketed } from '../base/net/tcp-listen.ts';
 import { composeAlone } from '../compose/compose-alone.ts';
 import { type Composers, createComposers } from '../compose/compose-threads.ts';
 import { hasOrganizations } from '../db/accounts/organizations.ts';

@@ -7,11 +7,11 @@
  * Stop: idle clients get 421, incoming messages have two more seconds, decisions in progress are answered.
  */
 import type { AddressInfo, Socket } from 'node:net';
-import { clientNetwork, matcherOf } from '../base/client-network.ts';
 import type { ByteBudget } from '../base/limits/byte-budget.ts';
 import type { Slots } from '../base/limits/slots.ts';
 import { type MinimumRate, transferRate } from '../base/minimum-rate.ts';
-import { listening } from '../base/tcp-listen.ts';
+import { clientNetwork, matcherOf } from '../base/net/client-network.ts';
+import { listening } from '../base/net/tcp-listen.ts';
 import type { MailHandler } from '../mail/mail-handler.ts';
 import { type SessionOptions, SessionServer } from '../vendor/smtp-server.ts';
 import type { Certificate } from './listener-certificate.ts';

@@ -2,7 +2,7 @@
 import type { Seal } from '../accounts/seal.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Log } from '../base/log.ts';
-import type { Resolve } from '../base/resolve.ts';
+import type { Resolve } from '../base/net/resolve.ts';
 import { groupCommit } from '../db/engine/group-commit.ts';
 import type { Db } from '../db/engine/open.ts';
 import { changeToken, createQuietCheck } from '../db/engine/quiet-check.ts';

@@ -9,7 +9,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { listen } from '../../src/api/http/http-server.ts';
-import { clientAddressOf, trustedProxies } from '../../src/base/client-address.ts';
+import { clientAddressOf, trustedProxies } from '../../src/base/net/client-address.ts';
 import { loadConfig } from '../../src/settings/config.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { table } from '../lab/table.ts';

@@ -1,7 +1,7 @@
 /** From a domain to its hosts: what DNS means, what is kept and for how long, and who comes first. */
 
 import test, { type ExecutionContext } from 'ava';
-import type { Resolve } from '../../src/base/resolve.ts';
+import type { Resolve } from '../../src/base/net/resolve.ts';
 import type { DestinationShape } from '../../src/mail/destination-shape.ts';
 import { createResolver } from '../../src/route/resolver.ts';
 import type { Exchanger, Host, Protect, Route } from '../../src/route/route.ts';

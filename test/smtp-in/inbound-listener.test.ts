@@ -1,7 +1,7 @@
 /** The listener's surroundings: a balancer in front of it, a stop in the middle. */
 import { createServer } from 'node:net';
 import test from 'ava';
-import { ListenError } from '../../src/base/tcp-listen.ts';
+import { ListenError } from '../../src/base/net/tcp-listen.ts';
 import { startListener } from '../lab/mx/listener.ts';
 import { connectSmtp } from '../lab/mx/smtp-client.ts';
 import { until } from '../lab/until.ts';

@@ -7,8 +7,8 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../../base/bounded-cache.ts';
-import { clientNetwork } from '../../base/client-network.ts';
 import type { Clock } from '../../base/clock.ts';
+import { clientNetwork } from '../../base/net/client-network.ts';
 
 const windowMs = 15 * 60_000;
 const max = { network: 30, account: 10 };

@@ -5,8 +5,8 @@
 import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
 import { tokenHash } from '../../accounts/one-time-links.ts';
-import { clientAddress } from '../../base/client-address.ts';
 import type { Clock } from '../../base/clock.ts';
+import { clientAddress } from '../../base/net/client-address.ts';
 import {
   endSession,
   findSession,

@@ -1,5 +1,5 @@
 /** The facts that several checks need, looked up once: DNS, the connections to port 25, our addresses, the sender domains. */
-import { isPublicAddress } from '../../base/client-network.ts';
+import { isPublicAddress } from '../../base/net/client-network.ts';
 import { withTimeout } from '../../base/waits.ts';
 import { type DomainRecord, listSenderDomains } from '../../db/accounts/domains-table.ts';
 import type { Db } from '../../db/engine/open.ts';

@@ -6,7 +6,7 @@
  * address that the EHLO name resolves to.
  */
 import { isIPv6 } from 'node:net';
-import { isPublicAddress } from '../../base/client-network.ts';
+import { isPublicAddress } from '../../base/net/client-network.ts';
 import { isSameAddress } from '../../mail/reverse-name.ts';
 import { findMx } from '../../route/mx.ts';
 import type { Config } from '../../settings/config.ts';

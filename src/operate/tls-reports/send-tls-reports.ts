@@ -5,7 +5,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { Resolve } from '../../base/resolve.ts';
+import type { Resolve } from '../../base/net/resolve.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { forgetReports, giveReportBack, takeReport } from '../../db/queue/tls-report-limits.ts';
 import {

@@ -9,7 +9,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import type { Seal } from '../../accounts/seal.ts';
 import type { Clock } from '../../base/clock.ts';
 import type { Log } from '../../base/log.ts';
-import type { Resolve } from '../../base/resolve.ts';
+import type { Resolve } from '../../base/net/resolve.ts';
 import { orAborted, pause } from '../../base/waits.ts';
 import { type AcmeAccount, openAccount, pauseAccount } from '../../db/accounts/acme-accounts.ts';
 import {

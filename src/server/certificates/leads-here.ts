@@ -4,7 +4,7 @@
  * host, every address must be one of them, because the authority may choose any (RFC 8555 section 10.2).
  */
 import { networkInterfaces } from 'node:os';
-import type { Resolve } from '../../base/resolve.ts';
+import type { Resolve } from '../../base/net/resolve.ts';
 import type { CertificateProblem, HostPurpose } from '../../db/accounts/certificates-table.ts';
 
 type LookProblem = Pick<CertificateProblem, 'type' | 'text'>;

@@ -6,7 +6,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../../base/bounded-cache.ts';
-import type { Resolve } from '../../base/resolve.ts';
+import type { Resolve } from '../../base/net/resolve.ts';
 import { asHostName } from '../../mail/host-name.ts';
 
 /** `text` is null if the domain has no policy here. Not known: the database or DNS gave no answer. */

@@ -1,7 +1,7 @@
 /** The signed-in person's account: name, password, sessions. The second factor is in second-factor.ts. */
 import { z } from 'zod';
 import { passwordProblem } from '../../../accounts/passwords.ts';
-import { clientAddress } from '../../../base/client-address.ts';
+import { clientAddress } from '../../../base/net/client-address.ts';
 import { countRecoveryCodes } from '../../../db/accounts/one-time.ts';
 import { endSession, endSessions, listSessions } from '../../../db/accounts/sessions-table.ts';
 import { changeUser } from '../../../db/accounts/users.ts';

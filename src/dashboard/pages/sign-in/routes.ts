@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { pausedMessage } from '../../../accounts/create-organization.ts';
 import { recoveryCodeHash, totpStepOf } from '../../../accounts/totp.ts';
-import { clientAddress } from '../../../base/client-address.ts';
+import { clientAddress } from '../../../base/net/client-address.ts';
 import { listMemberships } from '../../../db/accounts/memberships.ts';
 import { useRecoveryCode } from '../../../db/accounts/one-time.ts';
 import type { Pause } from '../../../db/accounts/organizations.ts';

@@ -1,6 +1,6 @@
 /** The public URL of tracking links and the dashboard: whether other machines can open it, over HTTPS. */
 import { isIP } from 'node:net';
-import { isPublicAddress } from '../../../base/client-network.ts';
+import { isPublicAddress } from '../../../base/net/client-network.ts';
 import type { Config } from '../../../settings/config.ts';
 import { type FindingDraft, failure, ok, warning } from '../finding.ts';
 
