@@ -23,15 +23,24 @@ const policy = [
 
 /** Scalar's own colors have less contrast than WCAG 2 level AA asks for. */
 const contrast =
-  '.light-mode{--scalar-color-2:#454545;--scalar-color-3:#595959;--scalar-color-green:#03703d;' +
-  '--scalar-color-blue:#0563b8;--scalar-color-orange:#a34b00;--scalar-color-yellow:#7a5c00}.dark-mode{--scalar-color-3:#8c8c8c}';
+  '.light-mode{--scalar-color-2:#454545;--scalar-color-3:#595959;--scalar-color-green:#03703d;--scalar-color-blue:#0563b8;' +
+  '--scalar-color-orange:#a34b00;--scalar-color-yellow:#7a5c00;--scalar-color-red:#b91c1c}' +
+  '.dark-mode{--scalar-color-3:#8c8c8c;--scalar-color-red:#ff8589}';
+
+/** The keyboard does not reach boxes that scroll sideways, and Scalar hides the names of the buttons that copy code. */
+const reachable =
+  'code.custom-scroll,code.custom-scroll *{white-space:pre-wrap!important;overflow-wrap:anywhere!important}' +
+  'ul.endpoints,ul.endpoints *{overflow:visible!important;white-space:normal!important;overflow-wrap:anywhere!important}' +
+  '.scalar-code-copy .sr-only>span{display:inline!important}';
 
 /** Features that would need a service of Scalar's are off. */
 const configuration = {
   agent: { disabled: true },
   authentication: { preferredSecurityScheme: 'apiKey' },
-  customCss: contrast,
+  customCss: contrast + reachable,
   hideClientButton: true,
+  // Its name for screen readers is "Show all Email endpoints", which must begin with what is seen (WCAG 2.5.3).
+  localization: { translations: { actions: { showMore: 'Show all' } } },
   mcp: { disabled: true },
   showDeveloperTools: 'never',
   telemetry: false,

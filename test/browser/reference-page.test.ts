@@ -32,6 +32,27 @@ test('the page shows every endpoint and loads nothing from other hosts', async (
   );
 });
 
+for (const [size, theme] of [
+  ['desktop', 'light'],
+  ['phone', 'dark'],
+] as const) {
+  test(`everybody can read it: ${size}, ${theme}`, async (t) => {
+    const world = await startWorld(t);
+    const { page, check } = await visit(t, world, size, theme);
+    page.setDefaultTimeout(60_000);
+    for (const [part, last] of [
+      ['description/quick-start', 'code.hljs'],
+      ['tag/email/POST/api/public/email/send', '.scalar-code-copy'],
+      ['tag/events', '.show-more'],
+    ] as const) {
+      await page.goto('about:blank');
+      await page.goto(`/docs#${part}`);
+      await page.locator(last).first().waitFor({ state: 'attached' });
+      await check(part);
+    }
+  });
+}
+
 test('the policy of the page allows no other host', async (t) => {
   const world = await startWorld(t);
   const response = await fetch(`${world.url()}/docs`);
