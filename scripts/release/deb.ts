@@ -1,4 +1,4 @@
-/** The Debian package: the program in /opt/postern, and beside it units, user, command, manual pages and completion. */
+/** The Debian package: the program in /opt/postern, and beside it unit, user, command, manual pages and completion. */
 import { chmodSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { root, run, type Tree } from './tree.ts';
@@ -28,8 +28,7 @@ export function buildDeb({ directory, release }: Tree, dist: string): void {
 
   cpSync(directory, join(stage, 'opt/postern'), { recursive: true, verbatimSymlinks: true });
   file('usr/bin/postern', config('postern-command'), 0o755);
-  for (const unit of ['postern.service', 'postern-tls@.service', 'postern-tls@.path'])
-    file(`usr/lib/systemd/system/${unit}`, config(unit));
+  file('usr/lib/systemd/system/postern.service', config('postern.service'));
   file('usr/lib/sysusers.d/postern.conf', config('debian/sysusers'));
   file('usr/share/doc/postern/copyright', readFileSync(join(root, 'LICENSE'), 'utf8'));
   const postern = (...args: string[]) => run(join(directory, 'scripts/postern'), args, directory);

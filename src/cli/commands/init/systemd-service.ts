@@ -1,6 +1,6 @@
 /**
- * The systemd service: its user, its units, the command in the PATH; installed from config/ if the package has not done that.
- * Only root can do this. What follows works on the data of the service, so the process becomes its user then.
+ * The systemd service: its user, its unit, the command in the PATH; installed from config/ if the package has not done that.
+ * Only root can do this. The later steps work on the data of the service, so the process becomes its user then.
  */
 import { execFile } from 'node:child_process';
 import { copyFileSync, existsSync, statSync } from 'node:fs';
@@ -13,7 +13,7 @@ import type { Step } from './step.ts';
 
 const user = 'postern';
 const root = join(import.meta.dirname, '../../../..');
-/** The units and the command name this directory. */
+/** The unit and the command name this directory. */
 const programDirectory = '/opt/postern';
 const commands = ['/usr/local/bin/postern', '/usr/bin/postern'];
 const timeoutMs = 120_000;
@@ -29,7 +29,7 @@ async function succeeds(command: string, ...args: string[]): Promise<boolean> {
 
 const parts = {
   user: () => succeeds('id', '-u', user),
-  units: () => succeeds('systemctl', 'cat', 'postern.service'),
+  unit: () => succeeds('systemctl', 'cat', 'postern.service'),
   command: async () => commands.some((path) => existsSync(path)),
 };
 
@@ -43,12 +43,11 @@ export function installStep(): Step {
   return {
     what: 'install the service',
     needs: [],
-    isDone: async () =>
-      (await missingParts()).length === 0 ? ok('user, units and command are there') : null,
+    isDone: async () => ((await missingParts()).length === 0 ? ok('user, unit and command are there') : null),
     async do() {
       const missing = await missingParts();
       if (root !== programDirectory)
-        throw new Failure(`the program is in ${root}; move it to ${programDirectory}, which the units name`);
+        throw new Failure(`the program is in ${root}; move it to ${programDirectory}, which the unit names`);
       if (missing.includes('user'))
         await run('useradd', [
           '--system',
@@ -58,10 +57,8 @@ export function installStep(): Step {
           '/usr/sbin/nologin',
           user,
         ]);
-      if (missing.includes('units')) {
-        // The last one is what the next run looks for.
-        for (const unit of ['postern-tls@.service', 'postern-tls@.path', 'postern.service'])
-          copyFileSync(join(root, 'config', unit), join('/etc/systemd/system', unit));
+      if (missing.includes('unit')) {
+        copyFileSync(join(root, 'config/postern.service'), '/etc/systemd/system/postern.service');
         await run('systemctl', ['daemon-reload'], { timeout: timeoutMs });
       }
       if (missing.includes('command'))
