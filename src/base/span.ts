@@ -1,19 +1,36 @@
-/** Durations in the form that people read. */
+/** Durations and relative times in the form that people read. Pure functions: the current time is a parameter. */
 const units = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1000],
+  ['days', 86_400_000],
+  ['hours', 3_600_000],
+  ['minutes', 60_000],
 ] as const;
 
-/** The largest unit, and for hours and days the next one: `230 ms`, `1.2 s`, `45 s`, `3 m`, `2 h 5 m`, `1 d 23 h`. */
+/** The largest unit of which there are two, so that little is cut off: `230 ms`, `1.2 s`, `90 s`, `100 minutes`, `2 days`. */
 export function span(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
-  const at = units.findIndex(([, size]) => ms >= size);
-  const [unit, size] = units[at]!;
-  const whole = `${Math.floor(ms / size)} ${unit}`;
-  const [smaller, smallerSize] = units[at + 1] ?? ['', 1];
-  const rest = unit === 'd' || unit === 'h' ? Math.floor((ms % size) / smallerSize) : 0;
-  return rest > 0 ? `${whole} ${rest} ${smaller}` : whole;
+  const [unit, size] = unitOf(ms);
+  return `${Math.floor(ms / size)} ${unit}`;
+}
+
+/** A duration rounded up to a tenth of its unit, for what was done within it: `2.1 hours`. */
+export function atMost(ms: number): string {
+  if (ms < 1000) return `${Math.ceil(ms / 10) * 10} ms`;
+  const [unit, size] = unitOf(ms);
+  return `${Math.ceil((ms / size) * 10) / 10} ${unit}`;
+}
+
+function unitOf(ms: number) {
+  return units.find(([, size]) => ms >= 2 * size) ?? (['s', 1000] as const);
+}
+
+/** `just now`, `3 minutes ago`, `in 30 s`. */
+export function relative(time: number, now: number): string {
+  if (time >= now + 1000) return `in ${span(time - now)}`;
+  return now - time < 60_000 ? 'just now' : `${span(now - time)} ago`;
+}
+
+/** `due now`, `in 3 minutes` */
+export function dueIn(ms: number): string {
+  return ms < 1000 ? 'due now' : `in ${span(ms)}`;
 }

@@ -7,10 +7,11 @@
 import { Eta } from 'eta';
 import { iso } from '../base/clock.ts';
 import { escapeHtml } from '../base/sanitize.ts';
+import { atMost, relative, span } from '../base/span.ts';
 import type { Assets } from './assets.ts';
 import { icon } from './icons.ts';
 import type { NavLink } from './navigation.ts';
-import { atMost, count, exactly, percent, relative, span } from './number-format.ts';
+import { count, exactly, percent } from './number-format.ts';
 import type { Flash, OrgVisit, PageView, PageVisit } from './page.ts';
 
 /** The data that the layout shows around a page. */

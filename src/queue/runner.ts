@@ -130,7 +130,7 @@ export class QueueRunner {
     this.#claimer.requestScan();
   }
 
-  /** Whether the queue has been read, or tried to, since the last call. Calls that are minutes apart tell whether it is alive. */
+  /** Whether a read of the queue was tried since the last call. Calls that are minutes apart show whether the runner works. */
   hasProgressed(): boolean {
     const before = this.#roundsSeen;
     this.#roundsSeen = this.#claimer.rounds;

@@ -65,8 +65,9 @@ test('holds, suspensions and rules come last, each with the command that ends it
     '',
     '',
     'By your order:',
-    '  held mail for 6 d: 412 mails  → postern queue release --status held --reason R',
-    '  slowed mx1.big.example to 30 a minute for 5 m: 1 mail',
+    '  held mail for 6 days: 412 mails',
+    '    → postern queue release --status held --reason R',
+    '  slowed mx1.big.example to 30 a minute for 5 minutes: 1 mail',
     '    → postern queue resume mx1.big.example --reason R',
     '  paused Acme: 412 mails  → postern org resume Acme --reason R',
   ]);

@@ -86,7 +86,7 @@ test('the verdict and the most urgent needs come first, as many as the terminal 
       cause: cause as Need['cause'],
       severity: 'act',
       subject: `mx.${cause}.example`,
-      figure: '40 waiting, 12 a minute, 3 m to drain',
+      figure: '40 waiting, 12 a minute, 3 minutes to drain',
     }),
   );
   const status = { at: now, isServed: true, setUp: null, needs, folded: [], more: 0, orders: [] };

@@ -62,7 +62,7 @@ function fixed(text: string, replace: [RegExp, string][]): string {
     .replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '2026-01-01 00:00:00')
     .replace(/\b\d\d:\d\d:\d\d\.\d{3}\b/g, '00:00:00.000')
     .replace(/\b(due|since|at|until) \d\d:\d\d\b/g, '$1 00:00')
-    .replace(/\b(now|\d+(\.\d)? (ms|s|m) ago)(?=\)|\s|;|$)/gm, 'AGO')
-    .replace(/\bin \d+ [smhd]( \d+ [smh])?\b/g, 'in TIME')
+    .replace(/\b(just now|\d+(\.\d)? (ms|s|minutes) ago)(?=\)|\s|;|$)/gm, 'AGO')
+    .replace(/\bin \d+(\.\d)? (s|minutes|hours|days)\b/g, 'in TIME')
     .replace(/ {2,}/g, '  ');
 }

@@ -59,11 +59,11 @@ for (const kind of kinds) {
     t.is(own.figure, 'connection failed');
     t.regex(
       own.advice,
-      /^Let the authority connect to ports 80 and 443 .* firewalls\. The next attempt is in 1 h\.$/,
+      /^Let the authority connect to ports 80 and 443 .* firewalls\. The next attempt is in 60 minutes\.$/,
     );
     t.is(
       needs.find(({ subject }) => subject.startsWith('late'))!.figure,
-      '80 d old, valid for 5 d more; authority failed',
+      '80 days old, valid for 5 days more; authority failed',
     );
 
     const { cli, json } = createCli(t, environment);

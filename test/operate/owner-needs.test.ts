@@ -76,7 +76,7 @@ for (const kind of kinds) {
         'domain_unverified b.invalid watch: its mail is refused here',
         'refusing mine.invalid watch: refuses or defers our mail',
         'hanging shared.invalid watch: does not answer in time',
-        'deferred full.invalid watch: mail has waited for 1 h 30 m',
+        'deferred full.invalid watch: mail has waited for 90 minutes',
       ],
     );
     t.false(

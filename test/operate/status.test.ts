@@ -85,7 +85,7 @@ for (const kind of kinds) {
     });
     const [need] = (await read()).needs;
     t.like(need, { cause: 'throttled', severity: 'watch', since: now - 20 * minute });
-    t.is(need!.figure, '60 waiting, 2 a minute, 30 m to drain');
+    t.is(need!.figure, '60 waiting, 2 a minute, 30 minutes to drain');
     t.is(need!.reply, '421 4.7.28 too fast');
     t.is(need!.command, 'postern queue slow slow.invalid --per-minute 2 --for 2h');
   });
@@ -207,7 +207,7 @@ for (const kind of kinds) {
     await add({ status: 'queued', due_at: now - 3 * minute });
     const [need] = (await read(false)).needs;
     t.like(need, { cause: 'no_server', severity: 'act', since: now - 3 * minute });
-    t.is(need!.figure, 'mail has been due for 3 m');
+    t.is(need!.figure, 'mail has been due for 3 minutes');
   });
 
   test(`${kind}: organizations: rates out of bounds, domains that lapsed, webhooks that fail`, async (t) => {
@@ -264,7 +264,7 @@ for (const kind of kinds) {
       'complaint_rate Acme watch',
       'webhook_failing https://new.invalid/ watch',
     ]);
-    t.is(needs[0]!.figure, '10%: 200 of 2000 sent in 24 h');
+    t.is(needs[0]!.figure, '10%: 200 of 2000 sent in 24 hours');
     t.is(needs[1]!.command, 'postern domain verify lost.invalid --org Acme');
   });
 }
@@ -285,7 +285,7 @@ test('this machine: disk, certificate, and a backup that is too old', async (t) 
   noteBackup(dataDir, { at: now - 8 * 24 * hourMs, file: '/backups/postern.db' });
   const backup = (await read()).needs.at(-1)!;
   t.is(backup.cause, 'backup');
-  t.is(backup.figure, 'the last one is 8 d old');
+  t.is(backup.figure, 'the last one is 8 days old');
   t.is(backup.command, 'postern backup /backups/postern.db --force');
 });
 
@@ -295,6 +295,6 @@ test('this machine: nightly backups that have not been made for two nights', asy
   t.deepEqual((await read()).named, []);
   noteBackup(dataDir, { at: now - 3 * 24 * hourMs, file: '/backups/postern.db' });
   const [backup] = (await read()).needs;
-  t.like(backup, { cause: 'backup', figure: 'the last one is 3 d old', command: 'postern doctor' });
+  t.like(backup, { cause: 'backup', figure: 'the last one is 3 days old', command: 'postern doctor' });
   t.regex(backup!.advice, /^No nightly backup to \S+\/backups succeeds\. The log says why\.$/);
 });

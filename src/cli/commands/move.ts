@@ -3,6 +3,7 @@
  * file has the checks before, the progress and the advice after; the move itself is in db/admin/move/move-database.ts.
  */
 import type { Command } from 'commander';
+import { span } from '../../base/span.ts';
 import { type MoveProgress, type MoveResult, moveDatabase } from '../../db/admin/move/move-database.ts';
 import { readMarker } from '../../db/admin/moved-marker.ts';
 import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
@@ -16,7 +17,6 @@ import type { CommandContext } from '../command-context.ts';
 import { Failure } from '../failure.ts';
 import { grouped } from '../render/cells.ts';
 import type { Output } from '../render/output.ts';
-import { span } from '../render/times.ts';
 
 export function moveCommands(program: Command, context: CommandContext): void {
   program

@@ -2,7 +2,8 @@
 import { styleText } from 'node:util';
 import { iso } from '../../base/clock.ts';
 import { sanitize } from '../../base/sanitize.ts';
-import { relative, timeOfDay } from './times.ts';
+import { relative } from '../../base/span.ts';
+import { timeOfDay } from './times.ts';
 
 /** Null is shown as "-". On a terminal a time is relative, a count is short, and a state has a colour. */
 export type Cell =

@@ -4,9 +4,10 @@
  */
 import { styleText } from 'node:util';
 import { sanitize } from '../../base/sanitize.ts';
+import { span } from '../../base/span.ts';
 import { endOf, type LogLine } from '../maillog/log-filter.ts';
 import { coloured, dim } from './cells.ts';
-import { local, span } from './times.ts';
+import { local } from './times.ts';
 import { wrap } from './width.ts';
 
 const timeWidth = '12:03:04.120'.length;

@@ -6,10 +6,12 @@
  * Much of it was written by strangers (SMTP replies, subjects): control characters are shown, so that none of them moves
  * the terminal's cursor or breaks a line in two.
  */
+
 import { sanitize, sanitizeJson } from '../../base/sanitize.ts';
+import { relative } from '../../base/span.ts';
 import { type Cell, dim, plainCell, terminalCell } from './cells.ts';
 import { type Rows, tableLines } from './table.ts';
-import { local, relative } from './times.ts';
+import { local } from './times.ts';
 import { cut, wrap } from './width.ts';
 
 export { sanitize } from '../../base/sanitize.ts';

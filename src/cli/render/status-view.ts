@@ -5,13 +5,13 @@
 import { styleText } from 'node:util';
 import stringWidth from 'string-width';
 import { sanitize } from '../../base/sanitize.ts';
+import { span } from '../../base/span.ts';
 import { causes } from '../../operate/condition/causes.ts';
 import { type Need, thisServer } from '../../operate/status/need.ts';
 import { orderText } from '../../operate/status/operator-orders.ts';
 import { isWell, type Status, statusDocument, verdictText } from '../../operate/status/read-status.ts';
 import type { Cell } from './cells.ts';
 import { dim, type OutputBlock } from './output.ts';
-import { span } from './times.ts';
 import { cut, fit, wrap } from './width.ts';
 
 export interface Size {
@@ -99,7 +99,7 @@ export function statusHead(status: Status, columns: number, max = Number.POSITIV
   return [verdict + hint, ...shown.map((need) => needLine(need, status.at, columns))];
 }
 
-/** `! throttled    mx.example.org  for 5 m: 12 waiting, 4 a minute, 3 m to drain` */
+/** `! throttled    mx.example.org  for 5 minutes: 12 waiting, 4 a minute, 3 minutes to drain` */
 function needLine({ cause, severity, subject, since, figure }: Need, now: number, columns: number) {
   const [sign, colour] = severity === 'act' ? (['✗', 'red'] as const) : (['!', 'yellow'] as const);
   const left = `${sign} ${fit(causes[cause].label, labelWidth)}`;

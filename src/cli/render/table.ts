@@ -47,7 +47,7 @@ function isNumber(cell: Cell): boolean {
   return typeof cell === 'number' || (typeof cell === 'object' && cell !== null && 'count' in cell);
 }
 
-/** `  circuit open; oldest 3 m ago; next in 5 m`: unknown values are left out. */
+/** `  circuit open; oldest 3 minutes ago; next in 5 minutes`: unknown values are left out. */
 function lineBelow(head: string[], row: Cell[], now: number, columns: number): string {
   const parts = row.flatMap((cell, at) => {
     const isKnown = typeof cell !== 'object' || (cell !== null && !('time' in cell && cell.time === null));

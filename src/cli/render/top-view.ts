@@ -5,6 +5,7 @@
 import { styleText } from 'node:util';
 import { iso } from '../../base/clock.ts';
 import { sanitize } from '../../base/sanitize.ts';
+import { span } from '../../base/span.ts';
 import { type QueueRow, totalOf } from '../../operate/explain/queue-rows-by-destination.ts';
 import { type Status, statusDocument } from '../../operate/status/read-status.ts';
 import type { Rates } from '../maillog/traffic.ts';
@@ -13,7 +14,7 @@ import type { OutputBlock } from './output.ts';
 import { queueDocument, queueTable } from './queue-table.ts';
 import { type Size, statusHead, statusRows } from './status-view.ts';
 import { tableLines } from './table.ts';
-import { local, span, timeOfDay } from './times.ts';
+import { local, timeOfDay } from './times.ts';
 import { cut, fit } from './width.ts';
 
 export interface Snapshot {

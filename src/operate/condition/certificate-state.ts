@@ -3,7 +3,7 @@
  * status, doctor and metrics. What is wrong has its cure.
  */
 import { iso, isoOrNull } from '../../base/clock.ts';
-import { span } from '../../base/span.ts';
+import { dueIn, span } from '../../base/span.ts';
 import type { ListedCertificate } from '../../db/accounts/certificates-table.ts';
 import type { Severity } from './condition.ts';
 
@@ -36,8 +36,7 @@ export function certificateState(
     if (left !== null) return { state: 'valid', severity: 'ok', figure: left, advice: null };
     return { state: 'waiting', severity: 'ok', figure: 'asked for, or about to be', advice: null };
   }
-  const next = attemptAt > now ? `in ${span(attemptAt - now)}` : 'now';
-  const advice = `${cureOf(problem.type, host, names)} The next attempt is ${next}.`;
+  const advice = `${cureOf(problem.type, host, names)} The next attempt is ${dueIn(attemptAt - now)}.`;
   const figure = problem.text;
   if (isThere) {
     const isLate = notAfter - now < (notAfter - notBefore) * lateShare;

@@ -25,7 +25,7 @@ function rateText(perMinute: number): string {
   return `${isFraction ? perMinute.toFixed(1).replace(/\.0$/, '') : Math.round(perMinute)} a minute`;
 }
 
-/** `12 a minute`, `2 h to drain`: as far as they are known. */
+/** `12 a minute`, `2 hours to drain`: as far as they are known. */
 export function paceText({ perMinute, drainMs }: Pace): string[] {
   if (perMinute === null) return [];
   return [rateText(perMinute), ...(drainMs === null ? [] : [`${span(drainMs)} to drain`])];

@@ -2,7 +2,7 @@
  * Destinations that something is wrong with (operate/condition/condition.ts). Mail is counted only for those that are shown.
  * If nothing gets out at all, that is one entry, and the destinations are folded below it.
  */
-import { span } from '../../base/span.ts';
+import { dueIn, span } from '../../base/span.ts';
 import { type Db, isPostgres } from '../../db/engine/open.ts';
 import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
 import { countAllWaiting, countWaiting, maxCounted } from '../../db/queue/waiting-counts.ts';
@@ -115,8 +115,4 @@ function figureOf({ cause, state, waiting, pace, blockedUntil }: Condition, now:
   if (problem && cause !== 'throttled') parts.push(`${problem.count} failed`);
   if (blockedUntil !== null) parts.push(`next attempt ${dueIn(blockedUntil - now)}`);
   return parts.join(', ');
-}
-
-export function dueIn(ms: number): string {
-  return ms < 1000 ? 'due now' : `in ${span(ms)}`;
 }

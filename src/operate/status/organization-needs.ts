@@ -23,7 +23,7 @@ export async function readOrganizationNeeds(db: Db, now: number): Promise<Need[]
   const since = now - (now % hourMs) - rateHours * hourMs;
   const counts = await countsSince(db, since);
   const rates = counts.flatMap((some) =>
-    rateNeeds(some, '24 h').map((need) => ({
+    rateNeeds(some, '24 hours').map((need) => ({
       ...need,
       orgId: some.orgId,
       advice: `${need.advice} If it lasts, the operator should pause the organization.`,

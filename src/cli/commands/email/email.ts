@@ -1,6 +1,7 @@
 /** `postern email`: the history of one email, the explanation of its status, and its exact bytes. */
 import type { Command } from 'commander';
 import { iso } from '../../../base/clock.ts';
+import { relative } from '../../../base/span.ts';
 import { type DeliveryRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
 import { cancelEmail } from '../../../db/queue/cancel-email.ts';
 import { findMessage } from '../../../db/queue/lease-statements.ts';
@@ -24,7 +25,7 @@ import {
   recipientTable,
 } from '../../render/email-view.ts';
 import { coloured, dim, type Output, type OutputBlock } from '../../render/output.ts';
-import { local, relative } from '../../render/times.ts';
+import { local } from '../../render/times.ts';
 import { why } from '../../render/why-view.ts';
 import { wrap } from '../../render/width.ts';
 import { listCommand } from './email-list.ts';

@@ -5,6 +5,7 @@
 
 import { iso } from '../../../base/clock.ts';
 import { nearest } from '../../../base/closest-name.ts';
+import { relative } from '../../../base/span.ts';
 import { suppressionsOf } from '../../../db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '../../../mail/address.ts';
 import { mailLogFile } from '../../../mail/mail-log.ts';
@@ -14,7 +15,7 @@ import type { CommandContext } from '../../command-context.ts';
 import { type LogFile, openLog } from '../../maillog/log-file.ts';
 import { createKeep, readLine } from '../../maillog/log-filter.ts';
 import { coloured, dim, type OutputBlock } from '../../render/output.ts';
-import { local, relative } from '../../render/times.ts';
+import { local } from '../../render/times.ts';
 import { wrap } from '../../render/width.ts';
 
 const maxRefusals = 5;

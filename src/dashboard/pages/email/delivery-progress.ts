@@ -1,5 +1,6 @@
 /** The live part of an email's page: each delivery's progress, its explanation, its attempts with transcripts; the events. */
 
+import { relative, span } from '../../../base/span.ts';
 import type { Db } from '../../../db/engine/open.ts';
 import { type AttemptRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
 import type { TranscriptLine } from '../../../glossary.ts';
@@ -9,7 +10,7 @@ import { tlsWords } from '../../../record/tls-words.ts';
 import { isFinal, statusOf } from '../../../rules/states.ts';
 import { statusWords } from '../../email-status.ts';
 import { legible } from '../../legible.ts';
-import { exactly, relative, span } from '../../number-format.ts';
+import { exactly } from '../../number-format.ts';
 import { journeyOf } from './journey.ts';
 import { timelineOf } from './timeline.ts';
 

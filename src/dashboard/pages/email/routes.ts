@@ -1,5 +1,6 @@
 import { iso } from '../../../base/clock.ts';
 import { newId } from '../../../base/id.ts';
+import { span } from '../../../base/span.ts';
 import { suppressedAmong, suppressionKey } from '../../../db/accounts/suppressions.ts';
 import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
 import { applyQueueAction, changeable } from '../../../db/queue/apply-queue-action.ts';
@@ -12,7 +13,7 @@ import { expiresAtOf } from '../../../record/telemetry.ts';
 import { itemIn } from '../../form-page.ts';
 import { legible } from '../../legible.ts';
 import { unlessCurrent, versionOf } from '../../live-fragment.ts';
-import { exactly, span } from '../../number-format.ts';
+import { exactly } from '../../number-format.ts';
 import {
   type DashboardPage,
   type OrgVisit,

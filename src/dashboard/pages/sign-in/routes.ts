@@ -7,6 +7,7 @@ import { z } from 'zod';
 import { pausedMessage } from '../../../accounts/create-organization.ts';
 import { recoveryCodeHash, totpStepOf } from '../../../accounts/totp.ts';
 import { clientAddress } from '../../../base/net/client-address.ts';
+import { span } from '../../../base/span.ts';
 import { listMemberships } from '../../../db/accounts/memberships.ts';
 import { useRecoveryCode } from '../../../db/accounts/one-time.ts';
 import type { Pause } from '../../../db/accounts/organizations.ts';
@@ -20,7 +21,6 @@ import {
 import type { Db } from '../../../db/engine/open.ts';
 import { compareKey } from '../../../mail/address.ts';
 import { checkForm } from '../../forms.ts';
-import { span } from '../../number-format.ts';
 import {
   type DashboardPage,
   type PageAnswer,

@@ -1,11 +1,12 @@
 /** Posts a test event to an endpoint immediately, or replays earlier events. */
 import { z } from 'zod';
 import { goneSignal } from '../../../api/management.ts';
+import { span } from '../../../base/span.ts';
 import { type ReplaySelection, replay } from '../../../db/webhooks/webhook-replay-rows.ts';
 import { testWebhook } from '../../../webhooks/endpoints.ts';
 import { inSlot } from '../../form-page.ts';
 import { checkForm } from '../../forms.ts';
-import { count, span } from '../../number-format.ts';
+import { count } from '../../number-format.ts';
 import { type DashboardPage, type Flash, redirect } from '../../page.ts';
 import { PageError } from '../../page-error.ts';
 import { webhookIn } from './find-endpoint.ts';
