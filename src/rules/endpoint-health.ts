@@ -6,7 +6,7 @@
 import { maxFailingMs, type WebhookVerdict } from './classify-response.ts';
 
 /** The reason stored when the owner disables an endpoint. */
-export const disabledByOwner = 'its owner has disabled it';
+export const disabledByOwner = 'disabled by its owner';
 
 export interface EndpointHealth {
   failingSince: number | null;

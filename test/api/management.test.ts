@@ -389,7 +389,7 @@ test('webhooks are managed as the command line does it', async (t) => {
   t.is(receiver.requests[1]!.fault, null);
 
   const changed = await must(`PATCH /webhooks/${id}`, { enabled: false, events: [] });
-  t.like(changed.webhook, { status: 'disabled', reason: 'its owner has disabled it', events: [] });
+  t.like(changed.webhook, { status: 'disabled', reason: 'disabled by its owner', events: [] });
   await suppress('bob@there.invalid');
   const removed = 'DELETE /suppressions/bob@there.invalid';
   await must(removed);

@@ -36,7 +36,7 @@ for (const kind of kinds) {
     };
     for (const [url, reason] of [
       ['https://gone.invalid/', 'it answered 410'],
-      ['https://off.invalid/', 'its owner has disabled it'],
+      ['https://off.invalid/', 'disabled by its owner'],
     ])
       await db('webhooks').insert({ id: uuid(), ...webhook, url, status: 'disabled', reason });
     const problem = {

@@ -250,7 +250,7 @@ for (const kind of kinds) {
       { url: 'https://new.invalid/', status: 'active', failing_since: now - minute, reason: '500' },
       { url: 'https://long.invalid/', status: 'active', failing_since: now - 2 * hourMs, reason: '500' },
       { url: 'https://gone.invalid/', status: 'disabled', reason: 'it answered 410' },
-      { url: 'https://off.invalid/', status: 'disabled', reason: 'its owner has disabled it' },
+      { url: 'https://off.invalid/', status: 'disabled', reason: 'disabled by its owner' },
     ];
     for (const one of webhooks)
       await db('webhooks').insert({ id: uuid(), updated_at: now, ...webhook, ...one });

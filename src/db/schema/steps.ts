@@ -26,4 +26,6 @@ export const steps: Record<string, string> = {
     primary key (host))`,
   '034-acme-accounts': `create table acme_accounts (directory text not null, private_key text not null,
     resume_at bigint not null, pauses integer not null, primary key (directory))`,
+  '035-webhook-reason':
+    "update webhooks set reason = 'disabled by its owner' where reason = 'its owner has disabled it'",
 };
