@@ -15,6 +15,7 @@ import { checkFreePorts } from './checks/free-ports.ts';
 import { checkForwardName, checkHostname, checkPtr } from './checks/host-names.ts';
 import { checkIpPools } from './checks/ip-pools-present.ts';
 import { checkClock } from './checks/machine-clock.ts';
+import { checkNoticesSender } from './checks/notices-sender.ts';
 import { checkOpenFiles } from './checks/open-files.ts';
 import { checkPort25 } from './checks/port-25.ts';
 import { checkReturnPathDns, checkReturnPathHost } from './checks/return-path-domain.ts';
@@ -49,6 +50,7 @@ export function machineChecks(context: DoctorContext): Check[] {
       const db = await openDb().catch(() => null);
       return checkBaseUrl(config, db !== null && (await isTrackingAtHome(db).catch(() => false)));
     },
+    ...(config.noticesFrom !== null && { notices: () => checkNoticesSender(config.noticesFrom!, openDb) }),
   });
 }
 
