@@ -13,7 +13,7 @@ const ofReturned = { check: 'returned mail', subject: 'bounces.invalid' } as con
 names('nothing takes returned mail', ({ returned }) => returned.close(), {
   ...ofReturned,
   verdict: 'failure',
-  found: /nothing answers on this machine either$/,
+  found: /nothing answers on this server either$/,
   advice: /^start Postern/,
 });
 

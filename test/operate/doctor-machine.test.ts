@@ -115,7 +115,7 @@ names(
     check: 'file permissions',
     subject: machine,
     verdict: 'warning',
-    found: /^every user of this machine can read .*postern\.sqlite/,
+    found: /^every user of this server can read .*postern\.sqlite/,
     advice: /chmod -R o= /,
   },
 );

@@ -17,7 +17,7 @@ const ofPort = { check: 'port 25', subject: machine } as const;
 names('port 25 leads nowhere', ({ peers }) => Promise.all(peers.map((peer) => peer.close())).then(() => {}), {
   ...ofPort,
   verdict: 'failure',
-  advice: /ask the provider of this machine/,
+  advice: /ask the provider of this server/,
   found: /^in\.big\.invalid \(127\.0\.0\.2\) refused the connection; in\.large\.invalid/,
 });
 
@@ -143,7 +143,7 @@ test('addresses turned round, as RFC 3596 has it', (t) => {
   t.false(isSameAddress('127.0.0.1', '::ffff:127.0.0.1'));
 });
 
-test('a source address that is not this machine’s', async (t) => {
+test('a source address that is not this server’s', async (t) => {
   const world = await startDoctorWorld(t);
   const findings = await world.examineNow({
     config: { mtaSources: [{ address: '192.0.2.77', name: null, pool: 'default' }] },
@@ -152,6 +152,6 @@ test('a source address that is not this machine’s', async (t) => {
   t.like(finding, {
     subject: '192.0.2.77',
     verdict: 'failure',
-    found: '192.0.2.77 is not an address of this machine',
+    found: '192.0.2.77 is not an address of this server',
   });
 });

@@ -1,4 +1,4 @@
-/** `postern doctor`: checks whether this machine can send mail. Prints findings, advice and DNS records to publish. */
+/** `postern doctor`: checks whether this server can send mail. Prints findings, advice and DNS records to publish. */
 import type { Command } from 'commander';
 import type { ZoneRecord } from '../../accounts/zone-text.ts';
 import { withTimeout } from '../../base/waits.ts';
@@ -23,7 +23,7 @@ export function doctorCommands(program: Command, context: CommandContext): void 
   program
     .command('doctor')
     .description(
-      'Check whether this machine can send mail: ports, names, DNS records, blocklists, disk. Exit with 1 on a failure.',
+      'Check whether this server can send mail: ports, names, DNS records, blocklists, disk. Exit with 1 on a failure.',
     )
     .argument('[DOMAIN]', 'check only this sender domain, not all verified ones', domainArgument)
     .addOption(

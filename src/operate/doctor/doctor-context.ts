@@ -28,7 +28,7 @@ export interface DoctorContext {
   origins: { origin: Origin; results: Promise<ProbeResult[]> }[];
   /** Never rejects; empty if unknown. */
   senders: Promise<SendingAddress[]>;
-  /** Every address that may be this machine's. */
+  /** Every address that may be this server's. */
   ownAddresses: Promise<string[]>;
   /** At most one more than are checked. */
   domains: Promise<DomainRecord[]>;

@@ -1,5 +1,5 @@
 /**
- * The doctor: checks whether this machine can send mail. All checks run at the same time, and the whole run has a time
+ * The doctor: checks whether this server can send mail. All checks run at the same time, and the whole run has a time
  * limit. The findings are in the order of a mail's way: the machine, DNS, the names and addresses we send from, the return
  * path, the sender domains.
  *

@@ -35,7 +35,7 @@ export interface Surroundings {
   returnPort: number;
   timeouts: Timeouts;
   env: Environment;
-  /** The addresses of this machine's interfaces. */
+  /** The addresses of this server's interfaces. */
   ownAddresses(): string[];
   /** Bytes that the file system of a directory has left for this user. */
   freeBytes(directory: string): Promise<number>;

@@ -16,7 +16,7 @@ export function checkBaseUrl({ baseUrl }: Pick<Config, 'baseUrl'>, isTracking: b
     return failure(`tracking links lead to ${baseUrl}, which other machines cannot open`, advice);
   }
   if (protocol === 'https:') return ok(baseUrl);
-  if (isPrivate) return ok(`${baseUrl}: reachable only from this machine and its network`);
+  if (isPrivate) return ok(`${baseUrl}: reachable only from this server and its network`);
   return warning(
     `${baseUrl} is not https: API keys and passwords are sent unencrypted, and tracking links look like phishing`,
     advice,

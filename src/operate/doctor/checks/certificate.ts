@@ -42,7 +42,7 @@ export async function checkCertificate(config: CertificateConfig, now: number): 
   if (age < 0)
     return failure(
       `${config.tlsCert} is valid only from ${day(cert.validFrom)}`,
-      'check the clock of this machine',
+      'check the clock of this server',
     );
   if (cert.checkHost(config.hostname) === undefined) {
     const names = cert.subjectAltName?.replaceAll('DNS:', '') ?? cert.subject;

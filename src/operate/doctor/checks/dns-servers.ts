@@ -15,7 +15,7 @@ export function checkDnsServers(states: ServerState[]): FindingDraft {
 }
 
 const validationAdvice =
-  'to use DANE, run a validating resolver on this machine (apt install unbound) and set POSTERN_DNS_SERVERS=127.0.0.1';
+  'to use DANE, run a validating resolver on this server (apt install unbound) and set POSTERN_DNS_SERVERS=127.0.0.1';
 
 /** Without validated answers, mail is still delivered, but without DANE. */
 export async function checkValidation({
@@ -26,7 +26,7 @@ export async function checkValidation({
   const resolve = createSecureResolve(config.dnsServers, { timeoutMs: timeouts.dns, tries: 1 });
   if (resolve === null) {
     return warning(
-      "the system's DNS servers are not on this machine, so their validation cannot be trusted",
+      "the system's DNS servers are not on this server, so their validation cannot be trusted",
       validationAdvice,
     );
   }

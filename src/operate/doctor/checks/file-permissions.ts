@@ -32,7 +32,7 @@ export async function checkFilePermissions(
   if (open.length === 0) return ok('no other user can read the database, secrets and settings');
   const more = open.length > maxNamed ? ` and ${open.length - maxNamed} more` : '';
   return warning(
-    `every user of this machine can read ${open.slice(0, maxNamed).join(', ')}${more}`,
+    `every user of this server can read ${open.slice(0, maxNamed).join(', ')}${more}`,
     `remove that permission: chmod -R o= ${dataDir}, and chmod o= for a file elsewhere`,
   );
 }

@@ -1,4 +1,4 @@
-/** Compares the machine's clock with time servers: signatures, certificates and logs depend on it. */
+/** Compares the server's clock with time servers: signatures, certificates and logs depend on it. */
 import { isIP } from 'node:net';
 import type { DoctorContext } from '../doctor-context.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';

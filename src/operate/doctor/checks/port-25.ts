@@ -3,7 +3,7 @@ import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts'
 import type { Origin, ProbeResult } from '../sending-addresses.ts';
 
 const unblock =
-  'ask the provider of this machine to open outbound TCP port 25 (most block it until asked), and check the firewall of this machine';
+  'ask the provider of this server to open outbound TCP port 25 (most block it until asked), and check the firewall of this server';
 
 /** Connection errors if the machine has no address of that family. */
 const noFamily = /no route|no address or port of ours|EAFNOSUPPORT/;
@@ -26,13 +26,13 @@ export function checkPort25({ from, family }: Origin, results: ProbeResult[]): F
   }
   if (from === undefined && family === 6) {
     if (results.every(({ error }) => noFamily.test(error ?? ''))) {
-      return skipped('this machine has no IPv6; mail is sent over IPv4');
+      return skipped('this server has no IPv6; mail is sent over IPv4');
     }
     return warning(rest.join('; '), `mail is sent over IPv4 as long as that is open; or ${unblock}`);
   }
   if (from !== undefined && results.every(({ error }) => error?.includes('no address or port of ours'))) {
     return failure(
-      `${from} is not an address of this machine`,
+      `${from} is not an address of this server`,
       'add it to an interface, or correct POSTERN_MTA_SOURCES',
     );
   }

@@ -1,5 +1,5 @@
 /**
- * Bounces and complaints are sent to the return path's domain: whether its mail hosts are this machine, and whether this
+ * Bounces and complaints are sent to the return path's domain: whether its mail hosts are this server, and whether this
  * server answers there.
  */
 import { isIPv6 } from 'node:net';
@@ -23,7 +23,7 @@ export async function checkReturnPathDns({ config, dns, ...context }: DoctorCont
   const found = mx.hosts.map(({ name, addresses }) => `${name} (${addresses.join(', ')})`).join(', ');
   const isHere = mx.hosts.some(({ addresses }) => addresses.some((one) => isOurs(one, ownAddresses)));
   if (isHere) return ok(found);
-  return failure(`it leads to ${found}, none of which is this machine`, 'publish this MX record instead', [
+  return failure(`it leads to ${found}, none of which is this server`, 'publish this MX record instead', [
     record,
   ]);
 }
@@ -39,7 +39,7 @@ export async function checkReturnPathHost(context: DoctorContext): Promise<Findi
     );
   }
   const address = await addressToProbe(context);
-  if (address === undefined) return skipped('not known: the addresses of this machine are not known');
+  if (address === undefined) return skipped('not known: the addresses of this server are not known');
   const connect = (host: string, port: number) =>
     readGreeting(
       { address: host, port, from: undefined, timeoutMs: timeouts.connect },
@@ -56,7 +56,7 @@ export async function checkReturnPathHost(context: DoctorContext): Promise<Findi
   const inside = await connect(localHost(config.smtpHost), config.inboundPort);
   if (!isOurGreeting(inside, config.hostname)) {
     return failure(
-      `${address} ${outside.error}, and nothing answers on this machine either`,
+      `${address} ${outside.error}, and nothing answers on this server either`,
       'start Postern; if it runs, its log says why the port is not open',
     );
   }
@@ -66,7 +66,7 @@ export async function checkReturnPathHost(context: DoctorContext): Promise<Findi
   );
 }
 
-/** One of the mail hosts, if it is this machine; else an address of this machine (checkReturnPathDns reports that). */
+/** One of the mail hosts, if it is this server; else an address of this server (checkReturnPathDns reports that). */
 async function addressToProbe({ config, dns, ...context }: DoctorContext): Promise<string | undefined> {
   const ownAddresses = await context.ownAddresses;
   const mx = await mailHosts(config.returnPathDomain, dns).catch(() => null);

@@ -16,7 +16,7 @@ export async function checkSpf(context: DoctorContext): Promise<FindingDraft> {
   const { dns, config } = context;
   const domain = config.returnPathDomain;
   const senders = await context.senders;
-  if (senders.length === 0) return skipped('not known: the addresses of this machine are not known');
+  if (senders.length === 0) return skipped('not known: the addresses of this server are not known');
   const texts = await dns.records<string[]>(domain, 'TXT');
   const published = texts.map((strings) => strings.join('')).filter((text) => /^v=spf1( |$)/i.test(text));
   const results = await Promise.all(senders.map((sender) => resultFor(domain, sender, dns)));
