@@ -2,6 +2,7 @@
 import { makeSetUpLink } from '../../src/accounts/people.ts';
 import { accessTable } from '../../src/dashboard/security/route-access.ts';
 import type { Db } from '../../src/db/engine/open.ts';
+import { insertWebhook } from '../../src/db/webhooks/webhooks.ts';
 import { createBrowser, setUp } from '../../test/lab/browser/browser.ts';
 import { quantile } from '../../test/lab/load/figures.ts';
 import type { Measured } from '../../test/lab/scenes/measured-postern.ts';
@@ -51,12 +52,26 @@ export async function timePages({ url, db }: Measured): Promise<Times> {
   return times;
 }
 
-/** Existing ids by the path segment before them. Pages of things that this server has none of are left out. */
+/** Ids by the path segment before them. Pages of things that this server has none of are left out. */
 async function exampleIds(db: Db): Promise<Record<string, string | undefined>> {
   const email = await db('emails').orderBy('id', 'desc').first('id', 'org_id');
   const waiting = await db('deliveries').whereNotNull('due_at').first('domain');
   const user = await db('users').first('id');
-  return { o: email.org_id, emails: email.id, domains: 'sender.invalid', team: user.id, to: waiting?.domain };
+  const url = 'https://hooks.invalid/';
+  // It gets no events, because no more mail is sent.
+  const webhooks = await insertWebhook(
+    db,
+    { orgId: email.org_id, url, types: [], format: 'standard', secret: '', publicKey: null },
+    Date.now(),
+  );
+  return {
+    o: email.org_id,
+    emails: email.id,
+    domains: 'sender.invalid',
+    team: user.id,
+    to: waiting?.domain,
+    webhooks,
+  };
 }
 
 async function p95(url: string, cookie: string): Promise<number> {
