@@ -16,7 +16,7 @@ import { conclude } from '../test/lab/load/conclude.ts';
 import { tableOf } from '../test/lab/load/figures.ts';
 import { endIf, runScript, type Stage } from '../test/lab/load/stage.ts';
 import { type Mx, mxPem, startMxs } from '../test/lab/mx/mx.ts';
-import { authorityFile, authorizedPem, policy, startPolicyHost } from '../test/lab/mx/policy-host.ts';
+import { authorityFile, authorizedPem, policy, startPolicyHost, tlsaOf } from '../test/lab/mx/policy-host.ts';
 import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
 import { createTenant } from '../test/lab/scenes/world.ts';
 import { table } from '../test/lab/table.ts';
@@ -45,12 +45,6 @@ const policies = {
 
 /** The port of policy hosts cannot be configured: it is that of HTTPS. */
 const policyHost = { host: '127.0.0.9', port: 443 };
-
-/** A TLSA record of the public key: `3 1 1`, as RFC 7672 section 3.1.1 recommends. */
-function tlsaOf(pem: Buffer): string {
-  const key = new X509Certificate(pem).publicKey.export({ type: 'spki', format: 'der' });
-  return `3 1 1 ${createHash('sha256').update(key).digest('hex')}`;
-}
 
 function signedZones(port: number): SignedZone[] {
   const domain = (name: string, address: string, tlsa: string | null) => [

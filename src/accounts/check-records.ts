@@ -2,7 +2,7 @@
  * Checks what DNS has for a sender domain or for the server: whether each record serves, and if not, what is wrong and what to
  * do about it. A domain is verified if verifiers find our public key in its DKIM record; the other records are recommended.
  */
-import type { Resolve } from '../base/net/resolve.ts';
+import { isNoRecord, normalName, type Resolve } from '../base/net/resolve.ts';
 import { isSameAddress } from '../mail/reverse-name.ts';
 import { type Judgement, judgeDkim } from './dkim-record.ts';
 import type { DnsRecord } from './domains.ts';
@@ -42,9 +42,7 @@ export async function checkRecords<T extends WantedRecord>(
         if (found.length === 0) return { ...record, ok: false, found, problem: null };
         return { ...record, found, ...(await judge(record, found)) };
       } catch (error) {
-        const code = (error as NodeJS.ErrnoException).code;
-        const nothing = code === 'ENODATA' || code === 'ENOTFOUND';
-        const found = nothing ? [] : [`${noAnswer}${code}`];
+        const found = isNoRecord(error) ? [] : [`${noAnswer}${(error as NodeJS.ErrnoException).code}`];
         return { ...record, ok: false, found, problem: null };
       }
     }),
@@ -90,17 +88,17 @@ function problemOf({ purpose, value }: WantedRecord, found: string[]): string | 
     case 'dmarc_reports':
       return dmarcProblem(found);
     case 'tracking':
-      if (found.some((text) => hostName(text) === value)) return null;
+      if (found.some((text) => normalName(text) === value)) return null;
       return `The name points to ${found.join(' and ')}, not to this server.`;
     case 'address':
       if (found.some((text) => isSameAddress(text, value))) return null;
       return `The name leads to ${found.join(' and ')}, not to this server. Add ${value}, and remove the addresses of other machines.`;
     case 'reverse':
-      if (found.some((text) => hostName(text) === value)) return null;
+      if (found.some((text) => normalName(text) === value)) return null;
       return `The reverse name is ${found.join(' and ')}. Change it to ${value} at the provider of the address.`;
     case 'bounces': {
       const host = value.split(' ')[1]!;
-      if (found.some((text) => hostName(text.split(' ')[1] ?? '') === host)) return null;
+      if (found.some((text) => normalName(text.split(' ')[1] ?? '') === host)) return null;
       return `Mail to this name goes to another server, so bounces do not come back. Point the record to ${host}.`;
     }
     case 'spf':
@@ -110,8 +108,6 @@ function problemOf({ purpose, value }: WantedRecord, found: string[]): string | 
       return null;
   }
 }
-
-const hostName = (text: string) => text.replace(/\.$/, '').toLowerCase();
 
 /** RFC 7208 section 4.5: several SPF records are an error, as if there were none. */
 function spfProblem(found: string[], mechanism: string): string | null {

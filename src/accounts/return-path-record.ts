@@ -2,7 +2,7 @@
  * Whether a name serves as a return path: it is an alias of the server's return path domain, or it has records of its own, so
  * that bounces come to the same mail host and SPF (RFC 7208) passes for that host. Looked up as receivers do.
  */
-import type { Resolve } from '../base/net/resolve.ts';
+import { normalName, type Resolve, recordsOf } from '../base/net/resolve.ts';
 import { evaluateSpf } from '../vendor/mailauth-spf-dmarc.ts';
 import type { Judgement } from './dkim-record.ts';
 
@@ -17,7 +17,7 @@ export async function checkReturnPathRecord(
   target: string,
   resolve: Resolve,
 ): Promise<Judgement & { found: string[] }> {
-  const aliases = (await lookUp<string>(name, 'CNAME', resolve)).map(hostName);
+  const aliases = (await recordsOf<string>(name, 'CNAME', resolve)).map(normalName);
   if (aliases.includes(target)) return { ok: true, problem: null, found: aliases };
   const hosts = await mailHosts(name, resolve);
   const found = aliases.length > 0 ? aliases : hosts;
@@ -39,16 +39,14 @@ export async function checkReturnPathRecord(
 /** The SPF record of a return path that is not an alias. */
 export const ownSpf = (target: string) => `v=spf1 include:${target} ~all`;
 
-const hostName = (text: string) => text.replace(/\.$/, '').toLowerCase();
-
 async function mailHosts(name: string, resolve: Resolve): Promise<string[]> {
-  const records = await lookUp<{ exchange: string }>(name, 'MX', resolve);
-  return records.map(({ exchange }) => hostName(exchange));
+  const records = await recordsOf<{ exchange: string }>(name, 'MX', resolve);
+  return records.map(({ exchange }) => normalName(exchange));
 }
 
 /** An address of the host for which SPF does not pass; null if there is none. */
 async function addressWithoutSpf(name: string, host: string, resolve: Resolve): Promise<string | null> {
-  const found = await Promise.all(['A', 'AAAA'].map((type) => lookUp<string>(host, type, resolve)));
+  const found = await Promise.all(['A', 'AAAA'].map((type) => recordsOf<string>(host, type, resolve)));
   for (const ip of found.flat().slice(0, maxAddresses)) {
     const { result } = await evaluateSpf({
       sender: `postmaster@${name}`,
@@ -61,14 +59,4 @@ async function addressWithoutSpf(name: string, host: string, resolve: Resolve): 
     if (result !== 'pass') return ip;
   }
   return null;
-}
-
-async function lookUp<T>(name: string, type: string, resolve: Resolve): Promise<T[]> {
-  try {
-    return (await resolve(name, type)) as T[];
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENODATA' || code === 'ENOTFOUND') return [];
-    throw error;
-  }
 }

@@ -156,7 +156,7 @@ function described(value: unknown): string {
 }
 
 /** The JSON type of a value; `undefined` if it is absent. */
-function typeOf(value: unknown): string {
+export function typeOf(value: unknown): string {
   if (value === null) return 'null';
   return Array.isArray(value) ? 'array' : typeof value;
 }

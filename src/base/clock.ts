@@ -24,6 +24,11 @@ export function iso(time: number): string {
   return new Date(time).toISOString();
 }
 
+/** Such as "2026-11-26 15:38 UTC". */
+export function utcMinute(time: number): string {
+  return `${iso(time).slice(0, 16).replace('T', ' ')} UTC`;
+}
+
 export function isoOrNull(time: number | null): string | null {
   return time === null ? null : iso(time);
 }

@@ -126,7 +126,7 @@ export async function commandTable(): Promise<{ section: string; command: string
   );
 }
 
-function leaves(command: Command): Command[] {
+export function leaves(command: Command): Command[] {
   return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
 }
 

@@ -1,11 +1,12 @@
 /** The status of the server (operate/status/) as the dashboard shows it to operators, at the head of their start pages. */
+import { capital } from '../base/capital.ts';
 import { causes } from '../operate/condition/causes.ts';
 import type { Need } from '../operate/status/need.ts';
 import { orderText } from '../operate/status/operator-orders.ts';
 import { isWell, type Status, verdictText } from '../operate/status/read-status.ts';
 
 const development = {
-  verdict: 'Development: no mail leaves this machine.',
+  verdict: 'Development: no mail leaves this server.',
   next: null,
   orders: [],
   tone: 'good',
@@ -31,8 +32,4 @@ export function presentNeeds(needs: Need[]) {
     tone: severity === 'act' ? 'bad' : 'warn',
     href: `/dashboard${path}`,
   }));
-}
-
-export function capital(text: string): string {
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }

@@ -12,9 +12,10 @@
  * accepted, because the names are not passed on with the records.
  */
 import { isIPv4 } from 'node:net';
+import { normalName } from '../base/net/resolve.ts';
 import { withTimeout } from '../base/waits.ts';
 import type { TlsaRecord } from '../glossary.ts';
-import { normal, type SecureResolve } from './dnssec.ts';
+import type { SecureResolve } from './dnssec.ts';
 import type { Exchanger, Host } from './route.ts';
 
 /** The protection that a host must have, or the reason why it must not be used. */
@@ -45,12 +46,12 @@ export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DanePart
       return hosts.map(() => ({ tls: { policy: 'opportunistic', note } }));
     }
     if (!mx.secure) return hosts.map(() => notDane);
-    const signed = new Set(mx.records.map(({ exchange }) => normal(exchange)));
+    const signed = new Set(mx.records.map(({ exchange }) => normalName(exchange)));
     // RFC 5321 section 5.1: without MX records the domain itself is the host.
-    if (signed.size === 0) signed.add(normal(domain));
+    if (signed.size === 0) signed.add(normalName(domain));
     return Promise.all(
       hosts.map(async (host) => {
-        if (!signed.has(normal(host.name))) {
+        if (!signed.has(normalName(host.name))) {
           return unusable(`${host.name} is not among the mail hosts in the signed records of ${domain}`);
         }
         const findings = findingOf(host).catch((error: Error) => lookUpFailed(host.name, error.message));
@@ -73,10 +74,10 @@ export function createDane({ secureResolve, port, timeoutMs = 10_000 }: DanePart
    */
   async function baseNames({ name, addresses }: Exchanger): Promise<string[]> {
     const { secure, owner } = await secureResolve(name, addresses.some(isIPv4) ? 'A' : 'AAAA');
-    if (secure) return [...new Set([owner, normal(name)])];
-    if (owner === normal(name)) return [];
+    if (secure) return [...new Set([owner, normalName(name)])];
+    if (owner === normalName(name)) return [];
     const alias = await secureResolve(name, 'CNAME');
-    return alias.secure ? [normal(name)] : [];
+    return alias.secure ? [normalName(name)] : [];
   }
 }
 

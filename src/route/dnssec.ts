@@ -26,6 +26,7 @@ import {
   RECURSION_DESIRED,
   type TlsaData,
 } from 'dns-packet';
+import { normalName } from '../base/net/resolve.ts';
 import { askOverTcp, type DnsServer, parseServer } from './dns-over-tcp.ts';
 
 interface RecordData {
@@ -197,7 +198,7 @@ function readResponse(packet: Buffer, { id, name, type }: Query): Response | und
       response.id === id &&
       more.length === 0 &&
       question?.type === type &&
-      normal(question.name) === normal(name);
+      normalName(question.name) === normalName(name);
     return isOurs ? response : undefined;
   } catch {
     return undefined;
@@ -210,24 +211,19 @@ function answerOf<Type extends keyof RecordData>(
   name: string,
   type: Type,
 ): SecureAnswer<RecordData[Type]> {
-  let owner = normal(name);
+  let owner = normalName(name);
   const seen = new Set<string>();
   while (type !== 'CNAME' && !seen.has(owner)) {
     seen.add(owner);
-    const alias = answers.find((answer) => answer.type === 'CNAME' && normal(answer.name) === owner);
-    if (alias) owner = normal(dataOf<'CNAME'>(alias));
+    const alias = answers.find((answer) => answer.type === 'CNAME' && normalName(answer.name) === owner);
+    if (alias) owner = normalName(dataOf<'CNAME'>(alias));
   }
   const records = answers
-    .filter((answer) => answer.type === type && normal(answer.name) === owner)
+    .filter((answer) => answer.type === type && normalName(answer.name) === owner)
     .map((answer) => dataOf<Type>(answer));
   return { records, secure, owner };
 }
 
 function dataOf<Type extends keyof RecordData>(answer: Answer): RecordData[Type] {
   return (answer as unknown as { data: RecordData[Type] }).data;
-}
-
-/** A name in a form that can be compared: without letter case (RFC 4343) and without the final dot. */
-export function normal(name: string): string {
-  return name.toLowerCase().replace(/\.$/, '');
 }

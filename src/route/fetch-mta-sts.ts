@@ -11,6 +11,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
+import { readBounded } from '../base/net/read-bounded.ts';
 import { limitInterimResponses } from './interim-responses.ts';
 import { type AddressOptions, addressesOf } from './web-host-addresses.ts';
 
@@ -99,14 +100,8 @@ async function textOf(response: IncomingMessage): Promise<string> {
     if (statusCode !== 200) throw new Error(`the policy host answers HTTP ${statusCode}`);
     const [type = ''] = (headers['content-type'] ?? '').split(';');
     if (type.trim().toLowerCase() !== 'text/plain') throw new Error(`the policy's type is "${type}"`);
-    const chunks: Buffer[] = [];
-    let length = 0;
-    for await (const chunk of response) {
-      length += chunk.length;
-      if (length > maxBytes) throw new Error(`the policy is larger than ${maxBytes} bytes`);
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks).toString();
+    const bytes = await readBounded(response, maxBytes, `the policy is larger than ${maxBytes} bytes`);
+    return bytes.toString();
   } finally {
     response.destroy();
   }

@@ -9,12 +9,11 @@
 
 import type { ResolverOptions } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
-import type { Resolve } from '../base/net/resolve.ts';
+import { isNoRecord, type Resolve } from '../base/net/resolve.ts';
 
 const defaultTimeouts = { timeoutMs: 3000, tries: 2 };
 /** Minimum time between two readings, by the real clock: some names never get an answer. */
 const readRetryDelayMs = 10_000;
-const answers = ['ENODATA', 'ENOTFOUND'];
 
 /** `servers`: each `host:port`; if empty, the system's, which `openSystem` reads. */
 export function createResolver(
@@ -36,8 +35,7 @@ export function createResolver(
     try {
       return await ask(system, name, type);
     } catch (error) {
-      const isAnswer = answers.includes((error as NodeJS.ErrnoException).code ?? '');
-      if (!isAnswer && performance.now() - readAt >= readRetryDelayMs) {
+      if (!isNoRecord(error) && performance.now() - readAt >= readRetryDelayMs) {
         system = openSystem(options);
         readAt = performance.now();
       }

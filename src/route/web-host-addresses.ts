@@ -6,7 +6,7 @@
 
 import type { LookupAddress } from 'node:dns';
 import { isIPv6 } from 'node:net';
-import type { Resolve } from '../base/net/resolve.ts';
+import { type Resolve, recordsOf } from '../base/net/resolve.ts';
 import { isForbidden } from '../vendor/mx-connect.ts';
 
 export interface AddressOptions {
@@ -28,7 +28,7 @@ export async function addressesOf(
 
 async function lookUp(host: string, type: string, resolve: Resolve): Promise<string[]> {
   try {
-    return (await resolve(host, type)) as string[];
+    return await recordsOf<string>(host, type, resolve);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENODATA' || code === 'ENOTFOUND') return [];

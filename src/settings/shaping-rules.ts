@@ -8,6 +8,7 @@
  * The shape: each field is taken from the first rule that applies. If a rule gave the name, only rules that give the same
  * name apply, and rules for that destination. So all domains of a destination get the same shape.
  */
+import { normalName } from '../base/net/resolve.ts';
 import type { DestinationOf, DestinationShape } from '../mail/destination-shape.ts';
 
 export type ShapingRule = { fields: Partial<DestinationShape> } & (
@@ -38,7 +39,7 @@ export function createDestinationOf(
   fallback: DestinationShape,
 ): DestinationOf {
   return (domain, hosts) => {
-    const names = [...new Set(hosts.map(plain))].sort();
+    const names = [...new Set(hosts.map(normalName))].sort();
     const matching = rules.filter((rule) => matches(rule, domain, names));
     const first = matching.find(({ by }) => by === 'domain') ?? matching[0];
     const givenName = first && 'name' in first ? first.name : null;

@@ -7,25 +7,17 @@ import test, { type ExecutionContext } from 'ava';
 import { newId } from '../../src/base/id.ts';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import type { Db } from '../../src/db/engine/open.ts';
 import { type EventPage, readEvents, settledPosition } from '../../src/db/events/read-events.ts';
-import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { openMigrated } from '../lab/database/open-migrated.ts';
 import { until } from '../lab/until.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const types = ['email.queued', 'email.delivered', 'email.bounced'];
 
 async function newFeed(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await temporaryDirectory(t);
-  const database = await createMigrated(kind, dataDir);
-  t.teardown(() => database.drop());
-  const open = async () => {
-    const db = await openDatabase({ dataDir, databaseUrl: database.url });
-    t.teardown(() => db.destroy());
-    return db;
-  };
-  const db = await open();
+  const { db, open } = await openMigrated(t, kind);
   const orgs: string[] = [];
   for (const name of ['One', 'Two', 'Three'])
     orgs.push(await db.transaction((trx) => insertOrganization(trx, name, now)));

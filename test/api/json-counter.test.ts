@@ -2,6 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { jsonLimits } from '../../src/api/body-limits.ts';
 import { JsonCounter, type JsonLimits } from '../../src/api/json-counter.ts';
+import { cut } from '../lab/cut.ts';
 import { runs } from '../lab/runs.ts';
 
 const max = 10_000;
@@ -16,16 +17,6 @@ function refusalOf(chunks: Buffer[], limits: JsonLimits): string | null {
   } catch (refusal) {
     return (refusal as Error).message;
   }
-}
-
-function cut(bytes: Buffer, cuts: number[]): Buffer[] {
-  let rest = bytes;
-  const chunks = cuts.map((length) => {
-    const chunk = rest.subarray(0, length);
-    rest = rest.subarray(length);
-    return chunk;
-  });
-  return [...chunks, rest];
 }
 
 /** Counts commas and opening brackets outside strings. */

@@ -2,6 +2,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { JsonElements, parseElements } from '../../src/api/json-elements.ts';
 import { batchBody } from '../../src/api/send/send-body.ts';
+import { cut } from '../lab/cut.ts';
 import { runs } from '../lab/runs.ts';
 
 /** Null: it is refused. */
@@ -16,16 +17,6 @@ async function elementsIn(chunks: Buffer[]): Promise<unknown[] | null> {
   } catch {
     return null;
   }
-}
-
-function cut(bytes: Buffer, cuts: number[]): Buffer[] {
-  let rest = bytes;
-  const chunks = cuts.map((length) => {
-    const chunk = rest.subarray(0, length);
-    rest = rest.subarray(length);
-    return chunk;
-  });
-  return [...chunks, rest];
 }
 
 function parsed(text: string): unknown {

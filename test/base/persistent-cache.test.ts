@@ -1,22 +1,12 @@
 /** Entries are stored in the database, cached in memory, expire, and never stop a delivery. */
-import test, { type ExecutionContext } from 'ava';
+import test from 'ava';
 import { createPersistentCache, type PersistentEntry } from '../../src/base/persistent-cache.ts';
-import { openDatabase } from '../../src/db/engine/open.ts';
 import { forgetLearned, learnedRows } from '../../src/db/queue/learned-rows.ts';
 import { manualClock } from '../lab/clock.ts';
-import { createMigrated, type DatabaseKind, oneKind } from '../lab/database/databases.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { oneKind } from '../lab/database/databases.ts';
+import { openMigrated } from '../lab/database/open-migrated.ts';
 
 const minute = 60_000;
-
-async function startDatabase(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await temporaryDirectory(t);
-  const { url, drop } = await createMigrated(kind, dataDir);
-  t.teardown(drop);
-  const db = await openDatabase({ dataDir, databaseUrl: url });
-  t.teardown(() => db.destroy());
-  return db;
-}
 
 /** Rows that a test can inspect and break. */
 function fakeRows() {
@@ -42,7 +32,7 @@ function fakeRows() {
 const silent = () => {};
 
 test('an entry survives a restart until it expires', async (t) => {
-  const db = await startDatabase(t, oneKind);
+  const { db } = await openMigrated(t, oneKind);
   const clock = manualClock();
   const rows = learnedRows<{ mode: string }>(db, 'mta-sts');
   const newCache = () => createPersistentCache(rows, clock, (what, error) => t.fail(`${what}: ${error}`));
@@ -59,7 +49,7 @@ test('an entry survives a restart until it expires', async (t) => {
 });
 
 test('expired entries are deleted, a bounded number at a time', async (t) => {
-  const db = await startDatabase(t, oneKind);
+  const { db } = await openMigrated(t, oneKind);
   const expired = Array.from({ length: 1001 }, (_, n) => ({
     kind: 'a',
     name: `${n}`,

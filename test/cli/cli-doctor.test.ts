@@ -5,8 +5,9 @@ import { stripVTControlCharacters } from 'node:util';
 import test from 'ava';
 import { doctorBlocks } from '../../src/cli/render/doctor-view.ts';
 import type { Finding } from '../../src/operate/doctor/finding.ts';
-import { createCli, directory } from '../lab/cli.ts';
+import { createCli } from '../lab/cli.ts';
 import { startUpdateServer } from '../lab/dns/update-server.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { dkimDomain, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
 
 const real = { 'gmail.com': 'big', 'outlook.com': 'big', 'yahoo.com': 'large', 'icloud.com': 'large' };
@@ -68,7 +69,7 @@ test('a machine that can send: exit 0, a line for each check; a failure: exit 1;
 });
 
 test('without a network and before the first start: an answer soon, exit 1, and nothing is made', async (t) => {
-  const dataDir = join(await directory(t), 'data');
+  const dataDir = join(await temporaryDirectory(t), 'data');
   const { cli } = createCli(t, { POSTERN_DATA_DIR: dataDir, POSTERN_DNS_SERVERS: '127.0.0.1:9' });
   const began = performance.now();
   const { code, stdout, stderr } = await cli('doctor --json');

@@ -9,17 +9,9 @@ import { v7 as uuid } from 'uuid';
 import { commandTable } from '../../src/cli/commands.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { mailLogFile } from '../../src/mail/mail-log.ts';
-import {
-  cliOf,
-  createCli,
-  createProcessCli,
-  directory,
-  makeInstallation,
-  root,
-  run,
-  startCli,
-} from '../lab/cli.ts';
+import { cliOf, createCli, createProcessCli, makeInstallation, root, run, startCli } from '../lab/cli.ts';
 import { startDns } from '../lab/dns/dns.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { startWorld, type World } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
@@ -251,7 +243,7 @@ function logLine(number: number, fields: object = {}): string {
 }
 
 test('logs: the last lines, and what follows through a rotation', async (t) => {
-  const dataDir = await directory(t);
+  const dataDir = await temporaryDirectory(t);
   const { json, cli, start } = createCli(t, { POSTERN_DATA_DIR: dataDir });
   const { stdout: followed, exit } = start('logs', '-f', '-n', '2');
   const follows = (text: string) =>
@@ -283,7 +275,7 @@ test('logs: the last lines, and what follows through a rotation', async (t) => {
 });
 
 test('without a command there is help; --json may stand anywhere; every bad setting is named', async (t) => {
-  const settings = { POSTERN_DATA_DIR: await directory(t), POSTERN_MTA_PORT: '2525' };
+  const settings = { POSTERN_DATA_DIR: await temporaryDirectory(t), POSTERN_MTA_PORT: '2525' };
   const { cli } = createCli(t, settings);
   const bare = await cli('');
   t.is(bare.code, 0);
@@ -305,7 +297,7 @@ test('without a command there is help; --json may stand anywhere; every bad sett
 });
 
 test('a Node that is too old, or none, is named in one line', async (t) => {
-  const place = await directory(t);
+  const place = await temporaryDirectory(t);
   await cp(join(root, 'scripts'), join(place, 'scripts'), { recursive: true });
   await mkdir(join(place, 'bin'));
   await symlink(join(place, 'scripts/postern'), join(place, 'bin/postern'));
@@ -321,7 +313,7 @@ test('a Node that is too old, or none, is named in one line', async (t) => {
 });
 
 test('a process of its own answers with the same bytes and codes as the function that the other tests call', async (t) => {
-  const dataDir = await directory(t);
+  const dataDir = await temporaryDirectory(t);
   await makeInstallation(dataDir);
   const [process, here] = [createProcessCli, createCli].map((create) =>
     create(t, { POSTERN_DATA_DIR: dataDir }),
@@ -339,7 +331,7 @@ test('a process of its own answers with the same bytes and codes as the function
 });
 
 test('a database that somebody else holds: who to look for, after a while', async (t) => {
-  const dataDir = await directory(t);
+  const dataDir = await temporaryDirectory(t);
   await makeInstallation(dataDir);
   const { json, refusal } = createCli(t, { POSTERN_DATA_DIR: dataDir });
   const other = await openDatabase({ dataDir, databaseUrl: null });

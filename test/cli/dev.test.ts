@@ -6,7 +6,8 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
-import { createCli, directory, run } from '../lab/cli.ts';
+import { createCli, run } from '../lab/cli.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { listens } from '../lab/load/ports.ts';
 import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
 import { until } from '../lab/until.ts';
@@ -62,7 +63,7 @@ async function openSignedIn(signIn: string, page: string) {
 }
 
 test('a server for development: recipients as named, webhooks, SMTP, the dashboard; a second run keeps its data', async (t) => {
-  const data = join(await directory(t), 'dev');
+  const data = join(await temporaryDirectory(t), 'dev');
   const dev = await startDev(t, '--directory', data);
   const { server } = dev;
   const receiver = await startReceiver(t);
@@ -158,7 +159,7 @@ test('a server for development is reached on loopback only, under a name of this
     POSTERN_SMTP_HOST: '0.0.0.0',
     POSTERN_HTTP_PROXIES: '192.0.2.0/24',
   };
-  const dev = await startDevWith(t, env, '--directory', join(await directory(t), 'dev'));
+  const dev = await startDevWith(t, env, '--directory', join(await temporaryDirectory(t), 'dev'));
   const { url, smtp } = dev.server;
   const port = Number(new URL(url).port);
   const others = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
@@ -216,7 +217,7 @@ test('a server for development is reached on loopback only, under a name of this
 });
 
 test('a directory of something else is neither used nor emptied', async (t) => {
-  const data = await directory(t);
+  const data = await temporaryDirectory(t);
   await mkdir(join(data, 'kept'));
   await writeFile(join(data, 'kept', 'file'), 'kept');
   const { refusal } = createCli(t, {});

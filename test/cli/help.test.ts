@@ -4,22 +4,18 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import test from 'ava';
-import type { Command } from 'commander';
 import { examples } from '../../src/cli/args/examples.ts';
 import { type CommandProcess, createCommandContext } from '../../src/cli/command-context.ts';
-import { commandTable, createProgram } from '../../src/cli/commands.ts';
-import { createCli, directory, startCli } from '../lab/cli.ts';
+import { commandTable, createProgram, leaves } from '../../src/cli/commands.ts';
+import { createCli, startCli } from '../lab/cli.ts';
 import { golden } from '../lab/cli-golden.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { testWithProgram } from '../lab/needing.ts';
 
 /** The words of an example, as a shell splits them, without redirections. */
 function wordsOf(line: string): string[] {
   const [command = ''] = line.split(' > ');
   return (command.match(/'[^']*'|\S+/g) ?? []).map((word) => word.replaceAll("'", ''));
-}
-
-function leaves(command: Command): Command[] {
-  return command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
 }
 
 test('every example is a command line that is understood, and every command has one', async (t) => {
@@ -52,7 +48,7 @@ test('every example is a command line that is understood, and every command has 
 });
 
 test('the help fits a terminal of 80 columns, and no word of it is broken', async (t) => {
-  const { cli, onTerminal } = createCli(t, { POSTERN_DATA_DIR: await directory(t) });
+  const { cli, onTerminal } = createCli(t, { POSTERN_DATA_DIR: await temporaryDirectory(t) });
   const table = await commandTable();
   const paths = new Set([
     '',
@@ -74,8 +70,8 @@ test('the help fits a terminal of 80 columns, and no word of it is broken', asyn
 });
 
 test('man: a page for each command, with all of its options; written for everybody to read', async (t) => {
-  const { cli, json, refusal } = createCli(t, { POSTERN_DATA_DIR: await directory(t) });
-  const into = join(await directory(t), 'man1');
+  const { cli, json, refusal } = createCli(t, { POSTERN_DATA_DIR: await temporaryDirectory(t) });
+  const into = join(await temporaryDirectory(t), 'man1');
   const { written } = await json('man --write', into);
   const files = await readdir(into);
   t.is(files.length, written);
@@ -100,7 +96,7 @@ test('man: a page for each command, with all of its options; written for everybo
 const hasMan = spawnSync('man', ['--version']).status === 0 && spawnSync('groff', ['--version']).status === 0;
 
 testWithProgram(hasMan)('man shows the pages without a warning', async (t) => {
-  const { cli } = createCli(t, { POSTERN_DATA_DIR: await directory(t) });
+  const { cli } = createCli(t, { POSTERN_DATA_DIR: await temporaryDirectory(t) });
   for (const name of ['', 'queue', 'send', 'logs']) {
     const source = (await cli(`man ${name}`)).stdout;
     const { stderr, stdout } = spawnSync('groff', ['-man', '-Tutf8', '-ww'], { input: source });

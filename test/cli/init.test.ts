@@ -8,8 +8,9 @@ import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import ava, { type ExecutionContext } from 'ava';
 import { startAuthority } from '../lab/certificates/authority.ts';
-import { createCli, directory, postern } from '../lab/cli.ts';
+import { createCli, postern } from '../lab/cli.ts';
 import { type Dns, startDns, type Zone } from '../lab/dns/dns.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { freePort } from '../lab/load/ports.ts';
 import { startMxs } from '../lab/mx/mx.ts';
 import { startProcess } from '../lab/scenes/process.ts';
@@ -34,7 +35,7 @@ function worldWithout(port25 = true): Zone {
 }
 
 async function startScene(t: ExecutionContext, { port25 = true } = {}) {
-  const directoryOf = await directory(t);
+  const directoryOf = await temporaryDirectory(t);
   const file = join(directoryOf, 'etc/postern.env');
   const dns = await startDns(worldWithout(port25));
   t.teardown(() => dns.close());
@@ -170,7 +171,7 @@ test('port 25 shut, another program on a port, no server: each with its cure, an
   t.deepEqual([code, ok], [1, false]);
   const check = (name: string) => checks.find((one: { check: string }) => one.check === name);
   t.like(check('port 25'), { verdict: 'failure' });
-  t.regex(check('port 25').advice, /^ask the provider of this machine to open outbound TCP port 25/);
+  t.regex(check('port 25').advice, /^ask the provider of this server to open outbound TCP port 25/);
   t.regex(
     check('free ports').found,
     new RegExp(`another program listens on port ${settings.POSTERN_INBOUND_PORT}`),

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import test, { type ExecutionContext } from 'ava';
 import { type LogFile, openLog } from '../../src/cli/maillog/log-file.ts';
-import { directory } from '../lab/cli.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 async function logDirectory(t: ExecutionContext) {
-  const folder = join(await directory(t), 'log');
+  const folder = join(await temporaryDirectory(t), 'log');
   await mkdir(folder);
   return { file: join(folder, 'mail.log'), at: (name: string) => join(folder, `${name}-mail.log`) };
 }

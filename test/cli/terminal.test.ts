@@ -2,14 +2,14 @@
  * `top` and `logs -f` on a terminal: a pseudo-terminal of util-linux's script(1). What is drawn is tested without it
  * (top.test.ts, log-filter.test.ts).
  */
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { appendFile, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ExecutionContext } from 'ava';
 import { mailLogFile } from '../../src/mail/mail-log.ts';
 import { postern, startCli } from '../lab/cli.ts';
 import { testWithProgram } from '../lab/needing.ts';
+import { spawnTerminal } from '../lab/terminal.ts';
 import { until } from '../lab/until.ts';
 
 const hasScript = (() => {
@@ -25,23 +25,15 @@ async function onTerminal(t: ExecutionContext, args: string, more: Record<string
   const { env, dataDir } = await startCli(t);
   const file = mailLogFile(dataDir);
   await mkdir(dirname(file), { recursive: true });
-  const command = `stty rows 24 cols 80; before=$(stty -g); "${postern}" ${args}; echo "ended $?"; [ "$before" = "$(stty -g)" ] && echo "as it was"`;
-  const child = spawn('script', ['-qfec', command, '/dev/null'], {
-    env: { ...env, TERM: 'xterm-256color', SHELL: '/bin/sh', ...more },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  });
-  t.teardown(() => child.kill());
-  let shown = '';
-  child.stdout.on('data', (bytes) => {
-    shown += bytes;
-  });
+  const command = `before=$(stty -g); "${postern}" ${args}; echo "ended $?"; [ "$before" = "$(stty -g)" ] && echo "as it was"`;
+  const terminal = spawnTerminal(t, command, { ...env, TERM: 'xterm-256color', ...more }, '/');
   return {
+    ...terminal,
     file,
-    gone: once(child, 'exit'),
-    press: (key: string) => child.stdin.write(key),
-    shown: () => shown,
     shows: (text: string) =>
-      until(() => shown.includes(text), { what: () => `${text} in ${JSON.stringify(shown.slice(-3000))}` }),
+      until(() => terminal.shown().includes(text), {
+        what: () => `${text} in ${JSON.stringify(terminal.shown().slice(-3000))}`,
+      }),
   };
 }
 

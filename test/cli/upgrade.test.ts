@@ -5,11 +5,12 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { newest } from '../../src/db/schema/migrate.ts';
-import { createCli, directory } from '../lab/cli.ts';
+import { createCli } from '../lab/cli.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 /** A release that contains nothing but what it says about itself, with its checksum. */
 async function releaseOf(t: ExecutionContext, members: Record<string, string>): Promise<string> {
-  const place = await directory(t);
+  const place = await temporaryDirectory(t);
   const release = { version: '99.0.0', architecture: process.arch, schema: newest, ...members };
   await mkdir(join(place, 'postern-99'));
   await writeFile(join(place, 'postern-99/release.json'), JSON.stringify(release));
@@ -23,7 +24,7 @@ async function releaseOf(t: ExecutionContext, members: Record<string, string>): 
 }
 
 test('a file that is not a complete release, or not a newer one, is refused', async (t) => {
-  const { refusal } = createCli(t, { POSTERN_DATA_DIR: await directory(t) });
+  const { refusal } = createCli(t, { POSTERN_DATA_DIR: await temporaryDirectory(t) });
   const refused = (file: string) => refusal(1, `upgrade ${file}`);
   t.regex(await refused('/no/such.deb'), /does not exist; give the \.deb or the \.tar\.gz/);
   const good = await releaseOf(t, {});

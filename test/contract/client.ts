@@ -73,6 +73,15 @@ export interface Call {
 
 let recipients = 0;
 /** A recipient that no other send of this file has, or the duplicate window would swallow it. */
+/** A good send to somebody new, the fields given set over it; undefined takes one away. */
+export const mail = (fields: object = {}) => ({
+  from: 'App <app@sender.invalid>',
+  to: someone(),
+  subject: 'Hello',
+  text: 'Hi',
+  ...fields,
+});
+
 export const someone = (domain = 'there.invalid') => `r${recipients++}@${domain}`;
 export const people = (count: number, domain?: string) =>
   Array.from({ length: count }, () => someone(domain));
@@ -112,17 +121,8 @@ export function client(world: World, key: string | null) {
   return {
     key,
     call,
-    /** A good send to somebody new, the fields given set over it; undefined takes one away. */
-    send: (fields: object = {}, options: Call = {}) => {
-      const body = {
-        from: 'App <app@sender.invalid>',
-        to: someone(),
-        subject: 'Hello',
-        text: 'Hi',
-        ...fields,
-      };
-      return call('POST', sendPath, { body, ...options });
-    },
+    send: (fields: object = {}, options: Call = {}) =>
+      call('POST', sendPath, { body: mail(fields), ...options }),
     get: (emailId: string) => call('GET', emailPath(emailId)),
   };
 }

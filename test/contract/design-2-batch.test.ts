@@ -2,18 +2,20 @@
 import test from 'ava';
 import { until } from '../lab/until.ts';
 import { hasHeaders, isError, isInvalid, rate } from './answer.ts';
-import { breakSubject, type Call, openTenant, people, sharedWorld, someone, type Tenant } from './client.ts';
+import {
+  breakSubject,
+  type Call,
+  mail,
+  openTenant,
+  people,
+  sharedWorld,
+  someone,
+  type Tenant,
+} from './client.ts';
 
 const world = sharedWorld();
 
 const batchPath = '/api/public/email/batch';
-const mail = (fields: object = {}) => ({
-  from: 'App <app@sender.invalid>',
-  to: someone(),
-  subject: 'Hello',
-  text: 'Hi',
-  ...fields,
-});
 const post = (own: Tenant, body: object | string, query = '', options: Call = {}) =>
   own.call('POST', `${batchPath}${query}`, { body, ...options });
 

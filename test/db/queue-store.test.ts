@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import type { Db } from '../../src/db/engine/open.ts';
 import {
   claimBacklogs,
   claimExpired,
@@ -10,18 +10,14 @@ import {
   listBacklogs,
   releaseLeases,
 } from '../../src/db/queue/lease-statements.ts';
-import { createMigrated, type DatabaseKind, kinds } from '../lab/database/databases.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
+import { openMigrated } from '../lab/database/open-migrated.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const terms = { node: 'node', now, leaseMs: 1000 };
 
 async function newQueue(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await temporaryDirectory(t);
-  const database = await createMigrated(kind, dataDir);
-  t.teardown(() => database.drop());
-  const db = await openDatabase({ dataDir, databaseUrl: database.url });
-  t.teardown(() => db.destroy());
+  const { db } = await openMigrated(t, kind);
   const orgs = [await db.transaction((trx) => insertOrganization(trx, 'One', now))];
   orgs.push(await db.transaction((trx) => insertOrganization(trx, 'Two', now)));
   return { db, orgs: orgs as [string, string] };

@@ -20,11 +20,6 @@ import type { World } from './scenes/world.ts';
 export const root = join(import.meta.dirname, '../..');
 export const postern = join(root, 'scripts/postern');
 
-export async function directory(t: ExecutionContext): Promise<string> {
-  const path = await temporaryDirectory(t);
-  return path;
-}
-
 interface Answer {
   code: number;
   stdout: Buffer;
@@ -144,7 +139,7 @@ export async function makeInstallation(dataDir: string): Promise<void> {
 
 /** On a database that a server has made, with the organization Acme. */
 export async function startCli(t: ExecutionContext, settings: Record<string, string> = {}) {
-  const dataDir = await directory(t);
+  const dataDir = await temporaryDirectory(t);
   await makeInstallation(dataDir);
   const cli = createCli(t, { POSTERN_DATA_DIR: dataDir, ...settings });
   return { ...cli, dataDir, acme: await cli.json('org create --name Acme') };

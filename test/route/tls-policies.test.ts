@@ -1,20 +1,13 @@
 /** What a recipient's domain publishes on TLS (DANE, MTA-STS) is what its mail is given to, or nobody. */
-import { createHash, X509Certificate } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import type { Zone } from '../lab/dns/dns.ts';
 import { type MxOptions, mxPem } from '../lab/mx/mx.ts';
-import { authorizedPem, policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
+import { authorizedPem, policy, startPolicyHost, tlsaOf, trustAuthority } from '../lab/mx/policy-host.ts';
 import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 trustAuthority();
-
-/** The record of a certificate's public key: `3 1 1`, what RFC 7672 section 3.1.1 recommends. */
-function tlsaOf(pem: Buffer): string {
-  const key = new X509Certificate(pem).publicKey.export({ type: 'spki', format: 'der' });
-  return `3 1 1 ${createHash('sha256').update(key).digest('hex')}`;
-}
 
 /** there.invalid with signed records, whose hosts have the TLSA records given; 'SERVFAIL' for forged ones. */
 async function startSigned(t: ExecutionContext, tlsa: string[], exchangers: MxOptions[] = [{}]) {

@@ -12,11 +12,6 @@ import { startProcess } from '../lab/scenes/process.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
-async function directory(t: ExecutionContext): Promise<string> {
-  const path = await temporaryDirectory(t);
-  return path;
-}
-
 const startHere = async (settings: Record<string, string>) =>
   start(loadConfig({ POSTERN_HTTP_PORT: '0', POSTERN_LOG_LEVEL: 'silent', ...settings }));
 
@@ -28,7 +23,7 @@ async function refusal(t: ExecutionContext, settings: Record<string, string>): P
 }
 
 test('the first start says what to do next, and those commands work; SIGHUP does not stop the server', async (t) => {
-  const dataDir = join(await directory(t), "new and Ann's", 'data');
+  const dataDir = join(await temporaryDirectory(t), "new and Ann's", 'data');
   const postern = await startProcess({ POSTERN_DATA_DIR: dataDir });
   t.teardown(() => postern.end('SIGKILL'));
   const said = postern.lines.map((line) => JSON.parse(line).msg as string);
@@ -48,7 +43,7 @@ test('the first start says what to do next, and those commands work; SIGHUP does
 });
 
 test('what it writes into a directory made by hand is for its user alone, and so is what a command writes', async (t) => {
-  const dataDir = await directory(t);
+  const dataDir = await temporaryDirectory(t);
   await chmod(dataDir, 0o755);
   const umask = process.umask(0o022);
   t.teardown(() => process.umask(umask));
@@ -73,7 +68,7 @@ test('what it writes into a directory made by hand is for its user alone, and so
 });
 
 test('a first start that finds no room leaves nothing half written to the next', async (t) => {
-  const dataDir = await directory(t);
+  const dataDir = await temporaryDirectory(t);
   const main = join(import.meta.dirname, '../../src/main.ts');
   // A write past the limit is an error only for a process that does not die of the signal.
   const args = ['-c', `trap '' XFSZ; ulimit -f 0; exec "$0" "$1"`, process.execPath, main];
@@ -86,7 +81,7 @@ test('a first start that finds no room leaves nothing half written to the next',
 });
 
 test('a node whose name was not written to the end gets another', async (t) => {
-  const dataDir = await directory(t);
+  const dataDir = await temporaryDirectory(t);
   const file = join(dataDir, 'node-id');
   await writeFile(file, '');
   const name = async () => {
@@ -100,7 +95,7 @@ test('a node whose name was not written to the end gets another', async (t) => {
 });
 
 test('a bad setting is named', async (t) => {
-  const settings = { POSTERN_DATA_DIR: await directory(t), POSTERN_MTA_PORT: 'smtp' };
+  const settings = { POSTERN_DATA_DIR: await temporaryDirectory(t), POSTERN_MTA_PORT: 'smtp' };
   const error = await t.throwsAsync(startProcess(settings));
   t.deepEqual(error!.message.split('\n').slice(1), [`postern: ${await refusal(t, settings)}`]);
   t.regex(error!.message, /^postern: POSTERN_MTA_PORT: "smtp"/m);
@@ -111,12 +106,15 @@ test('a port in use is named', async (t) => {
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   t.teardown(() => taken.close());
   const { port } = taken.address() as { port: number };
-  const line = await refusal(t, { POSTERN_DATA_DIR: await directory(t), POSTERN_HTTP_PORT: String(port) });
+  const line = await refusal(t, {
+    POSTERN_DATA_DIR: await temporaryDirectory(t),
+    POSTERN_HTTP_PORT: String(port),
+  });
   t.regex(line, /is in use; stop the program that listens there, or set POSTERN_HTTP_PORT/);
 });
 
 test('a data directory that is none is named', async (t) => {
-  const file = join(await directory(t), 'file');
+  const file = join(await temporaryDirectory(t), 'file');
   await writeFile(file, '');
   t.regex(await refusal(t, { POSTERN_DATA_DIR: file }), new RegExp(file));
 });
@@ -129,7 +127,7 @@ test('a data directory where nothing can be made is named, soon', async (t) => {
 });
 
 test('a database file that is none is named', async (t) => {
-  const dataDir = await directory(t);
+  const dataDir = await temporaryDirectory(t);
   await writeFile(join(dataDir, 'postern.sqlite'), 'this is no database, whatever its name says'.repeat(100));
   t.regex(
     await refusal(t, { POSTERN_DATA_DIR: dataDir }),
@@ -139,7 +137,7 @@ test('a database file that is none is named', async (t) => {
 
 test('a PostgreSQL that does not answer is named, its password is not', async (t) => {
   const line = await refusal(t, {
-    POSTERN_DATA_DIR: await directory(t),
+    POSTERN_DATA_DIR: await temporaryDirectory(t),
     POSTERN_DATABASE_URL: 'postgres://postern:s3cret@127.0.0.1:1/postern',
   });
   t.regex(line, /POSTERN_DATABASE_URL cannot be used: .*ECONNREFUSED/);
@@ -147,7 +145,7 @@ test('a PostgreSQL that does not answer is named, its password is not', async (t
 });
 
 test('a secret that is not the database’s is named', async (t) => {
-  const dataDir = await directory(t);
+  const dataDir = await temporaryDirectory(t);
   const settings = { POSTERN_DATA_DIR: dataDir, POSTERN_SECRET: 'the secret of the first start' };
   const first = await startHere(settings);
   const { json } = createCli(t, settings);
@@ -163,7 +161,7 @@ test('a secret that is not the database’s is named', async (t) => {
 });
 
 test('a second server on one data directory is refused; a killed one leaves no lock behind', async (t) => {
-  const settings = { POSTERN_DATA_DIR: await directory(t) };
+  const settings = { POSTERN_DATA_DIR: await temporaryDirectory(t) };
   const first = await startProcess(settings);
   t.teardown(() => first.end('SIGKILL'));
   t.regex(await refusal(t, settings), /another Postern is running on/);

@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import test from 'ava';
 import { parseEnvFile } from '../../src/settings/env-file.ts';
-import { createCli, directory, makeInstallation, root, run } from '../lab/cli.ts';
+import { createCli, makeInstallation, root, run } from '../lab/cli.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 const read = (text: string) => {
   const { variables, problems } = parseEnvFile(text);
@@ -51,7 +52,7 @@ test('what is read is what Node reads too; what others read differently is a fau
 });
 
 test('by POSTERN_ENV_FILE: with an & in it, told by its place, under the environment, over POSTERN_CONFIG', async (t) => {
-  const place = await directory(t);
+  const place = await temporaryDirectory(t);
   const file = join(place, 'postern.env');
   const config = join(place, 'postern.jsonc');
   await writeFile(
@@ -118,7 +119,7 @@ function canMount(): boolean {
 (canMount() ? test : test.skip)(
   'a command without a setting acts on the service of its machine, as its user, or says how',
   async (t) => {
-    const place = await directory(t);
+    const place = await temporaryDirectory(t);
     for (const each of inPlaceOf) await mkdir(join(place, each), { recursive: true });
     await mkdir(join(place, 'opt/postern'));
     for (const each of ['passwd', 'group', 'pam.d', 'security', 'ld.so.cache', 'login.defs', 'nsswitch.conf'])

@@ -7,9 +7,10 @@ import { copyFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } fro
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { openDatabase } from '../../src/db/engine/open.ts';
-import { createCli, createProcessCli, directory, makeInstallation } from '../lab/cli.ts';
+import { createCli, createProcessCli, makeInstallation } from '../lab/cli.ts';
 import { type CrashScene, createCrashScene, sendUntilGone } from '../lab/crash-scene.ts';
 import { kinds } from '../lab/database/databases.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { startProcess } from '../lab/scenes/process.ts';
 import { startWorld } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
@@ -43,7 +44,7 @@ test('nothing accepted before a backup under load is lost', async (t) => {
   const around = await createCrashScene(t, 'sqlite');
   // Nothing gets through before the backup is back.
   around.mx.script = { mail: () => '451 4.3.2 not now' };
-  const place = await directory(t);
+  const place = await temporaryDirectory(t);
   const file = join(place, 'backup.sqlite');
   const before = await backedUpUnderLoad(t, around, file);
   t.deepEqual(
@@ -120,7 +121,7 @@ for (const kind of kinds) {
 }
 
 test('a backup that cannot be used is refused', async (t) => {
-  const place = await directory(t);
+  const place = await temporaryDirectory(t);
   const dataDir = join(place, 'data');
   const { cli, json, refusal } = createCli(t, { POSTERN_DATA_DIR: dataDir });
   t.regex(await refusal(1, 'backup', join(place, 'none')), /POSTERN_DATA_DIR/);
@@ -145,7 +146,7 @@ test('a backup that cannot be used is refused', async (t) => {
 });
 
 test('a restore changes nothing until all is well', async (t) => {
-  const place = await directory(t);
+  const place = await temporaryDirectory(t);
   const dataDir = join(place, 'data');
   const { cli, json, refusal } = createCli(t, { POSTERN_DATA_DIR: dataDir });
   await makeInstallation(dataDir);

@@ -3,7 +3,8 @@ import { spawnSync } from 'node:child_process';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { directory, postern } from '../lab/cli.ts';
+import { postern } from '../lab/cli.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { testWithProgram } from '../lab/needing.ts';
 import { startNames } from '../lab/scenes/cli-names.ts';
 import { spawnTerminal } from '../lab/terminal.ts';
@@ -14,9 +15,9 @@ const has = (program: string) => spawnSync(program, ['--version']).status === 0;
 /** The environment of a shell in which `postern` is a command. */
 async function shellOf(t: ExecutionContext) {
   const { env, ...scene } = await startNames(t);
-  const bin = await directory(t);
+  const bin = await temporaryDirectory(t);
   await symlink(postern, join(bin, 'postern'));
-  const home = await directory(t);
+  const home = await temporaryDirectory(t);
   return { ...scene, home, env: { ...env, PATH: `${bin}:${process.env.PATH}`, HOME: home, TERM: 'dumb' } };
 }
 

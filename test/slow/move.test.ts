@@ -10,9 +10,10 @@ import { markerFile, readMarker } from '../../src/db/admin/moved-marker.ts';
 import { type Db, openDatabase } from '../../src/db/engine/open.ts';
 import { attemptDetail } from '../../src/db/events/packed-records.ts';
 import { migrate } from '../../src/db/schema/migrate.ts';
-import { createCli, createProcessCli, directory } from '../lab/cli.ts';
+import { createCli, createProcessCli } from '../lab/cli.ts';
 import { type CrashScene, createCrashScene, drained, sendUntilGone } from '../lab/crash-scene.ts';
 import { createDatabase } from '../lab/database/databases.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { startProcess } from '../lab/scenes/process.ts';
 import { until } from '../lab/until.ts';
 
@@ -189,7 +190,7 @@ test('a move is refused where it would mix two databases or lose rows', async (t
 
   const onPostgres = createCli(t, { ...scene.settings, POSTERN_DATABASE_URL: scene.to });
   t.regex(await onPostgres.refusal(1, 'move --to', scene.to), /POSTERN_DATABASE_URL is set/);
-  const nowhere = createCli(t, { POSTERN_DATA_DIR: await directory(t) });
+  const nowhere = createCli(t, { POSTERN_DATA_DIR: await temporaryDirectory(t) });
   t.regex(await nowhere.refusal(1, 'move --to', scene.to), /there is no SQLite database in/);
 
   await migrate(scene.target);
@@ -203,7 +204,7 @@ test('a move is refused where it would mix two databases or lose rows', async (t
 
   const other = await startProcess({
     ...scene.settings,
-    POSTERN_DATA_DIR: await directory(t),
+    POSTERN_DATA_DIR: await temporaryDirectory(t),
     POSTERN_DATABASE_URL: scene.to,
   });
   await until(

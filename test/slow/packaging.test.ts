@@ -11,8 +11,9 @@ import test from 'ava';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { openDatabase } from '../../src/db/engine/open.ts';
 import { loadConfig, settings } from '../../src/settings/config.ts';
-import { createCli, directory, run as runCommand } from '../lab/cli.ts';
+import { createCli, run as runCommand } from '../lab/cli.ts';
 import { createMigrated } from '../lab/database/databases.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 
 const root = join(import.meta.dirname, '../..');
 const read = (path: string) => readFile(join(root, path), 'utf8');
@@ -54,7 +55,7 @@ const asRoot = process.getuid?.() === 0 ? test : test.skip;
 asRoot(
   'the installed `postern` opens FILE arguments as the caller and runs as the service user',
   async (t) => {
-    const [service, callers] = [await directory(t), await directory(t)];
+    const [service, callers] = [await temporaryDirectory(t), await temporaryDirectory(t)];
     await chmod(service, 0o711);
     const dataDir = join(service, 'data');
     await mkdir(dataDir);
@@ -106,7 +107,7 @@ asRoot(
     );
 
     // The backup is complete.
-    const copy = await directory(t);
+    const copy = await temporaryDirectory(t);
     await run('cp', [file, join(copy, 'postern.sqlite')]);
     const { json, refusal } = createCli(t, { POSTERN_DATA_DIR: copy });
     t.is((await json('suppression list --org Acme')).length, 2);

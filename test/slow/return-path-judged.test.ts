@@ -14,7 +14,7 @@ import { startDns, type Zone } from '../lab/dns/dns.ts';
 import { temporaryDirectory } from '../lab/evidence.ts';
 import { freePort } from '../lab/load/ports.ts';
 import { testWithProgram } from '../lab/needing.ts';
-import { eximProgram, startExim } from '../lab/programs/exim.ts';
+import { eximMain, eximProgram, startExim } from '../lab/programs/exim.ts';
 import { obstacleTo } from '../lab/programs/jail.ts';
 import { openDmarcPrograms, startOpenDmarc } from '../lab/programs/opendmarc.ts';
 import { startWorld } from '../lab/scenes/world.ts';
@@ -40,16 +40,9 @@ const hasSpf = () => /Support for:.* SPF\b/.test(execFileSync(eximProgram, ['-bV
 const canRun = obstacleTo([eximProgram, ...openDmarcPrograms], undefined) === null && hasSpf();
 
 /** Exim notes what it finds and refuses nothing. */
-const config = (port: number) => `
-primary_hostname = ${hostname}
-local_interfaces = 127.0.0.1
+const config = (port: number) => `${eximMain({ host: '127.0.0.1', port, hostname })}
 hosts_proxy = 127.0.0.1
-daemon_smtp_ports = ${port}
-spool_directory = /spool
-log_file_path = /log/%s
-pid_file_path = /spool/exim.pid
 tls_advertise_hosts =
-keep_environment =
 acl_smtp_rcpt = rcpt
 acl_smtp_data = data
 begin acl

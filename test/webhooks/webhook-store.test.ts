@@ -3,7 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { newId } from '../../src/base/id.ts';
 import { insertOrganization } from '../../src/db/accounts/organizations.ts';
 import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { type Db, openDatabase } from '../../src/db/engine/open.ts';
+import type { Db } from '../../src/db/engine/open.ts';
 import { settledPosition } from '../../src/db/events/read-events.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from '../../src/db/webhooks/webhook-attempts.ts';
 import { fanOut, passOver } from '../../src/db/webhooks/webhook-feed.ts';
@@ -17,21 +17,13 @@ import { recordTries } from '../../src/db/webhooks/webhook-outcomes.ts';
 import { type ReplaySelection, replay } from '../../src/db/webhooks/webhook-replay-rows.ts';
 import { findWebhook, insertWebhook } from '../../src/db/webhooks/webhooks.ts';
 import { verdictOf, type WebhookVerdict } from '../../src/rules/classify-response.ts';
-import { createMigrated, type DatabaseKind, oneKind } from '../lab/database/databases.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { type DatabaseKind, oneKind } from '../lab/database/databases.ts';
+import { openMigrated } from '../lab/database/open-migrated.ts';
 
 const start = Date.UTC(2026, 0, 1);
 
 async function newStore(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await temporaryDirectory(t);
-  const database = await createMigrated(kind, dataDir);
-  t.teardown(() => database.drop());
-  const open = async () => {
-    const db = await openDatabase({ dataDir, databaseUrl: database.url });
-    t.teardown(() => db.destroy());
-    return db;
-  };
-  const db = await open();
+  const { db, open } = await openMigrated(t, kind);
   const orgId = await db.transaction((trx) => insertOrganization(trx, 'Acme', start));
   let now = start;
   const add = (types: string[] = [], owner = orgId) =>

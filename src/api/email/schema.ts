@@ -3,6 +3,7 @@
  * tests, which check real responses against it. record/telemetry.ts creates the response; it is not checked at run time.
  */
 import { z } from 'zod';
+import { capital } from '../../base/capital.ts';
 import { deliveryStates, dialectNames, type EventType, recipientKinds } from '../../glossary.ts';
 import { mixedStates } from '../../rules/states.ts';
 
@@ -232,7 +233,7 @@ const eventSchemas = Object.fromEntries(
 
 function nameOf(type: string): string {
   const word = type.slice('email.'.length);
-  return `${word[0]!.toUpperCase()}${word.slice(1)}Event`;
+  return `${capital(word)}Event`;
 }
 
 function eventSchema(type: string, is: string, data: z.ZodRawShape) {

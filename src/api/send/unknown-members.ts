@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { closestName } from '../../base/closest-name.ts';
 import type { Issue } from '../../mail/refusal.ts';
+import { typeOf } from '../issues.ts';
 import { sendSchema } from './schema.ts';
 
 export const ignoredHeader = 'X-Postern-Ignored';
@@ -68,11 +69,6 @@ function collect(value: unknown, { members, element }: Known, path: string[], fo
 
 function cut(name: string): string {
   return name.length > maxNameLength ? `${name.slice(0, maxNameLength)}...` : name;
-}
-
-function typeOf(value: unknown): string {
-  if (value === null) return 'null';
-  return Array.isArray(value) ? 'array' : typeof value;
 }
 
 /** A comma separates names, and a header holds visible ASCII. */

@@ -3,13 +3,14 @@
  * the server runs; then it is stopped, backed up, replaced, its schema upgraded, and started. If the new version is not healthy
  * within a minute, or any step fails, the old program runs again, with the database from before if its schema was changed.
  *
- * Runs as root: config/postern-command starts it so. What touches data runs as the service's user.
+ * Runs as root, as config/postern-command starts it. Commands that touch data run as the service's user.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, openSync, statfsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { bracketed } from '../../base/net/tcp-listen.ts';
 import { readVersion } from '../../base/version.ts';
 import { newest } from '../../db/schema/migrate.ts';
 import { serviceFile } from '../../settings/env-file.ts';
@@ -124,10 +125,10 @@ async function goBack(context: CommandContext, { program, restored, keepsDatabas
   context.out.warn('the new version cannot be used; going back');
   try {
     if (!keepsDatabase && !restored)
-      throw new Failure('its schema is upgraded, and there is no backup by this command');
+      throw new Failure('its schema is upgraded, and this command has made no backup');
     systemctl('stop');
     program?.goBack();
-    // Held mail would wait for a person. What the new version sent in its minute may be sent twice.
+    // Held mail would wait for a person. Mail that the new version sent in its minute may be sent twice.
     if (restored) asService('restore', '--force', '--no-hold', restored);
     await startHealthy(context);
   } catch (error) {
@@ -137,7 +138,7 @@ async function goBack(context: CommandContext, { program, restored, keepsDatabas
   }
 }
 
-/** The message of a program that failed is in several lines, the last of which says why. */
+/** The last line of a failed program's message has the reason. */
 function reasonOf(error: unknown): string {
   return (error as Error).message.trim().split('\n').at(-1)!;
 }
@@ -178,8 +179,7 @@ async function startHealthy({ config }: CommandContext): Promise<void> {
     // systemd starts a program that ends again and again.
     if (state === 'failed' || Number(systemctl('show', '--property=NRestarts', '--value')) >= maxRestarts)
       break;
-    const isHealthy = async () =>
-      (await fetch(`http://${host.includes(':') ? `[${host}]` : host}:${httpPort}/health/ready`)).ok;
+    const isHealthy = async () => (await fetch(`http://${bracketed(host)}:${httpPort}/health/ready`)).ok;
     if (state === 'active' && (await isHealthy().catch(() => false))) return;
   }
   throw new Failure(`it did not become healthy within a minute: ${lastWords()}`);

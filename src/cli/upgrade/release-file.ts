@@ -32,7 +32,7 @@ export async function readRelease(file: string): Promise<Release> {
   }
 }
 
-/** A file that was cut off, or is another, is not installed. */
+/** A file that is incomplete, or not the one of the release, is not installed. */
 async function requireChecksum(file: string): Promise<void> {
   const sums = join(dirname(file), 'SHA256SUMS');
   if (!existsSync(sums))

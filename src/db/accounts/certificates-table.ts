@@ -151,14 +151,6 @@ export async function readCertificate(
   return row ? { chain: row.chain, privateKey: row.private_key } : null;
 }
 
-const state = certificates.pick('notAfter', 'problem');
-
-/** Null: the server has not wanted a certificate for the host yet. */
-export async function readHostState(db: Db, host: string): Promise<ReturnType<typeof state.read> | null> {
-  const row = await db('certificates').where({ host }).first(state.columns);
-  return row ? state.read(row) : null;
-}
-
 const listed = certificates.pick(
   'host',
   'purpose',

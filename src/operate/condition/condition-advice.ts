@@ -1,5 +1,6 @@
 /** Advice for a destination in trouble, and the command to run next. The replies that led here are not trusted. */
 
+import { capital } from '../../base/capital.ts';
 import { shellWord } from '../../settings/shell-word.ts';
 import { authenticationAdvice } from '../explain/authentication-advice.ts';
 import { blocklistAdvice } from '../explain/blocklist-advice.ts';
@@ -73,5 +74,5 @@ function commandFor(condition: Condition): string {
 export function adviceFor(condition: Condition): { advice: string; command: string } {
   const of = advices[condition.cause]!;
   const text = typeof of === 'string' ? of : of(condition);
-  return { advice: `${text.charAt(0).toUpperCase()}${text.slice(1)}`, command: commandFor(condition) };
+  return { advice: capital(text), command: commandFor(condition) };
 }

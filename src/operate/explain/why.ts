@@ -3,6 +3,7 @@
  * function of what is stored (why-input.ts). `when` formats times, and `remedies` say what the reader can do. Text from
  * other hosts is quoted unchanged, so callers must make it safe to print.
  */
+import { capital } from '../../base/capital.ts';
 import type { AttemptRecord, DeliveryRecord } from '../../db/events/emails.ts';
 import type { DeliveryStatus, Fault } from '../../glossary.ts';
 import { domainOf } from '../../mail/address.ts';
@@ -193,7 +194,7 @@ function blocklistNote(input: WhyInput, { doctor }: Remedies): string {
   const { last } = input;
   if (last?.outcome.category !== 'blocked') return '';
   const text = blocklistAdvice(refusalOf(input, last.outcome.diagnostic), doctor);
-  return ` ${text[0]!.toUpperCase()}${text.slice(1)}`;
+  return ` ${capital(text)}`;
 }
 
 function refusalOf({ last, from }: WhyInput, text: string) {

@@ -2,7 +2,7 @@
  * The mail with a one-time link: an invitation to the dashboard, or a reset of a password. It has no text of the person who asked
  * for it.
  */
-import { iso } from '../../base/clock.ts';
+import { utcMinute } from '../../base/clock.ts';
 import type { ServerMail } from './server-mail.ts';
 
 interface LinkMail {
@@ -34,7 +34,7 @@ export function linkMail({ to, invitation, url, expiresAt, hostname, now }: Link
       { text: why },
       { url },
       {
-        text: `The link works once, until ${iso(expiresAt).slice(0, 16).replace('T', ' ')} UTC. If you did not expect this mail, ignore it.`,
+        text: `The link works once, until ${utcMinute(expiresAt)}. If you did not expect this mail, ignore it.`,
       },
     ],
     expiresAfter: Math.floor((expiresAt - now) / 1000),

@@ -1,5 +1,6 @@
-/** The words of a notice: what needs action, with the command or the page that mends it, and what is solved. */
-import { iso } from '../../base/clock.ts';
+/** The text of a notice: the problems that need action, each with the command or the page for it, and those that are solved. */
+import { capital } from '../../base/capital.ts';
+import { utcMinute } from '../../base/clock.ts';
 import type { NoticeChange } from '../../db/accounts/notices.ts';
 import type { Need } from '../status/need.ts';
 import type { Paragraph, ServerMail } from './server-mail.ts';
@@ -41,15 +42,14 @@ export function noticeMail(told: Told[], { hostname, baseUrl }: Server): Omit<Se
   };
 }
 
-const titleOf = ({ entry }: Told) =>
-  `${entry.label.charAt(0).toUpperCase()}${entry.label.slice(1)}: ${entry.subject}`;
+const titleOf = ({ entry }: Told) => `${capital(entry.label)}: ${entry.subject}`;
 
 const pageOf = ({ entry }: Told, baseUrl: string) => `${baseUrl}/dashboard${entry.path}`;
 
 function detailsOf({ figure, since, reply, advice, command, orgId }: Need): Paragraph[] {
-  const begun = since === null ? '' : `, since ${iso(since).slice(0, 16).replace('T', ' ')} UTC`;
+  const begun = since === null ? '' : `, since ${utcMinute(since)}`;
   return [
-    { text: `${figure.charAt(0).toUpperCase()}${figure.slice(1)}${begun}.` },
+    { text: `${capital(figure)}${begun}.` },
     ...(reply ? [{ text: `The answer was: ${reply}` }] : []),
     { text: advice },
     // Owners have no command line.

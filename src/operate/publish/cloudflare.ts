@@ -5,6 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { type ZoneRecord, zoneData } from '../../accounts/zone-text.ts';
+import { readBounded } from '../../base/net/read-bounded.ts';
 import { areSame, type Change, type DnsProvider, replacedBy } from './plan-changes.ts';
 import { changedMeanwhile } from './rfc2136.ts';
 
@@ -167,18 +168,12 @@ function unquoted(content: string): string {
 const unescaped = (_: string, text: string) => (text.length === 3 ? String.fromCharCode(Number(text)) : text);
 
 async function bodyOf(response: Response): Promise<string> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
   try {
-    for await (const chunk of response.body ?? []) {
-      size += chunk.length;
-      if (size > maxBytes) throw new Error(`more than ${maxBytes / 1024 / 1024} MiB`);
-      chunks.push(chunk);
-    }
+    const tooLarge = `more than ${maxBytes / 1024 / 1024} MiB`;
+    return (await readBounded(response.body ?? [], maxBytes, tooLarge)).toString();
   } catch (error) {
     throw new Error(`${provider} could not be read: ${(error as Error).message}`);
   }
-  return Buffer.concat(chunks).toString();
 }
 
 function parseJson(text: string): unknown {

@@ -3,6 +3,7 @@
  * and leaves ours out. A record at the name of one of our DKIM selectors is ours, so an old value there is replaced.
  */
 import type { ZoneRecord } from '../../accounts/zone-text.ts';
+import { normalName } from '../../base/net/resolve.ts';
 
 /** The part of a DNS provider that publishing needs. Errors have a message of one sentence, without secrets. */
 export interface DnsProvider {
@@ -96,7 +97,7 @@ function isPolicyOfTheDomain(one: ZoneRecord, ours: ZoneRecord): boolean {
 /** Names and addresses are compared without letter case and the root's dot; texts as they are. */
 function isSame(one: ZoneRecord, other: ZoneRecord): boolean {
   const normal = ({ type, value }: ZoneRecord) =>
-    type === 'TXT' ? value : value.toLowerCase().replace(/\.$/, '').replace(/\s+/g, ' ');
+    type === 'TXT' ? value : normalName(value).replace(/\s+/g, ' ');
   return one.type === other.type && normal(one) === normal(other);
 }
 

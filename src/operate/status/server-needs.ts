@@ -1,5 +1,6 @@
 /** The needs of this server itself: a running process, disk space, valid certificates, source addresses, a recent backup. */
 
+import { capital } from '../../base/capital.ts';
 import { span } from '../../base/span.ts';
 import { listCertificates } from '../../db/accounts/certificates-table.ts';
 import { readLastBackup } from '../../db/admin/last-backup.ts';
@@ -67,8 +68,7 @@ function findingNeed(
   command: string,
 ): Need[] {
   if (verdict !== 'failure' && verdict !== 'warning') return [];
-  const text = advice ?? '';
-  const sentence = `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+  const sentence = `${capital(advice ?? '')}.`;
   return [needOfServer({ cause, figure: found, advice: sentence, command })];
 }
 

@@ -5,7 +5,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import type { Resolve } from '../../base/net/resolve.ts';
+import { type Resolve, recordsOf } from '../../base/net/resolve.ts';
 import type { Db } from '../../db/engine/open.ts';
 import { forgetReports, giveReportBack, takeReport } from '../../db/queue/tls-report-limits.ts';
 import {
@@ -76,7 +76,7 @@ async function sendOne(parts: TlsReportParts, report: DueReport): Promise<void> 
 /** Null: DNS gave no answer. */
 async function txtOf(resolve: Resolve, name: string): Promise<string[] | null> {
   try {
-    const records = (await resolve(name, 'TXT')) as (string | string[])[];
+    const records = await recordsOf<string | string[]>(name, 'TXT', resolve);
     return records.map((record) => [record].flat().join(''));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

@@ -5,10 +5,11 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
+import { readBounded } from '../../base/net/read-bounded.ts';
 import { sanitize } from '../../base/sanitize.ts';
 import { maxRetryAfterMs } from './renewal-schedule.ts';
 
-/** Whose failure it is: the host's, the authority's, or that we ask too often. */
+/** The cause: the host, the authority, or our own too frequent requests. */
 export type FailureKind = 'host' | 'authority' | 'limited';
 
 export class AcmeFailure extends Error {
@@ -102,7 +103,8 @@ async function exchange(url: string, { ca, signal }: Transport, { method, header
       // Node would wait for a final response after any number of interim ones, within the time.
       request(url, options).on('response', resolve).on('error', reject).end(body);
     });
-    return { status: response.statusCode!, headers: response.headers, text: await textOf(response) };
+    const bytes = await readBounded(response, maxBytes, `an answer is larger than ${maxBytes / 1024} KB`);
+    return { status: response.statusCode!, headers: response.headers, text: bytes.toString() };
   } catch (error) {
     const { message, code } = error as NodeJS.ErrnoException;
     const reason = late.aborted
@@ -110,17 +112,6 @@ async function exchange(url: string, { ca, signal }: Transport, { method, header
       : message || `no connection (${code})`;
     throw new AcmeFailure(`${hostname}: ${reason}`, { kind: 'authority', type: 'authority' });
   }
-}
-
-async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  for await (const chunk of response) {
-    length += chunk.length;
-    if (length > maxBytes) throw new Error(`an answer is larger than ${maxBytes / 1024} KB`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString();
 }
 
 /** RFC 9110 section 10.2.3: seconds or a date. */

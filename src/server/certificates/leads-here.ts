@@ -4,7 +4,7 @@
  * host, every address must be one of them, because the authority may choose any (RFC 8555 section 10.2).
  */
 import { networkInterfaces } from 'node:os';
-import type { Resolve } from '../../base/net/resolve.ts';
+import { type Resolve, recordsOf } from '../../base/net/resolve.ts';
 import type { CertificateProblem, HostPurpose } from '../../db/accounts/certificates-table.ts';
 
 type LookProblem = Pick<CertificateProblem, 'type' | 'text'>;
@@ -28,17 +28,11 @@ export async function lookAtHost(
 
 /** Null: not known. */
 async function addressesOf(host: string, resolve: Resolve): Promise<string[] | null> {
-  const found = await Promise.all(
-    ['A', 'AAAA'].map(async (type) => {
-      try {
-        return (await resolve(host, type)) as string[];
-      } catch (error) {
-        const { code } = error as NodeJS.ErrnoException;
-        return code === 'ENODATA' || code === 'ENOTFOUND' ? [] : null;
-      }
-    }),
+  const found = Promise.all(['A', 'AAAA'].map((type) => recordsOf<string>(host, type, resolve)));
+  return found.then(
+    (addresses) => addresses.flat(),
+    () => null,
   );
-  return found.includes(null) ? null : found.flatMap((addresses) => addresses!);
 }
 
 function interfaceAddresses(): string[] {

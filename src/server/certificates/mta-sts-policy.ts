@@ -6,7 +6,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '../../base/bounded-cache.ts';
-import type { Resolve } from '../../base/net/resolve.ts';
+import { type Resolve, recordsOf } from '../../base/net/resolve.ts';
 import { asHostName } from '../../mail/host-name.ts';
 
 /** `text` is null if the domain has no policy here. Not known: the database or DNS gave no answer. */
@@ -30,8 +30,8 @@ export function createPolicies({ resolve, isVerified, isOurs }: PolicyParts): Po
   const make = async (domain: string): Promise<Policy> => {
     try {
       if (!(await isVerified(domain))) return { isKnown: true, text: null };
-      const records = (await resolve(domain, 'MX')) as { exchange: string }[];
-      // A null MX (RFC 7505) is no host name.
+      const records = await recordsOf<{ exchange: string }>(domain, 'MX', resolve);
+      // A null MX (RFC 7505) is not a host name.
       const hosts = records.map(({ exchange }) => asHostName(exchange)).filter((host) => host !== null);
       return { isKnown: true, text: policyText(hosts, hosts.every(isOurs) ? 'enforce' : 'testing') };
     } catch (error) {

@@ -3,10 +3,9 @@ import type { ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '../../../src/db/accounts/organizations.ts';
 import { insertRows } from '../../../src/db/engine/insert-rows.ts';
-import { openDatabase } from '../../../src/db/engine/open.ts';
 import { domainOf } from '../../../src/mail/address.ts';
-import { temporaryDirectory } from '../evidence.ts';
-import { createMigrated, type DatabaseKind } from './databases.ts';
+import type { DatabaseKind } from './databases.ts';
+import { openMigrated } from './open-migrated.ts';
 
 /** The present of these tests. */
 export const now = Date.parse('2026-11-20T12:00:00Z');
@@ -26,11 +25,7 @@ export interface Row {
 }
 
 export async function openQueue(t: ExecutionContext, kind: DatabaseKind) {
-  const dataDir = await temporaryDirectory(t);
-  const { url, drop } = await createMigrated(kind, dataDir);
-  t.teardown(drop);
-  const db = await openDatabase({ dataDir, databaseUrl: url });
-  t.teardown(() => db.destroy());
+  const { db, dataDir, url } = await openMigrated(t, kind);
   const newOrg = (name = 'Another') => db.transaction((trx) => insertOrganization(trx, name, now));
   const orgId = await newOrg('Acme');
 

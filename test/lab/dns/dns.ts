@@ -37,6 +37,7 @@ import {
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
+import { normalName } from '../../../src/base/net/resolve.ts';
 
 type DnsFailure = 'SERVFAIL' | 'REFUSED' | 'TIMEOUT';
 type DnsType = 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'PTR' | 'TLSA';
@@ -62,8 +63,8 @@ export async function startDns(zone: Zone = {}, { host = '127.0.0.1', port: want
 
   const set: Dns['set'] = (patch) => {
     for (const [name, entry] of Object.entries(patch)) {
-      if (entry === null) names.delete(normal(name));
-      else names.set(normal(name), parseEntry(name, entry));
+      if (entry === null) names.delete(normalName(name));
+      else names.set(normalName(name), parseEntry(name, entry));
     }
   };
 
@@ -72,7 +73,7 @@ export async function startDns(zone: Zone = {}, { host = '127.0.0.1', port: want
     const query = parseQuery(packet);
     const question = query?.questions?.[0];
     if (!query || !question) return undefined;
-    queries.push({ name: normal(question.name), type: question.type });
+    queries.push({ name: normalName(question.name), type: question.type });
     const found = resolve(names, question);
     return found.rcode === 'TIMEOUT'
       ? undefined
@@ -165,11 +166,6 @@ function parseRecord(name: string, type: DnsType, value: string): Data {
   return data;
 }
 
-/** Names are compared without letter case (RFC 4343) and without the root's dot. */
-function normal(name: string): string {
-  return name.toLowerCase().replace(/\.$/, '');
-}
-
 // The answer to one question.
 
 interface Found {
@@ -181,7 +177,7 @@ interface Found {
 function resolve(names: Names, question: Question, hops = 8): Found {
   const { name } = question;
   const type = question.type as DnsType;
-  const entry = names.get(normal(name));
+  const entry = names.get(normalName(name));
   const secure = isSecure(names, name);
   const none = { answers: [], secure };
   if (entry === undefined) return { rcode: hasNamesBelow(names, name) ? 'NOERROR' : 'NXDOMAIN', ...none };
@@ -212,7 +208,7 @@ function follow(names: Names, question: Question, alias: DnsFailure | Data[], ho
 
 /** By the nearest name of the zone at or above it: that one's signatures also prove what is not there. */
 function isSecure(names: Names, name: string): boolean {
-  const labels = normal(name).split('.');
+  const labels = normalName(name).split('.');
   const nearest = labels
     .map((_, at) => names.get(labels.slice(at).join('.')))
     .find((entry) => typeof entry === 'object');
@@ -220,7 +216,7 @@ function isSecure(names: Names, name: string): boolean {
 }
 
 function hasNamesBelow(names: Names, name: string): boolean {
-  const ending = `.${normal(name)}`;
+  const ending = `.${normalName(name)}`;
   return [...names.keys()].some((other) => other.endsWith(ending));
 }
 
@@ -269,7 +265,7 @@ function toPacket(
 }
 
 function soa(name: string): Answer {
-  const top = normal(name).split('.').at(-1) || '.';
+  const top = normalName(name).split('.').at(-1) || '.';
   return {
     name: top,
     type: 'SOA',

@@ -5,6 +5,7 @@
  *   const host = await startPolicyHost({ 'there.invalid': policy('enforce', ['mx1.invalid']) });
  *   host.policies['there.invalid'] = (request, response) => response.writeHead(500).end();
  */
+import { createHash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -74,4 +75,10 @@ export async function startPolicyHost(
 export function policy(mode: string, mx: string[], maxAge = 604_800): string {
   const lines = ['version: STSv1', `mode: ${mode}`, ...mx.map((host) => `mx: ${host}`), `max_age: ${maxAge}`];
   return lines.map((line) => `${line}\r\n`).join('');
+}
+
+/** A TLSA record of the public key: `3 1 1`, as RFC 7672 section 3.1.1 recommends. */
+export function tlsaOf(pem: Buffer): string {
+  const key = new X509Certificate(pem).publicKey.export({ type: 'spki', format: 'der' });
+  return `3 1 1 ${createHash('sha256').update(key).digest('hex')}`;
 }

@@ -40,20 +40,23 @@ export async function startExim(
   };
 }
 
-/** Exim queries DNS only at port 53, so it cannot verify DKIM here. */
-function configuration({ host, port, hostname, domain, mailboxes }: ReceiverOptions): string {
-  return `
+/** The settings that every configuration begins with. */
+export const eximMain = ({ host, port, hostname }: Pick<ReceiverOptions, 'host' | 'port' | 'hostname'>) => `
 primary_hostname = ${hostname}
 local_interfaces = ${host}
 daemon_smtp_ports = ${port}
 spool_directory = /spool
 log_file_path = /log/%s
 pid_file_path = /spool/exim.pid
+keep_environment =`;
+
+/** Exim queries DNS only at port 53, so it cannot verify DKIM here. */
+function configuration({ host, port, hostname, domain, mailboxes }: ReceiverOptions): string {
+  return `${eximMain({ host, port, hostname })}
 tls_advertise_hosts = *
 tls_certificate = /mx.pem
 tls_privatekey = /mx.pem
 smtputf8_advertise_hosts = *
-keep_environment =
 dkim_verify_signers =
 acl_smtp_rcpt = rcpt
 acl_smtp_data = data

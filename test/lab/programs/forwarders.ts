@@ -5,7 +5,7 @@
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { startExim } from './exim.ts';
+import { eximMain, startExim } from './exim.ts';
 import { startOpenSmtpd } from './opensmtpd.ts';
 import { startPostfix } from './postfix.ts';
 import type { Receiver, ReceiverOptions } from './receiver.ts';
@@ -44,19 +44,12 @@ export async function startForwardingPostfix(options: ForwarderOptions): Promise
 }
 
 export function startForwardingExim(options: ForwarderOptions): Promise<Forwarder> {
-  const { host, port, hostname, domain, next, back } = options;
+  const { domain, next, back } = options;
   const route = ({ host: to, port: at }: { host: string; port: number }) => `"* ${to}::${at} byname"`;
-  const config = `
-primary_hostname = ${hostname}
-local_interfaces = ${host}
-daemon_smtp_ports = ${port}
-spool_directory = /spool
-log_file_path = /log/%s
-pid_file_path = /spool/exim.pid
+  const config = `${eximMain(options)}
 tls_advertise_hosts = *
 tls_certificate = /mx.pem
 tls_privatekey = /mx.pem
-keep_environment =
 dkim_verify_signers =
 trusted_users = Debian-exim
 acl_smtp_rcpt = rcpt

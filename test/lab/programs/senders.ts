@@ -3,7 +3,7 @@
  * mail for any domain of `routes` from loopback and give it to that domain's host, with short timeouts and retries.
  */
 import { connectSmtp } from '../mx/smtp-client.ts';
-import { startExim } from './exim.ts';
+import { eximMain, startExim } from './exim.ts';
 import { startPostfix } from './postfix.ts';
 
 export interface SenderOptions {
@@ -54,18 +54,11 @@ export async function startSendingPostfix(options: SenderOptions): Promise<Sende
 export function startSendingExim(options: SenderOptions): Promise<Sender> {
   const { host, port, routes, mxPort } = options;
   const rows = [...routes].map(([domain, address]) => `${domain} ${address} byname`);
-  const config = `
-primary_hostname = exim.invalid
-local_interfaces = ${host}
-daemon_smtp_ports = ${port}
-spool_directory = /spool
-log_file_path = /log/%s
-pid_file_path = /spool/exim.pid
+  const config = `${eximMain({ host, port, hostname: 'exim.invalid' })}
 tls_advertise_hosts =
 queue_run_max = 20
 remote_max_parallel = 20
 smtp_accept_queue_per_connection = 0
-keep_environment =
 dkim_verify_signers =
 acl_smtp_rcpt = rcpt
 begin acl

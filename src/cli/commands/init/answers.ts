@@ -1,6 +1,7 @@
 /** The answers that `postern init` works with: from options, from an earlier run, or from a person at the terminal. */
 import { createInterface } from 'node:readline';
 import { CommanderError, InvalidArgumentError } from 'commander';
+import { capital } from '../../../base/capital.ts';
 import { organizationalDomain } from '../../../mail/organizational-domain.ts';
 import { domainName } from '../../../settings/grammar.ts';
 import { address, domain, parser } from '../../args/arguments.ts';
@@ -65,7 +66,7 @@ async function ask(
   read: (text: string) => string,
   suggestion: string | undefined,
 ): Promise<string> {
-  const question = `${is[0]!.toUpperCase()}${is.slice(1)}${suggestion === undefined ? '' : ` [${suggestion}]`}: `;
+  const question = `${capital(is)}${suggestion === undefined ? '' : ` [${suggestion}]`}: `;
   for (;;) {
     try {
       return read((await readLine(process, question)) || (suggestion ?? ''));

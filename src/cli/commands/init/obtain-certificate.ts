@@ -4,11 +4,12 @@
  */
 import { iso } from '../../../base/clock.ts';
 import {
-  type CertificateProblem,
+  type ListedCertificate,
+  listCertificates,
   postponeAttempt,
-  readHostState,
 } from '../../../db/accounts/certificates-table.ts';
-import { ok } from '../../../operate/doctor/finding.ts';
+import { certificateState } from '../../../operate/condition/certificate-state.ts';
+import { failure, ok } from '../../../operate/doctor/finding.ts';
 import { Failure } from '../../failure.ts';
 import { waitFor } from '../../wait-for.ts';
 import type { SetUp } from './set-up.ts';
@@ -22,12 +23,15 @@ export function certificateStep(setUp: SetUp, needs: Step[]): Step {
   const { hostname } = answers;
 
   async function read() {
-    const state = await readHostState(await context.db(), hostname);
-    const isValid = state?.notAfter != null && state.notAfter > context.now();
-    return {
-      problem: state?.problem ?? null,
-      valid: isValid ? ok(`valid until ${iso(state.notAfter!)}`) : null,
-    };
+    const now = context.now();
+    const [row] = await listCertificates(await context.db(), { host: hostname, now, limit: 1 });
+    const isValid = row?.notAfter != null && row.notAfter > now;
+    return { row, valid: isValid ? ok(`valid until ${iso(row.notAfter!)}`) : null };
+  }
+
+  function refused(row: ListedCertificate) {
+    const { figure, advice } = certificateState(row, answers, context.now());
+    return failure(figure, advice!);
   }
 
   return {
@@ -35,31 +39,24 @@ export function certificateStep(setUp: SetUp, needs: Step[]): Step {
     needs,
     isDone: async () => (await read()).valid,
     async do() {
-      const { problem: before } = await read();
-      // After a refusal, the authority's limits decide when it may be asked again.
-      if (before && !isOfDns(before)) throw refusalOf(before);
-      if (before) await postponeAttempt(await context.db(), hostname, context.now());
+      const { row: before } = await read();
+      if (before?.problem) {
+        // After a refusal, the authority's limits decide when it may be asked again.
+        if (!before.problem.type.startsWith('dns-')) return refused(before);
+        await postponeAttempt(await context.db(), hostname, context.now());
+      }
       const found = await waitFor(
         { ...setUp, waitMs: Math.min(setUp.waitMs, maxWaitMs) },
         () => `the certificate of ${hostname}`,
         async () => {
-          const { valid, problem } = await read();
-          return valid ?? (problem !== null && problem.at !== before?.at ? problem : null);
+          const { row, valid } = await read();
+          const isRefused = row?.problem && row.problem.at !== before?.problem?.at;
+          return valid ?? (isRefused ? refused(row) : null);
         },
       );
-      if (found === null) throw new Failure('the server has not got it yet');
-      if ('verdict' in found) return found;
-      throw refusalOf(found);
+      if (found !== null) return found;
+      throw new Failure('the server has not got it yet');
     },
     cure: 'the server goes on trying; its log says why it has none',
   };
-}
-
-const isOfDns = ({ type }: CertificateProblem) => type.startsWith('dns-');
-
-function refusalOf(problem: CertificateProblem): Failure {
-  const cure = isOfDns(problem)
-    ? 'publish its address; the server then tries again by itself'
-    : 'check that ports 80 and 443 can be reached from outside; the server tries again by itself';
-  return new Failure(`${problem.text.replaceAll(';', ',')}; ${cure}`);
 }

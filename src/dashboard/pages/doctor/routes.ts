@@ -3,6 +3,7 @@
  * progress. The last result is kept until the next run or a restart.
  */
 import { z } from 'zod';
+import { capital } from '../../../base/capital.ts';
 import { toDomain } from '../../../mail/address.ts';
 import { counted, type Finding, type FindingStatus } from '../../../operate/doctor/finding.ts';
 import { checkForm, type Errors, optional, parsedBy, valuesOf } from '../../forms.ts';
@@ -15,7 +16,6 @@ import {
   show,
   type UserVisit,
 } from '../../page.ts';
-import { capital } from '../../server-status.ts';
 
 export const doctorPage: DashboardPage = {
   operator: {

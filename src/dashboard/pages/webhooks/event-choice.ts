@@ -1,5 +1,6 @@
 /** The event types of an endpoint in a form: all, or the selected ones. */
 import { z } from 'zod';
+import { capital } from '../../../base/capital.ts';
 import { eventTypes } from '../../../glossary.ts';
 import { checkboxes } from '../../forms.ts';
 
@@ -8,7 +9,7 @@ const choosable = eventTypes.filter((type) => type !== 'webhook.test');
 
 /** The types grouped by what they are about: email, suppression, and so on. */
 export const groups = [...Map.groupBy(choosable, (type) => type.split('.')[0]!)].map(([name, types]) => ({
-  name: `${name[0]!.toUpperCase()}${name.slice(1)}`,
+  name: capital(name),
   types,
 }));
 

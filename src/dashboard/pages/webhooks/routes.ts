@@ -1,5 +1,6 @@
 /** The list of webhook endpoints, and adding one. Its secret is shown once. endpoint-page.ts shows one endpoint. */
 import { z } from 'zod';
+import { capital } from '../../../base/capital.ts';
 import { listWebhooks } from '../../../db/webhooks/webhooks.ts';
 import { webhookFormats } from '../../../rules/subscribed-types.ts';
 import { parseWebhookUrl } from '../../../webhooks/endpoint-url.ts';
@@ -46,5 +47,5 @@ async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
 }
 
 function sentence(text: string): string {
-  return `${text[0]!.toUpperCase()}${text.slice(1)}.`;
+  return `${capital(text)}.`;
 }

@@ -1,6 +1,6 @@
 /** Our EHLO names and addresses: whether forward and reverse DNS agree with what we say in EHLO (RFC 5321 section 4.1.4). */
-
 import type { ZoneRecord } from '../../../accounts/zone-text.ts';
+import { normalName } from '../../../base/net/resolve.ts';
 import { isSameAddress, reverseName } from '../../../mail/reverse-name.ts';
 import { hostnameAdvice } from '../../../settings/hostname-advice.ts';
 import type { Dns } from '../doctor-dns.ts';
@@ -16,7 +16,7 @@ export function checkHostname(hostname: string): FindingDraft {
   if (!privateEndings.test(hostname)) return ok('a fully qualified name');
   return failure(
     `${hostname} is a name for private networks`,
-    'set POSTERN_HOSTNAME to a public name of this machine, such as mail.example.org',
+    'set POSTERN_HOSTNAME to a public name of this server, such as mail.example.org',
   );
 }
 
@@ -29,7 +29,7 @@ export async function checkForwardName(
   const found = await dns.addresses(name);
   const wanted = ours.map((address) => addressRecord(name, address));
   if (found.length === 0) {
-    const advice = ours.length > 0 ? 'publish it' : "publish an A record with this machine's public address";
+    const advice = ours.length > 0 ? 'publish it' : "publish an A record with this server's public address";
     return failure('no A or AAAA record', advice, wanted);
   }
   const missing = ours.filter((address) => !found.some((one) => isSameAddress(one, address)));
@@ -47,9 +47,9 @@ function addressRecord(name: string, address: string): ZoneRecord {
 
 /** Large receivers refuse addresses without a PTR record, and distrust those whose name does not resolve to them. */
 export async function checkPtr(dns: Dns, { address, name }: SendingAddress): Promise<FindingDraft> {
-  const found = (await dns.records<string>(reverseName(address), 'PTR')).map(bare);
+  const found = (await dns.records<string>(reverseName(address), 'PTR')).map(normalName);
   const record = { type: 'PTR', name: reverseName(address), value: name };
-  const advice = `set the reverse name of ${address} to ${name} at the provider of this machine or its address`;
+  const advice = `set the reverse name of ${address} to ${name} at the provider of this server or its address`;
   if (found.length === 0) return failure('no PTR record', advice, [record]);
   // checkForwardName checks whether that name resolves to the address.
   if (found.includes(name)) return ok(found.join(', '));
@@ -60,8 +60,4 @@ export async function checkPtr(dns: Dns, { address, name }: SendingAddress): Pro
   if (!confirmed.includes(true))
     return failure(`it is ${names}, which does not resolve to this address`, advice, [record]);
   return warning(`it is ${names}, which resolves to this address, but EHLO says ${name}`, advice, [record]);
-}
-
-function bare(name: string): string {
-  return name.toLowerCase().replace(/\.$/, '');
 }
