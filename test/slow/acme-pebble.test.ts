@@ -1,23 +1,22 @@
-/** Certificates from Debian's pebble, an ACME server that checks what a real one checks. The lines that are logged are the record. */
+/**
+ * Certificates from Debian's pebble, an ACME server that checks what a real one checks. The lines that are logged are the record.
+ * Rate limits and several nodes are tested with an authority of our own (test/server/certificates.test.ts).
+ */
 
-import type { IncomingMessage } from 'node:http';
-import { Agent, createServer, type RequestOptions, request } from 'node:https';
+import { Agent, type RequestOptions, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
 import { systemClock } from '../../src/base/clock.ts';
 import { setDomainTracking } from '../../src/db/accounts/domains-table.ts';
-import { start } from '../../src/server/start.ts';
 import { certificateShown } from '../lab/certificates/acme-world.ts';
-import { composeHere } from '../lab/compose-here.ts';
-import { type Dns, startDns, type Zone } from '../lab/dns/dns.ts';
-import { memoryLog, temporaryDirectory } from '../lab/evidence.ts';
+import { startDns, type Zone } from '../lab/dns/dns.ts';
+import { temporaryDirectory } from '../lab/evidence.ts';
 import { freePort } from '../lab/load/ports.ts';
 import { connectSmtp } from '../lab/mx/smtp-client.ts';
 import { type Pebble, type PebbleOptions, startPebble } from '../lab/programs/pebble.ts';
 import { isInstalled } from '../lab/programs/programs.ts';
-import { sharedSecret } from '../lab/scenes/nodes.ts';
-import { startWorld, testConfig, type WorldOptions } from '../lab/scenes/world.ts';
+import { startWorld, type WorldOptions } from '../lab/scenes/world.ts';
 import { until } from '../lab/until.ts';
 
 const hasPebble = isInstalled('pebble');
@@ -30,8 +29,8 @@ interface Scene extends WorldOptions {
   pebble?: Partial<PebbleOptions>;
   /** The authority's DNS, if it has another view. */
   seen?: Zone;
-  /** Changes the settings of pebble, such as to put something in front of it. */
-  before?(pebble: Pebble): Promise<Record<string, string>>;
+  /** Called before the server starts. */
+  before?(pebble: Pebble): Promise<void>;
 }
 
 async function startScene(t: ExecutionContext, options: Scene = {}) {
@@ -48,7 +47,7 @@ async function startScene(t: ExecutionContext, options: Scene = {}) {
     ...options.pebble,
   });
   t.teardown(() => pebble.stop());
-  const changed = await options.before?.(pebble);
+  await options.before?.(pebble);
   const world = await startWorld(t, {
     database: 'sqlite',
     ...options,
@@ -58,7 +57,6 @@ async function startScene(t: ExecutionContext, options: Scene = {}) {
       POSTERN_ACME_HOST: '127.0.0.1',
       POSTERN_ACME_HTTP_PORT: String(httpPort),
       POSTERN_ACME_HTTPS_PORT: String(httpsPort),
-      ...changed,
       ...options.settings,
     },
     overrides: { acmePollMs: 200, ...options.overrides },
@@ -73,12 +71,6 @@ async function startScene(t: ExecutionContext, options: Scene = {}) {
     certified: (host = name) =>
       world.clock.passUntil(async () => (await rowOf(host))?.chain as string | null),
   };
-}
-
-/** A scene begins without the authority. */
-async function stopped(pebble: Pebble) {
-  await pebble.stop();
-  return {};
 }
 
 /** The greeting of an SMTP server with TLS from the start; rejects if its certificate does not verify. */
@@ -199,7 +191,7 @@ withPebble(
 );
 
 withPebble('the authority is down, and comes back without our account', async (t) => {
-  const scene = await startScene(t, { before: stopped });
+  const scene = await startScene(t, { before: (pebble) => pebble.stop() });
   const problem = await scene.clock.passUntil(async () => (await scene.rowOf())?.problem);
   t.log(problem);
   t.is((await certificateShown(scene.httpsPort, name)).issuer.CN, name, 'served with the self-signed one');
@@ -212,99 +204,4 @@ withPebble('the authority is down, and comes back without our account', async (t
   await scene.clock.passUntil(async () => (await scene.rowOf()).chain !== first);
   const { resume_at: resumeAt } = await scene.db('acme_accounts').first();
   t.is(resumeAt, 0);
-});
-
-withPebble(
-  'rate-limited: the host waits as long as the authority demands, and is then certified',
-  async (t) => {
-    let isLimited = true;
-    const orders: number[] = [];
-    const limited = {
-      type: 'urn:ietf:params:acme:error:rateLimited',
-      detail: 'too many new orders recently',
-    };
-    const scene = await startScene(t, {
-      async before(pebble) {
-        const port = await freePort('127.0.0.1');
-        const proxy = createServer(pebble.pair, async (incoming: IncomingMessage, response) => {
-          if (incoming.url === '/order-plz') {
-            orders.push(scene?.clock.now() ?? Date.now());
-            if (isLimited) {
-              response.writeHead(429, { 'retry-after': '7200', 'content-type': 'application/problem+json' });
-              return void response.end(JSON.stringify(limited));
-            }
-          }
-          const { method, url: path, headers } = incoming;
-          const options = {
-            host: 'localhost',
-            port: pebble.port,
-            method,
-            path,
-            headers,
-            ca: pebble.pair.cert,
-          };
-          incoming.pipe(
-            request(options, (reply) => {
-              response.writeHead(reply.statusCode!, reply.headers);
-              reply.pipe(response);
-            }),
-          );
-        }).listen(port, '127.0.0.1');
-        t.teardown(() => {
-          proxy.closeAllConnections();
-          proxy.close();
-        });
-        return { POSTERN_ACME_DIRECTORY: `https://localhost:${port}/dir` };
-      },
-    });
-    const problem = await scene.clock.passUntil(async () => (await scene.rowOf())?.problem);
-    t.log(problem);
-    isLimited = false;
-    await scene.clock.jump('119m');
-    await scene.clock.advance('11s');
-    t.is(orders.length, 1, 'not before its end');
-    await scene.clock.jump('1m');
-    await scene.certified();
-    t.is(orders.length, 2);
-  },
-);
-
-withPebble('two nodes: one asks, the other answers the authority, both serve', async (t) => {
-  const [httpPort, httpsPort] = [await freePort('127.0.0.2'), await freePort('127.0.0.2')];
-  const scene = await startScene(t, {
-    database: 'postgres',
-    settings: sharedSecret,
-    pebble: { httpPort, tlsPort: httpsPort },
-    seen: { [name]: { A: ['127.0.0.2'] } },
-    // Asked only when both are there.
-    before: stopped,
-  });
-  const dataDir = await temporaryDirectory(t);
-  const environment = { dataDir, databaseUrl: scene.config.databaseUrl, dns: scene.dns as Dns, mtaPort: 25 };
-  const config = testConfig(environment, {
-    ...scene.pebble.settings,
-    ...sharedSecret,
-    POSTERN_ACME_HOST: '127.0.0.2',
-    POSTERN_ACME_HTTP_PORT: String(httpPort),
-    POSTERN_ACME_HTTPS_PORT: String(httpsPort),
-  });
-  const { log } = memoryLog();
-  const overrides = { clock: scene.clock, log, acmePollMs: 200, random: () => 0.5, ...composeHere };
-  const other = await start(config, overrides);
-  t.teardown(() => other.stop());
-  await scene.pebble.start();
-  await scene.certified();
-  const places = [
-    [scene.httpsPort, '127.0.0.1'],
-    [httpsPort, '127.0.0.2'],
-  ] as const;
-  const prints = () =>
-    Promise.all(
-      places.map(async ([port, host]) => (await certificateShown(port, name, host)).fingerprint256),
-    );
-  await scene.clock.passUntil(async () => new Set(await prints()).size === 1);
-  const root = await scene.pebble.root();
-  for (const [port, host] of places) t.is(await ask(port, root, { host }), 200);
-  const orders = scene.pebble.log().match(/There are now \d+ orders? in the db/gi);
-  t.log(`orders: ${orders?.length}`);
 });

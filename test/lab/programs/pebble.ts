@@ -46,8 +46,6 @@ export async function startPebble({ directory, dns, httpPort, tlsPort, validityS
     );
   let server = await start();
   return {
-    port,
-    pair: { cert, key },
     settings: {
       POSTERN_ACME: 'admin@postern.invalid',
       POSTERN_ACME_DIRECTORY: `https://localhost:${port}/dir`,
