@@ -5,7 +5,6 @@
  * to install it.
  */
 
-import { createHash, X509Certificate } from 'node:crypto';
 import { join } from 'node:path';
 import { openDatabase } from '../src/db/engine/open.ts';
 import type { telemetry } from '../src/record/telemetry.ts';

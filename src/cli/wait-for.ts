@@ -1,4 +1,4 @@
-/** Waits for something that another program or a person does, with a line that says what is waited for and how long. */
+/** Waits for another program or a person, with a progress line that says for what and how long. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CommandContext } from './command-context.ts';
 

@@ -30,8 +30,6 @@ async function lookUp(host: string, type: string, resolve: Resolve): Promise<str
   try {
     return await recordsOf<string>(host, type, resolve);
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'ENODATA' || code === 'ENOTFOUND') return [];
-    throw new Error(`${host} could not be looked up (${code})`);
+    throw new Error(`${host} could not be looked up (${(error as NodeJS.ErrnoException).code})`);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Reads whole messages on a thread of its own, stored ones for pages and files, and large ones that are submitted: whoever sent
- * them has chosen their content, and everybody's requests are served by the main thread. A message that cannot be read, or not in
- * time, is null. Organizations take turns.
+ * Reads whole messages on a thread of its own, stored ones for pages and files, and large ones that are submitted: their senders
+ * have chosen the content, and the main thread serves all requests. The result is null if a message cannot be read, or not in
+ * time. Organizations take turns.
  */
 import { Worker } from 'node:worker_threads';
 import { bufferOf, GuardedThread, type GuardedThreadParts, ThreadEnded } from '../base/guarded-thread.ts';

@@ -15,7 +15,7 @@ export const acmeSettings = {
     name: 'POSTERN_ACME_DIRECTORY',
     default: 'https://acme-v02.api.letsencrypt.org/directory',
     description:
-      "URL of the authority's ACME directory; https://acme-staging-v02.api.letsencrypt.org/directory is Let's Encrypt's for tests, whose certificates nobody trusts.",
+      "URL of the authority's ACME directory; https://acme-staging-v02.api.letsencrypt.org/directory is Let's Encrypt's for tests, whose certificates browsers do not trust.",
   }),
   acmeCa: computed(anyText, none, {
     name: 'POSTERN_ACME_CA',

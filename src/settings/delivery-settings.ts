@@ -44,7 +44,7 @@ export const deliverySettings = {
   mtaRetry: setting(retryWaits, {
     name: 'POSTERN_MTA_RETRY',
     default: '30s 2m 5m 10m 20m 40m 1h 2h 4h*12',
-    description: 'Delays between the attempts of a delivery, each varied at random by up to 20 %.',
+    description: 'Delays between the attempts of a delivery, each varied at random by up to 20%.',
   }),
   mtaMaxAge: setting(duration, {
     name: 'POSTERN_MTA_MAX_AGE',

@@ -44,7 +44,7 @@ export const httpSettings = {
   }),
   dialects: setting(someOf('a dialect', dialectNames, 'none'), {
     name: 'POSTERN_DIALECTS',
-    default: 'resend,postmark,sendgrid,mailgun',
+    default: dialectNames.join(','),
     description:
       "Other services' APIs that are served, so that applications written for them need another address only; none serves no other API.",
   }),

@@ -17,7 +17,7 @@ interface DatabaseLocation {
 }
 
 const root = join(import.meta.dirname, '../..');
-/** The installed copy of config/postern-command: by hand, or by the Debian package. */
+/** The installed copies of config/postern-command: the one made by hand, and that of the Debian package. */
 const serviceCommands = ['/usr/local/bin/postern', '/usr/bin/postern'];
 
 /** Settings that select an installation. */

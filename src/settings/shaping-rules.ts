@@ -52,10 +52,6 @@ export function createDestinationOf(
   };
 }
 
-function plain(host: string): string {
-  return host.toLowerCase().replace(/\.$/, '');
-}
-
 function matches(rule: ShapingRule, domain: string, hosts: string[]): boolean {
   if (rule.by === 'domain') return rule.domains.includes(domain);
   if (rule.by === 'destination' || hosts.length === 0) return false;

@@ -19,7 +19,7 @@ export interface Pair {
 export interface Certificate {
   /** The certificate for clients that name no host, or one without a certificate of its own. */
   current(): Pair;
-  /** The context for clients that name this host; null: it has no certificate of its own. */
+  /** The context for clients that name this host; null if the host does not have its own certificate. */
   contextOf(host: string): Promise<SecureContext | null>;
   /** Returns a function that removes the listener. */
   onChange(listener: (pair: Pair) => void): () => void;

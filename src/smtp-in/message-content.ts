@@ -3,8 +3,8 @@
  * alone, and without the dots that are added to lines that begin with one (RFC 5321 section 4.5.2). Other text after one dot
  * stays as it is, because some clients add none.
  *
- * smtp-server's parser does the same, but hands each piece between two such dots on for itself, in a turn of the event loop: a
- * message of them takes a hundred times as long, and many times its memory.
+ * smtp-server's parser does the same, but passes on each piece between two such dots separately, in its own turn of the event
+ * loop: a message that consists of them takes a hundred times as long, and many times its memory.
  */
 import type { MessageChunk } from '../vendor/smtp-server.ts';
 

@@ -158,7 +158,7 @@ test('a new DKIM key is made, waits for its record, can be dropped, and takes th
   const { world, browser, base } = await arrive(t);
   const page = `${base}/sender.invalid`;
   await browser.get(page);
-  t.regex((await browser.submit('/rotate')).text, /A new key was created.* Waiting for DNS/);
+  t.regex((await browser.submit('/rotate')).text, /A new key was created.* Pending/);
   t.regex((await browser.submit('/rotate/cancel')).text, /The new key was discarded/);
   await browser.submit('/rotate');
   const pending = await world.db('dkim_keys').where({ status: 'pending' }).first();
@@ -169,5 +169,5 @@ test('a new DKIM key is made, waits for its record, can be dropped, and takes th
   t.regex(settled.text, /Verified/);
   t.is((await world.db('domains').where({ name: 'sender.invalid' }).first()).dkim_selector, pending.selector);
   t.regex((await browser.get(page)).text, new RegExp(`${pending.selector} RSA Signing .* Retired`));
-  t.regex((await browser.submit('/ed25519')).text, /Ed25519 Waiting for DNS/);
+  t.regex((await browser.submit('/ed25519')).text, /Ed25519 Pending/);
 });

@@ -6,7 +6,7 @@ const marks: Record<string, string> = { fatal: '<2>', error: '<3>', warn: '<4>',
 
 export const markOf = (level: string): string => marks[level] ?? '';
 
-/** Whether the journal reads this output. Whoever passed the variable on may have redirected the output. */
+/** Whether the journal reads this output. A parent process may have passed the variable on and redirected the output. */
 export function isJournal(descriptor: 1 | 2, stream = process.env.JOURNAL_STREAM): boolean {
   if (!stream) return false;
   const { dev, ino } = fstatSync(descriptor);

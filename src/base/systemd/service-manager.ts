@@ -1,14 +1,14 @@
 /**
  * Tells systemd the state of this process (sd_notify(3)): ready, reloading, stopping, alive. Node cannot open the datagram
  * socket of NOTIFY_SOCKET, so scripts/notify-socket.pl opens it before it becomes Node, and passes its descriptor: a message
- * costs one write, and no second process runs. Without a descriptor, nobody is told.
+ * costs one write, and no second process runs. Without a descriptor, nothing is sent.
  */
 import { write } from 'node:fs';
 import type { Clock } from '../clock.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A message that gets lost is no reason to tell the watchdog that the process is dead. */
+/** More than one, so that a single lost message does not make the watchdog end the process. */
 const beatsPerTimeout = 3;
 
 export function createServiceManager(clock: Clock, env: Environment = process.env) {
@@ -25,10 +25,10 @@ export function createServiceManager(clock: Clock, env: Environment = process.en
 
   return {
     ready: () => notify('READY=1'),
-    /** To be followed by `ready`. systemd compares the time with its own monotonic clock. */
+    /** `ready` must follow. systemd compares the time with its own monotonic clock. */
     reloading: () => notify('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
     stopping: () => notify('STOPPING=1'),
-    /** Tells several times in each WatchdogSec= that the process is alive, unless `isAlive` denies it. */
+    /** Reports several times in each WatchdogSec= that the process is alive, if `isAlive` returns true. */
     startWatchdog(isAlive: () => boolean): void {
       if (!descriptor || !(watchdogMs > 0)) return;
       const beat = () => {

@@ -27,7 +27,7 @@ interface Effect {
   isForGood?: boolean;
 }
 
-/** Whether there is somebody to answer. */
+/** Whether a person can answer: both streams are terminals. */
 export const canAsk = ({ stdin, stderr }: CommandContext['process']) =>
   stdin.isTTY === true && stderr.isTTY === true;
 

@@ -10,7 +10,7 @@ import { json, number, orNull, records, text, value } from '../engine/records.ts
 /** `server`: one of the operator's. `tracking`: a customer's. `mta-sts`: the policy host of a sender domain. */
 export type HostPurpose = 'server' | 'tracking' | 'mta-sts';
 
-/** Why there is no certificate, or no new one. */
+/** The reason for a missing certificate, or a missing new one. */
 export interface CertificateProblem {
   /** `dns-…`, `authority`, or the last part of the authority's problem type (RFC 8555 section 6.7). */
   type: string;
@@ -89,7 +89,7 @@ export async function claimDueHost(
       .first();
     if (!row) return null;
     const { host, attempt_at } = row;
-    // Otherwise somebody else has just taken it.
+    // Otherwise another node has just taken it.
     if ((await db('certificates').where({ host, attempt_at }).update({ attempt_at: until })) > 0)
       return certificates.read(row);
   }
@@ -184,7 +184,7 @@ export async function listCertificates(
   return rows.map(listed.read);
 }
 
-/** The host is due now, and so is the authority, whatever has failed. Returns false if the host is not wanted. */
+/** Makes the host due now, and ends a pause of the authority. Returns false if the host is not wanted. */
 export async function retryHost(db: Db, host: string, now: number): Promise<boolean> {
   const count = await db('certificates')
     .where({ host })

@@ -1,5 +1,5 @@
 /**
- * The entries of the status of which people have been told by mail, and when. A row is taken before its mail is sent, so that
+ * The entries of the status that people have been notified of by mail, and when. A row is taken before its mail is sent, so that
  * one of several nodes sends it; an entry has one mail an hour at most, and all of them together have `maxAnHour`.
  */
 import { countOf } from '../engine/json-rows.ts';
@@ -12,14 +12,14 @@ interface NoticeEntry {
   label: string;
   subject: string;
   path: string;
-  /** Whose owners are told; null: the operators. */
+  /** The organization whose owners are notified; null: the operators. */
   orgId: string | null;
 }
 
 const notices = records({
   id: text,
   entry: json<NoticeEntry>(),
-  /** Told of as wrong; false: told of as solved. */
+  /** True: reported as a problem; false: reported as solved. */
   isOpen: flag,
   sentAt: number,
 });
@@ -36,7 +36,7 @@ export async function openNotices(db: Db): Promise<Notice[]> {
 
 export type NoticeChange = Omit<Notice, 'sentAt'>;
 
-/** Takes the changes that may be told of now; the others are left for later. */
+/** Takes the changes that may be reported now; the others are left for later. */
 export async function takeNotices(db: Db, changes: NoticeChange[], now: number): Promise<NoticeChange[]> {
   return db.transaction(async (trx) => {
     // The second of two nodes counts what the first has taken.

@@ -61,7 +61,7 @@ export async function listUsers(db: Db, orgId?: string): Promise<User[]> {
   return (await rows).map(users.read);
 }
 
-/** Addresses of the people who can mend what is wrong: the organization's owners, or without any or `orgId` the operators. */
+/** Addresses of the people who can solve a problem: the organization's owners; without `orgId` or owners, the operators. */
 export async function responsibleAddresses(db: Db, orgId: string | null): Promise<string[]> {
   const able = () =>
     db('users').whereNotNull('password').whereNull('disabled_at').orderBy('id').limit(maxTold);

@@ -16,7 +16,7 @@ export const steps: Record<string, string> = {
   // Its pages are open only to users with two-factor authentication.
   '031-second-factor-required':
     'alter table organizations add column requires_second_factor boolean not null default false',
-  // The entries of the status that users have been told of by mail.
+  // The entries of the status that users have been notified of by mail.
   '032-notices':
     'create table notices (id text not null, entry text not null, is_open boolean not null, sent_at bigint not null, primary key (id))',
   // ACME: the certificates of our own hosts, and our accounts at authorities.

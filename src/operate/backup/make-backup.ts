@@ -13,7 +13,7 @@ import { noteBackup } from '../../db/admin/last-backup.ts';
 import { type Copying, copyDatabase, problemOf } from '../../db/admin/sqlite-backup.ts';
 import { openDatabase } from '../../db/engine/open.ts';
 
-/** A sentence for the operator: why there is no backup, and what to do. */
+/** Its message is for the operator: the reason why the backup failed, and what to do. */
 export class BackupError extends Error {}
 
 export interface Backing extends Copying {
@@ -72,7 +72,7 @@ async function temporaryDirectory(place: string): Promise<string> {
   }
 }
 
-/** A backup is of no use if the database is damaged or its keys cannot be decrypted. */
+/** A backup is useless if the database is damaged or its keys cannot be decrypted. */
 async function examine({ secrets }: Backing, temporary: string): Promise<void> {
   const db = await openDatabase({ dataDir: temporary, databaseUrl: null });
   try {

@@ -1,6 +1,6 @@
 /**
  * The state of a certificate that the server gets itself (POSTERN_ACME), in the words of every view: `postern certificate list`,
- * status, doctor and metrics. What is wrong has its cure.
+ * status, doctor and metrics. Each problem has its cure.
  */
 import { iso, isoOrNull } from '../../base/clock.ts';
 import { dueIn, span } from '../../base/span.ts';
@@ -8,7 +8,7 @@ import type { ListedCertificate } from '../../db/accounts/certificates-table.ts'
 import type { Severity } from './condition.ts';
 
 export interface CertificateState {
-  /** `unused`: a policy host that nobody has pointed here. `waiting`: not asked for yet. */
+  /** `unused`: a policy host whose DNS does not lead here. `waiting`: not asked for yet. */
   state: 'valid' | 'waiting' | 'failing' | 'expired' | 'unused';
   severity: Severity;
   figure: string;
@@ -19,7 +19,7 @@ export interface CertificateState {
 /** Most certificates that one view lists. */
 export const maxListed = 20;
 
-/** A renewal begins when a third of the time is left; if it has failed for half of that, somebody must act. */
+/** A renewal begins when a third of the time is left; if it has failed for half of that, a person must act. */
 const lateShare = 1 / 6;
 
 export function certificateState(
@@ -42,7 +42,7 @@ export function certificateState(
     const isLate = notAfter - now < (notAfter - notBefore) * lateShare;
     return { state: 'valid', severity: isLate ? 'act' : 'watch', figure: `${left}; ${figure}`, advice };
   }
-  // A customer's DNS is the customer's to mend.
+  // Only the customer can correct the customer's DNS.
   const severity = purpose === 'server' ? 'act' : 'watch';
   return { state: notAfter === null ? 'failing' : 'expired', severity, figure, advice };
 }

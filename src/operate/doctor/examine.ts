@@ -68,7 +68,7 @@ export async function examineMachine(
   ];
   const findings = await runGroups(groups, context, examination.onProgress);
   const senders = (await context.senders).map(({ address }) => address);
-  // Without a way out nobody says how others see us.
+  // Without a connection to the outside, no host tells us the address that it sees.
   const addresses = senders.length > 0 ? senders : await context.ownAddresses;
   return { findings, addresses: [...new Set(addresses)] };
 }

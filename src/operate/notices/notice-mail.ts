@@ -5,7 +5,7 @@ import type { NoticeChange } from '../../db/accounts/notices.ts';
 import type { Need } from '../status/need.ts';
 import type { Paragraph, ServerMail } from './server-mail.ts';
 
-/** Something to tell, and to whom. */
+/** A problem that has begun or is solved. */
 export interface Told extends NoticeChange {
   /** Null: it is solved. */
   need: Need | null;

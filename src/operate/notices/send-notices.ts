@@ -1,7 +1,7 @@
 /**
- * Tells people by mail when an entry of the status that needs action appears, and when it is gone: of an organization its
- * owners, of anything else the operators. What appears and goes within an hour is told once. A mail that cannot leave is dropped
- * after a day, and nobody is told of the destination of their own address: such a mail would only wait there itself.
+ * Notifies people by mail when an entry of the status that needs action appears, and when it is gone: an organization's entry
+ * goes to its owners, any other to the operators. An entry that appears and goes within an hour has one mail. A mail that cannot
+ * be delivered is dropped after a day. A destination's entry is not sent to addresses there, because that mail would wait too.
  */
 import { createHash } from 'node:crypto';
 import { giveNoticesBack, type Notice, openNotices, takeNotices } from '../../db/accounts/notices.ts';
@@ -116,7 +116,7 @@ async function tell(parts: NoticesParts, told: Told[], now: number): Promise<voi
   }
 }
 
-/** One mail for those who are told of the same entries. */
+/** One mail for all people who get the same entries. */
 async function mailsFor(db: Db, told: Told[]): Promise<{ to: string[]; list: Told[] }[]> {
   const lists = new Map<string, Told[]>();
   for (const [orgId, group] of Map.groupBy(told, ({ entry }) => entry.orgId)) {

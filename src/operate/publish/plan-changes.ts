@@ -1,5 +1,5 @@
 /**
- * Compares the records to publish with those that a DNS provider has. A record of somebody else is never changed: the plan says so
+ * Compares the records to publish with those that a DNS provider has. A record that is not ours is never changed: the plan says so
  * and leaves ours out. A record at the name of one of our DKIM selectors is ours, so an old value there is replaced.
  */
 import type { ZoneRecord } from '../../accounts/zone-text.ts';
@@ -81,7 +81,7 @@ const isDkim = ({ type, name }: ZoneRecord) => type === 'TXT' && /^pstn[0-9a-f]{
 const isSpf = (value: string) => /^v=spf1( |$)/i.test(value);
 const isDmarc = (value: string) => /^v ?= ?DMARC1( ?;|$)/.test(value);
 
-/** Whether the record stands where ours would: the same kind of TXT record, or any record that an alias excludes. */
+/** Whether the record is in the place of ours: the same kind of TXT record, or any record that an alias excludes. */
 function competes(one: ZoneRecord, ours: ZoneRecord): boolean {
   if (ours.type === 'CNAME') return true;
   if (one.type !== ours.type) return false;

@@ -154,7 +154,7 @@ const signatureTroubles = {
   'not signed with the key': 'its answer has a wrong signature, so it does not count',
 };
 
-/** For each type that the change depends on: exactly the records that were seen. */
+/** Require, for each type that the change depends on, exactly the records that were seen. */
 function prerequisitesOf({ record: { type, name }, present }: Change): Prerequisite[] {
   if (type === 'CNAME' && present.length === 0) return [{ is: 'name-unused', name }];
   return ['CNAME', type].map((each): Prerequisite => {

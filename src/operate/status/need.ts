@@ -7,7 +7,7 @@ export interface Need {
   severity: Exclude<Severity, 'ok'>;
   /** A destination, an organization, a domain, a webhook, or this server. */
   subject: string;
-  /** Set if its owners can mend it. */
+  /** Set if its owners can solve it. */
   orgId?: string;
   /** Null if it is not known. */
   since: number | null;

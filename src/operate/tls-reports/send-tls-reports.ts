@@ -78,9 +78,8 @@ async function txtOf(resolve: Resolve, name: string): Promise<string[] | null> {
   try {
     const records = await recordsOf<string | string[]>(name, 'TXT', resolve);
     return records.map((record) => [record].flat().join(''));
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    return code === 'ENOTFOUND' || code === 'ENODATA' ? [] : null;
+  } catch {
+    return null;
   }
 }
 

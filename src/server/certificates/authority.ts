@@ -157,7 +157,7 @@ export class Authority {
     try {
       await client.createAccount({ termsOfServiceAgreed: true, contact: [`mailto:${contact}`] });
     } catch (error) {
-      // Whatever is wrong with the account is wrong for every host.
+      // A problem with the account concerns every host.
       if (!(error instanceof AcmeFailure) || error.kind !== 'host') throw error;
       throw new AcmeFailure(error.message, { kind: 'authority', type: error.type });
     }

@@ -1,8 +1,8 @@
 /**
- * Gets and renews the certificates of our hosts, a few orders at a time. Of several nodes, the one that takes a due host
+ * Gets and renews the certificates of our hosts, a few orders at a time. The node that takes a due host
  * (db/accounts/certificates-table.ts) asks the authority for it.
  *
- * A host that fails waits by itself, longer after each failure; the others go on. If the authority fails or limits us, nobody
+ * A host that fails waits by itself, longer after each failure; the others go on. If the authority fails or limits us, no node
  * asks it for any host until the pause is over, which the database keeps. A certificate that is there stays in use meanwhile.
  */
 import { generateKeyPairSync } from 'node:crypto';
@@ -53,7 +53,7 @@ const keeperIntervalMs = 10_000;
 const wantedIntervalMs = 60_000;
 /** Longer than an order takes; then another node may take the host. */
 const claimMs = 10 * 60_000;
-/** So that hosts whose name servers do not answer hold nobody up. */
+/** Several, so that hosts whose name servers do not answer delay no others. */
 const maxAtOnce = 5;
 
 export class CertificateKeeper {

@@ -9,7 +9,7 @@ import { lruOptions } from '../../base/bounded-cache.ts';
 import { type Resolve, recordsOf } from '../../base/net/resolve.ts';
 import { asHostName } from '../../mail/host-name.ts';
 
-/** `text` is null if the domain has no policy here. Not known: the database or DNS gave no answer. */
+/** `text` is null if the domain has no policy here. `isKnown` is false if the database or DNS gave no answer. */
 type Policy = { isKnown: true; text: string | null } | { isKnown: false };
 
 export type PolicyOf = (domain: string) => Promise<Policy>;
@@ -34,10 +34,8 @@ export function createPolicies({ resolve, isVerified, isOurs }: PolicyParts): Po
       // A null MX (RFC 7505) is not a host name.
       const hosts = records.map(({ exchange }) => asHostName(exchange)).filter((host) => host !== null);
       return { isKnown: true, text: policyText(hosts, hosts.every(isOurs) ? 'enforce' : 'testing') };
-    } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      const isNone = code === 'ENODATA' || code === 'ENOTFOUND';
-      return isNone ? { isKnown: true, text: policyText([], 'none') } : { isKnown: false };
+    } catch {
+      return { isKnown: false };
     }
   };
   const cache = new LRUCache<string, Policy>({ ...lruOptions(1_000), ttl: cacheMs, fetchMethod: make });

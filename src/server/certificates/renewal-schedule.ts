@@ -56,11 +56,11 @@ function doubled(failures: number, first: number, most: number, random: () => nu
 export const afterRefusal = (failures: number, random: () => number) =>
   doubled(failures, 15 * minute, day, random);
 
-/** After our own look at a host's DNS, which costs nobody anything. */
+/** After our own look at a host's DNS, which takes nothing of the authority's limits. */
 export const afterLook = (failures: number, isOptional: boolean, random: () => number) =>
   doubled(failures, minute, isOptional ? 6 * hour : hour, random);
 
-/** After the authority itself has failed or limited us: nobody asks it for any host. */
+/** After the authority itself has failed or limited us: a pause for all hosts and nodes. */
 export const afterOutage = (pauses: number, random: () => number) => doubled(pauses, minute, hour, random);
 
 /** The longest that a Retry-After can make us wait. */

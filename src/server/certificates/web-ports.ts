@@ -13,7 +13,7 @@ type Handler = (request: IncomingMessage, response: ServerResponse) => Promise<v
 const challengePath = '/.well-known/acme-challenge/';
 const policyPath = '/.well-known/mta-sts.txt';
 
-/** `httpsPort`: where clients reach HTTPS; null if this node does not serve it. */
+/** `httpsPort`: the port at which clients reach HTTPS; null if this node does not serve it. */
 export function redirectToHttps(certificates: HostCertificates, httpsPort: number | null): Handler {
   return async (request, response) => {
     const url = request.url!;

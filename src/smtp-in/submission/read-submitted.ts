@@ -1,6 +1,6 @@
 /**
  * Reads a submitted message as a send request: a large one on a thread with a deadline, because its sender has chosen its content
- * and the main thread serves everybody. A message that ends the thread is refused.
+ * and the main thread serves all clients. A message that ends the thread is refused.
  */
 import type { SendRequest } from '../../accept.ts';
 import { bufferOf } from '../../base/guarded-thread.ts';

@@ -52,7 +52,7 @@ export async function readAnswers(
     else if (stdin.isTTY && stderr.isTTY) {
       answers[name] = await ask(context, is, read, known[name] ?? suggest?.(answers));
     } else if (known[name] === undefined) {
-      const missing = `error: this is no terminal, so nothing can be asked: give --${name} (${is})`;
+      const missing = `error: this is not a terminal, so nothing can be asked: give --${name} (${is})`;
       throw new CommanderError(2, 'postern.answer', missing);
     } else answers[name] = known[name];
   }

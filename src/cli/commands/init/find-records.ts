@@ -1,6 +1,6 @@
 /**
- * All DNS records of the server and the domain: printed once, as text for zone files and as a table of what DNS has already;
- * then waited for, until those are there without which nothing can be sent. The domain is verified then.
+ * Prints all DNS records of the server and the domain once, as text for zone files and as a table of those that DNS has
+ * already. Then waits for the required ones, and verifies the domain.
  */
 import { type CheckedRecord, checkRecords, type WantedRecord } from '../../../accounts/check-records.ts';
 import { verifyDomain } from '../../../accounts/domain-registration.ts';
@@ -90,7 +90,7 @@ function judged(checked: Checked[]): FindingDraft {
   );
 }
 
-/** The records of both are partly the same. Of a domain that is not registered yet, the DKIM key is not known. */
+/** Both have some records in common. A domain that is not registered yet has no DKIM key. */
 async function wantedRecords(setUp: SetUp): Promise<WantedRecord[]> {
   const config = setUp.context.config();
   const domain = await findOwnDomain(setUp);

@@ -1,6 +1,6 @@
 /**
  * The settings that `postern init` needs, in the file of the service on this machine or the one that POSTERN_ENV_FILE names.
- * Lines that are there stay as they are; those that are missing are added. Where the environment has the settings, as in a
+ * Lines that are there stay as they are; those that are missing are added. If the environment has the settings, as in a
  * container, they are only checked.
  */
 import { existsSync, readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The first organization, its domain, the operator of the dashboard, and a key. What is there is left as it is. */
+/** The first organization, its domain, the operator of the dashboard, and a key. Existing ones are left as they are. */
 import { makeKey } from '../../../accounts/create-key.ts';
 import { makeOrganization } from '../../../accounts/create-organization.ts';
 import { registerDomain } from '../../../accounts/domain-registration.ts';
@@ -73,7 +73,7 @@ export function domainStep(setUp: SetUp, needs: Step[]): Step {
   };
 }
 
-/** The link goes to the terminal alone: whoever has it can set the password. */
+/** The link is only printed: anyone who has it can set the password. */
 export function operatorStep(setUp: SetUp, needs: Step[]): Step {
   const { context, answers, shown } = setUp;
   const { email } = answers;

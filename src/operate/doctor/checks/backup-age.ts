@@ -6,7 +6,7 @@ import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
 
 const dayMs = 86_400_000;
 
-/** Two nights have passed without one, or a week without one that somebody makes. */
+/** Two nights; without nightly backups, a week. */
 export function maxBackupAgeMs({ backups }: Pick<Config, 'backups'>): number {
   return backups === null ? 7 * dayMs : 2 * dayMs;
 }
