@@ -1,4 +1,5 @@
 /** A world whose server gets its certificates from the tests' authority, and what clients see there. */
+import { X509Certificate } from 'node:crypto';
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { text } from 'node:stream/consumers';
@@ -38,17 +39,22 @@ export async function startAcmeWorld(t: ExecutionContext, options: AcmeWorldOpti
   });
   now = world.clock.now;
   const rowOf = (host: string) => world.db('certificates').where({ host }).first();
+  const isInUse = async (host: string, chain: string) => {
+    const { fingerprint256 } = await certificateShown(httpsPort, host);
+    return new X509Certificate(chain).fingerprint256 === fingerprint256;
+  };
   return {
     ...world,
     authority,
     httpPort,
     httpsPort,
     rowOf,
-    /** The clock goes on until the host has a certificate, or another one. */
+    /** The clock goes on until the host has a certificate, or another one, and the server shows it. */
     untilCertified: (host = 'postern.invalid', before: string | null = null) =>
       world.clock.passUntil(async () => {
         const row = await rowOf(host);
-        return row?.chain && row.chain !== before && (row.chain as string);
+        if (!row?.chain || row.chain === before || !(await isInUse(host, row.chain))) return false;
+        return row.chain as string;
       }),
     /** The clock goes on until the host has failed so often. */
     untilFailed: (host: string, failures = 1) =>
