@@ -104,7 +104,13 @@ for (const kind of kinds) {
       timeout: 170_000,
       what: 'the reports to be sent',
     });
-    const reports = () => world.mx[2]!.messages.slice(before);
+    // A leap of the clock in the middle of a delivery may end its lease, and the mail arrives twice.
+    const reports = () => {
+      const mails = world.mx[2]!.messages.slice(before);
+      return [
+        ...new Map(mails.map((mail) => [/^Message-ID: .*/m.exec(mail.raw.toString())![0], mail])).values(),
+      ];
+    };
     await world.clock.passUntil(() => reports().length >= 2, { what: 'the reports by mail' });
 
     const byMail = new Map(reports().map((message) => [message.to[0], message]));
@@ -141,7 +147,6 @@ for (const kind of kinds) {
     t.is(posted.totals.sessions, sessions.length);
     t.deepEqual(JSON.parse(body).policies[0].policy['mx-host'], ['mx1.invalid']);
 
-    // A mail whose outcome is not recorded yet would be sent again after such a leap.
     await queueEmpty(world.db, 30_000);
     // Neither a second report, nor one about the reports.
     await world.clock.advance('49h');
