@@ -1,9 +1,13 @@
 # The image that runs Postern. Debian 12's own Docker (20.10) and buildah (1.28) can build it: no step needs BuildKit, or an
 # option that a newer builder brought.
 
+# To build the same image again, fix both bases: --build-arg NODE_IMAGE=node@sha256:… --build-arg BASE_IMAGE=debian@sha256:…
+ARG NODE_IMAGE=node:24-bookworm
+ARG BASE_IMAGE=debian:bookworm-slim
+
 # The production dependencies, installed as an unprivileged user. This larger image has Node's headers and the compiler that
 # SQLite's driver needs if no prebuilt one can be downloaded.
-FROM node:24-bookworm AS install
+FROM $NODE_IMAGE AS install
 USER node
 WORKDIR /home/node
 COPY --chown=node:node package.json package-lock.json .npmrc ./
@@ -12,7 +16,7 @@ RUN npm ci --omit=dev && scripts/lean-modules .
 
 # The image itself: Debian and Node's program, without npm. The user that it runs as can write to the data directory only. The
 # number is that of Caddy's user in config/compose.yaml.
-FROM debian:bookworm-slim
+FROM $BASE_IMAGE
 RUN useradd --uid 1000 --no-create-home --shell /usr/sbin/nologin postern
 # SQLite uses temporary files for large sorts, and Node caches compiled code (40 MB less memory from the second start on).
 # With a read-only root, the volume is the only place for both.

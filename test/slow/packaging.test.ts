@@ -116,7 +116,7 @@ asRoot(
 );
 
 test('the image runs as an unprivileged user, with the settings that its volume and its health check need', async (t) => {
-  const [, image = ''] = (await read('Dockerfile')).split(/^FROM debian/m);
+  const [, image = ''] = (await read('Dockerfile')).split(/^FROM \$BASE_IMAGE/m);
   t.regex(image, /^USER postern$/m);
   const env = Object.fromEntries(
     [...image.matchAll(/(POSTERN_\w+)=(\S+)/g)].map(([, name, value]) => [name, value]),
