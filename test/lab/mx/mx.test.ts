@@ -32,7 +32,7 @@ async function connect(t: ExecutionContext, { host, port }: Mx, options: Partial
     port,
     name: 'client.invalid',
     tls: trust,
-    socketTimeout: 300,
+    socketTimeout: 30_000,
     ...options,
   });
   t.teardown(() => client.close());
