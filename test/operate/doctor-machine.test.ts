@@ -42,6 +42,7 @@ for (const [title, otherwise, check, verdict, found, advice] of table<Row>('oper
 test('a database that cannot be used', async (t) => {
   const { changed, surroundings } = await startDoctorWorld(t);
   const timeouts = { ...surroundings.timeouts!, database: 300 };
+  const noticesFrom = { name: '', address: 'postern@sender.invalid', domain: 'sender.invalid' };
   const refused = async () => {
     throw new Error('the database of POSTERN_DATABASE_URL cannot be used: ECONNREFUSED; check that it runs');
   };
@@ -49,7 +50,7 @@ test('a database that cannot be used', async (t) => {
     [refused, /ECONNREFUSED$/],
     [() => new Promise<Db>(() => {}), /did not answer within 0.3 s$/],
   ] as const) {
-    const all = await changed({ openDb, surroundings: { timeouts } });
+    const all = await changed({ config: { noticesFrom }, openDb, surroundings: { timeouts } });
     const [database, ...rest] = all;
     t.like(database, { check: 'database', verdict: 'failure' });
     t.regex(database!.found, found);
@@ -62,6 +63,7 @@ test('a database that cannot be used', async (t) => {
         ['server', 'not known: the database cannot be read'],
         ['source addresses', 'not known: the database cannot be read'],
         ['blocklists named in replies', 'not known: the database cannot be read'],
+        ['notices', 'not known: the database cannot be read'],
         ['registered', 'not known: the database cannot be read'],
       ],
     );
