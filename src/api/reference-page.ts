@@ -39,7 +39,7 @@ const configuration = {
   authentication: { preferredSecurityScheme: 'apiKey' },
   customCss: contrast + reachable,
   hideClientButton: true,
-  // Its name for screen readers is "Show all Email endpoints", which must begin with what is seen (WCAG 2.5.3).
+  // Its name for screen readers is "Show all Email endpoints", which must contain the visible text (WCAG 2.5.3).
   localization: { translations: { actions: { showMore: 'Show all' } } },
   mcp: { disabled: true },
   showDeveloperTools: 'never',

@@ -126,7 +126,7 @@ function run({ source, flags }: Expression, [start, repeated]: [string, string],
 function isSlow(one: Expression, attack: [string, string]): boolean {
   const before = performance.now();
   run(one, attack, size);
-  // Linear ones take microseconds; the fastest machine known needs 3 ms for the easiest square.
+  // Linear ones take microseconds; a fast machine needs 3 ms for the cheapest square.
   if (performance.now() - before < 1.5) return false;
   // Four times the text takes sixteen times as long if the time grows with the square. The kernel counts in steps of 4 ms.
   const cpu = (length: number) => {
