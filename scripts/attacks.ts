@@ -11,10 +11,10 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { progress, quantile } from '../test/lab/load/figures.ts';
-import { cpuSeconds } from '../test/lab/load/processes.ts';
-import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { progress, quantile } from '#lab/load/figures.ts';
+import { cpuSeconds } from '#lab/load/processes.ts';
+import { readOptions, runScript, type Stage } from '#lab/load/stage.ts';
 import { type Attack, type Verdict, verdict } from './attacks/attack.ts';
 import { bounds } from './attacks/bounds.ts';
 import type { Observation } from './attacks/bystander.ts';

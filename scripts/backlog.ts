@@ -10,14 +10,14 @@
  *   --json FILE          also write all results as JSON
  */
 import { writeFileSync } from 'node:fs';
-import type { Amounts } from '../test/lab/database/backlog-rows.ts';
-import { startPostgres } from '../test/lab/database/postgres.ts';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { median, progress, tableOf } from '../test/lab/load/figures.ts';
-import { type Loader, startLoader } from '../test/lab/load/loader.ts';
-import { peakMb } from '../test/lab/load/processes.ts';
-import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
-import { type SmtpSink, startSmtpSink } from '../test/lab/mx/smtp-sink.ts';
+import type { Amounts } from '#lab/database/backlog-rows.ts';
+import { startPostgres } from '#lab/database/postgres.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { median, progress, tableOf } from '#lab/load/figures.ts';
+import { type Loader, startLoader } from '#lab/load/loader.ts';
+import { peakMb } from '#lab/load/processes.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '#lab/load/stage.ts';
+import { type SmtpSink, startSmtpSink } from '#lab/mx/smtp-sink.ts';
 import { timePages } from './backlog/backlog-pages.ts';
 import { type Side, type Start, startSide } from './backlog/backlog-side.ts';
 import { type Times, timeCommands, timeStatements } from './backlog/backlog-statements.ts';

@@ -16,11 +16,11 @@
  *   --set NAME=VALUE, --json FILE      a Postern setting, may be repeated; also write all results as JSON
  */
 import { writeFileSync } from 'node:fs';
-import { progress } from '../test/lab/load/figures.ts';
-import { startLoader } from '../test/lab/load/loader.ts';
-import { endIf, readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
-import { obstacle } from '../test/lab/programs/postfix.ts';
-import { isInstalled } from '../test/lab/programs/programs.ts';
+import { progress } from '#lab/load/figures.ts';
+import { startLoader } from '#lab/load/loader.ts';
+import { endIf, readOptions, runScript, type Stage, settingsOf } from '#lab/load/stage.ts';
+import { obstacle } from '#lab/programs/postfix.ts';
+import { isInstalled } from '#lab/programs/programs.ts';
 import { type Case, cases } from './bench/bench-cases.ts';
 import { countSyncs, floorOf, measureCase, type Plan, profileCase } from './bench/bench-measure.ts';
 import {

@@ -19,9 +19,9 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readMail } from '../src/bounces/parse/parse-bounce.ts';
-import type { ParseResult } from '../src/rules/parse-result.ts';
-import { tableOf } from '../test/lab/load/figures.ts';
+import { readMail } from '#bounces/parse/parse-bounce.ts';
+import { tableOf } from '#lab/load/figures.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 
 const kinds = ['hard', 'soft', 'failed', 'complaint', 'automatic', 'letter'] as const;
 type Kind = (typeof kinds)[number];

@@ -10,25 +10,25 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { listInbound } from '../src/db/bounces/inbound-mails.ts';
-import { startDns, type Zone } from '../test/lab/dns/dns.ts';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { progress, tableOf } from '../test/lab/load/figures.ts';
-import { freePort } from '../test/lab/load/ports.ts';
-import { endIf, readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
-import { type Mx, startMx } from '../test/lab/mx/mx.ts';
-import { eximProgram } from '../test/lab/programs/exim.ts';
+import { listInbound } from '#db/bounces/inbound-mails.ts';
+import { startDns, type Zone } from '#lab/dns/dns.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { progress, tableOf } from '#lab/load/figures.ts';
+import { freePort } from '#lab/load/ports.ts';
+import { endIf, readOptions, runScript, type Stage } from '#lab/load/stage.ts';
+import { type Mx, startMx } from '#lab/mx/mx.ts';
+import { eximProgram } from '#lab/programs/exim.ts';
 import {
   type Forwarder,
   type ForwarderOptions,
   startForwardingExim,
   startForwardingOpenSmtpd,
   startForwardingPostfix,
-} from '../test/lab/programs/forwarders.ts';
-import { obstacleTo } from '../test/lab/programs/jail.ts';
-import { openSmtpdProgram } from '../test/lab/programs/opensmtpd.ts';
-import { type Email, type Postern, startPostern } from '../test/lab/scenes/postern.ts';
-import { until } from '../test/lab/until.ts';
+} from '#lab/programs/forwarders.ts';
+import { obstacleTo } from '#lab/programs/jail.ts';
+import { openSmtpdProgram } from '#lab/programs/opensmtpd.ts';
+import { type Email, type Postern, startPostern } from '#lab/scenes/postern.ts';
+import { until } from '#lab/until.ts';
 
 const args = readOptions('node scripts/bouncers.ts [--only NAME]… [--packages DIR] [--json]', {
   only: { type: 'string', multiple: true, default: [] },

@@ -7,12 +7,12 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ms from 'ms';
-import { documentOf } from '../src/api/openapi/openapi-document.ts';
-import { commandTable } from '../src/cli/commands.ts';
-import { catalog } from '../src/operate/metrics/catalog.ts';
-import { nextAttemptAt } from '../src/queue/schedule.ts';
-import { loadConfig, settings } from '../src/settings/config.ts';
-import { shapingFields } from '../src/settings/shaping-fields.ts';
+import { documentOf } from '#api/openapi/openapi-document.ts';
+import { commandTable } from '#cli/commands.ts';
+import { catalog } from '#operate/metrics/catalog.ts';
+import { nextAttemptAt } from '#queue/schedule.ts';
+import { loadConfig, settings } from '#settings/config.ts';
+import { shapingFields } from '#settings/shaping-fields.ts';
 
 /** Generated content by file: the tables of a page by their names, or the whole file. */
 const documents: Record<string, Record<string, () => string | Promise<string>> | (() => string)> = {

@@ -11,21 +11,21 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Db, openDatabase } from '../src/db/engine/open.ts';
-import { migrate } from '../src/db/schema/migrate.ts';
-import { startDns } from '../test/lab/dns/dns.ts';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { progress, tableOf } from '../test/lab/load/figures.ts';
-import { type Answers, repeat, sendUntilStopped } from '../test/lab/load/load.ts';
-import { type Audit, audit, auditRows, faultsOf, queueEmpty } from '../test/lab/load/reconciliation.ts';
-import { makeSmallDisk, type SmallDisk } from '../test/lab/load/small-disk.ts';
-import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
-import { failSyncs } from '../test/lab/load/syncs.ts';
-import { type Sink, startSink } from '../test/lab/mx/sink.ts';
-import { isInstalled } from '../test/lab/programs/programs.ts';
-import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
-import { createTenant, testConfig, testSettings } from '../test/lab/scenes/world.ts';
-import { until } from '../test/lab/until.ts';
+import { type Db, openDatabase } from '#db/engine/open.ts';
+import { migrate } from '#db/schema/migrate.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { progress, tableOf } from '#lab/load/figures.ts';
+import { type Answers, repeat, sendUntilStopped } from '#lab/load/load.ts';
+import { type Audit, audit, auditRows, faultsOf, queueEmpty } from '#lab/load/reconciliation.ts';
+import { makeSmallDisk, type SmallDisk } from '#lab/load/small-disk.ts';
+import { readOptions, runScript, type Stage } from '#lab/load/stage.ts';
+import { failSyncs } from '#lab/load/syncs.ts';
+import { type Sink, startSink } from '#lab/mx/sink.ts';
+import { isInstalled } from '#lab/programs/programs.ts';
+import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
+import { createTenant, testConfig, testSettings } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const args = readOptions('node scripts/full-disk.ts [--senders N] [--only NAME] … (see its header)', {
   senders: { type: 'string', default: '32' },

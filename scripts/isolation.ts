@@ -11,17 +11,17 @@
  */
 import { availableParallelism, loadavg } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { startDns, type Zone } from '../test/lab/dns/dns.ts';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { judgeFairness, measureFairness } from '../test/lab/load/fairness.ts';
-import { median, ms, progress, quantile, tableOf } from '../test/lab/load/figures.ts';
-import { judgeLargeSends, measureLargeSends } from '../test/lab/load/large-sends.ts';
-import { recipients, type Sent, sendAll } from '../test/lab/load/load.ts';
-import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
-import { startSilent } from '../test/lab/mx/silent.ts';
-import { type Exchanger, type Sink, startSink } from '../test/lab/mx/sink.ts';
-import { launchPostern } from '../test/lab/scenes/postern.ts';
-import { until } from '../test/lab/until.ts';
+import { startDns, type Zone } from '#lab/dns/dns.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { judgeFairness, measureFairness } from '#lab/load/fairness.ts';
+import { median, ms, progress, quantile, tableOf } from '#lab/load/figures.ts';
+import { judgeLargeSends, measureLargeSends } from '#lab/load/large-sends.ts';
+import { recipients, type Sent, sendAll } from '#lab/load/load.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '#lab/load/stage.ts';
+import { startSilent } from '#lab/mx/silent.ts';
+import { type Exchanger, type Sink, startSink } from '#lab/mx/sink.ts';
+import { launchPostern } from '#lab/scenes/postern.ts';
+import { until } from '#lab/until.ts';
 
 const usage = 'node scripts/isolation.ts [--mails N] [--backlog N] [--rounds N] … (see its header)';
 

@@ -11,14 +11,14 @@
  *   --set NAME=VALUE, --json  a Postern setting, may be repeated; print all results as JSON
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { progress, tableOf } from '../test/lab/load/figures.ts';
-import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
-import { faultsOfWindows, recordWindows, type Windows, windowsOf } from '../test/lab/load/rate-windows.ts';
-import { type Audit, auditRows, faultsOf } from '../test/lab/load/reconciliation.ts';
-import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
-import { type Cluster, countOf, startCluster, type Tenant } from '../test/lab/scenes/cluster.ts';
-import type { PosternProcess } from '../test/lab/scenes/process.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { progress, tableOf } from '#lab/load/figures.ts';
+import { type Answers, sendUntilStopped } from '#lab/load/load.ts';
+import { faultsOfWindows, recordWindows, type Windows, windowsOf } from '#lab/load/rate-windows.ts';
+import { type Audit, auditRows, faultsOf } from '#lab/load/reconciliation.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '#lab/load/stage.ts';
+import { type Cluster, countOf, startCluster, type Tenant } from '#lab/scenes/cluster.ts';
+import type { PosternProcess } from '#lab/scenes/process.ts';
 
 const args = readOptions('node scripts/nodes.ts [--nodes N] [--mails N] … (see its header)', {
   nodes: { type: 'string', default: '3' },

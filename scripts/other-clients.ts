@@ -17,14 +17,14 @@ import { text } from 'node:stream/consumers';
 import { createServer } from 'node:tls';
 import { fileURLToPath } from 'node:url';
 import PostalMime from 'postal-mime';
-import { verifyDkim } from '../test/lab/dkim.ts';
-import { type Dns, startDns } from '../test/lab/dns/dns.ts';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { tableOf } from '../test/lab/load/figures.ts';
-import { runScript, type Stage } from '../test/lab/load/stage.ts';
-import { type Mx, startMx } from '../test/lab/mx/mx.ts';
-import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
-import { until } from '../test/lab/until.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import { type Dns, startDns } from '#lab/dns/dns.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { tableOf } from '#lab/load/figures.ts';
+import { runScript, type Stage } from '#lab/load/stage.ts';
+import { type Mx, startMx } from '#lab/mx/mx.ts';
+import { type Postern, startPostern } from '#lab/scenes/postern.ts';
+import { until } from '#lab/until.ts';
 
 interface Host {
   url: string;

@@ -9,13 +9,13 @@
  *   --set NAME=VALUE, --json  a Postern setting, may be repeated; print all results as JSON
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { progress, tableOf } from '../test/lab/load/figures.ts';
-import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
-import { type Audit, auditRows, faultsOf } from '../test/lab/load/reconciliation.ts';
-import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
-import { type Cluster, startCluster, type Tenant } from '../test/lab/scenes/cluster.ts';
-import { until } from '../test/lab/until.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { progress, tableOf } from '#lab/load/figures.ts';
+import { type Answers, sendUntilStopped } from '#lab/load/load.ts';
+import { type Audit, auditRows, faultsOf } from '#lab/load/reconciliation.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '#lab/load/stage.ts';
+import { type Cluster, startCluster, type Tenant } from '#lab/scenes/cluster.ts';
+import { until } from '#lab/until.ts';
 
 const args = readOptions('node scripts/postgres-away.ts [--nodes N] [--rounds N] … (see its header)', {
   nodes: { type: 'string', default: '2' },

@@ -13,21 +13,21 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readSources } from '../src/db/events/emails.ts';
-import { verifyDkim } from '../test/lab/dkim.ts';
-import { type Dns, startDns, type Zone } from '../test/lab/dns/dns.ts';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { progress, tableOf } from '../test/lab/load/figures.ts';
-import { freePort } from '../test/lab/load/ports.ts';
-import { endIf, readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
-import { eximProgram, startExim } from '../test/lab/programs/exim.ts';
-import { obstacleTo } from '../test/lab/programs/jail.ts';
-import { takeApart } from '../test/lab/programs/maildir.ts';
-import { mails } from '../test/lab/programs/mails.ts';
-import { openSmtpdProgram, startOpenSmtpd } from '../test/lab/programs/opensmtpd.ts';
-import { startGreylistingPostfix, startVerifyingPostfix } from '../test/lab/programs/postfix-receiver.ts';
-import type { Receiver, ReceiverOptions } from '../test/lab/programs/receiver.ts';
-import { type Postern, startPostern } from '../test/lab/scenes/postern.ts';
+import { readSources } from '#db/events/emails.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import { type Dns, startDns, type Zone } from '#lab/dns/dns.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { progress, tableOf } from '#lab/load/figures.ts';
+import { freePort } from '#lab/load/ports.ts';
+import { endIf, readOptions, runScript, type Stage } from '#lab/load/stage.ts';
+import { eximProgram, startExim } from '#lab/programs/exim.ts';
+import { obstacleTo } from '#lab/programs/jail.ts';
+import { takeApart } from '#lab/programs/maildir.ts';
+import { mails } from '#lab/programs/mails.ts';
+import { openSmtpdProgram, startOpenSmtpd } from '#lab/programs/opensmtpd.ts';
+import { startGreylistingPostfix, startVerifyingPostfix } from '#lab/programs/postfix-receiver.ts';
+import type { Receiver, ReceiverOptions } from '#lab/programs/receiver.ts';
+import { type Postern, startPostern } from '#lab/scenes/postern.ts';
 
 const args = readOptions('node scripts/receivers.ts [--only NAME]… [--packages DIR] [--delay S] [--json]', {
   only: { type: 'string', multiple: true, default: [] },

@@ -7,12 +7,12 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium as playwright } from 'playwright-core';
-import { password } from '../test/lab/browser/browser.ts';
-import { chromiumProgram } from '../test/lab/browser/chromium-program.ts';
-import { progress } from '../test/lab/load/figures.ts';
-import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
-import { type Acme, startAcme } from '../test/lab/scenes/acme.ts';
-import { createHistory, type ShownIds } from '../test/lab/scenes/acme-history.ts';
+import { password } from '#lab/browser/browser.ts';
+import { chromiumProgram } from '#lab/browser/chromium-program.ts';
+import { progress } from '#lab/load/figures.ts';
+import { readOptions, runScript, type Stage } from '#lab/load/stage.ts';
+import { type Acme, startAcme } from '#lab/scenes/acme.ts';
+import { createHistory, type ShownIds } from '#lab/scenes/acme-history.ts';
 
 const args = readOptions('node scripts/screenshots.ts [--out DIRECTORY]', {
   out: { type: 'string', default: join(import.meta.dirname, '../docs/screenshots') },

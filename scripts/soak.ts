@@ -15,19 +15,19 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openDatabase } from '../src/db/engine/open.ts';
-import { migrate } from '../src/db/schema/migrate.ts';
-import { startPostgres } from '../test/lab/database/postgres.ts';
-import { startDns } from '../test/lab/dns/dns.ts';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { median, progress, tableOf } from '../test/lab/load/figures.ts';
-import { type Answers, sendUntilStopped } from '../test/lab/load/load.ts';
-import { type Audit, audit, auditRows, faultsOf, queueEmpty } from '../test/lab/load/reconciliation.ts';
-import { readOptions, runScript, type Stage, settingsOf } from '../test/lab/load/stage.ts';
-import { type Sink, startSink } from '../test/lab/mx/sink.ts';
-import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
-import { createTenant, testConfig, testSettings } from '../test/lab/scenes/world.ts';
-import { until } from '../test/lab/until.ts';
+import { openDatabase } from '#db/engine/open.ts';
+import { migrate } from '#db/schema/migrate.ts';
+import { startPostgres } from '#lab/database/postgres.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { median, progress, tableOf } from '#lab/load/figures.ts';
+import { type Answers, sendUntilStopped } from '#lab/load/load.ts';
+import { type Audit, audit, auditRows, faultsOf, queueEmpty } from '#lab/load/reconciliation.ts';
+import { readOptions, runScript, type Stage, settingsOf } from '#lab/load/stage.ts';
+import { type Sink, startSink } from '#lab/mx/sink.ts';
+import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
+import { createTenant, testConfig, testSettings } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 import { answeredIn, measureToDisk, spreadOf, type ToDisk } from './soak/to-disk.ts';
 
 const args = readOptions(

@@ -16,9 +16,9 @@ import { spawnSync } from 'node:child_process';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, rmdir, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { startPostgres } from '../test/lab/database/postgres.ts';
-import { makeTemplates } from '../test/lab/database/templates.ts';
-import { titleFile } from '../test/lab/evidence.ts';
+import { startPostgres } from '#lab/database/postgres.ts';
+import { makeTemplates } from '#lab/database/templates.ts';
+import { titleFile } from '#lab/evidence.ts';
 import { type Room, Runner, readRoom, readRooms, roomOf } from './test/rooms.ts';
 import { type Judged, judge, type Run, withoutSecondRun } from './test/second-run.ts';
 

@@ -14,24 +14,24 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startDns, type Zone } from '../test/lab/dns/dns.ts';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { progress, tableOf } from '../test/lab/load/figures.ts';
-import { freePort } from '../test/lab/load/ports.ts';
-import { readOptions, runScript, type Stage } from '../test/lab/load/stage.ts';
-import { type Mx, startMxs } from '../test/lab/mx/mx.ts';
-import { tlsHosts } from '../test/lab/mx/tls-hosts.ts';
-import { eximProgram } from '../test/lab/programs/exim.ts';
-import { locate } from '../test/lab/programs/jail.ts';
+import { startDns, type Zone } from '#lab/dns/dns.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { progress, tableOf } from '#lab/load/figures.ts';
+import { freePort } from '#lab/load/ports.ts';
+import { readOptions, runScript, type Stage } from '#lab/load/stage.ts';
+import { type Mx, startMxs } from '#lab/mx/mx.ts';
+import { tlsHosts } from '#lab/mx/tls-hosts.ts';
+import { eximProgram } from '#lab/programs/exim.ts';
+import { locate } from '#lab/programs/jail.ts';
 import {
   type Sender,
   type SenderOptions,
   startSendingExim,
   startSendingPostfix,
   submitAll,
-} from '../test/lab/programs/senders.ts';
-import { startPostern } from '../test/lab/scenes/postern.ts';
-import { until } from '../test/lab/until.ts';
+} from '#lab/programs/senders.ts';
+import { startPostern } from '#lab/scenes/postern.ts';
+import { until } from '#lab/until.ts';
 
 const args = readOptions('node scripts/tls-hosts.ts [--only NAME]… [--packages DIR] [--wait S] [--json]', {
   only: { type: 'string', multiple: true, default: [] },

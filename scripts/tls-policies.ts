@@ -6,20 +6,20 @@
  */
 
 import { join } from 'node:path';
-import { openDatabase } from '../src/db/engine/open.ts';
-import type { telemetry } from '../src/record/telemetry.ts';
-import { loadConfig } from '../src/settings/config.ts';
-import { startDns, type Zone } from '../test/lab/dns/dns.ts';
-import { obstacle, type SignedZone, startUnbound } from '../test/lab/dns/unbound.ts';
-import { conclude } from '../test/lab/load/conclude.ts';
-import { tableOf } from '../test/lab/load/figures.ts';
-import { endIf, runScript, type Stage } from '../test/lab/load/stage.ts';
-import { type Mx, mxPem, startMxs } from '../test/lab/mx/mx.ts';
-import { authorityFile, authorizedPem, policy, startPolicyHost, tlsaOf } from '../test/lab/mx/policy-host.ts';
-import { type PosternProcess, startProcess } from '../test/lab/scenes/process.ts';
-import { createTenant } from '../test/lab/scenes/world.ts';
-import { table } from '../test/lab/table.ts';
-import { until } from '../test/lab/until.ts';
+import { openDatabase } from '#db/engine/open.ts';
+import { startDns, type Zone } from '#lab/dns/dns.ts';
+import { obstacle, type SignedZone, startUnbound } from '#lab/dns/unbound.ts';
+import { conclude } from '#lab/load/conclude.ts';
+import { tableOf } from '#lab/load/figures.ts';
+import { endIf, runScript, type Stage } from '#lab/load/stage.ts';
+import { type Mx, mxPem, startMxs } from '#lab/mx/mx.ts';
+import { authorityFile, authorizedPem, policy, startPolicyHost, tlsaOf } from '#lab/mx/policy-host.ts';
+import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
+import { createTenant } from '#lab/scenes/world.ts';
+import { table } from '#lab/table.ts';
+import { until } from '#lab/until.ts';
+import type { telemetry } from '#record/telemetry.ts';
+import { loadConfig } from '#settings/config.ts';
 
 type Email = ReturnType<typeof telemetry>;
 

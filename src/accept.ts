@@ -7,32 +7,32 @@
  */
 
 import { hash } from 'node:crypto';
-import type { Caller } from './accounts/api-keys.ts';
-import { demandedTls, mailTls } from './accounts/domains.ts';
+import type { Caller } from '#accounts/api-keys.ts';
+import { demandedTls, mailTls } from '#accounts/domains.ts';
 import {
   effectiveTracking,
   requireAllowedDomain,
   requireSender,
   requireVerified,
   signerOf,
-} from './accounts/sender.ts';
-import { patched } from './base/byte-patch.ts';
-import type { Clock } from './base/clock.ts';
-import { failpoint } from './base/failpoints.ts';
-import { newId } from './base/id.ts';
-import type { Attachment } from './compose/attachment.ts';
-import type { Compose, ComposeOrder } from './compose/compose-order.ts';
-import type { Decision } from './db/accept/acceptance.ts';
-import { acceptedDelivery } from './db/accept/accepted-delivery.ts';
-import { refusalOf } from './db/accept/decision-refusal.ts';
-import type { Send, SendAnswerRecord } from './db/accept/send-record.ts';
-import type { DomainRecord } from './db/accounts/domains-table.ts';
+} from '#accounts/sender.ts';
+import { patched } from '#base/byte-patch.ts';
+import type { Clock } from '#base/clock.ts';
+import { failpoint } from '#base/failpoints.ts';
+import { newId } from '#base/id.ts';
+import type { Attachment } from '#compose/attachment.ts';
+import type { Compose, ComposeOrder } from '#compose/compose-order.ts';
+import type { Decision } from '#db/accept/acceptance.ts';
+import { acceptedDelivery } from '#db/accept/accepted-delivery.ts';
+import { refusalOf } from '#db/accept/decision-refusal.ts';
+import type { Send, SendAnswerRecord } from '#db/accept/send-record.ts';
+import type { DomainRecord } from '#db/accounts/domains-table.ts';
+import { type NamedAddress, namesOf, type Recipient } from '#mail/recipients.ts';
+import { asRefusal, type Refusal } from '#mail/refusal.ts';
+import { type SendTimes, sendTimesRefusal } from '#mail/send-times.ts';
+import { testDomain, testMaxAge, testRoute } from '#mail/test-route.ts';
+import type { DispatchAdmission } from '#queue/runner.ts';
 import type { DialectName, Mailbox } from './glossary.ts';
-import { type NamedAddress, namesOf, type Recipient } from './mail/recipients.ts';
-import { asRefusal, type Refusal } from './mail/refusal.ts';
-import { type SendTimes, sendTimesRefusal } from './mail/send-times.ts';
-import { testDomain, testMaxAge, testRoute } from './mail/test-route.ts';
-import type { DispatchAdmission } from './queue/runner.ts';
 
 /** A send that its schema has checked. */
 export interface SendRequest extends SendTimes {

@@ -7,20 +7,20 @@
  * `readMessage`.
  */
 
-import type { Clock } from './base/clock.ts';
-import { orAborted } from './base/waits.ts';
+import type { Clock } from '#base/clock.ts';
+import { orAborted } from '#base/waits.ts';
+import { envelopeAddress } from '#mail/address.ts';
+import { isTestMail } from '#mail/test-route.ts';
+import { sessionOf, sessionOfSkipped } from '#route/published-tls.ts';
+import type { Host, Route, Routes } from '#route/route.ts';
+import { createSameSource } from '#route/same-source.ts';
+import type { Offer, Target } from '#smtp-out/offer.ts';
+import type { Mail } from '#smtp-out/session.ts';
+import { type SimulatedHost, simulatedHost } from '#smtp-out/simulated-host.ts';
+import { demandOf } from '#smtp-out/tls-demand.ts';
+import { createTranscript, type Transcript } from '#smtp-out/transcript.ts';
 import type { Attempt, Delivery, Peer, TlsSession, TlsUsed } from './glossary.ts';
-import { envelopeAddress } from './mail/address.ts';
-import { isTestMail } from './mail/test-route.ts';
 import { type Classification, classify, type SessionResult } from './outcome.ts';
-import { sessionOf, sessionOfSkipped } from './route/published-tls.ts';
-import type { Host, Route, Routes } from './route/route.ts';
-import { createSameSource } from './route/same-source.ts';
-import type { Offer, Target } from './smtp-out/offer.ts';
-import type { Mail } from './smtp-out/session.ts';
-import { type SimulatedHost, simulatedHost } from './smtp-out/simulated-host.ts';
-import { demandOf } from './smtp-out/tls-demand.ts';
-import { createTranscript, type Transcript } from './smtp-out/transcript.ts';
 
 export interface DeliverParts {
   /** route/route-cache.ts. */

@@ -6,12 +6,13 @@
  * transaction, or a DNS answer that the domain accepts no mail), never on silence, on a DNS failure or on bytes that
  * are not SMTP.
  */
-import type { Fault, Outcome, Reply, Signal } from './glossary.ts';
-import { ruleFor, statusOf } from './reply-rules/classify.ts';
-import type { Category, Phase, Rule } from './reply-rules/reply-rule.ts';
-import { retryAfterMs } from './reply-rules/retry-after.ts';
 
-export type { Phase } from './reply-rules/reply-rule.ts';
+import { ruleFor, statusOf } from '#reply-rules/classify.ts';
+import type { Category, Phase, Rule } from '#reply-rules/reply-rule.ts';
+import { retryAfterMs } from '#reply-rules/retry-after.ts';
+import type { Fault, Outcome, Reply, Signal } from './glossary.ts';
+
+export type { Phase } from '#reply-rules/reply-rule.ts';
 
 /** How one SMTP session ended, or why there was none. */
 export type SessionResult =

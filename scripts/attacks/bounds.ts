@@ -1,13 +1,13 @@
 /** Item 9: limits under concurrency, a complaint that proves nothing, a header on every answer, an address of a cloud. */
 
-import { makeKey } from '../../src/accounts/create-key.ts';
-import { newDkimKey } from '../../src/accounts/domains.ts';
-import { loadSecrets } from '../../src/base/secrets.ts';
-import { insertDomain } from '../../src/db/accounts/domains-table.ts';
-import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
-import { callJson, type Reply } from '../../test/lab/ask.ts';
-import { connectSmtp } from '../../test/lab/mx/smtp-client.ts';
-import { goldenMail } from '../../test/lab/scenes/returns.ts';
+import { makeKey } from '#accounts/create-key.ts';
+import { newDkimKey } from '#accounts/domains.ts';
+import { loadSecrets } from '#base/secrets.ts';
+import { insertDomain } from '#db/accounts/domains-table.ts';
+import { callJson, type Reply } from '#lab/ask.ts';
+import { connectSmtp } from '#lab/mx/smtp-client.ts';
+import { goldenMail } from '#lab/scenes/returns.ts';
+import { createTrackingLinks } from '#tracking/tracking-links.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { orgIdOf, type Scene } from './scene.ts';
 

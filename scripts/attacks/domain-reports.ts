@@ -5,12 +5,12 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { invite } from '../../src/accounts/people.ts';
-import { setDomainStatus } from '../../src/db/accounts/domains-table.ts';
-import { callJson } from '../../test/lab/ask.ts';
-import { createBrowser, password, signIn } from '../../test/lab/browser/browser.ts';
-import { connectSmtp } from '../../test/lab/mx/smtp-client.ts';
-import { until } from '../../test/lab/until.ts';
+import { invite } from '#accounts/people.ts';
+import { setDomainStatus } from '#db/accounts/domains-table.ts';
+import { callJson } from '#lab/ask.ts';
+import { createBrowser, password, signIn } from '#lab/browser/browser.ts';
+import { connectSmtp } from '#lab/mx/smtp-client.ts';
+import { until } from '#lab/until.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { orgIdOf, type Scene } from './scene.ts';
 

@@ -1,8 +1,8 @@
 /** Item 8: guesses. Of many at once no more are judged than one after the other, and nobody locks out somebody else. */
 import { Secret, TOTP } from 'otpauth';
-import { invite } from '../../src/accounts/people.ts';
-import { type Browser, createBrowser, password, signIn } from '../../test/lab/browser/browser.ts';
-import { connectSmtp, plain } from '../../test/lab/mx/smtp-client.ts';
+import { invite } from '#accounts/people.ts';
+import { type Browser, createBrowser, password, signIn } from '#lab/browser/browser.ts';
+import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import type { Scene } from './scene.ts';
 

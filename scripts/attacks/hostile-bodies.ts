@@ -3,7 +3,7 @@
  * request that the OpenAPI document has, and as CSV. Each answer is under 100 KB, and nobody waits.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ask, callJson, type Reply, withKey } from '../../test/lab/ask.ts';
+import { ask, callJson, type Reply, withKey } from '#lab/ask.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import type { Scene } from './scene.ts';
 

@@ -3,9 +3,9 @@
  * ever, the pages of the queue are shown at once, and so is the organization's own list.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { callJson } from '../../test/lab/ask.ts';
-import { quantile } from '../../test/lab/load/figures.ts';
-import { until } from '../../test/lab/until.ts';
+import { callJson } from '#lab/ask.ts';
+import { quantile } from '#lab/load/figures.ts';
+import { until } from '#lab/until.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { orgIdOf, type Scene } from './scene.ts';
 

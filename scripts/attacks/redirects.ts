@@ -1,5 +1,5 @@
 /** Item 7: where a browser goes after signing in. Never to another site, whatever the link said. */
-import { createBrowser, password } from '../../test/lab/browser/browser.ts';
+import { createBrowser, password } from '#lab/browser/browser.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import type { Scene } from './scene.ts';
 

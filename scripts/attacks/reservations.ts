@@ -1,8 +1,8 @@
 /** Item 3: clients that reserve room and do not use it. Others are served all the same, and the idle ones are cut off. */
 import type { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { quantile } from '../../test/lab/load/figures.ts';
-import { connectSmtp, plain, type SmtpClient } from '../../test/lab/mx/smtp-client.ts';
+import { quantile } from '#lab/load/figures.ts';
+import { connectSmtp, plain, type SmtpClient } from '#lab/mx/smtp-client.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { addresses, type Scene } from './scene.ts';
 

@@ -4,17 +4,17 @@
  */
 import { hash } from 'node:crypto';
 import net from 'node:net';
-import { makeSetUpLink } from '../../src/accounts/people.ts';
-import type { Db } from '../../src/db/engine/open.ts';
-import type { Config } from '../../src/settings/config.ts';
-import { type Browser, createBrowser, setUp } from '../../test/lab/browser/browser.ts';
-import { startDns } from '../../test/lab/dns/dns.ts';
-import { freePort } from '../../test/lab/load/ports.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
-import { startSink } from '../../test/lab/mx/sink.ts';
-import { launch } from '../../test/lab/scenes/measured-postern.ts';
-import { launchPostern, type Postern } from '../../test/lab/scenes/postern.ts';
-import { testConfig } from '../../test/lab/scenes/world.ts';
+import { makeSetUpLink } from '#accounts/people.ts';
+import type { Db } from '#db/engine/open.ts';
+import { type Browser, createBrowser, setUp } from '#lab/browser/browser.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import { freePort } from '#lab/load/ports.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import { startSink } from '#lab/mx/sink.ts';
+import { launch } from '#lab/scenes/measured-postern.ts';
+import { launchPostern, type Postern } from '#lab/scenes/postern.ts';
+import { testConfig } from '#lab/scenes/world.ts';
+import type { Config } from '#settings/config.ts';
 import { type Bystander, startBystander } from './bystander.ts';
 
 export interface Scene extends Pick<Postern, 'url' | 'db' | 'key' | 'dataDir' | 'addTenant' | 'after'> {

@@ -2,16 +2,9 @@
  * Item 10: every route of the server, and submission, with what is cheap to send and can be dear to read (test/lab/hostile-walk.ts),
  * of 6 MB, and of what fits the limit of a text. It takes some minutes on a quiet machine.
  */
-import { createSubmitter, hostileMails } from '../../test/lab/hostile-mails.ts';
-import { routesOfServer, type Target } from '../../test/lab/hostile-walk.ts';
-import {
-  inWords,
-  newTally,
-  recordReply,
-  type Tally,
-  targetOf,
-  walkRoute,
-} from '../../test/lab/walk-target.ts';
+import { createSubmitter, hostileMails } from '#lab/hostile-mails.ts';
+import { routesOfServer, type Target } from '#lab/hostile-walk.ts';
+import { inWords, newTally, recordReply, type Tally, targetOf, walkRoute } from '#lab/walk-target.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { orgIdOf, type Scene } from './scene.ts';
 

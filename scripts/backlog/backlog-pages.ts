@@ -1,11 +1,11 @@
 /** Times the pages of the dashboard on a running server, each as a signed-in operator requests it. */
-import { makeSetUpLink } from '../../src/accounts/people.ts';
-import { accessTable } from '../../src/dashboard/security/route-access.ts';
-import type { Db } from '../../src/db/engine/open.ts';
-import { insertWebhook } from '../../src/db/webhooks/webhooks.ts';
-import { createBrowser, setUp } from '../../test/lab/browser/browser.ts';
-import { quantile } from '../../test/lab/load/figures.ts';
-import type { Measured } from '../../test/lab/scenes/measured-postern.ts';
+import { makeSetUpLink } from '#accounts/people.ts';
+import { accessTable } from '#dashboard/security/route-access.ts';
+import type { Db } from '#db/engine/open.ts';
+import { insertWebhook } from '#db/webhooks/webhooks.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { quantile } from '#lab/load/figures.ts';
+import type { Measured } from '#lab/scenes/measured-postern.ts';
 import type { Times } from './backlog-statements.ts';
 
 /** Search terms with which lists are requested, in addition to none. */

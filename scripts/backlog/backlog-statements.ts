@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Db } from '../../src/db/engine/open.ts';
+import type { Db } from '#db/engine/open.ts';
 import {
   claimBacklogs,
   claimExpired,
@@ -10,9 +10,9 @@ import {
   listBacklogs,
   releaseLeases,
   takeBack,
-} from '../../src/db/queue/lease-statements.ts';
-import { addOverdue, deadDomain } from '../../test/lab/database/backlog-rows.ts';
-import { median } from '../../test/lab/load/figures.ts';
+} from '#db/queue/lease-statements.ts';
+import { addOverdue, deadDomain } from '#lab/database/backlog-rows.ts';
+import { median } from '#lab/load/figures.ts';
 import { transactionsOf } from '../bench/floor-transactions.ts';
 
 /** Milliseconds by operation. */

@@ -10,7 +10,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
 import sqlite3 from 'sqlite3';
-import type { Stage } from '../../test/lab/load/stage.ts';
+import type { Stage } from '#lab/load/stage.ts';
 
 export interface BarePath {
   url: string;

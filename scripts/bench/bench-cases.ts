@@ -2,7 +2,7 @@
  * The work of the bench: mails of one recipient each, by size, tracking and number of destinations. The body is the same with
  * and without tracking, so that both can be compared: an HTML part with five links, and a short text.
  */
-import { recipientMark } from '../../test/lab/load/loader.ts';
+import { recipientMark } from '#lab/load/loader.ts';
 
 export interface Case {
   name: string;

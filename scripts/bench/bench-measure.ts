@@ -3,15 +3,15 @@
  * Each has its own stage with a sink, a Postern and, for a comparison, a Postfix.
  */
 import { join } from 'node:path';
-import { readProfiles } from '../../test/lab/load/cpu-profile.ts';
-import { progress } from '../../test/lab/load/figures.ts';
-import type { Loader } from '../../test/lab/load/loader.ts';
-import { peakMb, threadSeconds } from '../../test/lab/load/processes.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
-import { conditionsOf, startTracer, syncsIn } from '../../test/lab/load/syncs.ts';
-import { type SmtpSink, startSmtpSink } from '../../test/lab/mx/smtp-sink.ts';
-import { startRelay } from '../../test/lab/programs/postfix-relay.ts';
-import { type MeasuredOptions, startMeasured } from '../../test/lab/scenes/measured-postern.ts';
+import { readProfiles } from '#lab/load/cpu-profile.ts';
+import { progress } from '#lab/load/figures.ts';
+import type { Loader } from '#lab/load/loader.ts';
+import { peakMb, threadSeconds } from '#lab/load/processes.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import { conditionsOf, startTracer, syncsIn } from '#lab/load/syncs.ts';
+import { type SmtpSink, startSmtpSink } from '#lab/mx/smtp-sink.ts';
+import { startRelay } from '#lab/programs/postfix-relay.ts';
+import { type MeasuredOptions, startMeasured } from '#lab/scenes/measured-postern.ts';
 import { type Case, hostsOf } from './bench-cases.ts';
 import type { CaseResult, Profiled, Side } from './bench-report.ts';
 import { type Bench, type PosternRound, type Round, runPostern, runRelay, type Work } from './bench-run.ts';

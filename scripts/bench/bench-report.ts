@@ -1,7 +1,7 @@
 /** Prints the bench's results on a terminal: medians over the rounds, one table for each measurement. */
 import Table from 'cli-table3';
-import type { Hot, Share } from '../../test/lab/load/cpu-profile.ts';
-import { median } from '../../test/lab/load/figures.ts';
+import type { Hot, Share } from '#lab/load/cpu-profile.ts';
+import { median } from '#lab/load/figures.ts';
 import type { PosternRound, Quantiles, Round } from './bench-run.ts';
 import type { Step } from './floor.ts';
 

@@ -1,11 +1,11 @@
 /** One round of the bench: the same work through Postern, or through Postfix and OpenDKIM, and its cost. */
 
-import { quantile } from '../../test/lab/load/figures.ts';
-import type { Loader } from '../../test/lab/load/loader.ts';
-import { busySeconds, cpuSeconds } from '../../test/lab/load/processes.ts';
-import type { SmtpSink } from '../../test/lab/mx/smtp-sink.ts';
-import type { Relay } from '../../test/lab/programs/postfix-relay.ts';
-import type { Measured } from '../../test/lab/scenes/measured-postern.ts';
+import { quantile } from '#lab/load/figures.ts';
+import type { Loader } from '#lab/load/loader.ts';
+import { busySeconds, cpuSeconds } from '#lab/load/processes.ts';
+import type { SmtpSink } from '#lab/mx/smtp-sink.ts';
+import type { Relay } from '#lab/programs/postfix-relay.ts';
+import type { Measured } from '#lab/scenes/measured-postern.ts';
 import { bodyOf, type Case, recipientsOf } from './bench-cases.ts';
 
 export interface Round {

@@ -2,10 +2,10 @@
  * The first mails after a start. Each round has a new Postern on an empty directory and, for a comparison, a new Postfix. A
  * round before the others is not counted: it warms up the loader and fills the compile cache, as an earlier start would have.
  */
-import { progress } from '../../test/lab/load/figures.ts';
-import { peakMb } from '../../test/lab/load/processes.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
-import { startRelay } from '../../test/lab/programs/postfix-relay.ts';
+import { progress } from '#lab/load/figures.ts';
+import { peakMb } from '#lab/load/processes.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import { startRelay } from '#lab/programs/postfix-relay.ts';
 import { type Plan, setUp, setUpSink, told, workOf } from './bench-measure.ts';
 import type { CaseResult, Side } from './bench-report.ts';
 import { type PosternRound, type Round, runPostern, runRelay } from './bench-run.ts';

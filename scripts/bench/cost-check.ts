@@ -8,9 +8,9 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { median, progress } from '../../test/lab/load/figures.ts';
-import { busySeconds, cpuSeconds } from '../../test/lab/load/processes.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
+import { median, progress } from '#lab/load/figures.ts';
+import { busySeconds, cpuSeconds } from '#lab/load/processes.ts';
+import type { Stage } from '#lab/load/stage.ts';
 import { type CostPlan, measureTree } from './cost.ts';
 import { thisTree } from './tree.ts';
 

@@ -9,12 +9,12 @@
 import { generateKeyPairSync, sign } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { median, progress } from '../../test/lab/load/figures.ts';
-import type { Loader } from '../../test/lab/load/loader.ts';
-import { cpuSeconds, peakMb } from '../../test/lab/load/processes.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
-import { type SmtpSink, startSmtpSink } from '../../test/lab/mx/smtp-sink.ts';
-import { until } from '../../test/lab/until.ts';
+import { median, progress } from '#lab/load/figures.ts';
+import type { Loader } from '#lab/load/loader.ts';
+import { cpuSeconds, peakMb } from '#lab/load/processes.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import { type SmtpSink, startSmtpSink } from '#lab/mx/smtp-sink.ts';
+import { until } from '#lab/until.ts';
 import { startBarePath } from './bare-path.ts';
 import { bodyOf, type Case, hostsOf, recipientsOf } from './bench-cases.ts';
 import { type Garbage, garbageIn, traceGarbage } from './garbage.ts';

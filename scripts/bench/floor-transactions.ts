@@ -1,18 +1,18 @@
 /** The acceptance and recording transactions that floor.ts measures, in batches of a hundred mails on a separate database. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { acceptAll } from '../../src/db/accept/acceptance.ts';
-import type { Send } from '../../src/db/accept/send-record.ts';
-import { type Db, openDatabase } from '../../src/db/engine/open.ts';
-import { recordAll } from '../../src/db/queue/outcomes.ts';
-import { migrate } from '../../src/db/schema/migrate.ts';
-import type { Delivery } from '../../src/glossary.ts';
-import { packMessage } from '../../src/mail/packed-message.ts';
-import { type Transition, transition } from '../../src/rules/transition.ts';
-import { createTranscript } from '../../src/smtp-out/transcript.ts';
-import { startDns } from '../../test/lab/dns/dns.ts';
-import { createTenant, testConfig } from '../../test/lab/scenes/world.ts';
-import { attemptOf, sendOf } from '../../test/lab/sends.ts';
+import { acceptAll } from '#db/accept/acceptance.ts';
+import type { Send } from '#db/accept/send-record.ts';
+import { type Db, openDatabase } from '#db/engine/open.ts';
+import { recordAll } from '#db/queue/outcomes.ts';
+import { migrate } from '#db/schema/migrate.ts';
+import type { Delivery } from '#glossary.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import { createTenant, testConfig } from '#lab/scenes/world.ts';
+import { attemptOf, sendOf } from '#lab/sends.ts';
+import { packMessage } from '#mail/packed-message.ts';
+import { type Transition, transition } from '#rules/transition.ts';
+import { createTranscript } from '#smtp-out/transcript.ts';
 
 export interface FloorTransactions {
   /** Accepts this many sends. */

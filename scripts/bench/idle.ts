@@ -9,12 +9,12 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
-import { progress } from '../../test/lab/load/figures.ts';
-import { cpuSeconds, peakMb, wakeUps, wakeUpsBetween } from '../../test/lab/load/processes.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
-import { startTracer, syncsIn } from '../../test/lab/load/syncs.ts';
-import { startRelay } from '../../test/lab/programs/postfix-relay.ts';
-import { isInstalled } from '../../test/lab/programs/programs.ts';
+import { progress } from '#lab/load/figures.ts';
+import { cpuSeconds, peakMb, wakeUps, wakeUpsBetween } from '#lab/load/processes.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import { startTracer, syncsIn } from '#lab/load/syncs.ts';
+import { startRelay } from '#lab/programs/postfix-relay.ts';
+import { isInstalled } from '#lab/programs/programs.ts';
 import { type Plan, setUp, workOf } from './bench-measure.ts';
 import { runPostern, runRelay } from './bench-run.ts';
 

@@ -8,16 +8,16 @@
  */
 import { join } from 'node:path';
 import Table from 'cli-table3';
-import { newId } from '../../src/base/id.ts';
-import { forgetAnswers } from '../../src/db/accept/idempotency.ts';
-import { type Db, isPostgres, openDatabase } from '../../src/db/engine/open.ts';
-import { removeMessages } from '../../src/db/events/retention.ts';
-import { partitionJobs } from '../../src/db/schema/partitioned-tables.ts';
-import { startPostgres } from '../../test/lab/database/postgres.ts';
-import { progress } from '../../test/lab/load/figures.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
-import { startMx } from '../../test/lab/mx/mx.ts';
-import { type Measured, startMeasured } from '../../test/lab/scenes/measured-postern.ts';
+import { newId } from '#base/id.ts';
+import { forgetAnswers } from '#db/accept/idempotency.ts';
+import { type Db, isPostgres, openDatabase } from '#db/engine/open.ts';
+import { removeMessages } from '#db/events/retention.ts';
+import { partitionJobs } from '#db/schema/partitioned-tables.ts';
+import { startPostgres } from '#lab/database/postgres.ts';
+import { progress } from '#lab/load/figures.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import { startMx } from '#lab/mx/mx.ts';
+import { type Measured, startMeasured } from '#lab/scenes/measured-postern.ts';
 import { domainOf } from './bench-cases.ts';
 import { mailOf } from './kept-mail.ts';
 

@@ -7,11 +7,11 @@ import { existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import sqlite3 from 'sqlite3';
-import { startDns } from '../../test/lab/dns/dns.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
-import type { SmtpSink } from '../../test/lab/mx/smtp-sink.ts';
-import { launch } from '../../test/lab/scenes/measured-postern.ts';
-import { until } from '../../test/lab/until.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import type { SmtpSink } from '#lab/mx/smtp-sink.ts';
+import { launch } from '#lab/scenes/measured-postern.ts';
+import { until } from '#lab/until.ts';
 import { zoneOf } from './bench-cases.ts';
 
 const run = promisify(execFile);

@@ -6,12 +6,12 @@ import { execFile, spawnSync } from 'node:child_process';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { verifyDkim } from '../../test/lab/dkim.ts';
-import type { Dns } from '../../test/lab/dns/dns.ts';
-import { freePort, listens } from '../../test/lab/load/ports.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
-import { isInstalled, makeDirectory } from '../../test/lab/programs/programs.ts';
-import { serve } from '../../test/lab/programs/serve.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import type { Dns } from '#lab/dns/dns.ts';
+import { freePort, listens } from '#lab/load/ports.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import { isInstalled, makeDirectory } from '#lab/programs/programs.ts';
+import { serve } from '#lab/programs/serve.ts';
 
 /** What a judge finds in a mail: nothing, or remarks. */
 export interface Judge {

@@ -3,7 +3,7 @@
  * nine times.
  */
 import { readFileSync } from 'node:fs';
-import { repeated } from '../../test/lab/table.ts';
+import { repeated } from '#lab/table.ts';
 
 /** The fields of an API send that kinds have; content is base64. */
 export interface ApiMail {

@@ -4,13 +4,13 @@
  * the start on, as before a kill, and 100 mails a second.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { ms, quantile } from '../../test/lab/load/figures.ts';
-import { type Answers, recipients, sendAll, sendUntilStopped } from '../../test/lab/load/load.ts';
-import { type Where, watchOutcomes } from '../../test/lab/load/outcome-times.ts';
-import type { Stage } from '../../test/lab/load/stage.ts';
-import type { Sink } from '../../test/lab/mx/sink.ts';
-import type { PosternProcess } from '../../test/lab/scenes/process.ts';
-import { until } from '../../test/lab/until.ts';
+import { ms, quantile } from '#lab/load/figures.ts';
+import { type Answers, recipients, sendAll, sendUntilStopped } from '#lab/load/load.ts';
+import { type Where, watchOutcomes } from '#lab/load/outcome-times.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import type { Sink } from '#lab/mx/sink.ts';
+import type { PosternProcess } from '#lab/scenes/process.ts';
+import { until } from '#lab/until.ts';
 
 export interface ToDiskParts {
   where: Where;

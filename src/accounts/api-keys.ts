@@ -3,11 +3,11 @@
  * key may do. `domain_scope:D` restricts the sender domain and grants nothing by itself.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { KeyInUse } from '../db/accounts/keys.ts';
-import type { Pause } from '../db/accounts/organizations.ts';
-import { toDomain } from '../mail/address.ts';
-import { Refusal } from '../mail/refusal.ts';
-import type { RequestLimits } from '../rules/limits.ts';
+import type { KeyInUse } from '#db/accounts/keys.ts';
+import type { Pause } from '#db/accounts/organizations.ts';
+import { toDomain } from '#mail/address.ts';
+import { Refusal } from '#mail/refusal.ts';
+import type { RequestLimits } from '#rules/limits.ts';
 import { pausedMessage } from './create-organization.ts';
 
 export const grants = ['email:send', 'email:read', 'full_access'] as const;

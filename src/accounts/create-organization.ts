@@ -1,13 +1,13 @@
 /** Creates organizations, for API, command line and dashboard; the message that a paused organization gets. */
-import { iso } from '../base/clock.ts';
-import { grant, setQuota } from '../db/accept/credit-ledger.ts';
+import { iso } from '#base/clock.ts';
+import { grant, setQuota } from '#db/accept/credit-ledger.ts';
 import {
   findOrganization,
   insertOrganization,
   type Organization,
   type Pause,
-} from '../db/accounts/organizations.ts';
-import type { Db } from '../db/engine/open.ts';
+} from '#db/accounts/organizations.ts';
+import type { Db } from '#db/engine/open.ts';
 
 export interface NewOrganization {
   name: string;

@@ -1,10 +1,10 @@
 /** Creates users: the first operator by the set-up link, all others by an invitation. Resets, disables and enables them. */
-import { setMembership } from '../db/accounts/memberships.ts';
-import { type LinkPurpose, type OneTimeLink, useLink, useSetUp } from '../db/accounts/one-time.ts';
-import { endSessions } from '../db/accounts/sessions-table.ts';
-import { changeUser, findUserByEmail, hasOperator, insertUser, type User } from '../db/accounts/users.ts';
-import type { Db } from '../db/engine/open.ts';
-import type { Role } from '../rules/roles.ts';
+import { setMembership } from '#db/accounts/memberships.ts';
+import { type LinkPurpose, type OneTimeLink, useLink, useSetUp } from '#db/accounts/one-time.ts';
+import { endSessions } from '#db/accounts/sessions-table.ts';
+import { changeUser, findUserByEmail, hasOperator, insertUser, type User } from '#db/accounts/users.ts';
+import type { Db } from '#db/engine/open.ts';
+import type { Role } from '#rules/roles.ts';
 import { makeOrganization } from './create-organization.ts';
 import { type MadeLink, makeLink } from './one-time-links.ts';
 

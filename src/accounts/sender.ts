@@ -2,11 +2,11 @@
  * The sender of an email: a mailbox at a verified domain of the organization, which the API key can send from; and what the
  * domain decides about its mail.
  */
-import type { DomainRecord } from '../db/accounts/domains-table.ts';
-import type { Mailbox } from '../glossary.ts';
-import { parseMailbox } from '../mail/address.ts';
-import { Refusal } from '../mail/refusal.ts';
-import { testDomain } from '../mail/test-route.ts';
+import type { DomainRecord } from '#db/accounts/domains-table.ts';
+import type { Mailbox } from '#glossary.ts';
+import { parseMailbox } from '#mail/address.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { testDomain } from '#mail/test-route.ts';
 import { allowedDomains, type Caller } from './api-keys.ts';
 
 export function requireSender(text: string): Mailbox {

@@ -5,13 +5,13 @@ import {
   type SuppressionSearch,
   searchSuppressions,
   suppressionOf,
-} from '../db/accounts/suppressions.ts';
-import type { Db } from '../db/engine/open.ts';
-import type { Reply } from '../glossary.ts';
-import { compareKey } from '../mail/address.ts';
+} from '#db/accounts/suppressions.ts';
+import type { Db } from '#db/engine/open.ts';
+import type { Reply } from '#glossary.ts';
+import { compareKey } from '#mail/address.ts';
 
-export { replyIn } from '../db/accounts/bounce-reply.ts';
-export { originOf, type SuppressionKind } from '../db/accounts/suppressions.ts';
+export { replyIn } from '#db/accounts/bounce-reply.ts';
+export { originOf, type SuppressionKind } from '#db/accounts/suppressions.ts';
 
 /** The reason of an entry that was added without one. */
 export const defaultReason = 'manual';

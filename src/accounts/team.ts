@@ -9,11 +9,11 @@ import {
   lockOwners,
   removeMembership,
   setMembership,
-} from '../db/accounts/memberships.ts';
-import { findUserByEmail, type User } from '../db/accounts/users.ts';
-import type { Db } from '../db/engine/open.ts';
-import { Refusal } from '../mail/refusal.ts';
-import type { Role } from '../rules/roles.ts';
+} from '#db/accounts/memberships.ts';
+import { findUserByEmail, type User } from '#db/accounts/users.ts';
+import type { Db } from '#db/engine/open.ts';
+import { Refusal } from '#mail/refusal.ts';
+import type { Role } from '#rules/roles.ts';
 import type { MadeLink } from './one-time-links.ts';
 import { type Invitation, invite, makeUserLink } from './people.ts';
 

@@ -2,9 +2,9 @@
  * The sender domain of test mail that needs no domain of one's own: any address at postern.test. Its DKIM key lives in memory
  * only, because test mail leaves no server and nobody looks the key up.
  */
-import type { Secrets } from '../base/secrets.ts';
-import type { DomainRecord } from '../db/accounts/domains-table.ts';
-import { testDomain } from '../mail/test-route.ts';
+import type { Secrets } from '#base/secrets.ts';
+import type { DomainRecord } from '#db/accounts/domains-table.ts';
+import { testDomain } from '#mail/test-route.ts';
 import { newDkimKey } from './domains.ts';
 import { createSeal, type Seal } from './seal.ts';
 

@@ -4,18 +4,18 @@
  */
 import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
-import { newId } from '../base/id.ts';
-import { resolveClientAddress, trustedProxies } from '../base/net/client-address.ts';
-import { errorBody, Refusal, statusOf } from '../mail/refusal.ts';
-import { type RefusedSend, recipientsIn } from '../record/refused-sends.ts';
-import type { Window } from '../rules/limits.ts';
+import { documentOf } from '#api/openapi/openapi-document.ts';
+import { newId } from '#base/id.ts';
+import { resolveClientAddress, trustedProxies } from '#base/net/client-address.ts';
+import { errorBody, Refusal, statusOf } from '#mail/refusal.ts';
+import { type RefusedSend, recipientsIn } from '#record/refused-sends.ts';
+import type { Window } from '#rules/limits.ts';
 import { type EndpointParts, endpoints } from './all-endpoints.ts';
 import { type Authorize, UncountedRefusal } from './authorize.ts';
 import { requireDeclaration } from './body-limits.ts';
 import { compressText } from './compress.ts';
 import { type Endpoint, parseRoute } from './endpoint.ts';
 import type { Management } from './management.ts';
-import { documentOf } from './openapi/openapi-document.ts';
 import { methodsOf, ownMethods } from './own-methods.ts';
 import { boundQuery, boundUrl } from './query.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';

@@ -5,16 +5,10 @@
  */
 
 import type { Context } from 'koa';
-import { type Caller, type Grant, mayDo, requireGrant } from '../accounts/api-keys.ts';
-import { clientAddress } from '../base/net/client-address.ts';
-import { Refusal } from '../mail/refusal.ts';
-import {
-  overLimit,
-  type RequestCount,
-  type RequestLimits,
-  type Taken,
-  type Window,
-} from '../rules/limits.ts';
+import { type Caller, type Grant, mayDo, requireGrant } from '#accounts/api-keys.ts';
+import { clientAddress } from '#base/net/client-address.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { overLimit, type RequestCount, type RequestLimits, type Taken, type Window } from '#rules/limits.ts';
 import type { AuthThrottle } from './auth-throttle.ts';
 import { setRateHeaders } from './rate-headers.ts';
 import type { AdmitCaller } from './server-busy.ts';

@@ -5,10 +5,10 @@
  */
 import type { Middleware } from 'koa';
 import type { z } from 'zod';
-import type { Grant } from '../accounts/api-keys.ts';
-import type { RefusalCode } from '../mail/refusal.ts';
+import type { Grant } from '#accounts/api-keys.ts';
+import type { MediaType, Method, Parameter } from '#api/openapi/openapi-types.ts';
+import type { RefusalCode } from '#mail/refusal.ts';
 import type { CsvBody, JsonBody, NoBody } from './body-limits.ts';
-import type { MediaType, Method, Parameter } from './openapi/openapi-types.ts';
 
 /** When each error code occurs; true: as openapi/error-responses.ts says. */
 export type EndpointErrors = Partial<Record<RefusalCode, string | true>>;

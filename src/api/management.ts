@@ -5,16 +5,18 @@
 
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
-import { type Caller, requireManager } from '../accounts/api-keys.ts';
-import type { Names } from '../accounts/domains.ts';
-import type { Seal } from '../accounts/seal.ts';
-import type { Clock } from '../base/clock.ts';
-import type { Resolve } from '../base/net/resolve.ts';
-import { isOneLine } from '../base/sanitize.ts';
-import type { Db } from '../db/engine/open.ts';
-import { Refusal } from '../mail/refusal.ts';
-import type { EventSignal } from '../record/event-signal.ts';
-import type { AttemptWebhook } from '../webhooks/webhook-attempt.ts';
+import { type Caller, requireManager } from '#accounts/api-keys.ts';
+import type { Names } from '#accounts/domains.ts';
+import type { Seal } from '#accounts/seal.ts';
+import type { Parameter } from '#api/openapi/openapi-types.ts';
+import { rule } from '#api/send/schema-rule.ts';
+import type { Clock } from '#base/clock.ts';
+import type { Resolve } from '#base/net/resolve.ts';
+import { isOneLine } from '#base/sanitize.ts';
+import type { Db } from '#db/engine/open.ts';
+import { Refusal } from '#mail/refusal.ts';
+import type { EventSignal } from '#record/event-signal.ts';
+import type { AttemptWebhook } from '#webhooks/webhook-attempt.ts';
 import type { Admission, Slot } from './admission.ts';
 import type { Authorize } from './authorize.ts';
 import { type NoBody, noBody, smallJson } from './body-limits.ts';
@@ -29,10 +31,8 @@ import {
   readErrors,
 } from './endpoint.ts';
 import { checked } from './issues.ts';
-import type { Parameter } from './openapi/openapi-types.ts';
 import { readQuery, uuidIn } from './query.ts';
 import { BodyBudgetExceeded, parseJson, readBody } from './request-body.ts';
-import { rule } from './send/schema-rule.ts';
 import { CallSlots } from './server-busy.ts';
 
 export interface Management {

@@ -4,10 +4,10 @@
  */
 import type { Context } from 'koa';
 import { z } from 'zod';
-import { readTime } from '../mail/read-time.ts';
-import { Refusal } from '../mail/refusal.ts';
+import { rule } from '#api/send/schema-rule.ts';
+import { readTime } from '#mail/read-time.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { checked } from './issues.ts';
-import { rule } from './send/schema-rule.ts';
 
 const maxParameters = 100;
 

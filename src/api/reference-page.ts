@@ -5,9 +5,9 @@
  */
 import { createHash } from 'node:crypto';
 import Router from '@koa/router';
-import { readReferenceScript } from '../vendor/scalar.ts';
-import { llmsText } from './openapi/llms-text.ts';
-import type { Document } from './openapi/openapi-types.ts';
+import { llmsText } from '#api/openapi/llms-text.ts';
+import type { Document } from '#api/openapi/openapi-types.ts';
+import { readReferenceScript } from '#vendor/scalar.ts';
 
 /** The component sets styles inline. */
 const policy = [

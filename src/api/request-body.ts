@@ -6,13 +6,13 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
-import { transferRate } from '../base/minimum-rate.ts';
-import { Refusal } from '../mail/refusal.ts';
+import { chunksOf } from '#api/http/joined-chunks.ts';
+import { transferRate } from '#base/minimum-rate.ts';
+import { Refusal } from '#mail/refusal.ts';
 import type { Slot } from './admission.ts';
 import { UncountedRefusal } from './authorize.ts';
 import { type CsvBody, type FormBody, fieldCounter, type JsonBody } from './body-limits.ts';
 import { decodedBody } from './content-encoding.ts';
-import { chunksOf } from './http/joined-chunks.ts';
 import { JsonCounter } from './json-counter.ts';
 import { isUrlencoded } from './urlencoded.ts';
 

@@ -5,7 +5,7 @@
 import { createRequire } from 'node:module';
 import pino, { type Logger } from 'pino';
 import type PinoPretty from 'pino-pretty';
-import { isJournal, markOf } from './systemd/journal.ts';
+import { isJournal, markOf } from '#base/systemd/journal.ts';
 
 export type Log = Logger & {
   /** Writes complete JSON lines of the mail log, many at a time; null if the log format is not JSON. */

@@ -10,9 +10,10 @@
  * Anyone whom the recipient has answered knows the Message-ID too, and could forge a complaint; that is accepted, because
  * many complaints have no return path. Mail submitted with its own Message-ID is found by its return path only.
  */
-import type { ReadMessageId } from '../mail/message-id.ts';
-import type { Token } from '../rules/parse-result.ts';
-import type { ParsedMail } from './parse/parsed-mail.ts';
+
+import type { ParsedMail } from '#bounces/parse/parsed-mail.ts';
+import type { ReadMessageId } from '#mail/message-id.ts';
+import type { Token } from '#rules/parse-result.ts';
 import type { ReadReturnPath } from './return-path.ts';
 
 const returnPath = /(?<![\w-])b-(?:[0-9a-f]{32}-[0-9a-f]{16}|[0-9a-v]{37})(?![\w-])/gi;

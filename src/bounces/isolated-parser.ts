@@ -3,8 +3,8 @@
  * unreadable. If the thread does not start, `read` rejects, so the client gets 451 and retries.
  */
 import type { MessagePort } from 'node:worker_threads';
-import { GuardedThread, type GuardedThreadParts, serveTasks, ThreadEnded } from '../base/guarded-thread.ts';
-import type { ParseResult } from '../rules/parse-result.ts';
+import { GuardedThread, type GuardedThreadParts, serveTasks, ThreadEnded } from '#base/guarded-thread.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 import type { AddressRole } from './service-addresses.ts';
 
 interface Task {

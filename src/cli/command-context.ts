@@ -3,17 +3,17 @@
  * running or not. Commands never create it or change its schema, except `postern migrate`.
  */
 import { existsSync } from 'node:fs';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { openSecrets, type Secrets, secretFile } from '../base/secrets.ts';
-import { refuseMoved } from '../db/admin/moved-marker.ts';
-import { type Db, openExisting } from '../db/engine/open.ts';
-import { isServed } from '../db/queue/server-running.ts';
-import { requireSchema } from '../db/schema/migrate.ts';
-import { type Config, loadConfig } from '../settings/config.ts';
-import { commandEnvironment, noDatabase } from '../settings/installation.ts';
-import { type Environment, otherVariables } from '../settings/setting-sources.ts';
+import { type Clock, systemClock } from '#base/clock.ts';
+import { openSecrets, type Secrets, secretFile } from '#base/secrets.ts';
+import { createOutput, type Output } from '#cli/render/output.ts';
+import { refuseMoved } from '#db/admin/moved-marker.ts';
+import { type Db, openExisting } from '#db/engine/open.ts';
+import { isServed } from '#db/queue/server-running.ts';
+import { requireSchema } from '#db/schema/migrate.ts';
+import { type Config, loadConfig } from '#settings/config.ts';
+import { commandEnvironment, noDatabase } from '#settings/installation.ts';
+import { type Environment, otherVariables } from '#settings/setting-sources.ts';
 import { Failure } from './failure.ts';
-import { createOutput, type Output } from './render/output.ts';
 
 /** The part of its process that a command sees. A test passes its own. */
 export type CommandProcess = Pick<NodeJS.Process, 'env' | 'stdin' | 'stdout' | 'stderr' | 'once'>;

@@ -3,10 +3,10 @@
  * runs. docs/commands.md is generated from the same program.
  */
 import type { Argument, Command, Option } from 'commander';
+import { domainScopes, eventTypes, logStates, scopes } from '#cli/args/arguments.ts';
+import { examplesText } from '#cli/args/examples.ts';
+import { StrictCommand } from '#vendor/commander.ts';
 import about from '../../package.json' with { type: 'json' };
-import { StrictCommand } from '../vendor/commander.ts';
-import { domainScopes, eventTypes, logStates, scopes } from './args/arguments.ts';
-import { examplesText } from './args/examples.ts';
 import { type CommandContext, createCommandContext } from './command-context.ts';
 
 type Group = (program: Command, context: CommandContext) => void;
@@ -15,41 +15,41 @@ type LoadGroup = () => Promise<Group>;
 /** In the order of the help: what operators do daily, at first, and now and then. */
 const sections: Record<string, Record<string, LoadGroup>> = {
   Daily: {
-    status: async () => (await import('./commands/status.ts')).statusCommand,
-    send: async () => (await import('./commands/email/send.ts')).sendCommand,
-    email: async () => (await import('./commands/email/email.ts')).emailCommands,
-    queue: async () => (await import('./commands/queue/queue.ts')).queueCommands,
-    logs: async () => (await import('./commands/logs.ts')).logsCommands,
-    top: async () => (await import('./commands/top.ts')).topCommands,
-    inbound: async () => (await import('./commands/inbound.ts')).inboundCommands,
-    suppression: async () => (await import('./commands/suppression.ts')).suppressionCommands,
+    status: async () => (await import('#cli/commands/status.ts')).statusCommand,
+    send: async () => (await import('#cli/commands/email/send.ts')).sendCommand,
+    email: async () => (await import('#cli/commands/email/email.ts')).emailCommands,
+    queue: async () => (await import('#cli/commands/queue/queue.ts')).queueCommands,
+    logs: async () => (await import('#cli/commands/logs.ts')).logsCommands,
+    top: async () => (await import('#cli/commands/top.ts')).topCommands,
+    inbound: async () => (await import('#cli/commands/inbound.ts')).inboundCommands,
+    suppression: async () => (await import('#cli/commands/suppression.ts')).suppressionCommands,
   },
   'Set-up': {
-    init: async () => (await import('./commands/init/init.ts')).initCommand,
-    dev: async () => (await import('./commands/dev.ts')).devCommands,
-    org: async () => (await import('./commands/org.ts')).orgCommands,
-    domain: async () => (await import('./commands/domain/domain.ts')).domainCommands,
-    key: async () => (await import('./commands/key.ts')).keyCommands,
-    credits: async () => (await import('./commands/credits.ts')).creditsCommands,
-    user: async () => (await import('./commands/user.ts')).userCommands,
-    webhook: async () => (await import('./commands/webhook.ts')).webhookCommands,
-    listen: async () => (await import('./commands/listen.ts')).listenCommands,
-    completion: async () => (await import('./commands/completion.ts')).completionCommand,
+    init: async () => (await import('#cli/commands/init/init.ts')).initCommand,
+    dev: async () => (await import('#cli/commands/dev.ts')).devCommands,
+    org: async () => (await import('#cli/commands/org.ts')).orgCommands,
+    domain: async () => (await import('#cli/commands/domain/domain.ts')).domainCommands,
+    key: async () => (await import('#cli/commands/key.ts')).keyCommands,
+    credits: async () => (await import('#cli/commands/credits.ts')).creditsCommands,
+    user: async () => (await import('#cli/commands/user.ts')).userCommands,
+    webhook: async () => (await import('#cli/commands/webhook.ts')).webhookCommands,
+    listen: async () => (await import('#cli/commands/listen.ts')).listenCommands,
+    completion: async () => (await import('#cli/commands/completion.ts')).completionCommand,
     man: async () => {
-      const { manCommand } = await import('./commands/man.ts');
+      const { manCommand } = await import('#cli/commands/man.ts');
       return (program, context) => manCommand(program, context, () => createProgram(context, []));
     },
   },
   Upkeep: {
-    certificate: async () => (await import('./commands/certificate-command.ts')).certificateCommands,
-    doctor: async () => (await import('./commands/doctor.ts')).doctorCommands,
-    config: async () => (await import('./commands/show-config.ts')).configCommands,
-    backup: async () => (await import('./commands/backup.ts')).backupCommands,
-    restore: async () => (await import('./commands/restore.ts')).restoreCommands,
-    secret: async () => (await import('./commands/secret.ts')).secretCommands,
-    upgrade: async () => (await import('./commands/upgrade.ts')).upgradeCommand,
-    migrate: async () => (await import('./commands/migrate-command.ts')).migrateCommands,
-    move: async () => (await import('./commands/move.ts')).moveCommands,
+    certificate: async () => (await import('#cli/commands/certificate-command.ts')).certificateCommands,
+    doctor: async () => (await import('#cli/commands/doctor.ts')).doctorCommands,
+    config: async () => (await import('#cli/commands/show-config.ts')).configCommands,
+    backup: async () => (await import('#cli/commands/backup.ts')).backupCommands,
+    restore: async () => (await import('#cli/commands/restore.ts')).restoreCommands,
+    secret: async () => (await import('#cli/commands/secret.ts')).secretCommands,
+    upgrade: async () => (await import('#cli/commands/upgrade.ts')).upgradeCommand,
+    migrate: async () => (await import('#cli/commands/migrate-command.ts')).migrateCommands,
+    move: async () => (await import('#cli/commands/move.ts')).moveCommands,
   },
 };
 

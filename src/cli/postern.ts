@@ -4,8 +4,8 @@
  * that is passed in is read or changed, and only the clock that is passed in is read. Importing this file has no effect.
  */
 import { type Command, CommanderError } from 'commander';
-import { type Clock, systemClock } from '../base/clock.ts';
-import { ConfigError } from '../settings/config-error.ts';
+import { type Clock, systemClock } from '#base/clock.ts';
+import { ConfigError } from '#settings/config-error.ts';
 import { type CommandContext, type CommandProcess, createCommandContext } from './command-context.ts';
 import { createProgram, pathOf } from './commands.ts';
 
@@ -35,7 +35,7 @@ export async function runCommand(
 
 /** The scripts of `postern completion` call this. It is not a command of the program, because it takes any words. */
 async function completeFor(words: string[], context: CommandContext): Promise<number> {
-  const { printCandidates } = await import('./commands/completion.ts');
+  const { printCandidates } = await import('#cli/commands/completion.ts');
   try {
     await printCandidates(await createProgram(context, words.slice(0, -1)), context, words);
   } finally {

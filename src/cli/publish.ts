@@ -3,14 +3,14 @@
  * difference, asks, writes, and says what became of each record.
  */
 import { Option } from 'commander';
-import type { ZoneRecord } from '../accounts/zone-text.ts';
-import { type DnsProvider, type Planned, planChanges } from '../operate/publish/plan-changes.ts';
-import { openProvider, type ProviderName, providerNames } from '../operate/publish/providers.ts';
-import { choice } from './args/arguments.ts';
-import { type Consent, isWanted } from './args/consent.ts';
+import type { ZoneRecord } from '#accounts/zone-text.ts';
+import { choice } from '#cli/args/arguments.ts';
+import { type Consent, isWanted } from '#cli/args/consent.ts';
+import { type OutputBlock, sanitize } from '#cli/render/output.ts';
+import { type DnsProvider, type Planned, planChanges } from '#operate/publish/plan-changes.ts';
+import { openProvider, type ProviderName, providerNames } from '#operate/publish/providers.ts';
 import type { CommandContext } from './command-context.ts';
 import { Failure } from './failure.ts';
-import { type OutputBlock, sanitize } from './render/output.ts';
 
 /** `value` writes the names of the providers as a value that is required or optional. */
 export const providerOption = (flag: string, value: (names: string) => string, is: string) =>

@@ -9,7 +9,7 @@
  * a node's clock says.
  */
 import { createHash } from 'node:crypto';
-import { type Share, whole } from '../queue/share.ts';
+import { type Share, whole } from '#queue/share.ts';
 import { part, rankOf } from './share-of-limit.ts';
 
 /** The state that a node publishes about itself. */

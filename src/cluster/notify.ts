@@ -11,9 +11,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { orAborted } from '../base/waits.ts';
-import { anyConnection, senderConnection } from '../db/queue/server-running.ts';
-import type { Backlog } from '../glossary.ts';
+import { orAborted } from '#base/waits.ts';
+import { anyConnection, senderConnection } from '#db/queue/server-running.ts';
+import type { Backlog } from '#glossary.ts';
 
 interface NotificationHandlers {
   /** Mail in this backlog is due. */

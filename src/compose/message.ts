@@ -3,19 +3,19 @@
  * the same Message-ID, Date, text part and attachments.
  */
 
-import { packMessage } from '../mail/packed-message.ts';
+import {
+  linkLimitIfExceeded,
+  type MessageTracking,
+  newAllowance,
+  prepareTracking,
+} from '#compose/tracking/html-tracking.ts';
+import { packMessage } from '#mail/packed-message.ts';
 import { attachedParts } from './attachment.ts';
 import { composeMime, type Fields, headOf, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';
 import { type Composed, copiesFor, type Unpacked } from './recipient-copies.ts';
 import { type DkimSigner, signatures } from './sign.ts';
 import { textFromHtml } from './text-from-html.ts';
-import {
-  linkLimitIfExceeded,
-  type MessageTracking,
-  newAllowance,
-  prepareTracking,
-} from './tracking/html-tracking.ts';
 
 /** `content` is the fields of a send, or a message that the caller gave whole. */
 export function composeMessages(

@@ -3,13 +3,14 @@
  * To if they are missing (RFC 5321 section 6.4), tracking if it is on, and the signature. Text beyond ASCII is encoded
  * (seven-bit.ts). Every other octet stays as it was.
  */
+
+import { linkLimitIfExceeded, type MessageTracking, newAllowance } from '#compose/tracking/html-tracking.ts';
+import { trackedParts } from '#compose/tracking/raw-message-tracking.ts';
 import { field } from './field.ts';
 import { composed, fieldValue, type Head, readHead } from './head.ts';
 import { copiesFor, type Unpacked } from './recipient-copies.ts';
 import { toSevenBit } from './seven-bit.ts';
 import { type DkimSigner, signatures } from './sign.ts';
-import { linkLimitIfExceeded, type MessageTracking, newAllowance } from './tracking/html-tracking.ts';
-import { trackedParts } from './tracking/raw-message-tracking.ts';
 
 export interface RawMessage {
   /** With CRLF line ends only, and well-formed fields. */

@@ -1,6 +1,6 @@
 /** The copies of a message, one for each recipient, as patches of the first. */
-import { patchOf } from '../base/byte-patch.ts';
-import type { Tracker } from './tracking/html-tracking.ts';
+import { patchOf } from '#base/byte-patch.ts';
+import type { Tracker } from '#compose/tracking/html-tracking.ts';
 
 interface Copies {
   /** One message for all recipients; or, if there is a base, a patch of it (base/byte-patch.ts) for each recipient, in order. */

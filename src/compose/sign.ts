@@ -6,7 +6,7 @@
  */
 import { createPrivateKey, hash, type KeyObject, sign as signBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { dkimBody, generateCanonicalizedHeader, getSigningHeaderLines } from '../vendor/mailauth.ts';
+import { dkimBody, generateCanonicalizedHeader, getSigningHeaderLines } from '#vendor/mailauth.ts';
 import type { FieldLine } from './field.ts';
 import type { MimeMessage } from './mime.ts';
 

@@ -3,28 +3,28 @@
  * The path of a request: headers → route → security/authorize-page.ts → the page's handler → respond.ts.
  */
 import type { Context, Middleware } from 'koa';
-import { type Cost, createPasswords } from '../accounts/passwords.ts';
-import type { Secrets } from '../base/secrets.ts';
-import type { Surroundings } from '../operate/doctor/surroundings.ts';
-import type { ServerMailer } from '../operate/notices/server-mail.ts';
+import { type Cost, createPasswords } from '#accounts/passwords.ts';
+import type { Secrets } from '#base/secrets.ts';
+import { createInvitations } from '#dashboard/pages/team/invitations.ts';
+import { createAuthorizePage } from '#dashboard/security/authorize-page.ts';
+import { createCookies } from '#dashboard/security/cookies.ts';
+import { createCsrf } from '#dashboard/security/csrf.ts';
+import { createKnownBrowsers } from '#dashboard/security/known-browsers.ts';
+import { createLoginThrottle } from '#dashboard/security/login-throttle.ts';
+import { setPageHeaders } from '#dashboard/security/security-headers.ts';
+import { createSessions } from '#dashboard/security/sessions.ts';
+import { createSigner } from '#dashboard/security/signer.ts';
+import type { Surroundings } from '#operate/doctor/surroundings.ts';
+import type { ServerMailer } from '#operate/notices/server-mail.ts';
 import { createAssets } from './assets.ts';
 import { createFlashes } from './flash.ts';
 import { createLongWorkSlots } from './long-work-slots.ts';
 import { createOperatorJobs } from './operator-jobs.ts';
 import type { PageParts } from './page.ts';
 import { createPageRouter } from './page-router.ts';
-import { createInvitations } from './pages/team/invitations.ts';
 import { createRender } from './render.ts';
 import { createRequestSlots } from './request-slots.ts';
 import { createRespond, createRespondError, redirectToSecondFactor, redirectToSignIn } from './respond.ts';
-import { createAuthorizePage } from './security/authorize-page.ts';
-import { createCookies } from './security/cookies.ts';
-import { createCsrf } from './security/csrf.ts';
-import { createKnownBrowsers } from './security/known-browsers.ts';
-import { createLoginThrottle } from './security/login-throttle.ts';
-import { setPageHeaders } from './security/security-headers.ts';
-import { createSessions } from './security/sessions.ts';
-import { createSigner } from './security/signer.ts';
 
 export type DashboardParts = Omit<
   PageParts,

@@ -1,8 +1,8 @@
 /** A message that is shown once, on the page after a form. Its cookie is signed, so that others cannot put text on our pages. */
 import type { Context } from 'koa';
+import type { Cookies } from '#dashboard/security/cookies.ts';
+import type { Signer } from '#dashboard/security/signer.ts';
 import type { Flash } from './page.ts';
-import type { Cookies } from './security/cookies.ts';
-import type { Signer } from './security/signer.ts';
 
 export interface Flashes {
   set(context: Context, flash: Flash): void;

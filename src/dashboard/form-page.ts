@@ -1,8 +1,8 @@
 /** Helpers that the pages of an organization share: forms with errors, items that the path names, refusals, slots, exports. */
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
-import type { CallSlots } from '../api/server-busy.ts';
-import { Refusal } from '../mail/refusal.ts';
+import type { CallSlots } from '#api/server-busy.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { type Errors, valuesOf } from './forms.ts';
 import { type OrgVisit, type PageBody, type PageView, type PageVisit, sendBody, show } from './page.ts';
 import { notFound } from './page-error.ts';

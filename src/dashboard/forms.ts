@@ -1,12 +1,12 @@
 /** Reads forms within limits of size and time, and checks them against a schema. */
 import type { Context } from 'koa';
 import { z } from 'zod';
-import { type FormBody, fieldCounter, smallForm } from '../api/body-limits.ts';
-import { BodyTooLarge, collectBody } from '../api/request-body.ts';
-import { decoded, fieldsIn, isUrlencoded } from '../api/urlencoded.ts';
-import type { Clock } from '../base/clock.ts';
-import { isOneLine } from '../base/sanitize.ts';
-import { domainOf } from '../mail/address.ts';
+import { type FormBody, fieldCounter, smallForm } from '#api/body-limits.ts';
+import { BodyTooLarge, collectBody } from '#api/request-body.ts';
+import { decoded, fieldsIn, isUrlencoded } from '#api/urlencoded.ts';
+import type { Clock } from '#base/clock.ts';
+import { isOneLine } from '#base/sanitize.ts';
+import { domainOf } from '#mail/address.ts';
 import { PageError } from './page-error.ts';
 
 const timeoutMs = 10_000;

@@ -1,5 +1,5 @@
 /** Limits slow or memory-hungry work per organization, so that the rest of the dashboard stays fast. */
-import { CallSlots } from '../api/server-busy.ts';
+import { CallSlots } from '#api/server-busy.ts';
 
 export interface LongWorkSlots {
   /** A DNS check may take several seconds. */

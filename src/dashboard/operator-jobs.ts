@@ -3,21 +3,21 @@
  * last run.
  */
 
-import type { Clock } from '../base/clock.ts';
-import { orAborted } from '../base/waits.ts';
-import { type Db, openDatabase } from '../db/engine/open.ts';
+import type { Clock } from '#base/clock.ts';
+import { orAborted } from '#base/waits.ts';
+import { type Db, openDatabase } from '#db/engine/open.ts';
 import {
   applyQueueAction,
   type QueueAction,
   type QueueActionResult,
   type Selection,
-} from '../db/queue/apply-queue-action.ts';
-import { type Examination, type ExamineProgress, examine } from '../operate/doctor/examine.ts';
-import type { Finding } from '../operate/doctor/finding.ts';
-import type { Surroundings } from '../operate/doctor/surroundings.ts';
-import { type QueueRow, readSummary } from '../operate/explain/queue-rows-by-destination.ts';
-import { readStatus, type Status } from '../operate/status/read-status.ts';
-import type { Config } from '../settings/config.ts';
+} from '#db/queue/apply-queue-action.ts';
+import { type Examination, type ExamineProgress, examine } from '#operate/doctor/examine.ts';
+import type { Finding } from '#operate/doctor/finding.ts';
+import type { Surroundings } from '#operate/doctor/surroundings.ts';
+import { type QueueRow, readSummary } from '#operate/explain/queue-rows-by-destination.ts';
+import { readStatus, type Status } from '#operate/status/read-status.ts';
+import type { Config } from '#settings/config.ts';
 import { type BackgroundJobs, createBackgroundJobs } from './background-job.ts';
 
 interface QueueActionJob {

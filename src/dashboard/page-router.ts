@@ -1,11 +1,11 @@
 /** Routes requests to the handlers of pages.ts. Throws at the start if routes and the access table do not match. */
 import Router from '@koa/router';
 import type { Context, Middleware } from 'koa';
-import { methodsOf, ownMethods } from '../api/own-methods.ts';
+import { methodsOf, ownMethods } from '#api/own-methods.ts';
+import { access, accessProblems, type RouteAccess } from '#dashboard/security/route-access.ts';
 import type { DashboardPage, Handler, PageVisit } from './page.ts';
 import { notFound, PageError } from './page-error.ts';
 import { pages } from './pages.ts';
-import { access, accessProblems, type RouteAccess } from './security/route-access.ts';
 
 type Serve = (
   context: Context,

@@ -4,24 +4,24 @@
  * of the path and must pass its id to every query.
  */
 import type { Context } from 'koa';
-import type { Passwords } from '../accounts/passwords.ts';
-import type { Seal } from '../accounts/seal.ts';
-import type { FormBody } from '../api/body-limits.ts';
-import type { Management } from '../api/management.ts';
-import type { Log } from '../base/log.ts';
-import type { Membership } from '../db/accounts/memberships.ts';
-import type { Session } from '../db/accounts/sessions-table.ts';
-import type { User } from '../db/accounts/users.ts';
-import type { Role } from '../rules/roles.ts';
-import type { Config } from '../settings/config.ts';
+import type { Passwords } from '#accounts/passwords.ts';
+import type { Seal } from '#accounts/seal.ts';
+import type { FormBody } from '#api/body-limits.ts';
+import type { Management } from '#api/management.ts';
+import type { Log } from '#base/log.ts';
+import type { ShownEmail } from '#dashboard/pages/email/shown-email.ts';
+import type { SendInvitation } from '#dashboard/pages/team/invitations.ts';
+import type { Cookies } from '#dashboard/security/cookies.ts';
+import type { KnownBrowsers } from '#dashboard/security/known-browsers.ts';
+import type { LoginThrottle } from '#dashboard/security/login-throttle.ts';
+import type { Sessions } from '#dashboard/security/sessions.ts';
+import type { Membership } from '#db/accounts/memberships.ts';
+import type { Session } from '#db/accounts/sessions-table.ts';
+import type { User } from '#db/accounts/users.ts';
+import type { Role } from '#rules/roles.ts';
+import type { Config } from '#settings/config.ts';
 import type { LongWorkSlots } from './long-work-slots.ts';
 import type { OperatorJobs } from './operator-jobs.ts';
-import type { ShownEmail } from './pages/email/shown-email.ts';
-import type { SendInvitation } from './pages/team/invitations.ts';
-import type { Cookies } from './security/cookies.ts';
-import type { KnownBrowsers } from './security/known-browsers.ts';
-import type { LoginThrottle } from './security/login-throttle.ts';
-import type { Sessions } from './security/sessions.ts';
 import type { Sending } from './sending.ts';
 
 /** The parts that handlers work with; the management API gets the same. */

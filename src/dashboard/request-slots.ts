@@ -3,9 +3,9 @@
  * signed-in people, and one person or network leaves slots for the others. A request holds no slot while its form arrives.
  */
 import type { Context } from 'koa';
-import { CallSlots } from '../api/server-busy.ts';
-import { clientAddress } from '../base/net/client-address.ts';
-import { clientNetwork } from '../base/net/client-network.ts';
+import { CallSlots } from '#api/server-busy.ts';
+import { clientAddress } from '#base/net/client-address.ts';
+import { clientNetwork } from '#base/net/client-network.ts';
 import type { PageVisit } from './page.ts';
 
 const max = {

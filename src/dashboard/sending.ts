@@ -3,14 +3,14 @@
  * same limits. They have no API key; the caller has checked that the person may send.
  */
 import { createHash } from 'node:crypto';
-import type { Accept, SendRequest } from '../accept.ts';
-import { requireNotPaused } from '../accounts/api-keys.ts';
-import { admitSend, countSend, type SendCapacity } from '../api/send/admit-send.ts';
-import type { SendAnswerRecord } from '../db/accept/send-record.ts';
-import { findOrganization } from '../db/accounts/organizations.ts';
-import type { Db } from '../db/engine/open.ts';
-import { Refusal } from '../mail/refusal.ts';
-import type { RequestLimits, Taken } from '../rules/limits.ts';
+import type { Accept, SendRequest } from '#accept.ts';
+import { requireNotPaused } from '#accounts/api-keys.ts';
+import { admitSend, countSend, type SendCapacity } from '#api/send/admit-send.ts';
+import type { SendAnswerRecord } from '#db/accept/send-record.ts';
+import { findOrganization } from '#db/accounts/organizations.ts';
+import type { Db } from '#db/engine/open.ts';
+import { Refusal } from '#mail/refusal.ts';
+import type { RequestLimits, Taken } from '#rules/limits.ts';
 
 export interface Sending extends SendCapacity {
   accept: Accept;

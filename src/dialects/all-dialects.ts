@@ -1,10 +1,11 @@
 /** The dialects by their names, as POSTERN_DIALECTS has them. */
-import type { DialectName } from '../glossary.ts';
+
+import { mailgun } from '#dialects/mailgun/mailgun-dialect.ts';
+import { postmark } from '#dialects/postmark/postmark-dialect.ts';
+import { resend } from '#dialects/resend/resend-dialect.ts';
+import { sendgrid } from '#dialects/sendgrid/sendgrid-dialect.ts';
+import type { DialectName } from '#glossary.ts';
 import type { Dialect } from './dialect.ts';
-import { mailgun } from './mailgun/mailgun-dialect.ts';
-import { postmark } from './postmark/postmark-dialect.ts';
-import { resend } from './resend/resend-dialect.ts';
-import { sendgrid } from './sendgrid/sendgrid-dialect.ts';
 
 const dialects: Record<DialectName, Dialect> = { resend, postmark, sendgrid, mailgun };
 

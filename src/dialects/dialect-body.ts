@@ -1,10 +1,10 @@
 /** Reads the bodies of dialects: forms, and JSON, which may be empty even if its Content-Type says JSON. */
 import type { Context } from 'koa';
-import type { Slot } from '../api/admission.ts';
-import { countJson, type FormBody, type JsonBody, type JsonOrForm } from '../api/body-limits.ts';
-import type { JsonLimits } from '../api/json-counter.ts';
-import { parseJson, readBody } from '../api/request-body.ts';
-import { Refusal } from '../mail/refusal.ts';
+import type { Slot } from '#api/admission.ts';
+import { countJson, type FormBody, type JsonBody, type JsonOrForm } from '#api/body-limits.ts';
+import type { JsonLimits } from '#api/json-counter.ts';
+import { parseJson, readBody } from '#api/request-body.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { parseForm } from './form.ts';
 
 /** JSON in a field of a form or of a header. */

@@ -6,9 +6,9 @@ import { hash } from 'node:crypto';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { decodeWords } from 'postal-mime';
 import { z } from 'zod';
-import type { SendRequest } from '../accept.ts';
-import { toIssues } from '../api/issues.ts';
-import { attachments } from '../api/send/attachments.ts';
+import type { SendRequest } from '#accept.ts';
+import { toIssues } from '#api/issues.ts';
+import { attachments } from '#api/send/attachments.ts';
 import {
   attachmentsOf,
   body,
@@ -18,13 +18,13 @@ import {
   tagsWithin,
   tlsRequiredIn,
   tracking,
-} from '../api/send/schema.ts';
-import { rule } from '../api/send/schema-rule.ts';
-import { newId } from '../base/id.ts';
-import { parseMailbox } from '../mail/address.ts';
-import { recipientsOf } from '../mail/recipients.ts';
-import { type Issue, Refusal } from '../mail/refusal.ts';
-import { recipientsIn } from '../record/refused-sends.ts';
+} from '#api/send/schema.ts';
+import { rule } from '#api/send/schema-rule.ts';
+import { newId } from '#base/id.ts';
+import { parseMailbox } from '#mail/address.ts';
+import { recipientsOf } from '#mail/recipients.ts';
+import { type Issue, Refusal } from '#mail/refusal.ts';
+import { recipientsIn } from '#record/refused-sends.ts';
 import { longestAddresses } from './address-texts.ts';
 import type { DialectCall } from './dialect.ts';
 import { refuses } from './refusals.ts';

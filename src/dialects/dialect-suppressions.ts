@@ -7,9 +7,9 @@ import {
   suppressAddress,
   suppressAddresses,
   unsuppressAddress,
-} from '../accounts/suppression-list.ts';
-import { findSuppression, type SuppressionRecord } from '../db/accounts/suppressions.ts';
-import { compareKey, domainOf } from '../mail/address.ts';
+} from '#accounts/suppression-list.ts';
+import { findSuppression, type SuppressionRecord } from '#db/accounts/suppressions.ts';
+import { compareKey, domainOf } from '#mail/address.ts';
 import type { DialectCall } from './dialect.ts';
 
 export const suppressedAddress = z

@@ -5,20 +5,20 @@
  */
 import type { Context } from 'koa';
 import { z } from 'zod';
-import type { Accept, DryRun } from '../accept.ts';
-import type { Caller, Grant } from '../accounts/api-keys.ts';
-import type { Credential } from '../api/authorize.ts';
-import type { FormBody, JsonBody, JsonOrForm, NoBody } from '../api/body-limits.ts';
-import type { Management } from '../api/management.ts';
-import { uuidIn } from '../api/query.ts';
-import type { AcceptBatch } from '../api/send/accept-batch.ts';
-import type { SendCapacity } from '../api/send/admit-send.ts';
-import type { GivenAttachment } from '../api/send/attachments.ts';
-import type { CountedBatch } from '../api/send/counted-batch.ts';
-import type { Attachment } from '../compose/attachment.ts';
-import type { DialectName } from '../glossary.ts';
-import { Refusal } from '../mail/refusal.ts';
-import type { ReadSubmitted } from '../smtp-in/submission/read-submitted.ts';
+import type { Accept, DryRun } from '#accept.ts';
+import type { Caller, Grant } from '#accounts/api-keys.ts';
+import type { Credential } from '#api/authorize.ts';
+import type { FormBody, JsonBody, JsonOrForm, NoBody } from '#api/body-limits.ts';
+import type { Management } from '#api/management.ts';
+import { uuidIn } from '#api/query.ts';
+import type { AcceptBatch } from '#api/send/accept-batch.ts';
+import type { SendCapacity } from '#api/send/admit-send.ts';
+import type { GivenAttachment } from '#api/send/attachments.ts';
+import type { CountedBatch } from '#api/send/counted-batch.ts';
+import type { Attachment } from '#compose/attachment.ts';
+import type { DialectName } from '#glossary.ts';
+import { Refusal } from '#mail/refusal.ts';
+import type { ReadSubmitted } from '#smtp-in/submission/read-submitted.ts';
 import type { FileLinks } from './file-links.ts';
 import type { SentFile } from './sent-files.ts';
 

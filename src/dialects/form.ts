@@ -5,9 +5,9 @@
 import { Readable } from 'node:stream';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { Busboy } from '@fastify/busboy';
-import type { FormBody } from '../api/body-limits.ts';
-import { decoded, fieldsIn, isUrlencoded, octetsOfCharacter } from '../api/urlencoded.ts';
-import { Refusal } from '../mail/refusal.ts';
+import type { FormBody } from '#api/body-limits.ts';
+import { decoded, fieldsIn, isUrlencoded, octetsOfCharacter } from '#api/urlencoded.ts';
+import { Refusal } from '#mail/refusal.ts';
 
 const longestName = 200;
 /** The limit of each part. */

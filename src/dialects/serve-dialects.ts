@@ -4,17 +4,17 @@
  */
 import Router from '@koa/router';
 import type { Context, Middleware, Next } from 'koa';
-import { type Caller, requireManager } from '../accounts/api-keys.ts';
-import type { Slot } from '../api/admission.ts';
-import { requireDeclaration } from '../api/body-limits.ts';
-import { methodsOf, ownMethods } from '../api/own-methods.ts';
-import { boundQuery } from '../api/query.ts';
-import { admitSend } from '../api/send/admit-send.ts';
-import { acceptCounted, type CountedParts } from '../api/send/counted-batch.ts';
-import { fetcherOf, type SendParts } from '../api/send/routes.ts';
-import { withSlot } from '../api/server-busy.ts';
-import { unknownPath, wrongMethod } from '../api/unknown-path.ts';
-import type { DialectName } from '../glossary.ts';
+import { type Caller, requireManager } from '#accounts/api-keys.ts';
+import type { Slot } from '#api/admission.ts';
+import { requireDeclaration } from '#api/body-limits.ts';
+import { methodsOf, ownMethods } from '#api/own-methods.ts';
+import { boundQuery } from '#api/query.ts';
+import { admitSend } from '#api/send/admit-send.ts';
+import { acceptCounted, type CountedParts } from '#api/send/counted-batch.ts';
+import { fetcherOf, type SendParts } from '#api/send/routes.ts';
+import { withSlot } from '#api/server-busy.ts';
+import { unknownPath, wrongMethod } from '#api/unknown-path.ts';
+import type { DialectName } from '#glossary.ts';
 import type { Dialect, DialectParts, DialectRoute } from './dialect.ts';
 import { type DialectBody, noDialectBody, readDialectBody } from './dialect-body.ts';
 import { Form } from './form.ts';

@@ -3,8 +3,8 @@
  * by itself, or the first refusal ends the call.
  */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
-import type { Accepted, SendRequest } from '../accept.ts';
-import { asRefusal, Refusal } from '../mail/refusal.ts';
+import type { Accepted, SendRequest } from '#accept.ts';
+import { asRefusal, Refusal } from '#mail/refusal.ts';
 import type { DialectCall } from './dialect.ts';
 
 const atOnce = 10;

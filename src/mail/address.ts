@@ -8,7 +8,7 @@
  * BUGS: refuses angle brackets in a quoted local part.
  */
 import { domainToASCII } from 'node:url';
-import type { Mailbox } from '../glossary.ts';
+import type { Mailbox } from '#glossary.ts';
 
 const dotString = /^[^\s\p{Cc}"(),:;<>@[\\\]]+$/u;
 const quotedString = /^"(?:[^\p{Cc}"\\<>]|\\[^\p{Cc}<>])*"$/u;

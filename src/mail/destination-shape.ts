@@ -5,7 +5,7 @@
  * A destination is a set of MX hosts; all domains with the same hosts share one. A rule of the shaping file may join
  * several sets (all those of a provider) or separate one domain.
  */
-import type { TlsFloor } from '../glossary.ts';
+import type { TlsFloor } from '#glossary.ts';
 
 export interface DestinationShape {
   /** Maximum of concurrent connections, idle ones included. */

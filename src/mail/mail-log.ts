@@ -19,9 +19,9 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { createStream, type RotatingFileStream } from 'rotating-file-stream';
-import { type Clock, iso } from '../base/clock.ts';
-import type { Log } from '../base/log.ts';
-import { sanitize, sanitizeJson } from '../base/sanitize.ts';
+import { type Clock, iso } from '#base/clock.ts';
+import type { Log } from '#base/log.ts';
+import { sanitize, sanitizeJson } from '#base/sanitize.ts';
 
 export type Verb = 'accepted' | 'refused' | 'repeated' | 'attempted' | 'delivered' | 'deferred' | 'bounced';
 

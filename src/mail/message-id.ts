@@ -8,8 +8,8 @@
  */
 import { timingSafeEqual } from 'node:crypto';
 import { stringify } from 'uuid';
-import { type Hmac, hmacSha256 } from '../base/hmac.ts';
-import { deriveKey, keysOf, type Secrets } from '../base/secrets.ts';
+import { type Hmac, hmacSha256 } from '#base/hmac.ts';
+import { deriveKey, keysOf, type Secrets } from '#base/secrets.ts';
 
 export function createMessageId(secrets: Secrets, hostname: string): (emailId: string) => string {
   const keys = keysOf(secrets, hmacWith);

@@ -8,8 +8,8 @@
  * of the database's format and never changes; a better one gets the next number.
  */
 import { constants, zstdDecompressSync } from 'node:zlib';
-import { maxPreloadedBytes } from '../glossary.ts';
-import { type Compress, keepZstd } from '../vendor/kept-compression.ts';
+import { maxPreloadedBytes } from '#glossary.ts';
+import { type Compress, keepZstd } from '#vendor/kept-compression.ts';
 
 /** The last strings of a dictionary are the cheapest to refer to. A larger one costs more time than it saves bytes. */
 const dictionary = Buffer.from(

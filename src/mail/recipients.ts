@@ -1,5 +1,5 @@
 /** The recipients of an email: in the order to, cc, bcc, each once. */
-import type { RecipientKind } from '../glossary.ts';
+import type { RecipientKind } from '#glossary.ts';
 import { compareKey, domainOf } from './address.ts';
 
 /** An address as it is shown in a header. */

@@ -3,7 +3,7 @@
  *
  * Replies are stored, logged and shown on terminals, so control characters are replaced and very long texts are cut.
  */
-import type { Reply } from '../glossary.ts';
+import type { Reply } from '#glossary.ts';
 
 /** Its groups are the code, the enhanced code and the text. */
 const line = /^([2-5]\d\d)(?:[ \t-](?:([245]\.\d{1,3}\.\d{1,3})(?:\s|$))?(.*))?$/s;

@@ -1,6 +1,6 @@
 /** Reversed addresses, for PTR and blocklist queries (RFC 1035 section 3.5, RFC 3596 section 2.5, RFC 5782 section 2). */
 import { isIPv6 } from 'node:net';
-import { ipv6Groups } from '../base/net/client-network.ts';
+import { ipv6Groups } from '#base/net/client-network.ts';
 
 /** `4.3.2.1` for 1.2.3.4; the 32 nibbles of an IPv6 address. */
 export function reversed(address: string): string {

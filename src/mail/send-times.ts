@@ -1,5 +1,5 @@
 /** The limits of `scheduledAt` and `expiresAfter` (docs/api.md section 2.1), for every way in which they are given. */
-import { iso } from '../base/clock.ts';
+import { iso } from '#base/clock.ts';
 import { type Issue, Refusal } from './refusal.ts';
 
 const maxAheadDays = 30;

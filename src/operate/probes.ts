@@ -8,8 +8,8 @@
  * Every other request is passed on to the API.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { accessOf } from '#operate/metrics/metrics-access.ts';
 import type { Health } from './health.ts';
-import { accessOf } from './metrics/metrics-access.ts';
 
 export interface ProbeParts {
   health: Health;

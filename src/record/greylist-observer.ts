@@ -6,10 +6,10 @@
  * that was first refused for another reason, is neither learned from nor given a learned wait.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '../base/bounded-cache.ts';
-import type { PersistentCache } from '../base/persistent-cache.ts';
-import type { Attempt, Delivery } from '../glossary.ts';
-import { type Greylisting, learn, nothingLearned, waitFor } from '../queue/greylist.ts';
+import { lruOptions } from '#base/bounded-cache.ts';
+import type { PersistentCache } from '#base/persistent-cache.ts';
+import type { Attempt, Delivery } from '#glossary.ts';
+import { type Greylisting, learn, nothingLearned, waitFor } from '#queue/greylist.ts';
 
 /** The learned wait for this mail, or null if there is none. Never rejects. */
 export type ObserveGreylisting = (delivery: Delivery, attempt: Attempt) => Promise<number | null>;

@@ -11,12 +11,12 @@
  */
 
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '../base/bounded-cache.ts';
-import type { Clock } from '../base/clock.ts';
-import type { Resolve } from '../base/net/resolve.ts';
-import type { PersistentCache } from '../base/persistent-cache.ts';
-import { withTimeout } from '../base/waits.ts';
-import { type MtaStsPolicy, parsePolicy, resolvePolicy, validateMx } from '../vendor/mailauth-mta-sts.ts';
+import { lruOptions } from '#base/bounded-cache.ts';
+import type { Clock } from '#base/clock.ts';
+import type { Resolve } from '#base/net/resolve.ts';
+import type { PersistentCache } from '#base/persistent-cache.ts';
+import { withTimeout } from '#base/waits.ts';
+import { type MtaStsPolicy, parsePolicy, resolvePolicy, validateMx } from '#vendor/mailauth-mta-sts.ts';
 import type { DaneFinding } from './dane-records.ts';
 import type { FetchPolicy } from './fetch-mta-sts.ts';
 

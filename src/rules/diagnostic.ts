@@ -3,9 +3,9 @@
  * DATA …) that it answered. Without a code, the reply gets one that fits its status, so that reply-rules/ can classify it
  * like a reply in a session.
  */
-import type { Reply } from '../glossary.ts';
-import { printableReply } from '../mail/reply.ts';
-import type { Phase } from '../outcome.ts';
+import type { Reply } from '#glossary.ts';
+import { printableReply } from '#mail/reply.ts';
+import type { Phase } from '#outcome.ts';
 
 export interface Diagnostic {
   phase: Phase;

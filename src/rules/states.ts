@@ -1,5 +1,5 @@
 /** An email's status, which follows from the states of its deliveries (docs/design.md section 3). */
-import type { DeliveryStatus } from '../glossary.ts';
+import type { DeliveryStatus } from '#glossary.ts';
 
 /** The statuses of an email whose deliveries have different states. */
 export const mixedStates = ['processing', 'partially_delivered', 'failed'] as const;

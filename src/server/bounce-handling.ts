@@ -3,25 +3,25 @@
  * to the listener of POSTERN_INBOUND_PORT.
  */
 import { Worker } from 'node:worker_threads';
-import { BounceHandler, type BounceHandlerParts } from '../bounces/bounce-handler.ts';
-import { logBounce } from '../bounces/bounce-log-lines.ts';
-import { createDeliveryOf } from '../bounces/complaint-tokens.ts';
-import { createIsolatedParser } from '../bounces/isolated-parser.ts';
-import { createReturnPathReader } from '../bounces/return-path.ts';
-import { createServiceAddressReader } from '../bounces/service-addresses.ts';
-import { isReturnPath } from '../db/accounts/return-paths.ts';
-import { keepReport } from '../db/bounces/domain-reports-table.ts';
-import { keepMail } from '../db/bounces/inbound-mails.ts';
+import { BounceHandler, type BounceHandlerParts } from '#bounces/bounce-handler.ts';
+import { logBounce } from '#bounces/bounce-log-lines.ts';
+import { createDeliveryOf } from '#bounces/complaint-tokens.ts';
+import { createIsolatedParser } from '#bounces/isolated-parser.ts';
+import { createReturnPathReader } from '#bounces/return-path.ts';
+import { createServiceAddressReader } from '#bounces/service-addresses.ts';
+import { isReturnPath } from '#db/accounts/return-paths.ts';
+import { keepReport } from '#db/bounces/domain-reports-table.ts';
+import { keepMail } from '#db/bounces/inbound-mails.ts';
 import {
   deliveriesOf,
   findBouncedDelivery,
   type IncomingBounce,
   recordBounces,
-} from '../db/bounces/record-bounces.ts';
-import { groupCommit } from '../db/engine/group-commit.ts';
-import { createMessageIdReader } from '../mail/message-id.ts';
-import { simulatedHost } from '../smtp-out/simulated-host.ts';
-import { createTrackingLinks } from '../tracking/tracking-links.ts';
+} from '#db/bounces/record-bounces.ts';
+import { groupCommit } from '#db/engine/group-commit.ts';
+import { createMessageIdReader } from '#mail/message-id.ts';
+import { simulatedHost } from '#smtp-out/simulated-host.ts';
+import { createTrackingLinks } from '#tracking/tracking-links.ts';
 import type { ServerContext } from './context.ts';
 
 export type BounceHandling = ReturnType<typeof createBounceHandling>;

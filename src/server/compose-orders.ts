@@ -2,13 +2,13 @@
  * Carries out an order, on a composing thread or the main one: opens the DKIM keys, makes the tracking links, composes and
  * signs.
  */
-import { createSeal } from '../accounts/seal.ts';
-import type { Secrets } from '../base/secrets.ts';
-import type { ComposeKey, ComposeOrder } from '../compose/compose-order.ts';
-import { composeMessages } from '../compose/message.ts';
-import type { Composed } from '../compose/recipient-copies.ts';
-import { createKeyRing } from '../compose/sign.ts';
-import { createTrackingLinks } from '../tracking/tracking-links.ts';
+import { createSeal } from '#accounts/seal.ts';
+import type { Secrets } from '#base/secrets.ts';
+import type { ComposeKey, ComposeOrder } from '#compose/compose-order.ts';
+import { composeMessages } from '#compose/message.ts';
+import type { Composed } from '#compose/recipient-copies.ts';
+import { createKeyRing } from '#compose/sign.ts';
+import { createTrackingLinks } from '#tracking/tracking-links.ts';
 
 export function createOrderComposer(secrets: Secrets): (order: ComposeOrder) => Composed {
   const links = createTrackingLinks(secrets);

@@ -3,28 +3,28 @@
  * replace time, randomness and limits.
  */
 import { Worker } from 'node:worker_threads';
-import { type Cost, defaultCost } from '../accounts/passwords.ts';
-import { createSeal, type Seal, SealError } from '../accounts/seal.ts';
-import type { Clock } from '../base/clock.ts';
-import { createLog, type Log } from '../base/log.ts';
-import { loadSecrets, type SecretSource, type Secrets } from '../base/secrets.ts';
-import { readVersion } from '../base/version.ts';
-import { createNotify, type Notify } from '../cluster/notify.ts';
-import { countSealed } from '../db/accounts/sealed-columns.ts';
-import { refuseMoved } from '../db/admin/moved-marker.ts';
-import { requireUsable } from '../db/admin/usable.ts';
-import { lockDataDir } from '../db/engine/data-dir-lock.ts';
-import { nodeId } from '../db/engine/node-id.ts';
-import { type Db, isPostgres, openDatabase, type Trx } from '../db/engine/open.ts';
-import { settledPosition } from '../db/events/read-events.ts';
-import { refuseOtherNodes, register } from '../db/queue/nodes.ts';
-import { migrate, type Upgrade, upgradeNotice } from '../db/schema/migrate.ts';
-import { createMailLog, type MailLog } from '../mail/mail-log.ts';
-import { freeBytes, type Surroundings } from '../operate/doctor/surroundings.ts';
-import { createMetrics, type Metrics } from '../operate/metrics/metrics.ts';
-import { createEventSignal, type EventSignal } from '../record/event-signal.ts';
-import type { Config } from '../settings/config.ts';
-import { timeoutMs } from '../webhooks/guarded-post.ts';
+import { type Cost, defaultCost } from '#accounts/passwords.ts';
+import { createSeal, type Seal, SealError } from '#accounts/seal.ts';
+import type { Clock } from '#base/clock.ts';
+import { createLog, type Log } from '#base/log.ts';
+import { loadSecrets, type SecretSource, type Secrets } from '#base/secrets.ts';
+import { readVersion } from '#base/version.ts';
+import { createNotify, type Notify } from '#cluster/notify.ts';
+import { countSealed } from '#db/accounts/sealed-columns.ts';
+import { refuseMoved } from '#db/admin/moved-marker.ts';
+import { requireUsable } from '#db/admin/usable.ts';
+import { lockDataDir } from '#db/engine/data-dir-lock.ts';
+import { nodeId } from '#db/engine/node-id.ts';
+import { type Db, isPostgres, openDatabase, type Trx } from '#db/engine/open.ts';
+import { settledPosition } from '#db/events/read-events.ts';
+import { refuseOtherNodes, register } from '#db/queue/nodes.ts';
+import { migrate, type Upgrade, upgradeNotice } from '#db/schema/migrate.ts';
+import { createMailLog, type MailLog } from '#mail/mail-log.ts';
+import { freeBytes, type Surroundings } from '#operate/doctor/surroundings.ts';
+import { createMetrics, type Metrics } from '#operate/metrics/metrics.ts';
+import { createEventSignal, type EventSignal } from '#record/event-signal.ts';
+import type { Config } from '#settings/config.ts';
+import { timeoutMs } from '#webhooks/guarded-post.ts';
 import { createDatabaseClock, type DatabaseClock } from './database-clock.ts';
 
 /** The members that a test may replace; the defaults are in `createContext`. */
@@ -54,7 +54,7 @@ export interface Overrides {
   watchProcess(registry: Metrics['registry']): void;
 }
 
-export { leaseMs } from '../db/queue/nodes.ts';
+export { leaseMs } from '#db/queue/nodes.ts';
 
 export interface ServerContext extends Overrides {
   config: Config;

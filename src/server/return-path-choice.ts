@@ -4,10 +4,10 @@
  *
  * BUGS: every domain with its own return path is read every second, so ten thousand cost each node ten thousand small rows.
  */
-import { createReturnPath } from '../bounces/return-path.ts';
-import { returnPathOf, returnPathsInUse } from '../db/accounts/return-paths.ts';
-import type { Delivery } from '../glossary.ts';
-import { parseMailbox } from '../mail/address.ts';
+import { createReturnPath } from '#bounces/return-path.ts';
+import { returnPathOf, returnPathsInUse } from '#db/accounts/return-paths.ts';
+import type { Delivery } from '#glossary.ts';
+import { parseMailbox } from '#mail/address.ts';
 import type { ServerContext } from './context.ts';
 
 export type ReturnPaths = ReturnType<typeof createReturnPaths>;

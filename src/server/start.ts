@@ -3,29 +3,29 @@
  * the same steps in reverse, so that a part ends before the parts that it uses.
  */
 import { availableParallelism } from 'node:os';
-import { makeSetUpLink } from '../accounts/people.ts';
-import { createSeal } from '../accounts/seal.ts';
-import { type HttpServer, listen } from '../api/http/http-server.ts';
-import { onlyForLoopbackHosts } from '../api/loopback-hosts.ts';
-import { bracketed } from '../base/net/tcp-listen.ts';
-import { composeAlone } from '../compose/compose-alone.ts';
-import { type Composers, createComposers } from '../compose/compose-threads.ts';
-import { hasOrganizations } from '../db/accounts/organizations.ts';
-import { excessOfLog, keepLogShort, watchFile } from '../db/engine/open.ts';
-import { changeToken } from '../db/engine/quiet-check.ts';
-import { takeProblems } from '../db/queue/destination-status-rows.ts';
-import { startNightlyBackups } from '../operate/backup/nightly-backups.ts';
-import { createResolver } from '../route/resolver.ts';
-import type { Config } from '../settings/config.ts';
-import type { Certificate } from '../smtp-in/listener-certificate.ts';
-import { createWebhooks, type Webhooks } from '../webhooks/service.ts';
-import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
+import { makeSetUpLink } from '#accounts/people.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { type HttpServer, listen } from '#api/http/http-server.ts';
+import { onlyForLoopbackHosts } from '#api/loopback-hosts.ts';
+import { bracketed } from '#base/net/tcp-listen.ts';
+import { composeAlone } from '#compose/compose-alone.ts';
+import { type Composers, createComposers } from '#compose/compose-threads.ts';
+import { hasOrganizations } from '#db/accounts/organizations.ts';
+import { excessOfLog, keepLogShort, watchFile } from '#db/engine/open.ts';
+import { changeToken } from '#db/engine/quiet-check.ts';
+import { takeProblems } from '#db/queue/destination-status-rows.ts';
+import { startNightlyBackups } from '#operate/backup/nightly-backups.ts';
+import { createResolver } from '#route/resolver.ts';
 import {
   openFileCertificate,
   openHostCertificates,
   openWebPorts,
   startKeeper,
-} from './certificates/open-certificates.ts';
+} from '#server/certificates/open-certificates.ts';
+import type { Config } from '#settings/config.ts';
+import type { Certificate } from '#smtp-in/listener-certificate.ts';
+import { createWebhooks, type Webhooks } from '#webhooks/service.ts';
+import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
 import { makeAllDue } from './clock-jump.ts';
 import { createOrderComposer } from './compose-orders.ts';
 import { createContext, type Overrides, type ServerContext } from './context.ts';

@@ -5,7 +5,7 @@
  * settings/grammar.ts and settings/durations.ts parse the values; settings/setting-sources.ts reads the sources.
  */
 import { z } from 'zod';
-import { bracketed } from '../base/net/tcp-listen.ts';
+import { bracketed } from '#base/net/tcp-listen.ts';
 import { acmeSettings } from './acme-settings.ts';
 import { ConfigError } from './config-error.ts';
 import { deliverySettings } from './delivery-settings.ts';

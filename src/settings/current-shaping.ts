@@ -4,7 +4,7 @@
  * nothing: the rules that were read last stay in force, and the errors are reported.
  */
 import { statSync } from 'node:fs';
-import type { DestinationOf } from '../mail/destination-shape.ts';
+import type { DestinationOf } from '#mail/destination-shape.ts';
 import { ConfigError } from './config-error.ts';
 import { loadShaping } from './shaping-file.ts';
 import { createDestinationOf, defaultShape } from './shaping-rules.ts';

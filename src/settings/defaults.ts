@@ -1,7 +1,7 @@
 /** The defaults of settings that depend on the machine, or that are nothing. */
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { asHostName } from '../mail/host-name.ts';
+import { asHostName } from '#mail/host-name.ts';
 
 export const none = () => null;
 

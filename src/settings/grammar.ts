@@ -5,11 +5,11 @@
  */
 
 import { isIP, isIPv6 } from 'node:net';
-import { networkText } from '../base/net/client-network.ts';
-import { bracketed } from '../base/net/tcp-listen.ts';
-import type { Mailbox } from '../glossary.ts';
-import { headerOf, parseMailbox } from '../mail/address.ts';
-import { asHostName } from '../mail/host-name.ts';
+import { networkText } from '#base/net/client-network.ts';
+import { bracketed } from '#base/net/tcp-listen.ts';
+import type { Mailbox } from '#glossary.ts';
+import { headerOf, parseMailbox } from '#mail/address.ts';
+import { asHostName } from '#mail/host-name.ts';
 
 export interface Grammar<T> {
   read(text: string): T;

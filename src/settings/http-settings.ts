@@ -1,5 +1,5 @@
 /** The settings of the HTTP port: the API, the dialects and the dashboard; and of the URLs that are given to us. */
-import { dialectNames } from '../glossary.ts';
+import { dialectNames } from '#glossary.ts';
 import { none } from './defaults.ts';
 import { duration } from './durations.ts';
 import {

@@ -5,7 +5,7 @@
  * not given, because shells and compose files leave out a setting that way.
  */
 import type { Node } from 'jsonc-parser';
-import { nearestTo } from '../base/closest-name.ts';
+import { nearestTo } from '#base/closest-name.ts';
 import { type EnvFile, readEnvFile, serviceDataDir, serviceFile } from './env-file.ts';
 import { readJsonc } from './jsonc.ts';
 

@@ -3,8 +3,8 @@
  * combined. Messages say what to give instead; shaping-file.ts adds the rule and the line.
  */
 import { z } from 'zod';
-import type { DestinationShape } from '../mail/destination-shape.ts';
-import { asHostName, readDestination } from '../mail/host-name.ts';
+import type { DestinationShape } from '#mail/destination-shape.ts';
+import { asHostName, readDestination } from '#mail/host-name.ts';
 import { duration } from './durations.ts';
 import { type Grammar, oneOf, refuse, wholeNumber, wholeNumberOr } from './grammar.ts';
 import { readBy } from './setting.ts';

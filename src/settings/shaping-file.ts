@@ -7,7 +7,7 @@
 import { join } from 'node:path';
 import { findNodeAtLocation, getNodeValue, type Node } from 'jsonc-parser';
 import { z } from 'zod';
-import type { DestinationShape } from '../mail/destination-shape.ts';
+import type { DestinationShape } from '#mail/destination-shape.ts';
 import { ConfigError } from './config-error.ts';
 import { type Jsonc, readJsonc } from './jsonc.ts';
 import { shapingFields, shapingRule, type WrittenRule } from './shaping-fields.ts';

@@ -8,8 +8,8 @@
  * The shape: each field is taken from the first rule that applies. If a rule gave the name, only rules that give the same
  * name apply, and rules for that destination. So all domains of a destination get the same shape.
  */
-import { normalName } from '../base/net/resolve.ts';
-import type { DestinationOf, DestinationShape } from '../mail/destination-shape.ts';
+import { normalName } from '#base/net/resolve.ts';
+import type { DestinationOf, DestinationShape } from '#mail/destination-shape.ts';
 
 export type ShapingRule = { fields: Partial<DestinationShape> } & (
   | { by: 'domain'; domains: string[]; name: string | null }

@@ -1,7 +1,7 @@
 /** The written form of our source addresses: `ADDRESS[=EHLO-NAME][@POOL]`. */
 import { isIP } from 'node:net';
-import { asHostName } from '../mail/host-name.ts';
-import { defaultPool } from '../mail/ip-pool.ts';
+import { asHostName } from '#mail/host-name.ts';
+import { defaultPool } from '#mail/ip-pool.ts';
 import { type Grammar, listOf, Refused, refuse } from './grammar.ts';
 
 /** `name`: the EHLO name; null if not given. */

@@ -7,13 +7,13 @@
  * Stop: idle clients get 421, incoming messages have two more seconds, decisions in progress are answered.
  */
 import type { AddressInfo, Socket } from 'node:net';
-import type { ByteBudget } from '../base/limits/byte-budget.ts';
-import type { Slots } from '../base/limits/slots.ts';
-import { type MinimumRate, transferRate } from '../base/minimum-rate.ts';
-import { clientNetwork, matcherOf } from '../base/net/client-network.ts';
-import { listening } from '../base/net/tcp-listen.ts';
-import type { MailHandler } from '../mail/mail-handler.ts';
-import { type SessionOptions, SessionServer } from '../vendor/smtp-server.ts';
+import type { ByteBudget } from '#base/limits/byte-budget.ts';
+import type { Slots } from '#base/limits/slots.ts';
+import { type MinimumRate, transferRate } from '#base/minimum-rate.ts';
+import { clientNetwork, matcherOf } from '#base/net/client-network.ts';
+import { listening } from '#base/net/tcp-listen.ts';
+import type { MailHandler } from '#mail/mail-handler.ts';
+import { type SessionOptions, SessionServer } from '#vendor/smtp-server.ts';
 import type { Certificate } from './listener-certificate.ts';
 import type { Bounds } from './receive-message.ts';
 import { callbacksOf, onUnreadOf } from './server-callbacks.ts';

@@ -1,5 +1,5 @@
 /** The error that ends a conversation, and the results that it carries. */
-import type { Phase, SessionResult } from '../outcome.ts';
+import type { Phase, SessionResult } from '#outcome.ts';
 
 type TlsFailed = Extract<SessionResult, { kind: 'tls-failed' }>;
 

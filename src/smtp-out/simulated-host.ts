@@ -3,12 +3,12 @@
  * Its replies go through outcome.ts like those of a real host.
  */
 
-import type { Clock } from '../base/clock.ts';
-import { pause } from '../base/waits.ts';
-import type { Delivery, Peer, Reply } from '../glossary.ts';
-import { domainOf } from '../mail/address.ts';
-import { testDomain } from '../mail/test-route.ts';
-import type { SessionResult } from '../outcome.ts';
+import type { Clock } from '#base/clock.ts';
+import { pause } from '#base/waits.ts';
+import type { Delivery, Peer, Reply } from '#glossary.ts';
+import { domainOf } from '#mail/address.ts';
+import { testDomain } from '#mail/test-route.ts';
+import type { SessionResult } from '#outcome.ts';
 import type { Transcript } from './transcript.ts';
 
 /** An address for documentation (RFC 5737), which nobody has. */

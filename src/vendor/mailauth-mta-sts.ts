@@ -6,7 +6,7 @@
  */
 
 import { createRequire } from 'node:module';
-import type { Resolve } from '../base/net/resolve.ts';
+import type { Resolve } from '#base/net/resolve.ts';
 
 export interface MtaStsPolicy {
   mode: 'enforce' | 'testing' | 'none';

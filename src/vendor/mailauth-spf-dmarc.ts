@@ -4,7 +4,7 @@
  * takes about 30 MB, and commands that do not need it must not pay for it.
  * Read in mailauth 7.1.0.
  */
-import type { Resolve } from '../base/net/resolve.ts';
+import type { Resolve } from '#base/net/resolve.ts';
 
 export interface SpfOptions {
   /** The address of MAIL FROM. */

@@ -8,7 +8,7 @@
 import type { X509Certificate } from 'node:crypto';
 import { createRequire } from 'node:module';
 import { BlockList, isIPv6 } from 'node:net';
-import type { Resolve } from '../base/net/resolve.ts';
+import type { Resolve } from '#base/net/resolve.ts';
 
 export interface MxDelivery {
   domain: string;

@@ -2,13 +2,13 @@
  * Adds and changes endpoints, rotates their secrets and tests them, for API, command line and dashboard. A secret is shown once
  * and stored sealed. Invalid input throws a WebhookError whose message says what is wrong.
  */
-import type { Seal } from '../accounts/seal.ts';
-import type { Clock } from '../base/clock.ts';
-import { newId } from '../base/id.ts';
-import { insertWithin } from '../db/accounts/organizations.ts';
-import type { Db } from '../db/engine/open.ts';
-import { insertTried } from '../db/webhooks/webhook-attempts.ts';
-import { attemptRow } from '../db/webhooks/webhook-outcomes.ts';
+import type { Seal } from '#accounts/seal.ts';
+import type { Clock } from '#base/clock.ts';
+import { newId } from '#base/id.ts';
+import { insertWithin } from '#db/accounts/organizations.ts';
+import type { Db } from '#db/engine/open.ts';
+import { insertTried } from '#db/webhooks/webhook-attempts.ts';
+import { attemptRow } from '#db/webhooks/webhook-outcomes.ts';
 import {
   activateWebhook,
   disableWebhook,
@@ -18,15 +18,15 @@ import {
   replaceSecret,
   setWebhookTypes,
   type Webhook,
-} from '../db/webhooks/webhooks.ts';
-import { eventTypes } from '../glossary.ts';
-import { Refusal } from '../mail/refusal.ts';
-import type { WebhookAttempt } from '../rules/classify-response.ts';
-import { disabledByOwner } from '../rules/endpoint-health.ts';
-import { secretsOf } from '../rules/endpoint-secrets.ts';
-import type { WebhookFormatName } from '../rules/subscribed-types.ts';
+} from '#db/webhooks/webhooks.ts';
+import { eventTypes } from '#glossary.ts';
+import { Refusal } from '#mail/refusal.ts';
+import type { WebhookAttempt } from '#rules/classify-response.ts';
+import { disabledByOwner } from '#rules/endpoint-health.ts';
+import { secretsOf } from '#rules/endpoint-secrets.ts';
+import type { WebhookFormatName } from '#rules/subscribed-types.ts';
+import { formatOf } from '#webhooks/formats/all-formats.ts';
 import { parseWebhookUrl } from './endpoint-url.ts';
-import { formatOf } from './formats/all-formats.ts';
 import type { AttemptWebhook } from './webhook-attempt.ts';
 
 class WebhookError extends Error {}

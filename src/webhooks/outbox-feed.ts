@@ -4,13 +4,13 @@
  * once a second at most: the first endpoint may get its first event that much later.
  */
 
-import { type Clock, systemClock } from '../base/clock.ts';
-import { pause } from '../base/waits.ts';
-import type { Db } from '../db/engine/open.ts';
-import { settledPosition } from '../db/events/read-events.ts';
-import { fanOut, passOver } from '../db/webhooks/webhook-feed.ts';
-import { hasActiveWebhooks } from '../db/webhooks/webhooks.ts';
-import type { EventSignal } from '../record/event-signal.ts';
+import { type Clock, systemClock } from '#base/clock.ts';
+import { pause } from '#base/waits.ts';
+import type { Db } from '#db/engine/open.ts';
+import { settledPosition } from '#db/events/read-events.ts';
+import { fanOut, passOver } from '#db/webhooks/webhook-feed.ts';
+import { hasActiveWebhooks } from '#db/webhooks/webhooks.ts';
+import type { EventSignal } from '#record/event-signal.ts';
 
 export interface FeedParts {
   db: Db;

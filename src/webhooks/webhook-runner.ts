@@ -6,12 +6,12 @@
  * and their leases released, so their endpoints may get them twice.
  */
 
-import type { Clock } from '../base/clock.ts';
-import { createDebouncedLoop } from '../base/debounced-loop.ts';
-import { pause } from '../base/waits.ts';
-import type { WebhookMessage } from '../db/webhooks/webhook-outbox.ts';
-import type { WebhookTry } from '../db/webhooks/webhook-outcomes.ts';
-import { verdictOf, type WebhookVerdict } from '../rules/classify-response.ts';
+import type { Clock } from '#base/clock.ts';
+import { createDebouncedLoop } from '#base/debounced-loop.ts';
+import { pause } from '#base/waits.ts';
+import type { WebhookMessage } from '#db/webhooks/webhook-outbox.ts';
+import type { WebhookTry } from '#db/webhooks/webhook-outcomes.ts';
+import { verdictOf, type WebhookVerdict } from '#rules/classify-response.ts';
 import { createPostingSlots, type DueWebhook, type Pick } from './posting-slots.ts';
 import type { AttemptWebhook } from './webhook-attempt.ts';
 

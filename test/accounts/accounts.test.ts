@@ -1,16 +1,16 @@
 /** Accounts: the seal on private keys, API keys and their scopes, the DNS records of a sender domain. */
 import { createHash } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { allowedDomains, findCaller, mayDo, newKey, parseScopes } from '../../src/accounts/api-keys.ts';
-import { checkRecords, statusAfter } from '../../src/accounts/check-records.ts';
-import { type DnsRecord, newDkimKey, type RecordPurpose, recordsFor } from '../../src/accounts/domains.ts';
-import { createSeal } from '../../src/accounts/seal.ts';
-import { fixedSecrets } from '../../src/base/secrets.ts';
-import type { KeyInUse } from '../../src/db/accounts/keys.ts';
-import { createResolver } from '../../src/route/resolver.ts';
-import { dkimKey } from '../lab/dkim.ts';
-import { startDns, type Zone } from '../lab/dns/dns.ts';
-import { table } from '../lab/table.ts';
+import { allowedDomains, findCaller, mayDo, newKey, parseScopes } from '#accounts/api-keys.ts';
+import { checkRecords, statusAfter } from '#accounts/check-records.ts';
+import { type DnsRecord, newDkimKey, type RecordPurpose, recordsFor } from '#accounts/domains.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { fixedSecrets } from '#base/secrets.ts';
+import type { KeyInUse } from '#db/accounts/keys.ts';
+import { dkimKey } from '#lab/dkim.ts';
+import { startDns, type Zone } from '#lab/dns/dns.ts';
+import { table } from '#lab/table.ts';
+import { createResolver } from '#route/resolver.ts';
 
 // The seal.
 

@@ -1,6 +1,6 @@
 import test from 'ava';
-import { kinds } from '../lab/database/databases.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 for (const database of kinds) {
   test(`${database}: the quota is new on the organization’s day of the month`, async (t) => {

@@ -3,11 +3,11 @@
  * record of the old one stays until nothing waits that it has signed. Judged by mailauth's verifier.
  */
 import test from 'ava';
-import { findDomain } from '../../src/db/accounts/domains-table.ts';
-import { cliOf } from '../lab/cli.ts';
-import { verifyDkim } from '../lab/dkim.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { findDomain } from '#db/accounts/domains-table.ts';
+import { cliOf } from '#lab/cli.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 interface DnsRecord {
   name: string;

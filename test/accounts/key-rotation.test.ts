@@ -1,8 +1,8 @@
 /** `postern key rotate`: both keys work for a while, then the new one alone. */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 test('after a rotation the old API key works until its time is up', async (t) => {
   const world = await startWorld(t);

@@ -1,15 +1,15 @@
 /** Where the database decides how much there may be; what callers are promised of limits is in test/contract/. */
 import test from 'ava';
-import { registerDomain } from '../../src/accounts/domain-registration.ts';
-import { makeUserLink } from '../../src/accounts/people.ts';
-import { createSeal } from '../../src/accounts/seal.ts';
-import { newId } from '../../src/base/id.ts';
-import { fixedSecrets } from '../../src/base/secrets.ts';
-import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { insertUser } from '../../src/db/accounts/users.ts';
-import { keepMail } from '../../src/db/bounces/inbound-mails.ts';
-import type { ParseResult } from '../../src/rules/parse-result.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { registerDomain } from '#accounts/domain-registration.ts';
+import { makeUserLink } from '#accounts/people.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { newId } from '#base/id.ts';
+import { fixedSecrets } from '#base/secrets.ts';
+import { setLimits } from '#db/accounts/organizations.ts';
+import { insertUser } from '#db/accounts/users.ts';
+import { keepMail } from '#db/bounces/inbound-mails.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 
 test('of webhooks, domains, links and returned mails that are added at once, no more are kept than the limit', async (t) => {
   const world = await startWorld(t);

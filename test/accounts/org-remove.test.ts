@@ -1,11 +1,11 @@
 /** `postern org remove` leaves no row of an organization, and everything of the others. */
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
-import { setMembership } from '../../src/db/accounts/memberships.ts';
-import { findUserByEmail, insertUser } from '../../src/db/accounts/users.ts';
-import { cliOf } from '../lab/cli.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
+import { setMembership } from '#db/accounts/memberships.ts';
+import { findUserByEmail, insertUser } from '#db/accounts/users.ts';
+import { cliOf } from '#lab/cli.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 
 const schema = readFileSync(new URL('../../src/db/schema/schema.sqlite.sql', import.meta.url), 'utf8');
 const tables = [...schema.matchAll(/^CREATE TABLE (\w+) \(\n(?: {2}.*\n)*? {2}org_id /gm)].map(

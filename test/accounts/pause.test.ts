@@ -1,15 +1,15 @@
 /** A paused organization stops within a second, over all nodes: keys, submission, people, queue. Resumed, it has lost no mail. */
 import test, { type ExecutionContext } from 'ava';
-import { createPasswords } from '../../src/accounts/passwords.ts';
-import { setMembership } from '../../src/db/accounts/memberships.ts';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { changeUser, insertUser } from '../../src/db/accounts/users.ts';
-import { createBrowser, password, signIn } from '../lab/browser/browser.ts';
-import { cliOf } from '../lab/cli.ts';
-import { type DatabaseKind, oneKind } from '../lab/database/databases.ts';
-import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
-import { loggedIn, startSubmission } from '../lab/scenes/submission.ts';
-import { until } from '../lab/until.ts';
+import { createPasswords } from '#accounts/passwords.ts';
+import { setMembership } from '#db/accounts/memberships.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { changeUser, insertUser } from '#db/accounts/users.ts';
+import { createBrowser, password, signIn } from '#lab/browser/browser.ts';
+import { cliOf } from '#lab/cli.ts';
+import { type DatabaseKind, oneKind } from '#lab/database/databases.ts';
+import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
+import { loggedIn, startSubmission } from '#lab/scenes/submission.ts';
+import { until } from '#lab/until.ts';
 
 const later = { rcpt: () => '451 4.3.0 try again later' };
 const reason = 'unpaid bills';

@@ -1,10 +1,10 @@
 /** Lists of suppressed addresses as CSV: what is written reads back, whatever is in it; what is read may come from anywhere. */
 import test from 'ava';
 import fc from 'fast-check';
-import { csvHead, csvOf, ListError, readAddresses } from '../../src/accounts/suppression-csv.ts';
-import { compareKey, domainOf } from '../../src/mail/address.ts';
-import { runs } from '../lab/runs.ts';
-import { table } from '../lab/table.ts';
+import { csvHead, csvOf, ListError, readAddresses } from '#accounts/suppression-csv.ts';
+import { runs } from '#lab/runs.ts';
+import { table } from '#lab/table.ts';
+import { compareKey, domainOf } from '#mail/address.ts';
 
 const read = async (text: string | Buffer, max?: number) =>
   (await readAddresses(Buffer.from(text), max)).addresses;

@@ -1,7 +1,7 @@
 /** After a hard bounce of the recipient's own fault the address is not written to again; after any other it is. */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { cliOf } from '#lab/cli.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const isSettled = ({ status }: { status: string }) => !['queued', 'sending', 'processing'].includes(status);
 

@@ -1,10 +1,10 @@
 /** Domains are checked without a further call: pending ones are verified, verified ones whose DKIM record is gone are reported. */
 import test from 'ava';
-import { nextCheck } from '../../src/accounts/watch-domains.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { dkimKey } from '../lab/dkim.ts';
-import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { nextCheck } from '#accounts/watch-domains.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { dkimKey } from '#lab/dkim.ts';
+import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
 
 const [minute, hour] = [60_000, 3_600_000];
 const name = 'sender.invalid';

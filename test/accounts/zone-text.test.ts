@@ -1,10 +1,10 @@
 /** DNS records as text of a zone file, and the records of the server judged by what a DNS server answers. */
 import test from 'ava';
-import { checkRecords } from '../../src/accounts/check-records.ts';
-import { serverRecords } from '../../src/accounts/server-records.ts';
-import { zoneText } from '../../src/accounts/zone-text.ts';
-import { createResolver } from '../../src/route/resolver.ts';
-import { startDns } from '../lab/dns/dns.ts';
+import { checkRecords } from '#accounts/check-records.ts';
+import { serverRecords } from '#accounts/server-records.ts';
+import { zoneText } from '#accounts/zone-text.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import { createResolver } from '#route/resolver.ts';
 
 const names = { hostname: 'mail.example.org', returnPathDomain: 'mail.example.org' };
 

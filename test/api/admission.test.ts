@@ -1,6 +1,6 @@
 import test from 'ava';
-import { Admission, type Slot } from '../../src/api/admission.ts';
-import { manualClock } from '../lab/clock.ts';
+import { Admission, type Slot } from '#api/admission.ts';
+import { manualClock } from '#lab/clock.ts';
 
 const kib = 1024;
 const mib = 1024 * kib;

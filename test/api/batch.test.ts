@@ -2,10 +2,10 @@
 import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import test from 'ava';
-import { kinds } from '../lab/database/databases.ts';
-import { readExposition } from '../lab/exposition.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { readExposition } from '#lab/exposition.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const batchPath = '/api/public/email/batch';
 const attachments = [{ filename: 'a.bin', content: Buffer.alloc(40_000, 'a').toString('base64') }];

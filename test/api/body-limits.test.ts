@@ -1,10 +1,10 @@
 /** Every route that could have a body says what it may have: without that, the server does not start. */
 import test from 'ava';
-import { formBody, jsonBody, noBody, requireDeclaration } from '../../src/api/body-limits.ts';
-import { dialectsNamed } from '../../src/dialects/all-dialects.ts';
-import type { DialectRoute } from '../../src/dialects/dialect.ts';
-import { type ServeParts, serveDialects } from '../../src/dialects/serve-dialects.ts';
-import { dialectNames } from '../../src/glossary.ts';
+import { formBody, jsonBody, noBody, requireDeclaration } from '#api/body-limits.ts';
+import { dialectsNamed } from '#dialects/all-dialects.ts';
+import type { DialectRoute } from '#dialects/dialect.ts';
+import { type ServeParts, serveDialects } from '#dialects/serve-dialects.ts';
+import { dialectNames } from '#glossary.ts';
 
 /** Of a dialect with this route beside its own. */
 function serve(name: (typeof dialectNames)[number], route: DialectRoute) {

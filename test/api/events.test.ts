@@ -1,14 +1,14 @@
 /** The feed: what happens to an organization, page by page and live, on both databases. */
 import { randomUUID } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { newKey } from '../../src/accounts/api-keys.ts';
-import { insertKey, revokeKey } from '../../src/db/accounts/keys.ts';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { addSuppression } from '../../src/db/accounts/suppressions.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { readContract } from '../lab/openapi.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { newKey } from '#accounts/api-keys.ts';
+import { insertKey, revokeKey } from '#db/accounts/keys.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { addSuppression } from '#db/accounts/suppressions.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { readContract } from '#lab/openapi.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const path = '/api/public/events';
 const orgOf = async (world: World) => (await world.db('organizations').first('id')).id as string;

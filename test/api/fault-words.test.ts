@@ -1,9 +1,9 @@
 /** A logger or an SDK shows only `message`: it says what is wrong in the request, and how it would be right. */
 import test from 'ava';
-import { makeKey } from '../../src/accounts/create-key.ts';
-import { worldOfFile } from '../lab/scenes/shared-world.ts';
-import { asNewTenant, type World } from '../lab/scenes/world.ts';
-import { table } from '../lab/table.ts';
+import { makeKey } from '#accounts/create-key.ts';
+import { worldOfFile } from '#lab/scenes/shared-world.ts';
+import { asNewTenant, type World } from '#lab/scenes/world.ts';
+import { table } from '#lab/table.ts';
 
 const file = worldOfFile();
 

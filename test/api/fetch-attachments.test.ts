@@ -1,12 +1,12 @@
 /** How many files are fetched at once, which time counts, and what a redirect may lead to. The clock is the test's own. */
 import test, { type ExecutionContext } from 'ava';
-import { createFetchAttachments } from '../../src/api/send/fetch-attachments.ts';
-import { createResolver } from '../../src/route/resolver.ts';
-import { createDownload } from '../../src/webhooks/guarded-get.ts';
-import { manualClock } from '../lab/clock.ts';
-import { startDns } from '../lab/dns/dns.ts';
-import { startFileServer } from '../lab/scenes/file-server.ts';
-import { until } from '../lab/until.ts';
+import { createFetchAttachments } from '#api/send/fetch-attachments.ts';
+import { manualClock } from '#lab/clock.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import { startFileServer } from '#lab/scenes/file-server.ts';
+import { until } from '#lab/until.ts';
+import { createResolver } from '#route/resolver.ts';
+import { createDownload } from '#webhooks/guarded-get.ts';
 
 const roomy = { add: () => true as const };
 const never = new AbortController().signal;

@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
-import { listen } from '../../src/api/http/http-server.ts';
-import { selfSigned } from '../../src/smtp-in/self-signed.ts';
-import { until } from '../lab/until.ts';
+import { listen } from '#api/http/http-server.ts';
+import { until } from '#lab/until.ts';
+import { selfSigned } from '#smtp-in/self-signed.ts';
 
 const { cert, key } = selfSigned('x.invalid', Date.now());
 const address = {

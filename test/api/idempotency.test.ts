@@ -3,8 +3,8 @@
  * test/contract/.
  */
 import test from 'ava';
-import { kinds } from '../lab/database/databases.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const mail = { to: ['ann@there.invalid', 'bob@there.invalid'], subject: 'Once' };
 

@@ -1,12 +1,12 @@
 /** Unknown members of a send: ignored, but named in the answer and in the mail log; refused for a strict key. */
 import { readFileSync } from 'node:fs';
 import test from 'ava';
-import { makeKey, rotateKey } from '../../src/accounts/create-key.ts';
-import { closestName } from '../../src/base/closest-name.ts';
-import { findKey } from '../../src/db/accounts/keys.ts';
-import { mailLogFile } from '../../src/mail/mail-log.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { makeKey, rotateKey } from '#accounts/create-key.ts';
+import { closestName } from '#base/closest-name.ts';
+import { findKey } from '#db/accounts/keys.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
 
 const file = { filename: 'a.txt', content: 'YQ==', fileName: 'b.txt' };
 const misspelt = {

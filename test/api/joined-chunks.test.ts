@@ -2,8 +2,8 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { chunksOf, joinChunks } from '../../src/api/http/joined-chunks.ts';
-import { until } from '../lab/until.ts';
+import { chunksOf, joinChunks } from '#api/http/joined-chunks.ts';
+import { until } from '#lab/until.ts';
 
 /** A request whose body is `chunks` chunks of one octet, as the server sees it. */
 async function receive(t: ExecutionContext, chunks: number): Promise<IncomingMessage> {

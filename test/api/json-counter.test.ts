@@ -1,9 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { jsonLimits } from '../../src/api/body-limits.ts';
-import { JsonCounter, type JsonLimits } from '../../src/api/json-counter.ts';
-import { cut } from '../lab/cut.ts';
-import { runs } from '../lab/runs.ts';
+import { jsonLimits } from '#api/body-limits.ts';
+import { JsonCounter, type JsonLimits } from '#api/json-counter.ts';
+import { cut } from '#lab/cut.ts';
+import { runs } from '#lab/runs.ts';
 
 const max = 10_000;
 const plain = { ...jsonLimits({ members: max }), depth: Number.POSITIVE_INFINITY };

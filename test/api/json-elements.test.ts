@@ -1,9 +1,9 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { JsonElements, parseElements } from '../../src/api/json-elements.ts';
-import { batchBody } from '../../src/api/send/send-body.ts';
-import { cut } from '../lab/cut.ts';
-import { runs } from '../lab/runs.ts';
+import { JsonElements, parseElements } from '#api/json-elements.ts';
+import { batchBody } from '#api/send/send-body.ts';
+import { cut } from '#lab/cut.ts';
+import { runs } from '#lab/runs.ts';
 
 /** Null: it is refused. */
 async function elementsIn(chunks: Buffer[]): Promise<unknown[] | null> {

@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import http, { type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
-import { makeKey } from '../../src/accounts/create-key.ts';
-import { managementTags } from '../../src/api/openapi/description.ts';
-import { newId } from '../../src/base/id.ts';
-import { grant, setQuota } from '../../src/db/accept/credit-ledger.ts';
-import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
-import { operationsOf, readContract } from '../lab/openapi.ts';
-import { worldOfFile } from '../lab/scenes/shared-world.ts';
-import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { asNewTenant, startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { makeKey } from '#accounts/create-key.ts';
+import { managementTags } from '#api/openapi/description.ts';
+import { newId } from '#base/id.ts';
+import { grant, setQuota } from '#db/accept/credit-ledger.ts';
+import { insertOrganization, setLimits } from '#db/accounts/organizations.ts';
+import { operationsOf, readContract } from '#lab/openapi.ts';
+import { worldOfFile } from '#lab/scenes/shared-world.ts';
+import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import { asNewTenant, startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const api = '/api/public';
 

@@ -1,10 +1,10 @@
 /** A send that repeats an earlier one sends nothing; the answer, the mail log, the email's events and its page say so. */
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
-import { mailLogFile } from '../../src/mail/mail-log.ts';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
 
 test('within two seconds a send that differs in its text is the first one, and that is told everywhere', async (t) => {
   const world = await startWorld(t);

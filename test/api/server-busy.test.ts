@@ -4,9 +4,9 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import test from 'ava';
 import Koa from 'koa';
-import { type AdmitCaller, withSlot } from '../../src/api/server-busy.ts';
-import { type Refusal, statusOf } from '../../src/mail/refusal.ts';
-import { until } from '../lab/until.ts';
+import { type AdmitCaller, withSlot } from '#api/server-busy.ts';
+import { until } from '#lab/until.ts';
+import { type Refusal, statusOf } from '#mail/refusal.ts';
 
 test('an organization has half of the calls in flight, and eight of them run; sends do not wait', async (t) => {
   const gate = Promise.withResolvers<void>();

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
-import { createCursors } from '../../src/api/events/event-cursor.ts';
-import { createStreams } from '../../src/api/events/event-stream.ts';
-import { newId } from '../../src/base/id.ts';
-import { fixedSecrets } from '../../src/base/secrets.ts';
-import type { EventQuery } from '../../src/db/events/read-events.ts';
-import { createEventSignal } from '../../src/record/event-signal.ts';
-import { manualClock } from '../lab/clock.ts';
-import { until } from '../lab/until.ts';
+import { createCursors } from '#api/events/event-cursor.ts';
+import { createStreams } from '#api/events/event-stream.ts';
+import { newId } from '#base/id.ts';
+import { fixedSecrets } from '#base/secrets.ts';
+import type { EventQuery } from '#db/events/read-events.ts';
+import { manualClock } from '#lab/clock.ts';
+import { until } from '#lab/until.ts';
+import { createEventSignal } from '#record/event-signal.ts';
 
 const pageOfBytes = 1_000_000;
 

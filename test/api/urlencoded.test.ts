@@ -1,7 +1,7 @@
 /** Forms are read as URLSearchParams reads them, and a large one holds up nobody. */
 import test from 'ava';
-import { decoded, fieldsIn } from '../../src/api/urlencoded.ts';
-import { longestStall } from '../lab/longest-stall.ts';
+import { decoded, fieldsIn } from '#api/urlencoded.ts';
+import { longestStall } from '#lab/longest-stall.ts';
 
 async function readForm(octets: Buffer): Promise<[string, string][]> {
   const fields: [string, string][] = [];

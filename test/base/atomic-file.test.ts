@@ -4,7 +4,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
 
 test('if several processes create a file at once, one writes it and all read the same', async (t) => {
   const directory = await temporaryDirectory(t);

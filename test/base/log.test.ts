@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
 
 /** Logs `count` lines of a tenth of a megabyte, and prints the memory that they still take, in megabytes, on standard error. */
 const program = (logFormat: string, count: number) => `

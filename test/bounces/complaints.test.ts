@@ -1,6 +1,6 @@
 /** Complaints: told once, obeyed always, and believed only where they carry our key. */
 import test from 'ava';
-import { goldenMail, startReturns, typesOf } from '../lab/scenes/returns.ts';
+import { goldenMail, startReturns, typesOf } from '#lab/scenes/returns.ts';
 
 test('a complaint is told once, suppresses whatever the policy, and outlasts a bounce', async (t) => {
   const world = await startReturns(t, { settings: { POSTERN_SUPPRESS_AFTER: 'off' } });

@@ -3,9 +3,9 @@
  * those of mail that was sent before the record was gone.
  */
 import test from 'ava';
-import { kinds } from '../lab/database/databases.ts';
-import { goldenMail, type ReturnsWorld, startReturns, typesOf } from '../lab/scenes/returns.ts';
-import { until } from '../lab/until.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { goldenMail, type ReturnsWorld, startReturns, typesOf } from '#lab/scenes/returns.ts';
+import { until } from '#lab/until.ts';
 
 const own = 'bounces.sender.invalid';
 

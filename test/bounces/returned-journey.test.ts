@@ -1,10 +1,10 @@
 /** Mail that comes back: what it makes of its delivery, on both databases, and what it must not do. */
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
-import { mailLogFile } from '../../src/mail/mail-log.ts';
-import { cliOf } from '../lab/cli.ts';
-import { goldenMail, startReturns, typesOf } from '../lab/scenes/returns.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import { goldenMail, startReturns, typesOf } from '#lab/scenes/returns.ts';
+import { until } from '#lab/until.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
 
 test('a late bounce turns delivered into bounced, once, suppresses, and is kept', async (t) => {
   const world = await startReturns(t, {});

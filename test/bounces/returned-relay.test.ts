@@ -1,8 +1,8 @@
 /** The port of returned mail takes mail for its own addresses alone, whatever is said to it. */
 import test from 'ava';
-import { connectSmtp } from '../lab/mx/smtp-client.ts';
-import { startReturns } from '../lab/scenes/returns.ts';
-import { table } from '../lab/table.ts';
+import { connectSmtp } from '#lab/mx/smtp-client.ts';
+import { startReturns } from '#lab/scenes/returns.ts';
+import { table } from '#lab/table.ts';
 
 test('no form of address makes the inbound port relay', async (t) => {
   const world = await startReturns(t, { settings: { POSTERN_RETURN_PATH_DOMAIN: 'ours.invalid' } });

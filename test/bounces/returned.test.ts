@@ -2,17 +2,15 @@
 import { once } from 'node:events';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import test from 'ava';
-import { fixedSecrets } from '../../src/base/secrets.ts';
-import { createIsolatedParser, serveParsing } from '../../src/bounces/isolated-parser.ts';
-import { automaticRules } from '../../src/bounces/parse/auto-reply.ts';
-import { complaintVariants } from '../../src/bounces/parse/complaint.ts';
-import { readMail } from '../../src/bounces/parse/parse-bounce.ts';
-import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
-import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
-import { createServiceAddressReader, type ServiceAddress } from '../../src/bounces/service-addresses.ts';
-import type { DeliveryStatus } from '../../src/glossary.ts';
-import { transitionOnBounce } from '../../src/rules/bounce-transition.ts';
-import type { Complaint, ReportedFailure } from '../../src/rules/parse-result.ts';
+import { fixedSecrets } from '#base/secrets.ts';
+import { createIsolatedParser, serveParsing } from '#bounces/isolated-parser.ts';
+import { automaticRules } from '#bounces/parse/auto-reply.ts';
+import { complaintVariants } from '#bounces/parse/complaint.ts';
+import { readMail } from '#bounces/parse/parse-bounce.ts';
+import { textBounceRules } from '#bounces/parse/text-bounce.ts';
+import { createReturnPath, createReturnPathReader } from '#bounces/return-path.ts';
+import { createServiceAddressReader, type ServiceAddress } from '#bounces/service-addresses.ts';
+import type { DeliveryStatus } from '#glossary.ts';
 import {
   goldenDelivery,
   goldenDomain,
@@ -20,9 +18,11 @@ import {
   goldenReturnPath,
   goldenSecret,
   reportOf,
-} from '../lab/golden.ts';
-import { runs } from '../lab/runs.ts';
-import { table } from '../lab/table.ts';
+} from '#lab/golden.ts';
+import { runs } from '#lab/runs.ts';
+import { table } from '#lab/table.ts';
+import { transitionOnBounce } from '#rules/bounce-transition.ts';
+import type { Complaint, ReportedFailure } from '#rules/parse-result.ts';
 
 const golden = goldenMails();
 

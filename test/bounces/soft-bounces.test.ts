@@ -1,7 +1,7 @@
 /** An address that keeps bouncing softly because of its mailbox is suppressed; a delivery in between starts the count again. */
 import test from 'ava';
-import { kinds } from '../lab/database/databases.ts';
-import { goldenMail, startReturns } from '../lab/scenes/returns.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 
 const replies: Record<string, string> = {
   spam: '550 5.7.1 spam detected',

@@ -1,9 +1,9 @@
 /** Sending a test and watching it arrive, in a real browser; and hostile content, which stays where it is shown. */
 import test from 'ava';
 import type { Page } from 'playwright-core';
-import { password } from '../lab/browser/browser.ts';
-import { type Size, startChromium, type Theme } from '../lab/browser/chromium.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { password } from '#lab/browser/browser.ts';
+import { type Size, startChromium, type Theme } from '#lab/browser/chromium.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
 
 const { visit } = startChromium(test);
 

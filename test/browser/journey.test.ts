@@ -1,8 +1,8 @@
 /** A first day, in a real browser: set up, make a key, sign out, sign in again; on a desk and on a phone. */
 import test from 'ava';
-import { password } from '../lab/browser/browser.ts';
-import { type Size, startChromium, type Theme } from '../lab/browser/chromium.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { password } from '#lab/browser/browser.ts';
+import { type Size, startChromium, type Theme } from '#lab/browser/chromium.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const { visit } = startChromium(test);
 

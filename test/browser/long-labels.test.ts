@@ -1,8 +1,8 @@
 /** Names as long as DNS allows, on windows between a phone and a desktop: nothing leaves its card. */
 import test from 'ava';
-import { createBrowser, password, setUp } from '../lab/browser/browser.ts';
-import { startChromium } from '../lab/browser/chromium.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
+import { startChromium } from '#lab/browser/chromium.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const { visit } = startChromium(test);
 

@@ -1,10 +1,10 @@
 /** An organization's pages in a real browser: a domain verified, an address suppressed, a webhook tested and replayed. */
 import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
-import { createBrowser, password, setUp } from '../lab/browser/browser.ts';
-import { type Size, startChromium } from '../lab/browser/chromium.ts';
-import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
-import { until } from '../lab/until.ts';
+import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
+import { type Size, startChromium } from '#lab/browser/chromium.ts';
+import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
+import { until } from '#lab/until.ts';
 
 const { visit } = startChromium(test);
 

@@ -1,15 +1,15 @@
 /** The overview, credits and limits, with real rows, on both databases; and as a browser shows them. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { grant, setQuota } from '../../src/db/accept/credit-ledger.ts';
-import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { countNames, hourMs } from '../../src/db/events/statistics.ts';
-import { suspend } from '../../src/db/queue/suspensions.ts';
-import { latencyBounds } from '../../src/rules/latency.ts';
-import { createBrowser, password, setUp } from '../lab/browser/browser.ts';
-import { type Size, startChromium } from '../lab/browser/chromium.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { grant, setQuota } from '#db/accept/credit-ledger.ts';
+import { setLimits } from '#db/accounts/organizations.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { countNames, hourMs } from '#db/events/statistics.ts';
+import { suspend } from '#db/queue/suspensions.ts';
+import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
+import { type Size, startChromium } from '#lab/browser/chromium.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { latencyBounds } from '#rules/latency.ts';
 
 const { visit } = startChromium(test);
 

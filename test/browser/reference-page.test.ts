@@ -1,7 +1,7 @@
 /** The reference page at /docs shows the OpenAPI document and loads nothing from other hosts. */
 import test from 'ava';
-import { startChromium } from '../lab/browser/chromium.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { startChromium } from '#lab/browser/chromium.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const { visit } = startChromium(test);
 

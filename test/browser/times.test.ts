@@ -1,8 +1,8 @@
 /** Times in the reader's zone: from the first paint on, also in parts that update themselves; in UTC without scripts. */
 import test from 'ava';
-import { createBrowser, password, setUp } from '../lab/browser/browser.ts';
-import { startChromium } from '../lab/browser/chromium.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
+import { startChromium } from '#lab/browser/chromium.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const { visit } = startChromium(test);
 

@@ -3,12 +3,12 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import test from 'ava';
-import { doctorBlocks } from '../../src/cli/render/doctor-view.ts';
-import type { Finding } from '../../src/operate/doctor/finding.ts';
-import { createCli } from '../lab/cli.ts';
-import { startUpdateServer } from '../lab/dns/update-server.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { dkimDomain, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
+import { doctorBlocks } from '#cli/render/doctor-view.ts';
+import { createCli } from '#lab/cli.ts';
+import { startUpdateServer } from '#lab/dns/update-server.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { dkimDomain, startDoctorWorld } from '#lab/scenes/doctor-world.ts';
+import type { Finding } from '#operate/doctor/finding.ts';
 
 const real = { 'gmail.com': 'big', 'outlook.com': 'big', 'yahoo.com': 'large', 'icloud.com': 'large' };
 

@@ -1,11 +1,11 @@
 /** What people read of the command line: tables on a terminal, times, and when a quota renews. */
 import test from 'ava';
-import { relative, span } from '../../src/base/span.ts';
-import { organizationDocument } from '../../src/cli/render/org-view.ts';
-import { createOutput } from '../../src/cli/render/output.ts';
-import { timeOfDay } from '../../src/cli/render/times.ts';
-import { renewsAt } from '../../src/rules/quota-period.ts';
-import { picture } from '../lab/table.ts';
+import { relative, span } from '#base/span.ts';
+import { organizationDocument } from '#cli/render/org-view.ts';
+import { createOutput } from '#cli/render/output.ts';
+import { timeOfDay } from '#cli/render/times.ts';
+import { picture } from '#lab/table.ts';
+import { renewsAt } from '#rules/quota-period.ts';
 
 test('a terminal gets a table, its times relative, its last column cut to fit', (t) => {
   let shown = '';

@@ -1,8 +1,8 @@
 /** What commands print, on a terminal and in a pipe; the transcripts are in test/fixtures/cli/. */
 import test from 'ava';
-import { createCli, startCli } from '../lab/cli.ts';
-import { golden } from '../lab/cli-golden.ts';
-import { openQueue } from '../lab/database/queue-rows.ts';
+import { createCli, startCli } from '#lab/cli.ts';
+import { golden } from '#lab/cli-golden.ts';
+import { openQueue } from '#lab/database/queue-rows.ts';
 
 const hints: [RegExp, string][] = [[/\bem_(test_)?[\w-]{6}(?![\w-])/g, 'em_xxxxxx']];
 

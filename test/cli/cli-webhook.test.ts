@@ -1,9 +1,9 @@
 /** `postern webhook`, as a process of its own beside a running server. */
 import test from 'ava';
-import { cliOf, createCli, startCli } from '../lab/cli.ts';
-import { faultOf, startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { cliOf, createCli, startCli } from '#lab/cli.ts';
+import { faultOf, startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const allow = { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' };
 

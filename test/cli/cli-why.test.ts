@@ -1,11 +1,11 @@
 /** `email why`, sentence by sentence: a pure function, held here for the stories that are rare on sockets. */
 import test from 'ava';
-import { why } from '../../src/cli/render/why-view.ts';
-import type { AttemptRecord } from '../../src/db/events/emails.ts';
-import type { DeliveryStatus, Outcome } from '../../src/glossary.ts';
-import type { WhyInput } from '../../src/operate/explain/why.ts';
-import { conditionOf } from '../lab/conditions.ts';
-import { table } from '../lab/table.ts';
+import { why } from '#cli/render/why-view.ts';
+import type { AttemptRecord } from '#db/events/emails.ts';
+import type { DeliveryStatus, Outcome } from '#glossary.ts';
+import { conditionOf } from '#lab/conditions.ts';
+import { table } from '#lab/table.ts';
+import type { WhyInput } from '#operate/explain/why.ts';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 const minute = 60_000;

@@ -1,6 +1,6 @@
 /** What completion offers, and that it never fails. test/slow/completion-shells.test.ts has the shells. */
 import test from 'ava';
-import { startNames } from '../lab/scenes/cli-names.ts';
+import { startNames } from '#lab/scenes/cli-names.ts';
 
 test('offers commands, options, values and live names, and never fails', async (t) => {
   const { cli, json, keyId } = await startNames(t);

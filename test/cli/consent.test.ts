@@ -1,10 +1,10 @@
 /** Destructive commands say what they affect, and ask on a terminal. */
 import { PassThrough } from 'node:stream';
 import test from 'ava';
-import { type Consent, isWanted } from '../../src/cli/args/consent.ts';
-import type { CommandContext } from '../../src/cli/command-context.ts';
-import { cliOf } from '../lab/cli.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { type Consent, isWanted } from '#cli/args/consent.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { cliOf } from '#lab/cli.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 async function asked(answer: string | null, consent: Consent, isForGood = false) {
   const [stdin, stderr] = [new PassThrough(), new PassThrough()];

@@ -6,11 +6,11 @@ import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
-import { createCli, run } from '../lab/cli.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { listens } from '../lab/load/ports.ts';
-import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { until } from '../lab/until.ts';
+import { createCli, run } from '#lab/cli.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { listens } from '#lab/load/ports.ts';
+import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import { until } from '#lab/until.ts';
 
 const timeout = 30_000;
 

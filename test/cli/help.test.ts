@@ -4,13 +4,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import test from 'ava';
-import { examples } from '../../src/cli/args/examples.ts';
-import { type CommandProcess, createCommandContext } from '../../src/cli/command-context.ts';
-import { commandTable, createProgram, leaves } from '../../src/cli/commands.ts';
-import { createCli, startCli } from '../lab/cli.ts';
-import { golden } from '../lab/cli-golden.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { testWithProgram } from '../lab/needing.ts';
+import { examples } from '#cli/args/examples.ts';
+import { type CommandProcess, createCommandContext } from '#cli/command-context.ts';
+import { commandTable, createProgram, leaves } from '#cli/commands.ts';
+import { createCli, startCli } from '#lab/cli.ts';
+import { golden } from '#lab/cli-golden.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { testWithProgram } from '#lab/needing.ts';
 
 /** The words of an example, as a shell splits them, without redirections. */
 function wordsOf(line: string): string[] {

@@ -7,15 +7,15 @@ import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import ava, { type ExecutionContext } from 'ava';
-import { startAuthority } from '../lab/certificates/authority.ts';
-import { createCli, postern } from '../lab/cli.ts';
-import { type Dns, startDns, type Zone } from '../lab/dns/dns.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { freePort } from '../lab/load/ports.ts';
-import { startMxs } from '../lab/mx/mx.ts';
-import { startProcess } from '../lab/scenes/process.ts';
-import { spawnTerminal } from '../lab/terminal.ts';
-import { until } from '../lab/until.ts';
+import { startAuthority } from '#lab/certificates/authority.ts';
+import { createCli, postern } from '#lab/cli.ts';
+import { type Dns, startDns, type Zone } from '#lab/dns/dns.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { freePort } from '#lab/load/ports.ts';
+import { startMxs } from '#lab/mx/mx.ts';
+import { startProcess } from '#lab/scenes/process.ts';
+import { spawnTerminal } from '#lab/terminal.ts';
+import { until } from '#lab/until.ts';
 
 /** Each scene is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

@@ -5,10 +5,10 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { Webhook } from 'standardwebhooks';
-import { addSuppression } from '../../src/db/accounts/suppressions.ts';
-import { cliOf } from '../lab/cli.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { addSuppression } from '#db/accounts/suppressions.ts';
+import { cliOf } from '#lab/cli.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 interface Received {
   headers: IncomingHttpHeaders;

@@ -3,8 +3,8 @@ import { appendFile, mkdir, rename, rm, truncate, utimes, writeFile } from 'node
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import test, { type ExecutionContext } from 'ava';
-import { type LogFile, openLog } from '../../src/cli/maillog/log-file.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { type LogFile, openLog } from '#cli/maillog/log-file.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
 
 async function logDirectory(t: ExecutionContext) {
   const folder = join(await temporaryDirectory(t), 'log');

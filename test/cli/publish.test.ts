@@ -2,10 +2,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { startCli } from '../lab/cli.ts';
-import { startDns } from '../lab/dns/dns.ts';
-import { startUpdateServer } from '../lab/dns/update-server.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { startCli } from '#lab/cli.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import { startUpdateServer } from '#lab/dns/update-server.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
 
 const secret = Buffer.from('a secret that is never shown').toString('base64');
 

@@ -1,9 +1,9 @@
 /** `postern status` on a terminal: a pure function from the status to lines, none wider than the terminal but commands. */
 import { stripVTControlCharacters } from 'node:util';
 import test from 'ava';
-import { statusBlock } from '../../src/cli/render/status-view.ts';
-import type { Order } from '../../src/operate/status/operator-orders.ts';
-import type { Status } from '../../src/operate/status/read-status.ts';
+import { statusBlock } from '#cli/render/status-view.ts';
+import type { Order } from '#operate/status/operator-orders.ts';
+import type { Status } from '#operate/status/read-status.ts';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 const minute = 60_000;

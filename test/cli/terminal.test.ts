@@ -6,11 +6,11 @@ import { execFileSync } from 'node:child_process';
 import { appendFile, mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { mailLogFile } from '../../src/mail/mail-log.ts';
-import { postern, startCli } from '../lab/cli.ts';
-import { testWithProgram } from '../lab/needing.ts';
-import { spawnTerminal } from '../lab/terminal.ts';
-import { until } from '../lab/until.ts';
+import { postern, startCli } from '#lab/cli.ts';
+import { testWithProgram } from '#lab/needing.ts';
+import { spawnTerminal } from '#lab/terminal.ts';
+import { until } from '#lab/until.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
 
 const hasScript = (() => {
   try {

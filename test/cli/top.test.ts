@@ -1,14 +1,14 @@
 /** `postern top`: the rates by the mail log, and the picture for a terminal of any size. */
 import test from 'ava';
 import stringWidth from 'string-width';
-import type { LogLine } from '../../src/cli/maillog/log-filter.ts';
-import { Traffic } from '../../src/cli/maillog/traffic.ts';
-import { render, type Snapshot, type Sort, sorts } from '../../src/cli/render/top-view.ts';
-import { cut, fit } from '../../src/cli/render/width.ts';
-import type { QueueRow } from '../../src/operate/explain/queue-rows-by-destination.ts';
-import type { Need } from '../../src/operate/status/need.ts';
-import { conditionOf } from '../lab/conditions.ts';
-import { picture } from '../lab/table.ts';
+import type { LogLine } from '#cli/maillog/log-filter.ts';
+import { Traffic } from '#cli/maillog/traffic.ts';
+import { render, type Snapshot, type Sort, sorts } from '#cli/render/top-view.ts';
+import { cut, fit } from '#cli/render/width.ts';
+import { conditionOf } from '#lab/conditions.ts';
+import { picture } from '#lab/table.ts';
+import type { QueueRow } from '#operate/explain/queue-rows-by-destination.ts';
+import type { Need } from '#operate/status/need.ts';
 
 /** On the operator's own clock. */
 const now = new Date(2026, 10, 20, 12, 30, 15).getTime();

@@ -3,9 +3,9 @@
  * learns holds for all. Their rate and their circuits: test/slow/nodes-rate.test.ts, test/slow/nodes-circuit.test.ts.
  */
 import test from 'ava';
-import { gated, startLimitedNodes } from '../lab/scenes/limited-nodes.ts';
-import { startNode, tickAll } from '../lab/scenes/nodes.ts';
-import { until } from '../lab/until.ts';
+import { gated, startLimitedNodes } from '#lab/scenes/limited-nodes.ts';
+import { startNode, tickAll } from '#lab/scenes/nodes.ts';
+import { until } from '#lab/until.ts';
 
 test('three nodes have no more connections together than a destination takes, and use them all; asked to slow down, all do', async (t) => {
   const { open, exchanger } = gated();

@@ -1,10 +1,10 @@
 /** Two nodes on one PostgreSQL answer as one: keys, limits and credits are exact whichever of them is asked. */
 import test from 'ava';
-import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { contextOfFile } from '../lab/context-of-file.ts';
-import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
-import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { setLimits } from '#db/accounts/organizations.ts';
+import { contextOfFile } from '#lab/context-of-file.ts';
+import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
+import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 /** The nodes are started once; each test has an organization of its own. */
 let world: World;

@@ -5,12 +5,12 @@ import test from 'ava';
 import fc from 'fast-check';
 import { type DKIMSignOptions, dkimVerify } from 'mailauth';
 import type { dkimSign } from 'mailauth/lib/dkim/sign.js';
-import { newDkimKey } from '../../src/accounts/domains.ts';
-import { composeMime, type MimeMessage, toBytes } from '../../src/compose/mime.ts';
-import { createKeyRing, type DkimSigner, signatures } from '../../src/compose/sign.ts';
-import { cases, fieldsOf, toFields } from '../lab/compose-cases.ts';
-import { record, samples } from '../lab/oversigned-mails.ts';
-import { runs } from '../lab/runs.ts';
+import { newDkimKey } from '#accounts/domains.ts';
+import { composeMime, type MimeMessage, toBytes } from '#compose/mime.ts';
+import { createKeyRing, type DkimSigner, signatures } from '#compose/sign.ts';
+import { cases, fieldsOf, toFields } from '#lab/compose-cases.ts';
+import { record, samples } from '#lab/oversigned-mails.ts';
+import { runs } from '#lab/runs.ts';
 
 const at = Date.UTC(2026, 0, 2, 3, 4, 5);
 

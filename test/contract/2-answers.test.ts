@@ -1,6 +1,6 @@
 /** docs/api.md, sections 2.4 to 2.7: what the calls answer, the API key, the stored email record. */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
+import { cliOf } from '#lab/cli.ts';
 import { hasHeaders, isInvalid, isSent, mailTo, uuidForm } from './answer.ts';
 import { client, openTenant, people, sharedWorld, type Tenant } from './client.ts';
 

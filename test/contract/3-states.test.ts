@@ -1,7 +1,7 @@
 /** Section 3, which docs/api.md leaves to docs/design.md: states of a delivery and of an email, and what GET tells of them. */
 import test, { type ExecutionContext } from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import { until } from '#lab/until.ts';
 import { isoForm, isSent } from './answer.ts';
 import { openTenant, someone, type Tenant, turningWorld } from './client.ts';
 

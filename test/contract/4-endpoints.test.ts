@@ -1,6 +1,6 @@
 /** docs/api.md, section 4: the two endpoints and the rules of the send call. */
 import test from 'ava';
-import { until } from '../lab/until.ts';
+import { until } from '#lab/until.ts';
 import { hasHeaders, isError, isReplay, isSent, rate } from './answer.ts';
 import {
   breakSubject,

@@ -1,6 +1,6 @@
 /** docs/api.md, section 5: keys, scopes, and who is refused. */
 import test from 'ava';
-import { table } from '../lab/table.ts';
+import { table } from '#lab/table.ts';
 import { isError, isSent } from './answer.ts';
 import {
   type Call,

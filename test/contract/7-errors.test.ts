@@ -1,7 +1,7 @@
 /** docs/api.md, section 7: every error, on every operation that can have it, and that there are no others. */
 import { connect } from 'node:net';
 import test from 'ava';
-import { table } from '../lab/table.ts';
+import { table } from '#lab/table.ts';
 import { isError, isInvalid, isSent } from './answer.ts';
 import {
   emailPath,

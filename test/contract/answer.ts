@@ -1,7 +1,7 @@
 /** What the interface says of every answer, and the parts of what arrives at the other end. */
 import type { ExecutionContext } from 'ava';
-import type { Answer, World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import type { Answer, World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 export const uuidForm = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 export const isoForm = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;

@@ -1,7 +1,7 @@
 /** docs/design.md, section 2, the rows about accounts and the whole: credits, keys, tracking, changes, OpenAPI, versioning, codes. */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import { until } from '#lab/until.ts';
 import { isError, isSent } from './answer.ts';
 import { elsewhere, openTenant, people, sharedWorld, someone, type Tenant, turningWorld } from './client.ts';
 

@@ -1,6 +1,6 @@
 /** docs/api.md section 4.1.1: `POST /api/public/email/batch`. */
 import test from 'ava';
-import { until } from '../lab/until.ts';
+import { until } from '#lab/until.ts';
 import { hasHeaders, isError, isInvalid, rate } from './answer.ts';
 import {
   breakSubject,

@@ -1,8 +1,8 @@
 /** docs/api.md section 2.1, docs/design.md section 2: `cc` and `bcc`, and who learns of whom. */
 import test from 'ava';
 import fc from 'fast-check';
-import { runs } from '../lab/runs.ts';
-import { until } from '../lab/until.ts';
+import { runs } from '#lab/runs.ts';
+import { until } from '#lab/until.ts';
 import { isError, isInvalid, isReplay, isSent, mailTo } from './answer.ts';
 import { openTenant, people, sharedWorld, someone, type Tenant } from './client.ts';
 

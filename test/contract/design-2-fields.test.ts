@@ -2,10 +2,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import type { Answer } from '../lab/scenes/world.ts';
-import { table } from '../lab/table.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import type { Answer } from '#lab/scenes/world.ts';
+import { table } from '#lab/table.ts';
+import { until } from '#lab/until.ts';
 import { isError, isReplay, isSent, mailTo } from './answer.ts';
 import { openTenant, sendPath, sharedWorld, someone, type Tenant } from './client.ts';
 

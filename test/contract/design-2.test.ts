@@ -1,8 +1,8 @@
 /** docs/design.md, section 2, first rows: the order of checks, requests and limits, replays, idempotency, duplicates. */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import type { Answer } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import type { Answer } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 import { isError, isReplay, isSent, rate } from './answer.ts';
 import {
   breakSubject,

@@ -4,11 +4,11 @@
  */
 import { randomUUID } from 'node:crypto';
 import test from 'ava';
-import { setQuota } from '../../src/db/accept/credit-ledger.ts';
-import { findOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
-import { applyQueueAction, type QueueAction } from '../../src/db/queue/apply-queue-action.ts';
-import { errorExamples, keyWith, provoker } from '../lab/provoke.ts';
-import { holdExamples } from '../lab/recorded-examples.ts';
+import { setQuota } from '#db/accept/credit-ledger.ts';
+import { findOrganization, setLimits } from '#db/accounts/organizations.ts';
+import { applyQueueAction, type QueueAction } from '#db/queue/apply-queue-action.ts';
+import { errorExamples, keyWith, provoker } from '#lab/provoke.ts';
+import { holdExamples } from '#lab/recorded-examples.ts';
 import {
   emailPath,
   exampleOptions,
@@ -17,11 +17,11 @@ import {
   sendPath,
   suppress,
   withContract,
-} from '../lab/scenes/example-world.ts';
-import { worldOfFile } from '../lab/scenes/shared-world.ts';
-import type { Answer } from '../lab/scenes/world.ts';
-import { asNewTenant } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+} from '#lab/scenes/example-world.ts';
+import { worldOfFile } from '#lab/scenes/shared-world.ts';
+import type { Answer } from '#lab/scenes/world.ts';
+import { asNewTenant } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const shared = worldOfFile(exampleOptions());
 const batchPath = '/api/public/email/batch';

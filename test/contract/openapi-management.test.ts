@@ -3,21 +3,21 @@
  * each documented error is provoked.
  */
 import test from 'ava';
-import { createSeal } from '../../src/accounts/seal.ts';
-import { managementTags } from '../../src/api/openapi/description.ts';
-import type { Method } from '../../src/api/openapi/openapi-types.ts';
-import { loadSecrets } from '../../src/base/secrets.ts';
-import { setQuota } from '../../src/db/accept/credit-ledger.ts';
-import { findDomain } from '../../src/db/accounts/domains-table.ts';
-import { listKeys } from '../../src/db/accounts/keys.ts';
-import { insertOrganization, setLimits } from '../../src/db/accounts/organizations.ts';
-import { addWebhook } from '../../src/webhooks/endpoints.ts';
-import { operationsOf } from '../lab/openapi.ts';
-import { errorExamples, keyWith, provoker } from '../lab/provoke.ts';
-import { holdExamples } from '../lab/recorded-examples.ts';
-import { exampleWorld, rename, suppress } from '../lab/scenes/example-world.ts';
-import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import type { Answer, World } from '../lab/scenes/world.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { managementTags } from '#api/openapi/description.ts';
+import type { Method } from '#api/openapi/openapi-types.ts';
+import { loadSecrets } from '#base/secrets.ts';
+import { setQuota } from '#db/accept/credit-ledger.ts';
+import { findDomain } from '#db/accounts/domains-table.ts';
+import { listKeys } from '#db/accounts/keys.ts';
+import { insertOrganization, setLimits } from '#db/accounts/organizations.ts';
+import { operationsOf } from '#lab/openapi.ts';
+import { errorExamples, keyWith, provoker } from '#lab/provoke.ts';
+import { holdExamples } from '#lab/recorded-examples.ts';
+import { exampleWorld, rename, suppress } from '#lab/scenes/example-world.ts';
+import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import type { Answer, World } from '#lab/scenes/world.ts';
+import { addWebhook } from '#webhooks/endpoints.ts';
 
 const hold = holdExamples(test, 'management-examples.json');
 

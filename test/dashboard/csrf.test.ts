@@ -1,7 +1,7 @@
 /** Every POST of the access table: without a token, with another session's, or from another site, it does nothing. */
 import test from 'ava';
-import { pairs, pathOf, sampledTable } from '../lab/scenes/dashboard-samples.ts';
-import { startScene } from '../lab/scenes/dashboard-scene.ts';
+import { pairs, pathOf, sampledTable } from '#lab/scenes/dashboard-samples.ts';
+import { startScene } from '#lab/scenes/dashboard-scene.ts';
 
 const posts = sampledTable.filter(({ method }) => method === 'POST');
 

@@ -2,11 +2,11 @@
 
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { invite } from '../../src/accounts/people.ts';
-import { keepReport } from '../../src/db/bounces/domain-reports-table.ts';
-import { createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
-import { freePort } from '../lab/load/ports.ts';
-import { startWorld, type World, type WorldOptions } from '../lab/scenes/world.ts';
+import { invite } from '#accounts/people.ts';
+import { keepReport } from '#db/bounces/domain-reports-table.ts';
+import { createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
+import { freePort } from '#lab/load/ports.ts';
+import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);

@@ -1,7 +1,7 @@
 /** The test inbox: mail of test keys, as a developer reads it; nothing of it is ever sent, not even again. */
 import test from 'ava';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { asNewTenant, startWorld } from '../lab/scenes/world.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { asNewTenant, startWorld } from '#lab/scenes/world.ts';
 
 const html = `<p>Hello <a href="https://shop.example/confirm?a=1&amp;b=2">confirm</a>
   <a href="javascript:alert(1)">no</a> <a href="https://shop.example/confirm?a=1&amp;b=2">again</a></p>`;

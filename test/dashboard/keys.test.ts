@@ -1,8 +1,8 @@
 /** Settings → API keys: made, shown once, rotated, revoked, in one's own organization alone. */
 import test from 'ava';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 test('a key is made, shown once, works, is rotated and revoked', async (t) => {
   const world = await startWorld(t);

@@ -1,15 +1,15 @@
 /** The organizations as a table of what is stored, sorted by a column, on either database; a member's list has names only. */
 import test from 'ava';
-import { invite } from '../../src/accounts/people.ts';
-import { grant, setQuota } from '../../src/db/accept/credit-ledger.ts';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { countNames, hourMs } from '../../src/db/events/statistics.ts';
-import { suspend } from '../../src/db/queue/suspensions.ts';
-import { latencyBounds } from '../../src/rules/latency.ts';
-import { createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { invite } from '#accounts/people.ts';
+import { grant, setQuota } from '#db/accept/credit-ledger.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { countNames, hourMs } from '#db/events/statistics.ts';
+import { suspend } from '#db/queue/suspensions.ts';
+import { createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { latencyBounds } from '#rules/latency.ts';
 
 const path = '/dashboard/organizations';
 const named = (html: string) => [...html.matchAll(/row-link"[^>]*>([^<]+)</g)].map(([, name]) => name);

@@ -1,7 +1,7 @@
 /** Sessions: new at each sign-in, listed, ended one by one and all, too old in time; and their cookie. */
 import test from 'ava';
-import { type Browser, createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { type Browser, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const olga = 'olga@postern.invalid';
 

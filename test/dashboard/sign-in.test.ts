@@ -2,9 +2,9 @@
 import http from 'node:http';
 import test from 'ava';
 import { Secret, TOTP } from 'otpauth';
-import { invite, makeUserLink } from '../../src/accounts/people.ts';
-import { createSeal } from '../../src/accounts/seal.ts';
-import { loadSecrets } from '../../src/base/secrets.ts';
+import { invite, makeUserLink } from '#accounts/people.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { loadSecrets } from '#base/secrets.ts';
 import {
   type Browser,
   checkHeaders,
@@ -13,10 +13,10 @@ import {
   password,
   setUp,
   signIn,
-} from '../lab/browser/browser.ts';
-import { cliOf } from '../lab/cli.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { column } from '../lab/table.ts';
+} from '#lab/browser/browser.ts';
+import { cliOf } from '#lab/cli.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { column } from '#lab/table.ts';
 
 const olga = 'olga@postern.invalid';
 

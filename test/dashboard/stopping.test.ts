@@ -1,15 +1,15 @@
 /** A stop while something that an operator began goes on: it is broken off, and what has a hand in the database is waited for. */
 import test from 'ava';
-import { createLog } from '../../src/base/log.ts';
-import { createBackgroundJobs } from '../../src/dashboard/background-job.ts';
-import { createOperatorJobs } from '../../src/dashboard/operator-jobs.ts';
-import { loadConfig } from '../../src/settings/config.ts';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { manualClock } from '../lab/clock.ts';
-import { oneKind } from '../lab/database/databases.ts';
-import { openQueue } from '../lab/database/queue-rows.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { createLog } from '#base/log.ts';
+import { createBackgroundJobs } from '#dashboard/background-job.ts';
+import { createOperatorJobs } from '#dashboard/operator-jobs.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { manualClock } from '#lab/clock.ts';
+import { oneKind } from '#lab/database/databases.ts';
+import { openQueue } from '#lab/database/queue-rows.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { loadConfig } from '#settings/config.ts';
 
 test('what goes on is told, and waited for; nothing is begun after it', async (t) => {
   const { promise: ending, resolve: end } = Promise.withResolvers<void>();

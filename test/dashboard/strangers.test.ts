@@ -1,9 +1,9 @@
 /** What strangers send from one address never closes the sign-in page, or the pages of signed-in people, to other addresses. */
 import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { defaultCost } from '../../src/accounts/passwords.ts';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { defaultCost } from '#accounts/passwords.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
 
 const count = 110;
 const crlf = '\r\n';

@@ -1,7 +1,7 @@
 /** Suppressions: found, added, removed, imported, exported, and why each is there. */
 import test, { type ExecutionContext } from 'ava';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { startWorld, type WorldOptions } from '../lab/scenes/world.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { startWorld, type WorldOptions } from '#lab/scenes/world.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);

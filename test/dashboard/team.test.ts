@@ -1,13 +1,13 @@
 /** The team: invited by a link, with roles; an owner always stays; nobody's other organizations are shown or opened. */
 import test, { type ExecutionContext } from 'ava';
 import { Secret, TOTP } from 'otpauth';
-import { makeOrganization } from '../../src/accounts/create-organization.ts';
-import { invite } from '../../src/accounts/people.ts';
-import { changeRole, inviteMember, removeMember } from '../../src/accounts/team.ts';
-import { type Browser, createBrowser, password, setUp, signIn } from '../lab/browser/browser.ts';
-import { cliOf, createCli } from '../lab/cli.ts';
-import { partOf } from '../lab/mail.ts';
-import { startWorld, type WorldOptions } from '../lab/scenes/world.ts';
+import { makeOrganization } from '#accounts/create-organization.ts';
+import { invite } from '#accounts/people.ts';
+import { changeRole, inviteMember, removeMember } from '#accounts/team.ts';
+import { type Browser, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
+import { cliOf, createCli } from '#lab/cli.ts';
+import { partOf } from '#lab/mail.ts';
+import { startWorld, type WorldOptions } from '#lab/scenes/world.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);

@@ -3,11 +3,11 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import { parseFragment } from 'parse5';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 async function arrive(t: ExecutionContext) {
   const made = await startWebhookWorld(t);

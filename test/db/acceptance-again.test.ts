@@ -1,13 +1,13 @@
 /** A send whose commit is asked for again, because the answer to the first was lost: taken once, and gone on with. */
 import test, { type ExecutionContext } from 'ava';
-import { acceptAll } from '../../src/db/accept/acceptance.ts';
-import { setQuota } from '../../src/db/accept/credit-ledger.ts';
-import { forgetAnswers } from '../../src/db/accept/idempotency.ts';
-import type { Send } from '../../src/db/accept/send-record.ts';
-import { freeOrphans } from '../../src/db/queue/lease-statements.ts';
-import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
-import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
-import { leaseMs, sendOf } from '../lab/sends.ts';
+import { acceptAll } from '#db/accept/acceptance.ts';
+import { setQuota } from '#db/accept/credit-ledger.ts';
+import { forgetAnswers } from '#db/accept/idempotency.ts';
+import type { Send } from '#db/accept/send-record.ts';
+import { freeOrphans } from '#db/queue/lease-statements.ts';
+import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
+import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { leaseMs, sendOf } from '#lab/sends.ts';
 
 const policy = { keepMs: 60 * minute, lowShare: 0.1 };
 

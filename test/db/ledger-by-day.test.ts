@@ -1,11 +1,11 @@
 /** The ledger by day: each day whole, its entries summed by reason, in pages of days. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { ledgerByDay } from '../../src/db/accept/credit-ledger.ts';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { ledgerByDay } from '#db/accept/credit-ledger.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const day = 86_400_000;
 const first = Date.UTC(2026, 2, 1);

@@ -4,19 +4,19 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { type AcceptParts, createAccept, type SendRequest } from '../../src/accept.ts';
-import { composeMessages } from '../../src/compose/message.ts';
-import { acceptAll } from '../../src/db/accept/acceptance.ts';
-import { setQuota } from '../../src/db/accept/credit-ledger.ts';
-import type { DomainRecord } from '../../src/db/accounts/domains-table.ts';
-import { findEmail, readSources } from '../../src/db/events/emails.ts';
-import { searchEmails } from '../../src/db/events/search-emails.ts';
-import { recipientsOf } from '../../src/mail/recipients.ts';
-import { addressesOf } from '../../src/record/telemetry.ts';
-import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
-import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
-import { dkimKey } from '../lab/dkim.ts';
-import { runs } from '../lab/runs.ts';
+import { type AcceptParts, createAccept, type SendRequest } from '#accept.ts';
+import { composeMessages } from '#compose/message.ts';
+import { acceptAll } from '#db/accept/acceptance.ts';
+import { setQuota } from '#db/accept/credit-ledger.ts';
+import type { DomainRecord } from '#db/accounts/domains-table.ts';
+import { findEmail, readSources } from '#db/events/emails.ts';
+import { searchEmails } from '#db/events/search-emails.ts';
+import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
+import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { dkimKey } from '#lab/dkim.ts';
+import { runs } from '#lab/runs.ts';
+import { recipientsOf } from '#mail/recipients.ts';
+import { addressesOf } from '#record/telemetry.ts';
 
 const signer = {
   domain: 'sender.invalid',

@@ -1,21 +1,21 @@
 /** Tables that grow, on PostgreSQL: how partitions are cut ahead of what is written, and what goes when they are dropped. */
 import test, { type ExecutionContext } from 'ava';
-import { type Db, openDatabase } from '../../src/db/engine/open.ts';
-import { readEvents } from '../../src/db/events/read-events.ts';
-import { migrate } from '../../src/db/schema/migrate.ts';
-import { partitionJobs } from '../../src/db/schema/partitioned-tables.ts';
+import { type Db, openDatabase } from '#db/engine/open.ts';
+import { readEvents } from '#db/events/read-events.ts';
+import { migrate } from '#db/schema/migrate.ts';
+import { partitionJobs } from '#db/schema/partitioned-tables.ts';
 import {
   boundText,
   type PartitionedTable,
   partitionsOf,
   withStablePartitions,
   withTableLock,
-} from '../../src/db/schema/partitions.ts';
-import { createAhead } from '../../src/db/schema/partitions-ahead.ts';
-import { dropPast } from '../../src/db/schema/partitions-past.ts';
-import { createDatabase } from '../lab/database/databases.ts';
-import { insertEmail } from '../lab/database/partitioned-rows.ts';
-import { until } from '../lab/until.ts';
+} from '#db/schema/partitions.ts';
+import { createAhead } from '#db/schema/partitions-ahead.ts';
+import { dropPast } from '#db/schema/partitions-past.ts';
+import { createDatabase } from '#lab/database/databases.ts';
+import { insertEmail } from '#lab/database/partitioned-rows.ts';
+import { until } from '#lab/until.ts';
 
 const day = 86_400_000;
 const noon = Date.UTC(2026, 5, 10, 12);

@@ -4,19 +4,19 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { acceptAll } from '../../src/db/accept/acceptance.ts';
-import { forgetAnswers } from '../../src/db/accept/idempotency.ts';
-import type { Send } from '../../src/db/accept/send-record.ts';
-import { type Db, isPostgres } from '../../src/db/engine/open.ts';
-import { findEmail, listAttempts } from '../../src/db/events/emails.ts';
-import { recordVisits } from '../../src/db/events/engagement.ts';
-import { forgetEmails } from '../../src/db/events/forget-emails.ts';
-import { findEvents, readEvents, settledPosition } from '../../src/db/events/read-events.ts';
-import { forgetAttempts, forgetEvents } from '../../src/db/events/retention.ts';
-import { searchEmails } from '../../src/db/events/search-emails.ts';
-import { sumUp } from '../../src/db/events/statistics.ts';
-import { applyQueueAction, type QueueAction } from '../../src/db/queue/apply-queue-action.ts';
-import { forgetLearned } from '../../src/db/queue/learned-rows.ts';
+import { acceptAll } from '#db/accept/acceptance.ts';
+import { forgetAnswers } from '#db/accept/idempotency.ts';
+import type { Send } from '#db/accept/send-record.ts';
+import { type Db, isPostgres } from '#db/engine/open.ts';
+import { findEmail, listAttempts } from '#db/events/emails.ts';
+import { recordVisits } from '#db/events/engagement.ts';
+import { forgetEmails } from '#db/events/forget-emails.ts';
+import { findEvents, readEvents, settledPosition } from '#db/events/read-events.ts';
+import { forgetAttempts, forgetEvents } from '#db/events/retention.ts';
+import { searchEmails } from '#db/events/search-emails.ts';
+import { sumUp } from '#db/events/statistics.ts';
+import { applyQueueAction, type QueueAction } from '#db/queue/apply-queue-action.ts';
+import { forgetLearned } from '#db/queue/learned-rows.ts';
 import {
   claimBacklogs,
   claimExpired,
@@ -27,21 +27,21 @@ import {
   releaseLeases,
   renewLeases,
   takeBack,
-} from '../../src/db/queue/lease-statements.ts';
-import { recordAll } from '../../src/db/queue/outcomes.ts';
-import { oldestDue, queueDepth, webhookBacklog } from '../../src/db/queue/queue-counts.ts';
-import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
-import { startScheduled } from '../../src/db/queue/scheduled-mail.ts';
-import { stages } from '../../src/db/queue/unfinished-deliveries.ts';
-import type { Delivery } from '../../src/glossary.ts';
-import { readStatus } from '../../src/operate/status/read-status.ts';
-import { transition } from '../../src/rules/transition.ts';
-import { deadDomain, fill } from '../lab/database/backlog-rows.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { splitTables } from '../lab/database/partitioned-rows.ts';
-import { plansOf } from '../lab/database/plans.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { attemptOf, sendOf } from '../lab/sends.ts';
+} from '#db/queue/lease-statements.ts';
+import { recordAll } from '#db/queue/outcomes.ts';
+import { oldestDue, queueDepth, webhookBacklog } from '#db/queue/queue-counts.ts';
+import { listQueue, summarizeQueue } from '#db/queue/queue-view.ts';
+import { startScheduled } from '#db/queue/scheduled-mail.ts';
+import { stages } from '#db/queue/unfinished-deliveries.ts';
+import type { Delivery } from '#glossary.ts';
+import { deadDomain, fill } from '#lab/database/backlog-rows.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { splitTables } from '#lab/database/partitioned-rows.ts';
+import { plansOf } from '#lab/database/plans.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { attemptOf, sendOf } from '#lab/sends.ts';
+import { readStatus } from '#operate/status/read-status.ts';
+import { transition } from '#rules/transition.ts';
 
 /** Those that grow: with each mail, or with each recipient that is suppressed. */
 const long = [

@@ -1,19 +1,19 @@
 /** The operator's actions as changes of rows, on both databases; test/queue/operator.test.ts has them beside a running server. */
 import test from 'ava';
-import { addSuppressions, removeSuppression } from '../../src/db/accounts/suppressions.ts';
-import { findEmail } from '../../src/db/events/emails.ts';
+import { addSuppressions, removeSuppression } from '#db/accounts/suppressions.ts';
+import { findEmail } from '#db/events/emails.ts';
 import {
   applyQueueAction,
   changeable,
   type QueueAction,
   type Selection,
-} from '../../src/db/queue/apply-queue-action.ts';
-import { readDestinationStatuses } from '../../src/db/queue/destination-status-rows.ts';
-import { claimBacklogs } from '../../src/db/queue/lease-statements.ts';
-import { listQueue, summarizeQueue } from '../../src/db/queue/queue-view.ts';
-import { listSuspensions, resume, suspend } from '../../src/db/queue/suspensions.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { minute, now, openQueue, type Row } from '../lab/database/queue-rows.ts';
+} from '#db/queue/apply-queue-action.ts';
+import { readDestinationStatuses } from '#db/queue/destination-status-rows.ts';
+import { claimBacklogs } from '#db/queue/lease-statements.ts';
+import { listQueue, summarizeQueue } from '#db/queue/queue-view.ts';
+import { listSuspensions, resume, suspend } from '#db/queue/suspensions.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { minute, now, openQueue, type Row } from '#lab/database/queue-rows.ts';
 
 const states: Record<string, Row> = {
   queued: { status: 'queued', attempts: 0, due_at: now + minute },

@@ -1,17 +1,17 @@
 /** The queue's statements on both databases: what is seen, leased and given back, by whom, in which order. */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import type { Db } from '../../src/db/engine/open.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import type { Db } from '#db/engine/open.ts';
 import {
   claimBacklogs,
   claimExpired,
   findDue,
   listBacklogs,
   releaseLeases,
-} from '../../src/db/queue/lease-statements.ts';
-import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
-import { openMigrated } from '../lab/database/open-migrated.ts';
+} from '#db/queue/lease-statements.ts';
+import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
+import { openMigrated } from '#lab/database/open-migrated.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const terms = { node: 'node', now, leaseMs: 1000 };

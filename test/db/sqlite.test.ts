@@ -2,10 +2,10 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { keepLogShort, openDatabase } from '../../src/db/engine/open.ts';
-import { inSharedCommit } from '../../src/db/engine/shared-commit.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { keepLogShort, openDatabase } from '#db/engine/open.ts';
+import { inSharedCommit } from '#db/engine/shared-commit.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
 
 async function newDatabase(t: ExecutionContext) {
   const dataDir = await temporaryDirectory(t);

@@ -1,9 +1,9 @@
 /** One mail by itself, counted in calls of the driver, each of which wakes threads or goes over the network. */
 import test from 'ava';
-import { kinds, nameOf } from '../lab/database/databases.ts';
-import { countStatements } from '../lab/database/statements.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { kinds, nameOf } from '#lab/database/databases.ts';
+import { countStatements } from '#lab/database/statements.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 /** The statements that write, and those that begin and end a transaction, by their first words. */
 const expected = {

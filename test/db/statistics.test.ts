@@ -1,19 +1,13 @@
 /** Figures by the hour: each event counts once, whoever dies or counts beside; none is counted before its time. */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { openDatabase } from '../../src/db/engine/open.ts';
-import {
-  forgetFigures,
-  type HourFigures,
-  hourMs,
-  readFigures,
-  sumUp,
-} from '../../src/db/events/statistics.ts';
-import { latencyBounds, quantile } from '../../src/rules/latency.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { openDatabase } from '#db/engine/open.ts';
+import { forgetFigures, type HourFigures, hourMs, readFigures, sumUp } from '#db/events/statistics.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { latencyBounds, quantile } from '#rules/latency.ts';
 
 /** The world's own service is stopped: the tests count by themselves. */
 async function still(t: ExecutionContext, database: (typeof kinds)[number]) {

@@ -1,6 +1,6 @@
 /** Counting TLS sessions: bounded rows, and one taker of a report. */
 import test from 'ava';
-import { openDatabase } from '../../src/db/engine/open.ts';
+import { openDatabase } from '#db/engine/open.ts';
 import {
   countTlsSessions,
   dayMs,
@@ -8,10 +8,10 @@ import {
   forgetTlsResults,
   reportTime,
   takeTlsReport,
-} from '../../src/db/queue/tls-results.ts';
-import type { Attempt, TlsSession } from '../../src/glossary.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+} from '#db/queue/tls-results.ts';
+import type { Attempt, TlsSession } from '#glossary.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const session = (of: Partial<TlsSession>): TlsSession => ({
   policy: 'sts',

@@ -1,7 +1,7 @@
 /** An attempt: hosts and addresses in order, until a word is final. */
 import test, { type ExecutionContext } from 'ava';
-import { type MxOptions, startMxs } from '../lab/mx/mx.ts';
-import { type DelivererOptions, said, startDeliverer } from '../lab/scenes/deliverer.ts';
+import { type MxOptions, startMxs } from '#lab/mx/mx.ts';
+import { type DelivererOptions, said, startDeliverer } from '#lab/scenes/deliverer.ts';
 
 /** Exchangers at 127.0.0.2 and on, all at one port. */
 async function start(t: ExecutionContext, exchangers: MxOptions[], options: Partial<DelivererOptions> = {}) {

@@ -1,9 +1,9 @@
 /** Hosts that break every rule: none hangs or crashes anything, or costs a mail more than an attempt. */
 import test from 'ava';
-import { startHostile } from '../lab/mx/mx-hostile.ts';
-import { type Case, hostileCases } from '../lab/mx/mx-hostile-scripts.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { startHostile } from '#lab/mx/mx-hostile.ts';
+import { type Case, hostileCases } from '#lab/mx/mx-hostile-scripts.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const timeouts = ['greeting', 'ehlo', 'tls', 'mail', 'rcpt', 'data', 'dot'].map((phase) => `${phase}=4s`);
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { startWorld } from '../lab/scenes/world.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 test('what is due while nobody runs is delivered at the next start', async (t) => {
   const world = await startWorld(t);

@@ -1,7 +1,7 @@
 /** Broken requests of every kind: each gets an error in the form of its service, and nothing is stored or charged. */
 import test from 'ava';
-import { checkBroken, goodRequests, type Target } from '../lab/broken-requests.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { checkBroken, goodRequests, type Target } from '#lab/broken-requests.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
 
 type Form = Pick<Target, 'isError' | 'isRefusedIn2xx'> & { headers(world: World): Target['headers'] };
 

@@ -5,10 +5,10 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { longestStall } from '../lab/longest-stall.ts';
-import { worldOfFile } from '../lab/scenes/shared-world.ts';
-import { asNewTenant, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { longestStall } from '#lab/longest-stall.ts';
+import { worldOfFile } from '#lab/scenes/shared-world.ts';
+import { asNewTenant, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const shared = worldOfFile();
 const maxStallMs = 200;

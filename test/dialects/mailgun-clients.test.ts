@@ -4,11 +4,11 @@
  */
 import test from 'ava';
 import PostalMime from 'postal-mime';
-import { verifyDkim } from '../lab/dkim.ts';
-import { type RecordedCall, recordedCalls } from '../lab/recorded-calls.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { table } from '../lab/table.ts';
-import { until } from '../lab/until.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import { type RecordedCall, recordedCalls } from '#lab/recorded-calls.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { table } from '#lab/table.ts';
+import { until } from '#lab/until.ts';
 
 const authorization = ({ key }: World) => `Basic ${Buffer.from(`api:${key}`).toString('base64')}`;
 

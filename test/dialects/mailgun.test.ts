@@ -2,14 +2,14 @@
 import test from 'ava';
 import Mailgun from 'mailgun.js';
 import PostalMime from 'postal-mime';
-import { makeKey } from '../../src/accounts/create-key.ts';
-import { suppressAddress } from '../../src/accounts/suppression-list.ts';
-import { setQuota } from '../../src/db/accept/credit-ledger.ts';
-import { areSigned } from '../lab/dkim.ts';
-import { longestStall } from '../lab/longest-stall.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { picture } from '../lab/table.ts';
-import { until } from '../lab/until.ts';
+import { makeKey } from '#accounts/create-key.ts';
+import { suppressAddress } from '#accounts/suppression-list.ts';
+import { setQuota } from '#db/accept/credit-ledger.ts';
+import { areSigned } from '#lab/dkim.ts';
+import { longestStall } from '#lab/longest-stall.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { picture } from '#lab/table.ts';
+import { until } from '#lab/until.ts';
 
 const domain = 'sender.invalid';
 const mail = { from: 'App <app@sender.invalid>', to: 'ann@there.invalid', subject: 'Hi', text: 'Hi' };

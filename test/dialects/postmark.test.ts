@@ -2,9 +2,9 @@
 import test from 'ava';
 import PostalMime from 'postal-mime';
 import { Errors, type Message, Models, ServerClient } from 'postmark';
-import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
-import { areSigned } from '../lab/dkim.ts';
-import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
+import { addSuppression, suppressionOf } from '#db/accounts/suppressions.ts';
+import { areSigned } from '#lab/dkim.ts';
+import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 
 const sdk = (world: World, key = world.key, path = '') =>
   new ServerClient(key, { requestHost: `${new URL(world.url()).host}${path}`, useHttps: false });

@@ -6,8 +6,8 @@ import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
 import PostalMime from 'postal-mime';
-import { verifyDkim } from '../lab/dkim.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
 
 const json = { 'content-type': 'application/json' };
 /** Python gives GET and POST an empty object; PHP does for POST. The others send no body. */

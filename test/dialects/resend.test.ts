@@ -2,12 +2,12 @@
 import test from 'ava';
 import PostalMime from 'postal-mime';
 import { Resend } from 'resend';
-import { areSigned } from '../lab/dkim.ts';
-import { startFileServer } from '../lab/scenes/file-server.ts';
-import { worldOfFile } from '../lab/scenes/shared-world.ts';
-import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { areSigned } from '#lab/dkim.ts';
+import { startFileServer } from '#lab/scenes/file-server.ts';
+import { worldOfFile } from '#lab/scenes/shared-world.ts';
+import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const shared = worldOfFile({
   zone: { 'files.invalid': { A: ['127.0.0.1'] } },

@@ -3,9 +3,9 @@ import sendgridClient from '@sendgrid/client';
 import sendgridMail from '@sendgrid/mail';
 import test from 'ava';
 import PostalMime from 'postal-mime';
-import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
-import { areSigned } from '../lab/dkim.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { addSuppression, suppressionOf } from '#db/accounts/suppressions.ts';
+import { areSigned } from '#lab/dkim.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
 
 // The types of these packages know the instance that they export, and not its class beside it.
 const Client = sendgridClient.constructor as new () => typeof sendgridClient;

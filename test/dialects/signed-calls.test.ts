@@ -4,17 +4,17 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
 import Koa, { type Context } from 'koa';
-import { findCaller } from '../../src/accounts/api-keys.ts';
-import { Admission } from '../../src/api/admission.ts';
-import { createAuthThrottle } from '../../src/api/auth-throttle.ts';
-import { createAuthorize } from '../../src/api/authorize.ts';
-import { smallJson } from '../../src/api/body-limits.ts';
-import { findKeyByHash } from '../../src/db/accounts/keys.ts';
-import type { Dialect } from '../../src/dialects/dialect.ts';
-import { serveDialects } from '../../src/dialects/serve-dialects.ts';
-import { Refusal, statusOf } from '../../src/mail/refusal.ts';
-import { takeRequest } from '../../src/rules/limits.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { findCaller } from '#accounts/api-keys.ts';
+import { Admission } from '#api/admission.ts';
+import { createAuthThrottle } from '#api/auth-throttle.ts';
+import { createAuthorize } from '#api/authorize.ts';
+import { smallJson } from '#api/body-limits.ts';
+import { findKeyByHash } from '#db/accounts/keys.ts';
+import type { Dialect } from '#dialects/dialect.ts';
+import { serveDialects } from '#dialects/serve-dialects.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { Refusal, statusOf } from '#mail/refusal.ts';
+import { takeRequest } from '#rules/limits.ts';
 
 interface Pair {
   secret: string;

@@ -1,8 +1,8 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { substituteWith } from '../../src/dialects/sendgrid/substitutions.ts';
-import { runs } from '../lab/runs.ts';
-import { threadMs } from '../lab/thread-time.ts';
+import { substituteWith } from '#dialects/sendgrid/substitutions.ts';
+import { runs } from '#lab/runs.ts';
+import { threadMs } from '#lab/thread-time.ts';
 
 /** The same with a regular expression: of tags that begin at one place, the longest. */
 function expected(values: Record<string, string>, text: string): string {

@@ -4,10 +4,10 @@
  */
 import test from 'ava';
 import PostalMime from 'postal-mime';
-import { base64Content } from '../../src/api/send/base64-content.ts';
-import { messageTo, type SubmissionWorld, startSubmission } from '../lab/scenes/submission.ts';
-import { type GivenFile, waysIn } from '../lab/scenes/ways-in.ts';
-import { table } from '../lab/table.ts';
+import { base64Content } from '#api/send/base64-content.ts';
+import { messageTo, type SubmissionWorld, startSubmission } from '#lab/scenes/submission.ts';
+import { type GivenFile, waysIn } from '#lab/scenes/ways-in.ts';
+import { table } from '#lab/table.ts';
 
 const bytes = Buffer.from([0xfb, 0xef, 0xff, 0x3e, 0x3f, 0x00, 0x61]);
 const standard = bytes.toString('base64');

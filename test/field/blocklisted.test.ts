@@ -1,8 +1,8 @@
 /** A blocklisting that a reply names is found where people look, also if no blocklist's DNS can be asked. */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const reply = '550 5.7.1 Service unavailable, Client host [192.0.2.7] blocked using zen.spamhaus.org';
 

@@ -3,9 +3,9 @@
  * From bug reports against bounce parsers (sisimai, flufl.bounce, Mail::DeliveryStatus::BounceParser, Mautic) and mailing lists.
  */
 import test from 'ava';
-import { readMail } from '../../src/bounces/parse/parse-bounce.ts';
-import { classifyBounce } from '../../src/outcome.ts';
-import { picture, table } from '../lab/table.ts';
+import { readMail } from '#bounces/parse/parse-bounce.ts';
+import { picture, table } from '#lab/table.ts';
+import { classifyBounce } from '#outcome.ts';
 
 const body = (...lines: string[]) => lines.join('\r\n');
 

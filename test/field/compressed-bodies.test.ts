@@ -6,8 +6,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import test from 'ava';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const mail = (fields: object = {}) => ({
   from: 'app@sender.invalid',

@@ -1,9 +1,9 @@
 /** What Mailgun's clients ask of events and suppressions (mailgun.js, Ghost, Ruby's client: mailgun-ruby, TryGhost/Ghost). */
 import test from 'ava';
 import Mailgun from 'mailgun.js';
-import { suppressAddress } from '../../src/accounts/suppression-list.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { suppressAddress } from '#accounts/suppression-list.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const domain = 'sender.invalid';
 

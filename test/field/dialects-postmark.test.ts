@@ -1,11 +1,11 @@
 /** What Postmark's SDK (postmark.js), Ruby's gem, Anymail and webhooks of opens read in our answers. */
 import test from 'ava';
 import { Errors, type Message, ServerClient } from 'postmark';
-import { suppressAddress } from '../../src/accounts/suppression-list.ts';
-import { worldOfFile } from '../lab/scenes/shared-world.ts';
-import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { asNewTenant, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { suppressAddress } from '#accounts/suppression-list.ts';
+import { worldOfFile } from '#lab/scenes/shared-world.ts';
+import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import { asNewTenant, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const file = worldOfFile({ settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' } });
 

@@ -1,10 +1,10 @@
 /** What Resend's clients do beside sending: its SDK (resend-node), Symfony's bridge (symfony/resend-mailer), browsers. */
 import test from 'ava';
 import { Resend } from 'resend';
-import { suppressAddress } from '../../src/accounts/suppression-list.ts';
-import { worldOfFile } from '../lab/scenes/shared-world.ts';
-import { asNewTenant, type World } from '../lab/scenes/world.ts';
-import { table } from '../lab/table.ts';
+import { suppressAddress } from '#accounts/suppression-list.ts';
+import { worldOfFile } from '#lab/scenes/shared-world.ts';
+import { asNewTenant, type World } from '#lab/scenes/world.ts';
+import { table } from '#lab/table.ts';
 
 const file = worldOfFile();
 

@@ -1,7 +1,7 @@
 /** Paths of other services that Postern does not have: SDKs, Terraform providers and dashboards ask for them first. */
 import test from 'ava';
-import { worldOfFile } from '../lab/scenes/shared-world.ts';
-import { asNewTenant } from '../lab/scenes/world.ts';
+import { worldOfFile } from '#lab/scenes/shared-world.ts';
+import { asNewTenant } from '#lab/scenes/world.ts';
 
 const file = worldOfFile();
 

@@ -3,10 +3,10 @@
  * getsentry/sentry#6817): one mailbox, whichever way they come in, signed and sent in quotes.
  */
 import test from 'ava';
-import { contextOfFile } from '../lab/context-of-file.ts';
-import { verifyDkim } from '../lab/dkim.ts';
-import { messageTo, type SubmissionWorld, startSubmission } from '../lab/scenes/submission.ts';
-import { sendBy } from '../lab/scenes/ways-in.ts';
+import { contextOfFile } from '#lab/context-of-file.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import { messageTo, type SubmissionWorld, startSubmission } from '#lab/scenes/submission.ts';
+import { sendBy } from '#lab/scenes/ways-in.ts';
 
 let world: SubmissionWorld;
 const context = contextOfFile();

@@ -3,8 +3,8 @@
  * OpenSMTPD/OpenSMTPD#1204, docomo's addresses with two dots): the bounce is worth more than its form.
  */
 import test from 'ava';
-import { connectSmtp } from '../lab/mx/smtp-client.ts';
-import { goldenMail, startReturns } from '../lab/scenes/returns.ts';
+import { connectSmtp } from '#lab/mx/smtp-client.ts';
+import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 
 const lineEnds = { 'bare LFs': '\n', 'CR CR LF': '\r\r\n', 'bare CRs': '\r' };
 

@@ -6,11 +6,11 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import Router from '@koa/router';
 import test from 'ava';
-import { endpoints } from '../../src/api/all-endpoints.ts';
-import { methodsOf } from '../../src/api/own-methods.ts';
-import { dialectsNamed } from '../../src/dialects/all-dialects.ts';
-import { dialectNames } from '../../src/glossary.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { endpoints } from '#api/all-endpoints.ts';
+import { methodsOf } from '#api/own-methods.ts';
+import { dialectsNamed } from '#dialects/all-dialects.ts';
+import { dialectNames } from '#glossary.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 

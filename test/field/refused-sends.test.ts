@@ -1,13 +1,13 @@
 /** A send that is refused leaves a line in the mail log, and `email why ADDRESS` always has an answer. */
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
-import { addSuppression, suppressionOf } from '../../src/db/accounts/suppressions.ts';
-import { mailLogFile } from '../../src/mail/mail-log.ts';
-import { cliOf } from '../lab/cli.ts';
-import { oneKind } from '../lab/database/databases.ts';
-import { loggedIn, submissionWorlds, tenantOf, transportOf } from '../lab/scenes/submission.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { addSuppression, suppressionOf } from '#db/accounts/suppressions.ts';
+import { cliOf } from '#lab/cli.ts';
+import { oneKind } from '#lab/database/databases.ts';
+import { loggedIn, submissionWorlds, tenantOf, transportOf } from '#lab/scenes/submission.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
 
 const submission = submissionWorlds([oneKind], { settings: { POSTERN_SUBMISSION_RECIPIENTS: '100' } });
 

@@ -3,9 +3,9 @@
  * reports against mail servers and SMTP clients (Postfix, Exim, Haraka, Nodemailer).
  */
 import test, { type ExecutionContext } from 'ava';
-import { type Step, startHostile } from '../lab/mx/mx-hostile.ts';
-import { startDeliverer } from '../lab/scenes/deliverer.ts';
-import { table } from '../lab/table.ts';
+import { type Step, startHostile } from '#lab/mx/mx-hostile.ts';
+import { startDeliverer } from '#lab/scenes/deliverer.ts';
+import { table } from '#lab/table.ts';
 
 const say = (...lines: string[]): Step => ({ say: lines.map((line) => `${line}\r\n`).join('') });
 const hear = (line: string): Step => ({ hear: line });

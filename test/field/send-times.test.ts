@@ -3,11 +3,11 @@
  * API, Resend's, Mailgun's and the header of a submitted mail. Anything else is told the form, with an example.
  */
 import test from 'ava';
-import { readTime } from '../../src/mail/read-time.ts';
-import { connectSmtp, plain } from '../lab/mx/smtp-client.ts';
-import { startSubmission } from '../lab/scenes/submission.ts';
-import { sendBy } from '../lab/scenes/ways-in.ts';
-import { column, table } from '../lab/table.ts';
+import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
+import { startSubmission } from '#lab/scenes/submission.ts';
+import { sendBy } from '#lab/scenes/ways-in.ts';
+import { column, table } from '#lab/table.ts';
+import { readTime } from '#mail/read-time.ts';
 
 const forms = table<[text: string, iso: string]>('mail/times');
 

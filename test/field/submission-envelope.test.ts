@@ -4,9 +4,9 @@
  * recipient is served, or nobody is and the program notices.
  */
 import test from 'ava';
-import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { oneKind } from '../lab/database/databases.ts';
-import type { SmtpClient } from '../lab/mx/smtp-client.ts';
+import { setLimits } from '#db/accounts/organizations.ts';
+import { oneKind } from '#lab/database/databases.ts';
+import type { SmtpClient } from '#lab/mx/smtp-client.ts';
 import {
   delivered,
   emailIdOf,
@@ -17,8 +17,8 @@ import {
   submit,
   tenantOf,
   transportOf,
-} from '../lab/scenes/submission.ts';
-import { column, table } from '../lab/table.ts';
+} from '#lab/scenes/submission.ts';
+import { column, table } from '#lab/table.ts';
 
 const worlds = submissionWorlds([oneKind]);
 

@@ -3,9 +3,9 @@
  * prometheus/alertmanager#2011): over SMTP the limit of requests a second is waited for.
  */
 import test from 'ava';
-import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { kinds, oneKind } from '../lab/database/databases.ts';
-import { connectSmtp, plain } from '../lab/mx/smtp-client.ts';
+import { setLimits } from '#db/accounts/organizations.ts';
+import { kinds, oneKind } from '#lab/database/databases.ts';
+import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import {
   emailIdOf,
   loggedIn,
@@ -17,8 +17,8 @@ import {
   type Tenant,
   tenantOf,
   transportOf,
-} from '../lab/scenes/submission.ts';
-import { until } from '../lab/until.ts';
+} from '#lab/scenes/submission.ts';
+import { until } from '#lab/until.ts';
 
 const worlds = submissionWorlds(kinds);
 

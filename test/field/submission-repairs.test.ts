@@ -7,9 +7,8 @@ import { isAscii } from 'node:buffer';
 import { readFile } from 'node:fs/promises';
 import test, { type ExecutionContext } from 'ava';
 import PostalMime, { type Email } from 'postal-mime';
-import { mailLogFile } from '../../src/mail/mail-log.ts';
-import { oneKind } from '../lab/database/databases.ts';
-import { verifyDkim } from '../lab/dkim.ts';
+import { oneKind } from '#lab/database/databases.ts';
+import { verifyDkim } from '#lab/dkim.ts';
 import {
   loggedIn,
   messageTo,
@@ -17,9 +16,10 @@ import {
   submit,
   type Tenant,
   tenantOf,
-} from '../lab/scenes/submission.ts';
-import { table } from '../lab/table.ts';
-import { until } from '../lab/until.ts';
+} from '#lab/scenes/submission.ts';
+import { table } from '#lab/table.ts';
+import { until } from '#lab/until.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
 
 const worlds = submissionWorlds([oneKind], { settings: { POSTERN_SMTP_PER_CLIENT: '500' } });
 let made: Promise<Tenant> | undefined;

@@ -4,7 +4,7 @@
  * lost the reply sends nothing twice.
  */
 import test from 'ava';
-import { oneKind } from '../lab/database/databases.ts';
+import { oneKind } from '#lab/database/databases.ts';
 import {
   emailIdOf,
   loggedIn,
@@ -12,7 +12,7 @@ import {
   submissionWorlds,
   submit,
   tenantOf,
-} from '../lab/scenes/submission.ts';
+} from '#lab/scenes/submission.ts';
 
 const worlds = submissionWorlds([oneKind]);
 

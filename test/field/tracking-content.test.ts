@@ -4,14 +4,14 @@
  */
 import test from 'ava';
 import { parse } from 'parse5';
-import { editedParts } from '../../src/compose/html-parts.ts';
-import { prepareTracking } from '../../src/compose/tracking/html-tracking.ts';
-import { trackedParts } from '../../src/compose/tracking/raw-message-tracking.ts';
-import { setDomainTracking } from '../../src/db/accounts/domains-table.ts';
-import { partOf } from '../lab/mail.ts';
-import { messageTo, startSubmission } from '../lab/scenes/submission.ts';
-import { waysIn } from '../lab/scenes/ways-in.ts';
-import { column, table } from '../lab/table.ts';
+import { editedParts } from '#compose/html-parts.ts';
+import { prepareTracking } from '#compose/tracking/html-tracking.ts';
+import { trackedParts } from '#compose/tracking/raw-message-tracking.ts';
+import { setDomainTracking } from '#db/accounts/domains-table.ts';
+import { partOf } from '#lab/mail.ts';
+import { messageTo, startSubmission } from '#lab/scenes/submission.ts';
+import { waysIn } from '#lab/scenes/ways-in.ts';
+import { column, table } from '#lab/table.ts';
 
 const both = { opens: true, clicks: true };
 const tracker = { pixel: () => 'https://t.invalid/pixel', link: () => 'https://t.invalid/link' };

@@ -9,7 +9,7 @@ import { type AST, RegExpParser } from '@eslint-community/regexpp';
 import test from 'ava';
 import { parseSync, Visitor } from 'oxc-parser';
 import { analyse } from 'scslre';
-import { threadMs } from '../lab/thread-time.ts';
+import { threadMs } from '#lab/thread-time.ts';
 
 interface Expression {
   where: string;

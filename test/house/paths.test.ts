@@ -5,7 +5,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 import test from 'ava';
-import { headingsOf } from '../lab/headings.ts';
+import { headingsOf } from '#lab/headings.ts';
 
 const root = join(import.meta.dirname, '../..');
 

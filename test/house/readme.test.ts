@@ -7,10 +7,10 @@ import { promisify } from 'node:util';
 import test from 'ava';
 import { type ParseError, parse } from 'jsonc-parser';
 import { Webhook } from 'standardwebhooks';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { testWithProgram } from '../lab/needing.ts';
-import { isInstalled } from '../lab/programs/programs.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { testWithProgram } from '#lab/needing.ts';
+import { isInstalled } from '#lab/programs/programs.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const root = join(import.meta.dirname, '../..');
 const read = (path: string) => readFileSync(join(root, path), 'utf8');

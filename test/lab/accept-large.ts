@@ -2,8 +2,8 @@
  * `node accept-large.ts DATA_DIR ORG_ID`: accepts mails of 1 MB, sixty in one transaction, until one fails; then one
  * by one, until one fails. A process of its own, because the limit of its files is (`ulimit -f`).
  */
-import { acceptAll } from '../../src/db/accept/acceptance.ts';
-import { openDatabase } from '../../src/db/engine/open.ts';
+import { acceptAll } from '#db/accept/acceptance.ts';
+import { openDatabase } from '#db/engine/open.ts';
 import { minute } from './database/queue-rows.ts';
 import { sendOf } from './sends.ts';
 

@@ -1,9 +1,9 @@
 /** The cases of fixtures/compose, and fields for a message with defaults for what a test does not care about. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Attachment } from '../../src/compose/attachment.ts';
-import type { Fields } from '../../src/compose/mime.ts';
-import { parseMailbox } from '../../src/mail/address.ts';
+import type { Attachment } from '#compose/attachment.ts';
+import type { Fields } from '#compose/mime.ts';
+import { parseMailbox } from '#mail/address.ts';
 
 export const folder = join(import.meta.dirname, '../fixtures/compose');
 export const cases = readdirSync(folder).flatMap((file) =>

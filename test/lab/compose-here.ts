@@ -4,10 +4,10 @@
  */
 import { EventEmitter } from 'node:events';
 import { MessageChannel, type Worker } from 'node:worker_threads';
-import { loadSecrets } from '../../src/base/secrets.ts';
-import { serveOrders } from '../../src/compose/compose-threads.ts';
-import { createOrderComposer } from '../../src/server/compose-orders.ts';
-import type { Overrides } from '../../src/server/context.ts';
+import { loadSecrets } from '#base/secrets.ts';
+import { serveOrders } from '#compose/compose-threads.ts';
+import { createOrderComposer } from '#server/compose-orders.ts';
+import type { Overrides } from '#server/context.ts';
 
 const startHere: Overrides['startComposer'] = (source) => {
   const { port1, port2 } = new MessageChannel();

@@ -7,7 +7,7 @@ import { Resolver } from 'node:dns/promises';
 import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
 import { dkimVerify } from 'mailauth';
-import type { DkimKey } from '../../src/accounts/domains.ts';
+import type { DkimKey } from '#accounts/domains.ts';
 import type { Mx } from './mx/mx.ts';
 
 const pem = readFileSync(new URL('../fixtures/dkim.pem', import.meta.url), 'utf8');

@@ -6,18 +6,18 @@
  */
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import { endpoints } from '../../src/api/all-endpoints.ts';
-import type { FormBody, JsonBody } from '../../src/api/body-limits.ts';
-import { parseRoute } from '../../src/api/endpoint.ts';
-import type { Place } from '../../src/api/json-counter.ts';
-import { documentOf } from '../../src/api/openapi/openapi-document.ts';
-import { examplesOf, readExamples } from '../../src/api/openapi/recorded-examples.ts';
-import { referenceRoutes } from '../../src/api/reference-page.ts';
-import { accessTable } from '../../src/dashboard/security/route-access.ts';
-import { dialectsNamed } from '../../src/dialects/all-dialects.ts';
-import { dialectNames } from '../../src/glossary.ts';
-import { probePaths } from '../../src/operate/probes.ts';
-import { createTracking, type TrackingParts } from '../../src/tracking/routes.ts';
+import { endpoints } from '#api/all-endpoints.ts';
+import type { FormBody, JsonBody } from '#api/body-limits.ts';
+import { parseRoute } from '#api/endpoint.ts';
+import type { Place } from '#api/json-counter.ts';
+import { documentOf } from '#api/openapi/openapi-document.ts';
+import { examplesOf, readExamples } from '#api/openapi/recorded-examples.ts';
+import { referenceRoutes } from '#api/reference-page.ts';
+import { accessTable } from '#dashboard/security/route-access.ts';
+import { dialectsNamed } from '#dialects/all-dialects.ts';
+import { dialectNames } from '#glossary.ts';
+import { probePaths } from '#operate/probes.ts';
+import { createTracking, type TrackingParts } from '#tracking/routes.ts';
 import type { Question } from './ask.ts';
 import { callExamples } from './call-examples.ts';
 

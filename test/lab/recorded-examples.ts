@@ -6,7 +6,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { RecordedExamples } from '../../src/api/openapi/recorded-examples.ts';
+import type { RecordedExamples } from '#api/openapi/recorded-examples.ts';
 
 export type Hold = ReturnType<typeof holdExamples>;
 

@@ -7,15 +7,15 @@ import {
   recordFailure,
   recordIssued,
   wantHosts,
-} from '../../src/db/accounts/certificates-table.ts';
-import { examine } from '../../src/operate/doctor/examine.ts';
-import { setCertificates } from '../../src/operate/metrics/certificate-metrics.ts';
-import { createMetrics } from '../../src/operate/metrics/metrics.ts';
-import { readStatus } from '../../src/operate/status/read-status.ts';
-import { loadConfig } from '../../src/settings/config.ts';
-import { createCli } from '../lab/cli.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { openQueue } from '../lab/database/queue-rows.ts';
+} from '#db/accounts/certificates-table.ts';
+import { createCli } from '#lab/cli.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { openQueue } from '#lab/database/queue-rows.ts';
+import { examine } from '#operate/doctor/examine.ts';
+import { setCertificates } from '#operate/metrics/certificate-metrics.ts';
+import { createMetrics } from '#operate/metrics/metrics.ts';
+import { readStatus } from '#operate/status/read-status.ts';
+import { loadConfig } from '#settings/config.ts';
 
 const day = 86_400_000;
 

@@ -1,10 +1,10 @@
 /** `postern doctor` on DNS, names, addresses and blocklists: when one thing alone is wrong, exactly that is named. */
 import ava from 'ava';
-import type { Finding } from '../../src/operate/doctor/finding.ts';
-import type { Zone } from '../lab/dns/dns.ts';
-import { names } from '../lab/scenes/doctor-names.ts';
-import { startDoctorWorld } from '../lab/scenes/doctor-world.ts';
-import { table } from '../lab/table.ts';
+import type { Zone } from '#lab/dns/dns.ts';
+import { names } from '#lab/scenes/doctor-names.ts';
+import { startDoctorWorld } from '#lab/scenes/doctor-world.ts';
+import { table } from '#lab/table.ts';
+import type { Finding } from '#operate/doctor/finding.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

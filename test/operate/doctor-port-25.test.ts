@@ -1,9 +1,9 @@
 /** `postern doctor` on the way out, from each address and family: when one thing alone is wrong, exactly that is named. */
 import ava from 'ava';
-import { isSameAddress, reversed, reverseName } from '../../src/mail/reverse-name.ts';
-import { startSilent } from '../lab/mx/silent.ts';
-import { names } from '../lab/scenes/doctor-names.ts';
-import { hostname, startDoctorWorld } from '../lab/scenes/doctor-world.ts';
+import { startSilent } from '#lab/mx/silent.ts';
+import { names } from '#lab/scenes/doctor-names.ts';
+import { hostname, startDoctorWorld } from '#lab/scenes/doctor-world.ts';
+import { isSameAddress, reversed, reverseName } from '#mail/reverse-name.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

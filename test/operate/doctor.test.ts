@@ -1,8 +1,8 @@
 /** What `postern doctor` finds where all is well, where there is no network, and where something hangs. */
 import ava, { type ExecutionContext } from 'ava';
-import { oneKind } from '../lab/database/databases.ts';
-import { startDns } from '../lab/dns/dns.ts';
-import { startDoctorWorld } from '../lab/scenes/doctor-world.ts';
+import { oneKind } from '#lab/database/databases.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import { startDoctorWorld } from '#lab/scenes/doctor-world.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

@@ -1,10 +1,10 @@
 /** /health/live and /health/ready: what keeps mail from being taken, and what a stop says before it shuts the port. */
 import { isDeepStrictEqual } from 'node:util';
 import test from 'ava';
-import { createHealth } from '../../src/operate/health.ts';
-import { manualClock } from '../lab/clock.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { manualClock } from '#lab/clock.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { createHealth } from '#operate/health.ts';
 
 async function ask(world: World, path: string, init?: RequestInit) {
   const response = await fetch(`${world.url()}${path}`, init);

@@ -1,13 +1,13 @@
 /** What /metrics says is what happened, in the format that Prometheus reads, at no cost to who did not ask. */
 import test from 'ava';
-import { newKey } from '../../src/accounts/api-keys.ts';
-import { watchProcess } from '../../src/operate/metrics/process-metrics.ts';
-import { type Exposition, readExposition } from '../lab/exposition.ts';
-import { goldenMail, startReturns } from '../lab/scenes/returns.ts';
-import { loggedIn, startSubmission, tenantOf } from '../lab/scenes/submission.ts';
-import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { newKey } from '#accounts/api-keys.ts';
+import { type Exposition, readExposition } from '#lab/exposition.ts';
+import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
+import { loggedIn, startSubmission, tenantOf } from '#lab/scenes/submission.ts';
+import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { watchProcess } from '#operate/metrics/process-metrics.ts';
 
 async function scrape(world: Pick<World, 'url'>): Promise<Exposition> {
   const response = await fetch(`${world.url()}/metrics`);

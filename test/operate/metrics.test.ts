@@ -4,17 +4,17 @@ import http from 'node:http';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { oldestDue, queueDepth, webhookBacklog } from '../../src/db/queue/queue-counts.ts';
-import { createMetrics } from '../../src/operate/metrics/metrics.ts';
-import { accessOf } from '../../src/operate/metrics/metrics-access.ts';
-import { watchProcess } from '../../src/operate/metrics/process-metrics.ts';
-import { createReadings } from '../../src/operate/metrics/readings.ts';
-import { manualClock } from '../lab/clock.ts';
-import { oneKind } from '../lab/database/databases.ts';
-import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
-import { readExposition } from '../lab/exposition.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { oldestDue, queueDepth, webhookBacklog } from '#db/queue/queue-counts.ts';
+import { manualClock } from '#lab/clock.ts';
+import { oneKind } from '#lab/database/databases.ts';
+import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { readExposition } from '#lab/exposition.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { createMetrics } from '#operate/metrics/metrics.ts';
+import { accessOf } from '#operate/metrics/metrics-access.ts';
+import { watchProcess } from '#operate/metrics/process-metrics.ts';
+import { createReadings } from '#operate/metrics/readings.ts';
 
 const token = 'a-token-that-is-long-enough';
 

@@ -1,15 +1,15 @@
 /** Notices by mail: who is told of what, once, by one of several nodes, without cost; bounded in the hour, and never about themselves. */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { parseMail } from '../../src/bounces/parse/parsed-mail.ts';
-import { setMembership } from '../../src/db/accounts/memberships.ts';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { changeUser, insertUser } from '../../src/db/accounts/users.ts';
-import { type DatabaseKind, kinds } from '../lab/database/databases.ts';
-import { verifyDkim } from '../lab/dkim.ts';
-import { partOf } from '../lab/mail.ts';
-import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { parseMail } from '#bounces/parse/parsed-mail.ts';
+import { setMembership } from '#db/accounts/memberships.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { changeUser, insertUser } from '#db/accounts/users.ts';
+import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import { partOf } from '#lab/mail.ts';
+import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;

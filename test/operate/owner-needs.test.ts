@@ -1,12 +1,12 @@
 /** What the owners of an organization see as wrong, on both databases: their own troubles, and nothing of anybody else's. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { totalOf } from '../../src/dashboard/pages/overview/figures.ts';
-import { findOrganization } from '../../src/db/accounts/organizations.ts';
-import { publishPools } from '../../src/db/queue/ip-pools.ts';
-import { readOwnerNeeds } from '../../src/operate/status/owner-needs.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
+import { totalOf } from '#dashboard/pages/overview/figures.ts';
+import { findOrganization } from '#db/accounts/organizations.ts';
+import { publishPools } from '#db/queue/ip-pools.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { readOwnerNeeds } from '#operate/status/owner-needs.ts';
 
 for (const kind of kinds) {
   test(`${kind}: owners see their organization's troubles, and none of another's`, async (t) => {

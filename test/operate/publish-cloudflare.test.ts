@@ -4,8 +4,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { z } from 'zod';
-import { Cloudflare } from '../../src/operate/publish/cloudflare.ts';
-import { type Change, planChanges } from '../../src/operate/publish/plan-changes.ts';
+import { Cloudflare } from '#operate/publish/cloudflare.ts';
+import { type Change, planChanges } from '#operate/publish/plan-changes.ts';
 
 const token = 'a-token-that-nobody-sees';
 const zone = 'shop.invalid';

@@ -1,15 +1,15 @@
 /** What is published at a DNS provider and what is left; updates by RFC 2136 against a server that checks the packets. */
 import test, { type ExecutionContext } from 'ava';
-import type { ZoneRecord } from '../../src/accounts/zone-text.ts';
+import type { ZoneRecord } from '#accounts/zone-text.ts';
+import { startUpdateServer } from '#lab/dns/update-server.ts';
 import {
   type Change,
   type DnsProvider,
   type PresentRecord,
   planChanges,
-} from '../../src/operate/publish/plan-changes.ts';
-import { readTsigKey } from '../../src/operate/publish/providers.ts';
-import { Rfc2136 } from '../../src/operate/publish/rfc2136.ts';
-import { startUpdateServer } from '../lab/dns/update-server.ts';
+} from '#operate/publish/plan-changes.ts';
+import { readTsigKey } from '#operate/publish/providers.ts';
+import { Rfc2136 } from '#operate/publish/rfc2136.ts';
 
 const zone = 'shop.invalid';
 const dkim = { type: 'TXT', name: `pstn0a1b2c3d._domainkey.${zone}`, value: 'v=DKIM1; k=rsa; p=NEW' };

@@ -2,14 +2,14 @@
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { noteBackup } from '../../src/db/admin/last-backup.ts';
-import { hourMs } from '../../src/db/events/statistics.ts';
-import type { DestinationState } from '../../src/db/queue/destination-status-rows.ts';
-import { isWell, readStatus, verdictText } from '../../src/operate/status/read-status.ts';
-import type { ProblemCause } from '../../src/rules/problem-cause.ts';
-import { loadConfig } from '../../src/settings/config.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
+import { noteBackup } from '#db/admin/last-backup.ts';
+import { hourMs } from '#db/events/statistics.ts';
+import type { DestinationState } from '#db/queue/destination-status-rows.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { isWell, readStatus, verdictText } from '#operate/status/read-status.ts';
+import type { ProblemCause } from '#rules/problem-cause.ts';
+import { loadConfig } from '#settings/config.ts';
 
 const atRest = { connections: 0, limit: 5, waiting: 0, circuit: null, busySince: null };
 

@@ -1,11 +1,11 @@
 /** `postern status` with ten destinations at once, nine of them in trouble, and then without a server. */
 import { stripVTControlCharacters } from 'node:util';
 import test from 'ava';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { cliOf } from '../lab/cli.ts';
-import { manualClock } from '../lab/clock.ts';
-import { startTenTroubles } from '../lab/scenes/ten-troubles.ts';
-import { until } from '../lab/until.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { cliOf } from '#lab/cli.ts';
+import { manualClock } from '#lab/clock.ts';
+import { startTenTroubles } from '#lab/scenes/ten-troubles.ts';
+import { until } from '#lab/until.ts';
 
 const minute = 60_000;
 

@@ -1,9 +1,9 @@
 /** A destination that throttles for an hour, in `npm test` for twenty minutes: every view says so, since when, and as fast as the exchanger saw it. */
 import test from 'ava';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { cliOf } from '../lab/cli.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { cliOf } from '#lab/cli.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const minute = 60_000;
 const stepMs = 3_000;

@@ -1,7 +1,7 @@
 /** A destination where nothing answers is left alone but for one probe at a time; then its mail goes at once. */
 import test from 'ava';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const attempts = async (world: Awaited<ReturnType<typeof startWorld>>) =>
   (await world.db('deliveries').sum('attempts as sum').first())!.sum as number;

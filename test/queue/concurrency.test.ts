@@ -1,6 +1,6 @@
 /** How much a destination is given at once: low at first, more while it goes well, less when it asks for less. */
 import test from 'ava';
-import { startWorld } from '../lab/scenes/world.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const count = 120;
 

@@ -1,10 +1,10 @@
 /** The operator's rules: a destination that is slowed for a time, and domains whose mail is held or bounced. */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import { golden } from '../lab/cli-golden.ts';
-import { aSecondLater } from '../lab/scenes/nodes.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import { golden } from '#lab/cli-golden.ts';
+import { aSecondLater } from '#lab/scenes/nodes.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const zone = { 'same.invalid': { MX: ['10 mx1.invalid'] }, 'other.invalid': { MX: ['10 mx2.invalid'] } };
 const exchangers = [{}, {}];

@@ -1,7 +1,7 @@
 /** A destination is a set of hosts: all domains with the same hosts share its connections. */
 import test from 'ava';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 test('domains with the same hosts share one destination, and its connections', async (t) => {
   const hosts = { MX: ['10 mx1.invalid', '20 mx2.invalid'] };

@@ -6,15 +6,15 @@ import {
   releaseLeases,
   renewLeases,
   takeBack,
-} from '../../src/db/queue/lease-statements.ts';
-import { recordAll } from '../../src/db/queue/outcomes.ts';
-import type { Delivery } from '../../src/glossary.ts';
-import { HeldLeases } from '../../src/queue/held-leases.ts';
-import { transition } from '../../src/rules/transition.ts';
-import { manualClock } from '../lab/clock.ts';
-import { kinds, oneKind } from '../lab/database/databases.ts';
-import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
-import { attemptOf } from '../lab/sends.ts';
+} from '#db/queue/lease-statements.ts';
+import { recordAll } from '#db/queue/outcomes.ts';
+import type { Delivery } from '#glossary.ts';
+import { manualClock } from '#lab/clock.ts';
+import { kinds, oneKind } from '#lab/database/databases.ts';
+import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { attemptOf } from '#lab/sends.ts';
+import { HeldLeases } from '#queue/held-leases.ts';
+import { transition } from '#rules/transition.ts';
 
 const leaseMs = 3 * minute;
 const lane = { domain: 'there.invalid', limit: 5 };

@@ -1,11 +1,11 @@
 /** One slow or dead destination, whatever its backlog, never delays another; tenants share one fairly. */
 import test from 'ava';
-import { newKey } from '../../src/accounts/api-keys.ts';
-import { setQuota } from '../../src/db/accept/credit-ledger.ts';
-import { insertKey } from '../../src/db/accounts/keys.ts';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { newKey } from '#accounts/api-keys.ts';
+import { setQuota } from '#db/accept/credit-ledger.ts';
+import { insertKey } from '#db/accounts/keys.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const zone = { 'slow.invalid': { MX: ['10 mx1.invalid'] }, 'quick.invalid': { MX: ['10 mx2.invalid'] } };
 

@@ -1,9 +1,9 @@
 /** Which backlogs are claimed next: every ready queue gets a fair part, however much mail each has waiting. */
 import test from 'ava';
-import { LeasePolicy } from '../../src/queue/lease-policy.ts';
-import { ReadyQueues } from '../../src/queue/ready-queues.ts';
-import { defaultShape } from '../../src/settings/shaping-rules.ts';
-import { manualClock } from '../lab/clock.ts';
+import { manualClock } from '#lab/clock.ts';
+import { LeasePolicy } from '#queue/lease-policy.ts';
+import { ReadyQueues } from '#queue/ready-queues.ts';
+import { defaultShape } from '#settings/shaping-rules.ts';
 
 function policyFor(domains: string[]) {
   const clock = manualClock();

@@ -1,12 +1,12 @@
 /** Mail that is sent later: accepted and charged now, started at its time, moved and canceled until then. */
 import test, { type ExecutionContext } from 'ava';
-import { quotaState } from '../../src/db/accept/credit-ledger.ts';
-import { untilSent } from '../../src/db/accounts/dkim-keys.ts';
-import { findOrganization } from '../../src/db/accounts/organizations.ts';
-import { cliOf } from '../lab/cli.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { quotaState } from '#db/accept/credit-ledger.ts';
+import { untilSent } from '#db/accounts/dkim-keys.ts';
+import { findOrganization } from '#db/accounts/organizations.ts';
+import { cliOf } from '#lab/cli.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const hour = 3_600_000;
 const day = 24 * hour;
@@ -198,7 +198,7 @@ for (const database of kinds) {
 }
 
 test('held scheduled mail still waits for its time, and a retry does not start it', async (t) => {
-  const { applyQueueAction } = await import('../../src/db/queue/apply-queue-action.ts');
+  const { applyQueueAction } = await import('#db/queue/apply-queue-action.ts');
   const world = await startWorld(t);
   const { clock, db } = world;
   const emailId = await scheduled(world, 2 * hour);

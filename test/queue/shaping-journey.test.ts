@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 async function shapingFile(t: ExecutionContext, content: object): Promise<string> {
   const directory = await temporaryDirectory(t);

@@ -1,7 +1,7 @@
 /** How the concurrency state of a destination follows from each observation. */
 import test from 'ava';
-import type { Signal } from '../../src/glossary.ts';
-import type { DestinationShape } from '../../src/mail/destination-shape.ts';
+import type { Signal } from '#glossary.ts';
+import type { DestinationShape } from '#mail/destination-shape.ts';
 import {
   afterAttempt,
   afterStart,
@@ -9,7 +9,7 @@ import {
   type ConcurrencyState,
   mayProbe,
   newConcurrencyState,
-} from '../../src/queue/shaping.ts';
+} from '#queue/shaping.ts';
 
 const shape: DestinationShape = {
   connections: 20,

@@ -1,9 +1,9 @@
 /** A suspended destination gets nothing until it is resumed, or its time is up; everything else goes on. */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import { aSecondLater } from '../lab/scenes/nodes.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import { aSecondLater } from '#lab/scenes/nodes.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 /** They are due, and nobody has them. */
 const waiting = ({ db, clock }: World, count: number) =>

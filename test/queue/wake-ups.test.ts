@@ -4,9 +4,9 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
-import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const settings = { ...sharedSecret, POSTERN_ROLES: 'http' };
 

@@ -1,12 +1,12 @@
 /** The rules about replies, held against real ones (test/fixtures/replies), and against hostile ones. */
 import test from 'ava';
-import { parseReply } from '../../src/mail/reply.ts';
-import { classify, type Phase, replyText, type SessionResult } from '../../src/outcome.ts';
-import { rules } from '../../src/reply-rules/classify.ts';
-import { retryAfterMs } from '../../src/reply-rules/retry-after.ts';
-import { recordedReplies } from '../lab/mx/replies.ts';
-import { table } from '../lab/table.ts';
-import { threadMs } from '../lab/thread-time.ts';
+import { recordedReplies } from '#lab/mx/replies.ts';
+import { table } from '#lab/table.ts';
+import { threadMs } from '#lab/thread-time.ts';
+import { parseReply } from '#mail/reply.ts';
+import { classify, type Phase, replyText, type SessionResult } from '#outcome.ts';
+import { rules } from '#reply-rules/classify.ts';
+import { retryAfterMs } from '#reply-rules/retry-after.ts';
 
 const rows = recordedReplies();
 

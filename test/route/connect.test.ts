@@ -7,13 +7,13 @@ import { getEventListeners } from 'node:events';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
-import { type ConnectParts, createConnect, type OpenedSocket } from '../../src/route/connect.ts';
-import { createSources, type Source, type Wanted } from '../../src/route/source-addresses.ts';
-import { race } from '../../src/route/staggered-race.ts';
-import { manualClock } from '../lab/clock.ts';
-import { type Mx, startMx, startMxs } from '../lab/mx/mx.ts';
-import { startSilent } from '../lab/mx/silent.ts';
-import { until } from '../lab/until.ts';
+import { manualClock } from '#lab/clock.ts';
+import { type Mx, startMx, startMxs } from '#lab/mx/mx.ts';
+import { startSilent } from '#lab/mx/silent.ts';
+import { until } from '#lab/until.ts';
+import { type ConnectParts, createConnect, type OpenedSocket } from '#route/connect.ts';
+import { createSources, type Source, type Wanted } from '#route/source-addresses.ts';
+import { race } from '#route/staggered-race.ts';
 
 const v6 = (address: string) => `::ffff:${address}`;
 

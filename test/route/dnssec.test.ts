@@ -4,8 +4,8 @@ import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { decode, encode, type Packet } from 'dns-packet';
-import { createSecureResolve } from '../../src/route/dnssec.ts';
-import { startDns, type Zone } from '../lab/dns/dns.ts';
+import { startDns, type Zone } from '#lab/dns/dns.ts';
+import { createSecureResolve } from '#route/dnssec.ts';
 
 const timing = { timeoutMs: 2000, tries: 2 };
 

@@ -2,9 +2,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { startSilent } from '../lab/mx/silent.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { startSilent } from '#lab/mx/silent.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 test('a dead IPv6 path does not delay the mail', async (t) => {
   const world = await startWorld(t);

@@ -2,11 +2,11 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { createFetchPolicy, type PolicyHostOptions } from '../../src/route/fetch-mta-sts.ts';
-import { createResolver } from '../../src/route/resolver.ts';
-import { startDns, type Zone } from '../lab/dns/dns.ts';
-import { mxPem } from '../lab/mx/mx.ts';
-import { type PolicyHost, policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
+import { startDns, type Zone } from '#lab/dns/dns.ts';
+import { mxPem } from '#lab/mx/mx.ts';
+import { type PolicyHost, policy, startPolicyHost, trustAuthority } from '#lab/mx/policy-host.ts';
+import { createFetchPolicy, type PolicyHostOptions } from '#route/fetch-mta-sts.ts';
+import { createResolver } from '#route/resolver.ts';
 
 trustAuthority();
 

@@ -3,9 +3,9 @@ import type { ResolverOptions } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import test, { type ExecutionContext } from 'ava';
-import { findMx } from '../../src/route/mx.ts';
-import { createResolver } from '../../src/route/resolver.ts';
-import { startDns } from '../lab/dns/dns.ts';
+import { startDns } from '#lab/dns/dns.ts';
+import { findMx } from '#route/mx.ts';
+import { createResolver } from '#route/resolver.ts';
 
 const patience = { timeoutMs: 30_000, tries: 1 };
 

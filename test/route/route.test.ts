@@ -1,5 +1,5 @@
 import test from 'ava';
-import { startWorld } from '../lab/scenes/world.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 test('the second exchanger takes the mail when the first is down', async (t) => {
   const world = await startWorld(t, {

@@ -1,14 +1,14 @@
 /** From a domain to its hosts: what DNS means, what is kept and for how long, and who comes first. */
 
 import test, { type ExecutionContext } from 'ava';
-import type { Resolve } from '../../src/base/net/resolve.ts';
-import type { DestinationShape } from '../../src/mail/destination-shape.ts';
-import { createResolver } from '../../src/route/resolver.ts';
-import type { Exchanger, Host, Protect, Route } from '../../src/route/route.ts';
-import { createRouteCache, type RouteCacheParts } from '../../src/route/route-cache.ts';
-import { interleaved, shuffled } from '../../src/route/shuffle.ts';
-import { manualClock } from '../lab/clock.ts';
-import { startDns, type Zone } from '../lab/dns/dns.ts';
+import type { Resolve } from '#base/net/resolve.ts';
+import { manualClock } from '#lab/clock.ts';
+import { startDns, type Zone } from '#lab/dns/dns.ts';
+import type { DestinationShape } from '#mail/destination-shape.ts';
+import { createResolver } from '#route/resolver.ts';
+import type { Exchanger, Host, Protect, Route } from '#route/route.ts';
+import { createRouteCache, type RouteCacheParts } from '#route/route-cache.ts';
+import { interleaved, shuffled } from '#route/shuffle.ts';
 
 const shape: DestinationShape = {
   connections: 20,

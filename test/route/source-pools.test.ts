@@ -1,7 +1,7 @@
 /** Pools of source addresses in the database: who is pinned, which nodes have what, and what waits for none. */
 import test from 'ava';
-import { createPoolAssignment, poolsOf } from '../../src/cluster/pool-assignment.ts';
-import { findOrganization } from '../../src/db/accounts/organizations.ts';
+import { createPoolAssignment, poolsOf } from '#cluster/pool-assignment.ts';
+import { findOrganization } from '#db/accounts/organizations.ts';
 import {
   assignPool,
   countAssigned,
@@ -11,12 +11,12 @@ import {
   readPoolAssignments,
   readPools,
   withdrawPools,
-} from '../../src/db/queue/ip-pools.ts';
-import { claimExpired } from '../../src/db/queue/lease-statements.ts';
-import { conditionText } from '../../src/operate/condition/condition-words.ts';
-import { readSummary } from '../../src/operate/explain/queue-rows-by-destination.ts';
-import { oneKind } from '../lab/database/databases.ts';
-import { minute, now, openQueue } from '../lab/database/queue-rows.ts';
+} from '#db/queue/ip-pools.ts';
+import { claimExpired } from '#db/queue/lease-statements.ts';
+import { oneKind } from '#lab/database/databases.ts';
+import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { conditionText } from '#operate/condition/condition-words.ts';
+import { readSummary } from '#operate/explain/queue-rows-by-destination.ts';
 
 test('organizations are pinned and unpinned', async (t) => {
   const { db, orgId, newOrg } = await openQueue(t, oneKind);

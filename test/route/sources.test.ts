@@ -1,6 +1,6 @@
 /** POSTERN_MTA_SOURCES, as the receiving host sees it. */
 import test from 'ava';
-import { startWorld, type World } from '../lab/scenes/world.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
 
 const two = { 'one.invalid': { MX: ['10 mx1.invalid'] }, 'two.invalid': { MX: ['10 mx2.invalid'] } };
 

@@ -1,11 +1,11 @@
 /** What a recipient's domain publishes on TLS (DANE, MTA-STS) is what its mail is given to, or nobody. */
 import test, { type ExecutionContext } from 'ava';
-import type { Zone } from '../lab/dns/dns.ts';
-import { type MxOptions, mxPem } from '../lab/mx/mx.ts';
-import { authorizedPem, policy, startPolicyHost, tlsaOf, trustAuthority } from '../lab/mx/policy-host.ts';
-import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import type { Zone } from '#lab/dns/dns.ts';
+import { type MxOptions, mxPem } from '#lab/mx/mx.ts';
+import { authorizedPem, policy, startPolicyHost, tlsaOf, trustAuthority } from '#lab/mx/policy-host.ts';
+import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 trustAuthority();
 

@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { readProfiles } from '../lab/load/cpu-profile.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { readProfiles } from '#lab/load/cpu-profile.ts';
 
 const frame = (functionName: string, url = '', lineNumber = 0) => ({ functionName, url, lineNumber });
 

@@ -3,9 +3,9 @@ import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { temporaryDirectory } from '#lab/evidence.ts';
 import { Runner, readRooms } from '../../scripts/test/rooms.ts';
 import { judge } from '../../scripts/test/second-run.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
 
 const root = join(import.meta.dirname, '../..');
 

@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process';
 import { chmod, copyFile, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
 
 const script = join(import.meta.dirname, '../../scripts/sqlite-driver');
 

@@ -1,8 +1,8 @@
 /** Answers to calls for many emails that are wrong in everything stay small, and still say of each email what is wrong first. */
 import test from 'ava';
-import { ask } from '../lab/ask.ts';
-import { worldOfFile } from '../lab/scenes/shared-world.ts';
-import { asNewTenant } from '../lab/scenes/world.ts';
+import { ask } from '#lab/ask.ts';
+import { worldOfFile } from '#lab/scenes/shared-world.ts';
+import { asNewTenant } from '#lab/scenes/world.ts';
 
 const shared = worldOfFile();
 const maxAnswer = 100_000;

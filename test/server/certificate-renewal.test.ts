@@ -2,16 +2,16 @@
 import { Agent, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { start } from '../../src/server/start.ts';
-import { certificateShown, startAcmeWorld } from '../lab/certificates/acme-world.ts';
-import { problem } from '../lab/certificates/authority.ts';
-import { composeHere } from '../lab/compose-here.ts';
-import { memoryLog, temporaryDirectory } from '../lab/evidence.ts';
-import { freePort } from '../lab/load/ports.ts';
-import { connectSmtp } from '../lab/mx/smtp-client.ts';
-import { sharedSecret } from '../lab/scenes/nodes.ts';
-import { testConfig } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { certificateShown, startAcmeWorld } from '#lab/certificates/acme-world.ts';
+import { problem } from '#lab/certificates/authority.ts';
+import { composeHere } from '#lab/compose-here.ts';
+import { memoryLog, temporaryDirectory } from '#lab/evidence.ts';
+import { freePort } from '#lab/load/ports.ts';
+import { connectSmtp } from '#lab/mx/smtp-client.ts';
+import { sharedSecret } from '#lab/scenes/nodes.ts';
+import { testConfig } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { start } from '#server/start.ts';
 
 test('a certificate is renewed in time, and open connections go on', async (t) => {
   const smtp = await freePort('127.0.0.1');

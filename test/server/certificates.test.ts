@@ -1,11 +1,11 @@
 /** From a start without certificates to one for each host: what is asked of the authority, and what is not. */
 import { connect } from 'node:tls';
 import test from 'ava';
-import { setDomainTracking } from '../../src/db/accounts/domains-table.ts';
-import { certificateShown, startAcmeWorld } from '../lab/certificates/acme-world.ts';
-import { problem } from '../lab/certificates/authority.ts';
-import { freePort } from '../lab/load/ports.ts';
-import { until } from '../lab/until.ts';
+import { setDomainTracking } from '#db/accounts/domains-table.ts';
+import { certificateShown, startAcmeWorld } from '#lab/certificates/acme-world.ts';
+import { problem } from '#lab/certificates/authority.ts';
+import { freePort } from '#lab/load/ports.ts';
+import { until } from '#lab/until.ts';
 
 test('the server gets its certificate by HTTP-01, and HTTPS and submission use it at once', async (t) => {
   const smtp = await freePort('127.0.0.1');

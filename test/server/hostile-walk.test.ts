@@ -4,13 +4,13 @@
  * other programs run beside the tests.
  */
 import test, { type ExecutionContext } from 'ava';
-import { createBrowser, setUp } from '../lab/browser/browser.ts';
-import { createSubmitter, hostileMails } from '../lab/hostile-mails.ts';
-import { membersOf, routesOfServer } from '../lab/hostile-walk.ts';
-import { longestStall } from '../lab/longest-stall.ts';
-import { startSubmission } from '../lab/scenes/submission.ts';
-import { asNewTenant, startWorld, type World } from '../lab/scenes/world.ts';
-import { inWords, newTally, recordReply, type Tally, targetOf, walkRoute } from '../lab/walk-target.ts';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { createSubmitter, hostileMails } from '#lab/hostile-mails.ts';
+import { membersOf, routesOfServer } from '#lab/hostile-walk.ts';
+import { longestStall } from '#lab/longest-stall.ts';
+import { startSubmission } from '#lab/scenes/submission.ts';
+import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
+import { inWords, newTally, recordReply, type Tally, targetOf, walkRoute } from '#lab/walk-target.ts';
 
 const maxStallMs = 200;
 /** A header may have 100 KiB. */

@@ -1,11 +1,11 @@
 /** A clock that is set back: it is noticed, and what waits does not wait for the hours of the clock before. */
 import test from 'ava';
-import { watchClock } from '../../src/server/clock-jump.ts';
-import { manualClock } from '../lab/clock.ts';
-import { startProcess } from '../lab/scenes/process.ts';
-import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { manualClock } from '#lab/clock.ts';
+import { startProcess } from '#lab/scenes/process.ts';
+import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { watchClock } from '#server/clock-jump.ts';
 
 test('a minute back is noticed, each time; less, and a leap forward, are not', async (t) => {
   const clock = manualClock();

@@ -1,7 +1,7 @@
 import test from 'ava';
-import { startDiskGuard } from '../../src/server/disk-guard.ts';
-import { manualClock } from '../lab/clock.ts';
-import { until } from '../lab/until.ts';
+import { manualClock } from '#lab/clock.ts';
+import { until } from '#lab/until.ts';
+import { startDiskGuard } from '#server/disk-guard.ts';
 
 const mb = 1024 * 1024;
 

@@ -3,14 +3,14 @@ import { chmod, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { start } from '../../src/server/start.ts';
-import { describeStartError } from '../../src/server/start-messages.ts';
-import { loadConfig } from '../../src/settings/config.ts';
-import { createCli, createProcessCli, run } from '../lab/cli.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { startProcess } from '../lab/scenes/process.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { createCli, createProcessCli, run } from '#lab/cli.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { startProcess } from '#lab/scenes/process.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { start } from '#server/start.ts';
+import { describeStartError } from '#server/start-messages.ts';
+import { loadConfig } from '#settings/config.ts';
 
 const startHere = async (settings: Record<string, string>) =>
   start(loadConfig({ POSTERN_HTTP_PORT: '0', POSTERN_LOG_LEVEL: 'silent', ...settings }));

@@ -7,10 +7,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { hostname, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { type Config, effectiveConfig, loadConfig, settings } from '../../src/settings/config.ts';
-import { ConfigError } from '../../src/settings/config-error.ts';
-import { hostnameAdvice } from '../../src/settings/hostname-advice.ts';
-import { table } from '../lab/table.ts';
+import { table } from '#lab/table.ts';
+import { type Config, effectiveConfig, loadConfig, settings } from '#settings/config.ts';
+import { ConfigError } from '#settings/config-error.ts';
+import { hostnameAdvice } from '#settings/hostname-advice.ts';
 
 const sample = join(import.meta.dirname, '../../config/postern.jsonc');
 const badConfigs = join(import.meta.dirname, '../fixtures/bad-config');

@@ -2,8 +2,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { createCurrentShaping } from '../../src/settings/current-shaping.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { createCurrentShaping } from '#settings/current-shaping.ts';
 
 test('the shaping file is read again when it changes, and the limits of the operator go before it', async (t) => {
   const path = join(await temporaryDirectory(t), 'shaping.jsonc');

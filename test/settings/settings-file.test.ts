@@ -7,9 +7,9 @@ import { chown, cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises
 import { join } from 'node:path';
 import { parseEnv } from 'node:util';
 import test from 'ava';
-import { parseEnvFile } from '../../src/settings/env-file.ts';
-import { createCli, makeInstallation, root, run } from '../lab/cli.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { createCli, makeInstallation, root, run } from '#lab/cli.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { parseEnvFile } from '#settings/env-file.ts';
 
 const read = (text: string) => {
   const { variables, problems } = parseEnvFile(text);

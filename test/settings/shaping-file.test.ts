@@ -6,10 +6,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { loadConfig } from '../../src/settings/config.ts';
-import { ConfigError } from '../../src/settings/config-error.ts';
-import { loadShaping } from '../../src/settings/shaping-file.ts';
-import { createDestinationOf, defaultShape } from '../../src/settings/shaping-rules.ts';
+import { loadConfig } from '#settings/config.ts';
+import { ConfigError } from '#settings/config-error.ts';
+import { loadShaping } from '#settings/shaping-file.ts';
+import { createDestinationOf, defaultShape } from '#settings/shaping-rules.ts';
 
 const badFiles = join(import.meta.dirname, '../fixtures/bad-shaping');
 

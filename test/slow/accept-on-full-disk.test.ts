@@ -6,8 +6,8 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { setQuota } from '../../src/db/accept/credit-ledger.ts';
-import { now, openQueue } from '../lab/database/queue-rows.ts';
+import { setQuota } from '#db/accept/credit-ledger.ts';
+import { now, openQueue } from '#lab/database/queue-rows.ts';
 
 const run = promisify(execFile);
 const script = join(import.meta.dirname, '../lab/accept-large.ts');

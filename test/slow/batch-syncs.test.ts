@@ -1,11 +1,11 @@
 /** A batch is one commit on the disk: strace sees one sync of SQLite's log for a hundred sends. */
 import { join } from 'node:path';
-import { createCrashScene } from '../lab/crash-scene.ts';
-import { startTracer, syncsIn } from '../lab/load/syncs.ts';
-import { testWithProgram } from '../lab/needing.ts';
-import { isInstalled } from '../lab/programs/programs.ts';
-import { startProcess } from '../lab/scenes/process.ts';
-import { until } from '../lab/until.ts';
+import { createCrashScene } from '#lab/crash-scene.ts';
+import { startTracer, syncsIn } from '#lab/load/syncs.ts';
+import { testWithProgram } from '#lab/needing.ts';
+import { isInstalled } from '#lab/programs/programs.ts';
+import { startProcess } from '#lab/scenes/process.ts';
+import { until } from '#lab/until.ts';
 
 const count = 100;
 const attachments = [{ filename: 'a.bin', content: Buffer.alloc(2000, 'a').toString('base64') }];

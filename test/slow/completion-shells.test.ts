@@ -3,12 +3,12 @@ import { spawnSync } from 'node:child_process';
 import { symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { postern } from '../lab/cli.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { testWithProgram } from '../lab/needing.ts';
-import { startNames } from '../lab/scenes/cli-names.ts';
-import { spawnTerminal } from '../lab/terminal.ts';
-import { until } from '../lab/until.ts';
+import { postern } from '#lab/cli.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { testWithProgram } from '#lab/needing.ts';
+import { startNames } from '#lab/scenes/cli-names.ts';
+import { spawnTerminal } from '#lab/terminal.ts';
+import { until } from '#lab/until.ts';
 
 const has = (program: string) => spawnSync(program, ['--version']).status === 0;
 

@@ -4,10 +4,10 @@
  * sent twice.
  */
 import test from 'ava';
-import { kinds } from '../lab/database/databases.ts';
-import { fill, makeRoom, trackConnections } from '../lab/full-disk.ts';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { fill, makeRoom, trackConnections } from '#lab/full-disk.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 trackConnections();
 

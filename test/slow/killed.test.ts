@@ -5,7 +5,7 @@
  * key, it is taken once.
  */
 import test, { type ExecutionContext } from 'ava';
-import type { FailpointName } from '../../src/base/failpoints.ts';
+import type { FailpointName } from '#base/failpoints.ts';
 import {
   assertPromises,
   type CrashScene,
@@ -13,10 +13,10 @@ import {
   drained,
   sendUntilGone,
   sendWithKey,
-} from '../lab/crash-scene.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { type PosternProcess, startProcess } from '../lab/scenes/process.ts';
-import { until } from '../lab/until.ts';
+} from '#lab/crash-scene.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
+import { until } from '#lab/until.ts';
 
 const senders = 8;
 

@@ -6,16 +6,16 @@
 import { randomBytes } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { type MoveResult, moveDatabase } from '../../src/db/admin/move/move-database.ts';
-import { readMarker } from '../../src/db/admin/moved-marker.ts';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import { type Db, openDatabase } from '../../src/db/engine/open.ts';
-import { migrate } from '../../src/db/schema/migrate.ts';
-import { createDatabase } from '../lab/database/databases.ts';
-import { startPostgres } from '../lab/database/postgres.ts';
-import { now, openQueue } from '../lab/database/queue-rows.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { type MoveResult, moveDatabase } from '#db/admin/move/move-database.ts';
+import { readMarker } from '#db/admin/moved-marker.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { type Db, openDatabase } from '#db/engine/open.ts';
+import { migrate } from '#db/schema/migrate.ts';
+import { createDatabase } from '#lab/database/databases.ts';
+import { startPostgres } from '#lab/database/postgres.ts';
+import { now, openQueue } from '#lab/database/queue-rows.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
 
 interface Scene extends Awaited<ReturnType<typeof openQueue>> {
   dataDir: string;

@@ -3,13 +3,13 @@
  * call; verified domains and keys are kept for a second (src/base/bounded-cache.ts); suspensions are read once a second.
  */
 import test, { type ExecutionContext } from 'ava';
-import { setDomainStatus, setDomainTracking } from '../../src/db/accounts/domains-table.ts';
-import { readSources } from '../../src/db/events/emails.ts';
-import { suspend } from '../../src/db/queue/suspensions.ts';
-import { disableWebhook } from '../../src/db/webhooks/webhooks.ts';
-import { sharedSecret, startNode, tickAll } from '../lab/scenes/nodes.ts';
-import { startWebhookWorld } from '../lab/scenes/webhook-world.ts';
-import { until } from '../lab/until.ts';
+import { setDomainStatus, setDomainTracking } from '#db/accounts/domains-table.ts';
+import { readSources } from '#db/events/emails.ts';
+import { suspend } from '#db/queue/suspensions.ts';
+import { disableWebhook } from '#db/webhooks/webhooks.ts';
+import { sharedSecret, startNode, tickAll } from '#lab/scenes/nodes.ts';
+import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
+import { until } from '#lab/until.ts';
 
 /** The world's node sends and takes mail; the other one takes mail, and is asked here. Its caches are warm. */
 async function startBoth(t: ExecutionContext) {

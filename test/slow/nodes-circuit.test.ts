@@ -1,8 +1,8 @@
 /** Nothing answers at a destination: what one node finds out all know, one probes at a time, and one answer is enough. */
 import test, { type ExecutionContext } from 'ava';
-import { settleAll, sharedSecret, startNode, tickAll } from '../lab/scenes/nodes.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { settleAll, sharedSecret, startNode, tickAll } from '#lab/scenes/nodes.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const attempts = async ({ db }: World) =>
   Number((await db('deliveries').sum('attempts as sum').first())!.sum);

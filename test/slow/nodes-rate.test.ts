@@ -1,8 +1,8 @@
 /** Several nodes share the rate of a destination: a hundred seconds of it. */
 import test from 'ava';
-import { startLimitedNodes } from '../lab/scenes/limited-nodes.ts';
-import { tickAll } from '../lab/scenes/nodes.ts';
-import { until } from '../lab/until.ts';
+import { startLimitedNodes } from '#lab/scenes/limited-nodes.ts';
+import { tickAll } from '#lab/scenes/nodes.ts';
+import { until } from '#lab/until.ts';
 
 test('three nodes begin no more in a minute than the destination’s rate', async (t) => {
   const { world, mx, sendMany } = await startLimitedNodes(t, 3, { there: { rule: { perMinute: 6 } } });

@@ -8,9 +8,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import type { ExecutionContext } from 'ava';
-import { testWithProgram } from '../lab/needing.ts';
-import { record, samples, signer } from '../lab/oversigned-mails.ts';
-import { isInstalled } from '../lab/programs/programs.ts';
+import { testWithProgram } from '#lab/needing.ts';
+import { record, samples, signer } from '#lab/oversigned-mails.ts';
+import { isInstalled } from '#lab/programs/programs.ts';
 
 const run = promisify(execFile);
 

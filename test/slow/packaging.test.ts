@@ -8,12 +8,12 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { openDatabase } from '../../src/db/engine/open.ts';
-import { loadConfig, settings } from '../../src/settings/config.ts';
-import { createCli, run as runCommand } from '../lab/cli.ts';
-import { createMigrated } from '../lab/database/databases.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { openDatabase } from '#db/engine/open.ts';
+import { createCli, run as runCommand } from '#lab/cli.ts';
+import { createMigrated } from '#lab/database/databases.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { loadConfig, settings } from '#settings/config.ts';
 
 const root = join(import.meta.dirname, '../..');
 const read = (path: string) => readFile(join(root, path), 'utf8');

@@ -5,22 +5,22 @@ import net from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { Secret, TOTP } from 'otpauth';
 import pg from 'pg';
-import { makeSetUpLink } from '../../src/accounts/people.ts';
-import { createSeal } from '../../src/accounts/seal.ts';
-import { systemClock } from '../../src/base/clock.ts';
-import { loadSecrets } from '../../src/base/secrets.ts';
-import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { checkDatabase } from '../../src/operate/doctor/checks/database.ts';
-import { start } from '../../src/server/start.ts';
-import { createBrowser, setUp, signIn } from '../lab/browser/browser.ts';
-import { composeHere } from '../lab/compose-here.ts';
-import { createMigrated } from '../lab/database/databases.ts';
-import { startPostgres } from '../lab/database/postgres.ts';
-import { memoryLog, temporaryDirectory } from '../lab/evidence.ts';
-import { sharedSecret, startNode } from '../lab/scenes/nodes.ts';
-import { startProcess } from '../lab/scenes/process.ts';
-import { startWorld, testSettings, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { makeSetUpLink } from '#accounts/people.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { systemClock } from '#base/clock.ts';
+import { loadSecrets } from '#base/secrets.ts';
+import { setLimits } from '#db/accounts/organizations.ts';
+import { createBrowser, setUp, signIn } from '#lab/browser/browser.ts';
+import { composeHere } from '#lab/compose-here.ts';
+import { createMigrated } from '#lab/database/databases.ts';
+import { startPostgres } from '#lab/database/postgres.ts';
+import { memoryLog, temporaryDirectory } from '#lab/evidence.ts';
+import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
+import { startProcess } from '#lab/scenes/process.ts';
+import { startWorld, testSettings, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { checkDatabase } from '#operate/doctor/checks/database.ts';
+import { start } from '#server/start.ts';
 
 /** A migrated database whose tables belong to a user of its own; `admin` is connected as another one. */
 async function createOwned(t: ExecutionContext, terms = '') {

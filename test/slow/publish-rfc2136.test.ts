@@ -5,12 +5,12 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import { newDkimKey, recordsFor } from '../../src/accounts/domains.ts';
-import { type Change, planChanges } from '../../src/operate/publish/plan-changes.ts';
-import { Rfc2136 } from '../../src/operate/publish/rfc2136.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { testWithProgram } from '../lab/needing.ts';
-import { nameServers } from '../lab/programs/name-servers.ts';
+import { newDkimKey, recordsFor } from '#accounts/domains.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { testWithProgram } from '#lab/needing.ts';
+import { nameServers } from '#lab/programs/name-servers.ts';
+import { type Change, planChanges } from '#operate/publish/plan-changes.ts';
+import { Rfc2136 } from '#operate/publish/rfc2136.ts';
 
 const zone = 'shop.invalid';
 const key = { name: 'postern', secret: Buffer.from('a secret of thirty-two octets...').toString('base64') };

@@ -4,19 +4,19 @@
  */
 import test from 'ava';
 import fc from 'fast-check';
-import { fixedSecrets } from '../../src/base/secrets.ts';
-import { BounceHandler } from '../../src/bounces/bounce-handler.ts';
-import { createDeliveryOf } from '../../src/bounces/complaint-tokens.ts';
-import { readMail } from '../../src/bounces/parse/parse-bounce.ts';
-import { textBounceRules } from '../../src/bounces/parse/text-bounce.ts';
-import { createReturnPath, createReturnPathReader } from '../../src/bounces/return-path.ts';
-import { createServiceAddressReader } from '../../src/bounces/service-addresses.ts';
-import type { BounceResult, IncomingBounce } from '../../src/db/bounces/record-bounces.ts';
-import { createMessageIdReader } from '../../src/mail/message-id.ts';
-import type { ParseResult } from '../../src/rules/parse-result.ts';
-import { manualClock } from '../lab/clock.ts';
-import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from '../lab/golden.ts';
-import { column } from '../lab/table.ts';
+import { fixedSecrets } from '#base/secrets.ts';
+import { BounceHandler } from '#bounces/bounce-handler.ts';
+import { createDeliveryOf } from '#bounces/complaint-tokens.ts';
+import { readMail } from '#bounces/parse/parse-bounce.ts';
+import { textBounceRules } from '#bounces/parse/text-bounce.ts';
+import { createReturnPath, createReturnPathReader } from '#bounces/return-path.ts';
+import { createServiceAddressReader } from '#bounces/service-addresses.ts';
+import type { BounceResult, IncomingBounce } from '#db/bounces/record-bounces.ts';
+import { manualClock } from '#lab/clock.ts';
+import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from '#lab/golden.ts';
+import { column } from '#lab/table.ts';
+import { createMessageIdReader } from '#mail/message-id.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 2000);
 /** Of this thread's own time, however busy the machine is with other tests. */

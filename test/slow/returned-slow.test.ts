@@ -1,7 +1,7 @@
 /** Mail to the addresses that anybody may write to, which costs seconds to read. */
 import test from 'ava';
-import { goldenMail, startReturns } from '../lab/scenes/returns.ts';
-import { until } from '../lab/until.ts';
+import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
+import { until } from '#lab/until.ts';
 
 test('mail to the open addresses that takes long to read keeps no bounce waiting', async (t) => {
   const world = await startReturns(t);

@@ -6,11 +6,11 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { createCrashScene, recipientsOf, sendWithKey } from '../lab/crash-scene.ts';
-import { kinds } from '../lab/database/databases.ts';
-import { sharedSecret } from '../lab/scenes/nodes.ts';
-import { type PosternProcess, startProcess } from '../lab/scenes/process.ts';
-import { until } from '../lab/until.ts';
+import { createCrashScene, recipientsOf, sendWithKey } from '#lab/crash-scene.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { sharedSecret } from '#lab/scenes/nodes.ts';
+import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
+import { until } from '#lab/until.ts';
 
 const count = 60;
 /** All mails are accepted by then, however slow the machine is. */

@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import net from 'node:net';
 import test from 'ava';
 import fc from 'fast-check';
-import { said, startDeliverer } from '../lab/scenes/deliverer.ts';
+import { said, startDeliverer } from '#lab/scenes/deliverer.ts';
 
 interface Facts {
   /** What followed the dot of a message that it was receiving. */

@@ -1,7 +1,7 @@
 /** Stopping the program while it sends: the conversations have seconds to end, and none is lost. */
 import test from 'ava';
-import { startWorld } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 test('a server that is stopped during a conversation cuts it short, and delivers at the next start', async (t) => {
   const world = await startWorld(t, { exchangers: [{ script: { rcpt: () => 'hang' } }] });

@@ -2,10 +2,10 @@
 import { copyFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { newKey } from '../../src/accounts/api-keys.ts';
-import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { type Answer, startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { newKey } from '#accounts/api-keys.ts';
+import { setLimits } from '#db/accounts/organizations.ts';
+import { type Answer, startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 /** A disk that does not answer: nobody else commits until the returned function is called. */
 async function stall({ db }: World): Promise<() => Promise<void>> {

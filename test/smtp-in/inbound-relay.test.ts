@@ -4,11 +4,11 @@
  * one of its own.
  */
 import test from 'ava';
-import { SmtpRefusal } from '../../src/mail/mail-handler.ts';
-import { startListener } from '../lab/mx/listener.ts';
-import { connectSmtp } from '../lab/mx/smtp-client.ts';
-import { submissionWorlds } from '../lab/scenes/submission.ts';
-import { table } from '../lab/table.ts';
+import { startListener } from '#lab/mx/listener.ts';
+import { connectSmtp } from '#lab/mx/smtp-client.ts';
+import { submissionWorlds } from '#lab/scenes/submission.ts';
+import { table } from '#lab/table.ts';
+import { SmtpRefusal } from '#mail/mail-handler.ts';
 
 const worlds = submissionWorlds(['sqlite']);
 

@@ -5,9 +5,9 @@
  * be waited for is refused before what he sent ahead means anything.
  */
 import test from 'ava';
-import { startListener } from '../lab/mx/listener.ts';
-import { connectSmtp, plain, type SmtpClient } from '../lab/mx/smtp-client.ts';
-import { table } from '../lab/table.ts';
+import { startListener } from '#lab/mx/listener.ts';
+import { connectSmtp, plain, type SmtpClient } from '#lab/mx/smtp-client.ts';
+import { table } from '#lab/table.ts';
 
 const header = 'From: a@there.invalid\r\nSubject: one\r\n\r\nfirst';
 const smuggled =

@@ -3,11 +3,11 @@ import { copyFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
-import { openCertificate } from '../../src/smtp-in/listener-certificate.ts';
-import { selfSigned } from '../../src/smtp-in/self-signed.ts';
-import { manualClock } from '../lab/clock.ts';
-import { temporaryDirectory } from '../lab/evidence.ts';
-import { startListener } from '../lab/mx/listener.ts';
+import { manualClock } from '#lab/clock.ts';
+import { temporaryDirectory } from '#lab/evidence.ts';
+import { startListener } from '#lab/mx/listener.ts';
+import { openCertificate } from '#smtp-in/listener-certificate.ts';
+import { selfSigned } from '#smtp-in/self-signed.ts';
 
 /** The name of the certificate that is shown on a port with TLS from the start. */
 function nameShown(port: number): Promise<string> {

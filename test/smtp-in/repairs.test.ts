@@ -1,11 +1,11 @@
 /** Repairs of a header take time in proportion to its length, whatever it says, and what was repaired needs no repair. */
 import test from 'ava';
 import fc from 'fast-check';
-import { readAddressList } from '../../src/mail/mailbox-list.ts';
-import { readContent } from '../../src/smtp-in/submission/message-rules.ts';
-import { repaired } from '../../src/smtp-in/submission/repairs.ts';
-import { runs } from '../lab/runs.ts';
-import { threadMs } from '../lab/thread-time.ts';
+import { runs } from '#lab/runs.ts';
+import { threadMs } from '#lab/thread-time.ts';
+import { readAddressList } from '#mail/mailbox-list.ts';
+import { readContent } from '#smtp-in/submission/message-rules.ts';
+import { repaired } from '#smtp-in/submission/repairs.ts';
 
 const pieces = [
   '"',

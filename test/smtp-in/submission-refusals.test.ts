@@ -1,11 +1,10 @@
 /** What is refused over SMTP, by the API's rules: its code in the text, the SMTP codes that fit, nothing left behind. */
 import test from 'ava';
-import { revokeKey } from '../../src/db/accounts/keys.ts';
-import { setLimits } from '../../src/db/accounts/organizations.ts';
-import { addSuppression } from '../../src/db/accounts/suppressions.ts';
-import { compareKey } from '../../src/mail/address.ts';
-import { kinds, oneKind } from '../lab/database/databases.ts';
-import { connectSmtp, plain } from '../lab/mx/smtp-client.ts';
+import { revokeKey } from '#db/accounts/keys.ts';
+import { setLimits } from '#db/accounts/organizations.ts';
+import { addSuppression } from '#db/accounts/suppressions.ts';
+import { kinds, oneKind } from '#lab/database/databases.ts';
+import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import {
   delivered,
   emailIdOf,
@@ -17,9 +16,10 @@ import {
   tenantOf,
   transportOf,
   withKey,
-} from '../lab/scenes/submission.ts';
-import { table } from '../lab/table.ts';
-import { until } from '../lab/until.ts';
+} from '#lab/scenes/submission.ts';
+import { table } from '#lab/table.ts';
+import { until } from '#lab/until.ts';
+import { compareKey } from '#mail/address.ts';
 
 const worlds = submissionWorlds(kinds);
 

@@ -2,13 +2,12 @@
 import { isAscii } from 'node:buffer';
 import test from 'ava';
 import fc from 'fast-check';
-import { loadSecrets } from '../../src/base/secrets.ts';
-import { readSources } from '../../src/db/events/emails.ts';
-import { createMessageId } from '../../src/mail/message-id.ts';
-import { kinds, oneKind } from '../lab/database/databases.ts';
-import { verifyDkim } from '../lab/dkim.ts';
-import { longestStall } from '../lab/longest-stall.ts';
-import { runs } from '../lab/runs.ts';
+import { loadSecrets } from '#base/secrets.ts';
+import { readSources } from '#db/events/emails.ts';
+import { kinds, oneKind } from '#lab/database/databases.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import { longestStall } from '#lab/longest-stall.ts';
+import { runs } from '#lab/runs.ts';
 import {
   delivered,
   emailIdOf,
@@ -18,8 +17,9 @@ import {
   submit,
   tenantOf,
   transportOf,
-} from '../lab/scenes/submission.ts';
-import { until } from '../lab/until.ts';
+} from '#lab/scenes/submission.ts';
+import { until } from '#lab/until.ts';
+import { createMessageId } from '#mail/message-id.ts';
 
 const worlds = submissionWorlds(kinds);
 

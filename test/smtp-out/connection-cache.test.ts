@@ -1,8 +1,8 @@
 /** The sockets of a destination: how many there are, who gets them, when they end. Real ones, to the fake MX. */
 import test, { type ExecutionContext } from 'ava';
-import { type MxOptions, startMx } from '../lab/mx/mx.ts';
-import { said, startDeliverer } from '../lab/scenes/deliverer.ts';
-import { until } from '../lab/until.ts';
+import { type MxOptions, startMx } from '#lab/mx/mx.ts';
+import { said, startDeliverer } from '#lab/scenes/deliverer.ts';
+import { until } from '#lab/until.ts';
 
 async function start(t: ExecutionContext, options: MxOptions = {}) {
   const mx = await startMx({ host: '127.0.0.2', tls: false, ...options });

@@ -1,14 +1,14 @@
 /** DANE and MTA-STS together: what holds for each host where a domain publishes one, both or neither. */
 import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '../../src/base/clock.ts';
-import { createDane } from '../../src/route/dane-records.ts';
-import { createSecureResolve } from '../../src/route/dnssec.ts';
-import { createFetchPolicy } from '../../src/route/fetch-mta-sts.ts';
-import { createSts, type StoredPolicy } from '../../src/route/mta-sts.ts';
-import { createProtect } from '../../src/route/protect.ts';
-import { createResolver } from '../../src/route/resolver.ts';
-import { startDns, type Zone } from '../lab/dns/dns.ts';
-import { policy, startPolicyHost, trustAuthority } from '../lab/mx/policy-host.ts';
+import { systemClock } from '#base/clock.ts';
+import { startDns, type Zone } from '#lab/dns/dns.ts';
+import { policy, startPolicyHost, trustAuthority } from '#lab/mx/policy-host.ts';
+import { createDane } from '#route/dane-records.ts';
+import { createSecureResolve } from '#route/dnssec.ts';
+import { createFetchPolicy } from '#route/fetch-mta-sts.ts';
+import { createSts, type StoredPolicy } from '#route/mta-sts.ts';
+import { createProtect } from '#route/protect.ts';
+import { createResolver } from '#route/resolver.ts';
 
 trustAuthority();
 

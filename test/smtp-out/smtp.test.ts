@@ -1,14 +1,14 @@
 /** What goes over the wire: the envelope's parameters, and the message byte for byte. */
 import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
-import type { SessionTimeouts } from '../../src/smtp-out/deadline.ts';
-import { dotStuffed, endOfPiece } from '../../src/smtp-out/dot-stuffing.ts';
-import { type MxOptions, startMx } from '../lab/mx/mx.ts';
-import { type Step, startHostile } from '../lab/mx/mx-hostile.ts';
-import { runs } from '../lab/runs.ts';
-import { said, startDeliverer } from '../lab/scenes/deliverer.ts';
-import { table } from '../lab/table.ts';
-import { until } from '../lab/until.ts';
+import { type MxOptions, startMx } from '#lab/mx/mx.ts';
+import { type Step, startHostile } from '#lab/mx/mx-hostile.ts';
+import { runs } from '#lab/runs.ts';
+import { said, startDeliverer } from '#lab/scenes/deliverer.ts';
+import { table } from '#lab/table.ts';
+import { until } from '#lab/until.ts';
+import type { SessionTimeouts } from '#smtp-out/deadline.ts';
+import { dotStuffed, endOfPiece } from '#smtp-out/dot-stuffing.ts';
 
 async function deliver(t: ExecutionContext, mxOptions: MxOptions, message: string, recipient?: string) {
   const mx = await startMx({ host: '127.0.0.2', tls: false, ...mxOptions });

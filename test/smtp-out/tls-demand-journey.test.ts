@@ -1,6 +1,6 @@
 import test from 'ava';
-import { setDomainTls } from '../../src/db/accounts/domains-table.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import { setDomainTls } from '#db/accounts/domains-table.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 for (const floor of ['encrypted', 'verified'] as const) {
   test(`mail of a domain that demands TLS (${floor}) never goes in clear`, async (t) => {

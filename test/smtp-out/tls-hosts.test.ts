@@ -1,10 +1,10 @@
 /** Every kind of TLS host gets its mail, and encrypted if there is any way to (RFC 7435). */
 import test, { type ExecutionContext } from 'ava';
-import type { TlsFailure } from '../../src/smtp-out/offer.ts';
-import { type MxOptions, startMx } from '../lab/mx/mx.ts';
-import { type TlsHost, tlsHosts } from '../lab/mx/tls-hosts.ts';
-import { memory, said, startDeliverer } from '../lab/scenes/deliverer.ts';
-import { until } from '../lab/until.ts';
+import { type MxOptions, startMx } from '#lab/mx/mx.ts';
+import { type TlsHost, tlsHosts } from '#lab/mx/tls-hosts.ts';
+import { memory, said, startDeliverer } from '#lab/scenes/deliverer.ts';
+import { until } from '#lab/until.ts';
+import type { TlsFailure } from '#smtp-out/offer.ts';
 
 /** Long enough for a busy machine, short enough for those that stay silent. */
 const timeouts = { ehlo: 1500, tls: 1500 };

@@ -1,8 +1,8 @@
 /** What the certificates of others may do to a mail, and what they may not. */
 import { readFileSync } from 'node:fs';
 import test from 'ava';
-import type { MxOptions } from '../lab/mx/mx.ts';
-import { startWorld } from '../lab/scenes/world.ts';
+import type { MxOptions } from '#lab/mx/mx.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 
 const pemOf = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
 

@@ -1,11 +1,11 @@
 import test from 'ava';
-import { setDomainTracking } from '../../src/db/accounts/domains-table.ts';
-import { cliOf } from '../lab/cli.ts';
-import { verifyDkim } from '../lab/dkim.ts';
-import { partOf } from '../lab/mail.ts';
-import type { MxMessage } from '../lab/mx/mx-script.ts';
-import { startWorld, type World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { setDomainTracking } from '#db/accounts/domains-table.ts';
+import { cliOf } from '#lab/cli.ts';
+import { verifyDkim } from '#lab/dkim.ts';
+import { partOf } from '#lab/mail.ts';
+import type { MxMessage } from '#lab/mx/mx-script.ts';
+import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 const html = `<html><body>
 <p>Hello <a href="https://app.invalid/go?a=1&amp;b=2">go</a> or

@@ -8,19 +8,19 @@ import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
 import { type Token, type TokenHandler, Tokenizer, TokenizerMode } from 'parse5';
-import { fixedSecrets } from '../../src/base/secrets.ts';
-import { eachTag } from '../../src/compose/html-tags.ts';
+import { fixedSecrets } from '#base/secrets.ts';
+import { eachTag } from '#compose/html-tags.ts';
 import {
   linkLimitIfExceeded,
   newAllowance,
   prepareTracking,
   type Tracker,
-} from '../../src/compose/tracking/html-tracking.ts';
-import { recordVisit, type Visit, type Visited } from '../../src/rules/visit.ts';
-import { type Visitor, visitorKind } from '../../src/rules/visitor.ts';
-import { createTrackingLinks } from '../../src/tracking/tracking-links.ts';
-import { runs } from '../lab/runs.ts';
-import { column, table } from '../lab/table.ts';
+} from '#compose/tracking/html-tracking.ts';
+import { runs } from '#lab/runs.ts';
+import { column, table } from '#lab/table.ts';
+import { recordVisit, type Visit, type Visited } from '#rules/visit.ts';
+import { type Visitor, visitorKind } from '#rules/visitor.ts';
+import { createTrackingLinks } from '#tracking/tracking-links.ts';
 
 const folder = join(import.meta.dirname, '../fixtures/tracking');
 const cases = readdirSync(folder).flatMap((file) => /^([\w-]+)\.html$/.exec(file)?.[1] ?? []);

@@ -1,7 +1,7 @@
 /** The private part of commander is still what src/vendor/commander.ts expects. */
 import test from 'ava';
 import type { CommanderError } from 'commander';
-import { checkPart, checkVersion } from '../lab/vendor.ts';
+import { checkPart, checkVersion } from '#lab/vendor.ts';
 
 const file = 'src/vendor/commander.ts';
 
@@ -9,7 +9,7 @@ test('commander is pinned to the version that was read', (t) => checkVersion(t, 
 
 test('unknownOption reports a misspelt option with a suggestion, although a required one is missing', async (t) => {
   await checkPart(t, 'unknownOption of a commander Command', file, async () => {
-    const { StrictCommand } = await import('../../src/vendor/commander.ts');
+    const { StrictCommand } = await import('#vendor/commander.ts');
     const program = new StrictCommand('program').exitOverride().configureOutput({ outputError: () => {} });
     program
       .command('hold')

@@ -9,8 +9,8 @@ import {
   zstdDecompressSync,
 } from 'node:zlib';
 import test from 'ava';
-import { keepDeflateRaw, keepZstd } from '../../src/vendor/kept-compression.ts';
-import { checkPart } from '../lab/vendor.ts';
+import { checkPart } from '#lab/vendor.ts';
+import { keepDeflateRaw, keepZstd } from '#vendor/kept-compression.ts';
 
 const file = 'src/vendor/kept-compression.ts';
 const dictionary = Buffer.from('Content-Type: text/plain; charset=utf-8\r\nSubject: '.repeat(8));

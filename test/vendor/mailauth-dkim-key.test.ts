@@ -1,8 +1,8 @@
 /** The reading of a DKIM key record by mailauth is still what src/vendor/mailauth-dkim-key.ts expects. */
 import test from 'ava';
-import { readDkimKey } from '../../src/vendor/mailauth-dkim-key.ts';
-import { dkimKey } from '../lab/dkim.ts';
-import { checkPart, checkVersion } from '../lab/vendor.ts';
+import { dkimKey } from '#lab/dkim.ts';
+import { checkPart, checkVersion } from '#lab/vendor.ts';
+import { readDkimKey } from '#vendor/mailauth-dkim-key.ts';
 
 const file = 'src/vendor/mailauth-dkim-key.ts';
 

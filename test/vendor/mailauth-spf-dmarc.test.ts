@@ -1,7 +1,7 @@
 /** The SPF and DMARC evaluation of mailauth is still what src/vendor/mailauth-spf-dmarc.ts expects. */
 import test from 'ava';
-import { evaluateDmarc, evaluateSpf } from '../../src/vendor/mailauth-spf-dmarc.ts';
-import { checkPart, checkVersion } from '../lab/vendor.ts';
+import { checkPart, checkVersion } from '#lab/vendor.ts';
+import { evaluateDmarc, evaluateSpf } from '#vendor/mailauth-spf-dmarc.ts';
 
 const file = 'src/vendor/mailauth-spf-dmarc.ts';
 

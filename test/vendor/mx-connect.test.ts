@@ -2,11 +2,11 @@
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import test from 'ava';
-import type { MxDelivery } from '../../src/vendor/mx-connect.ts';
-import { checkPart, checkVersion } from '../lab/vendor.ts';
+import { checkPart, checkVersion } from '#lab/vendor.ts';
+import type { MxDelivery } from '#vendor/mx-connect.ts';
 
 const file = 'src/vendor/mx-connect.ts';
-const load = () => import('../../src/vendor/mx-connect.ts');
+const load = () => import('#vendor/mx-connect.ts');
 
 test('mx-connect is pinned to the version that was read', (t) => checkVersion(t, 'mx-connect', file));
 

@@ -1,7 +1,7 @@
 /** The functions that src/vendor/nodemailer.ts uses are as they were in the version that was read. */
 import { createRequire } from 'node:module';
 import test from 'ava';
-import * as mimeFuncs from '../../src/vendor/nodemailer.ts';
+import * as mimeFuncs from '#vendor/nodemailer.ts';
 
 const changed =
   "nodemailer's header functions have changed: read its lib/mime-funcs again and adapt src/vendor/nodemailer.ts";

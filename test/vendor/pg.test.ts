@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
-import { dropAfter, endWhenSilent } from '../../src/vendor/pg.ts';
-import { createDatabase } from '../lab/database/databases.ts';
-import { checkPart, checkVersion } from '../lab/vendor.ts';
+import { createDatabase } from '#lab/database/databases.ts';
+import { checkPart, checkVersion } from '#lab/vendor.ts';
+import { dropAfter, endWhenSilent } from '#vendor/pg.ts';
 
 const file = 'src/vendor/pg.ts';
 

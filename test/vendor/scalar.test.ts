@@ -1,7 +1,7 @@
 /** The private part of @scalar/fastify-api-reference is still what src/vendor/scalar.ts expects. */
 import test from 'ava';
-import { readReferenceScript } from '../../src/vendor/scalar.ts';
-import { checkPart, checkVersion } from '../lab/vendor.ts';
+import { checkPart, checkVersion } from '#lab/vendor.ts';
+import { readReferenceScript } from '#vendor/scalar.ts';
 
 const file = 'src/vendor/scalar.ts';
 

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import test from 'ava';
 import type { SMTPServer } from 'smtp-server';
-import { checkPart, checkVersion } from '../lab/vendor.ts';
+import { checkPart, checkVersion } from '#lab/vendor.ts';
 
 const file = 'src/vendor/smtp-server.ts';
-const load = () => import('../../src/vendor/smtp-server.ts');
+const load = () => import('#vendor/smtp-server.ts');
 
 test('smtp-server is pinned to the version that was read', (t) => checkVersion(t, 'smtp-server', file));
 

@@ -5,14 +5,14 @@ import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { Resend } from 'resend';
 import { Webhook } from 'svix';
-import type { EventRecord } from '../../src/db/events/read-events.ts';
-import { eventTypes } from '../../src/glossary.ts';
-import { wants, webhookFormats } from '../../src/rules/subscribed-types.ts';
-import { changeWebhook, rotateSecret } from '../../src/webhooks/endpoints.ts';
-import { formatOf } from '../../src/webhooks/formats/all-formats.ts';
-import { type Received, startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { openMessages, sendAll, startWebhookWorld } from '../lab/scenes/webhook-world.ts';
-import { until } from '../lab/until.ts';
+import type { EventRecord } from '#db/events/read-events.ts';
+import { eventTypes } from '#glossary.ts';
+import { type Received, startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import { openMessages, sendAll, startWebhookWorld } from '#lab/scenes/webhook-world.ts';
+import { until } from '#lab/until.ts';
+import { wants, webhookFormats } from '#rules/subscribed-types.ts';
+import { changeWebhook, rotateSecret } from '#webhooks/endpoints.ts';
+import { formatOf } from '#webhooks/formats/all-formats.ts';
 
 /** Nothing that a format writes is an hour old: the libraries refuse posts older than five minutes. */
 async function startFormats(t: ExecutionContext) {

@@ -5,16 +5,16 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { createResolver } from '../../src/route/resolver.ts';
-import { addressesOf } from '../../src/route/web-host-addresses.ts';
-import { parseWebhookUrl } from '../../src/webhooks/endpoint-url.ts';
-import { createDownload } from '../../src/webhooks/guarded-get.ts';
-import { createPoster, type PosterOptions } from '../../src/webhooks/guarded-post.ts';
-import { type Dns, startDns, type Zone } from '../lab/dns/dns.ts';
-import { authorizedPem, trustAuthority } from '../lab/mx/policy-host.ts';
-import { startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import { column, table } from '../lab/table.ts';
-import { until } from '../lab/until.ts';
+import { type Dns, startDns, type Zone } from '#lab/dns/dns.ts';
+import { authorizedPem, trustAuthority } from '#lab/mx/policy-host.ts';
+import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import { column, table } from '#lab/table.ts';
+import { until } from '#lab/until.ts';
+import { createResolver } from '#route/resolver.ts';
+import { addressesOf } from '#route/web-host-addresses.ts';
+import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
+import { createDownload } from '#webhooks/guarded-get.ts';
+import { createPoster, type PosterOptions } from '#webhooks/guarded-post.ts';
 
 trustAuthority();
 

@@ -1,24 +1,24 @@
 /** The outbox's statements on both databases: what is made of events, who is due, in which order, what is kept. */
 import test, { type ExecutionContext } from 'ava';
-import { newId } from '../../src/base/id.ts';
-import { insertOrganization } from '../../src/db/accounts/organizations.ts';
-import { insertRows } from '../../src/db/engine/insert-rows.ts';
-import type { Db } from '../../src/db/engine/open.ts';
-import { settledPosition } from '../../src/db/events/read-events.ts';
-import { forgetWebhookAttempts, forgetWebhookMessages } from '../../src/db/webhooks/webhook-attempts.ts';
-import { fanOut, passOver } from '../../src/db/webhooks/webhook-feed.ts';
+import { newId } from '#base/id.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import type { Db } from '#db/engine/open.ts';
+import { settledPosition } from '#db/events/read-events.ts';
+import { forgetWebhookAttempts, forgetWebhookMessages } from '#db/webhooks/webhook-attempts.ts';
+import { fanOut, passOver } from '#db/webhooks/webhook-feed.ts';
 import {
   claimMessages,
   listDueWebhooks,
   releaseMessages,
   type WebhookMessage,
-} from '../../src/db/webhooks/webhook-outbox.ts';
-import { recordTries } from '../../src/db/webhooks/webhook-outcomes.ts';
-import { type ReplaySelection, replay } from '../../src/db/webhooks/webhook-replay-rows.ts';
-import { findWebhook, insertWebhook } from '../../src/db/webhooks/webhooks.ts';
-import { verdictOf, type WebhookVerdict } from '../../src/rules/classify-response.ts';
-import { type DatabaseKind, oneKind } from '../lab/database/databases.ts';
-import { openMigrated } from '../lab/database/open-migrated.ts';
+} from '#db/webhooks/webhook-outbox.ts';
+import { recordTries } from '#db/webhooks/webhook-outcomes.ts';
+import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
+import { findWebhook, insertWebhook } from '#db/webhooks/webhooks.ts';
+import { type DatabaseKind, oneKind } from '#lab/database/databases.ts';
+import { openMigrated } from '#lab/database/open-migrated.ts';
+import { verdictOf, type WebhookVerdict } from '#rules/classify-response.ts';
 
 const start = Date.UTC(2026, 0, 1);
 

@@ -3,17 +3,11 @@
  * library, in the order of its email.
  */
 import test from 'ava';
-import { cliOf } from '../lab/cli.ts';
-import { ok, type Received, type Receiver, startReceiver } from '../lab/scenes/webhook-receiver.ts';
-import {
-  deliverAll,
-  nextTry,
-  openMessages,
-  sendAll,
-  startWebhookWorld,
-} from '../lab/scenes/webhook-world.ts';
-import type { World } from '../lab/scenes/world.ts';
-import { until } from '../lab/until.ts';
+import { cliOf } from '#lab/cli.ts';
+import { ok, type Received, type Receiver, startReceiver } from '#lab/scenes/webhook-receiver.ts';
+import { deliverAll, nextTry, openMessages, sendAll, startWebhookWorld } from '#lab/scenes/webhook-world.ts';
+import type { World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 
 /** The events that there are, each with what was told of it. */
 async function eventsOf(

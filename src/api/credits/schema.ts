@@ -1,7 +1,7 @@
 /** The schemas of credits in requests and responses. */
 import { z } from 'zod';
-import { moment, nextId, success } from '../management.ts';
-import { after, id, limit } from '../query.ts';
+import { moment, nextId, success } from '#api/management.ts';
+import { after, id, limit } from '#api/query.ts';
 
 export const creditsQuery = z.object({ limit: limit(50, 1000), after: after(id) });
 

@@ -1,7 +1,10 @@
 /** /api/public/domains: sender domains, their DNS records, and whether DNS has these records. */
-import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
-import { demandedTls, dkimKeys, type Names, recordsFor } from '../../accounts/domains.ts';
-import { iso, isoOrNull } from '../../base/clock.ts';
+import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
+import { demandedTls, dkimKeys, type Names, recordsFor } from '#accounts/domains.ts';
+import { noBody } from '#api/body-limits.ts';
+import { pathParameter } from '#api/endpoint.ts';
+import { answer, doneAnswer, requireFound, resource } from '#api/management.ts';
+import { iso, isoOrNull } from '#base/clock.ts';
 import {
   type DomainRecord,
   deleteDomain,
@@ -9,12 +12,9 @@ import {
   listDomains,
   setDomainTls,
   setDomainTracking,
-} from '../../db/accounts/domains-table.ts';
-import { returnPathInUse } from '../../db/accounts/return-paths.ts';
-import { toDomain } from '../../mail/address.ts';
-import { noBody } from '../body-limits.ts';
-import { pathParameter } from '../endpoint.ts';
-import { answer, doneAnswer, requireFound, resource } from '../management.ts';
+} from '#db/accounts/domains-table.ts';
+import { returnPathInUse } from '#db/accounts/return-paths.ts';
+import { toDomain } from '#mail/address.ts';
 import { domainChange, domainSchemas, newDomain } from './schema.ts';
 
 const domains = resource('Domains', {

@@ -1,9 +1,9 @@
 /** The schemas of sender domains in requests and responses. */
 import { z } from 'zod';
-import { tlsFloors } from '../../accounts/domains.ts';
-import { toDomain } from '../../mail/address.ts';
-import { moment, success } from '../management.ts';
-import { rule } from '../send/schema-rule.ts';
+import { tlsFloors } from '#accounts/domains.ts';
+import { moment, success } from '#api/management.ts';
+import { rule } from '#api/send/schema-rule.ts';
+import { toDomain } from '#mail/address.ts';
 
 const withoutDot = (text: string) => text.replace(/\.$/, '');
 

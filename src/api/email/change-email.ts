@@ -1,18 +1,18 @@
 /** Changes to an email that has not been sent: cancel it, or move its `scheduledAt` (docs/api.md section 4.2). */
 import { z } from 'zod';
-import { allowedDomains, type Caller } from '../../accounts/api-keys.ts';
-import { iso } from '../../base/clock.ts';
-import type { Db } from '../../db/engine/open.ts';
-import { type EmailRecord, findEmail } from '../../db/events/emails.ts';
-import { cancelEmail } from '../../db/queue/cancel-email.ts';
-import { reschedule } from '../../db/queue/scheduled-mail.ts';
-import { parseMailbox } from '../../mail/address.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { scheduledAtRefusal } from '../../mail/send-times.ts';
-import { expiresAtOf } from '../../record/telemetry.ts';
-import { noBody } from '../body-limits.ts';
-import { answer, byId, moment, requireFound, resource, success } from '../management.ts';
-import { scheduledAt } from '../send/schema.ts';
+import { allowedDomains, type Caller } from '#accounts/api-keys.ts';
+import { noBody } from '#api/body-limits.ts';
+import { answer, byId, moment, requireFound, resource, success } from '#api/management.ts';
+import { scheduledAt } from '#api/send/schema.ts';
+import { iso } from '#base/clock.ts';
+import type { Db } from '#db/engine/open.ts';
+import { type EmailRecord, findEmail } from '#db/events/emails.ts';
+import { cancelEmail } from '#db/queue/cancel-email.ts';
+import { reschedule } from '#db/queue/scheduled-mail.ts';
+import { parseMailbox } from '#mail/address.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { scheduledAtRefusal } from '#mail/send-times.ts';
+import { expiresAtOf } from '#record/telemetry.ts';
 import { emailIdDescription } from './routes.ts';
 
 const emailId = z.uuid();

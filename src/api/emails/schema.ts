@@ -1,10 +1,10 @@
 /** The schemas of GET /api/public/emails. */
 import { z } from 'zod';
-import { deliveryStates, recipientKinds } from '../../glossary.ts';
-import { compareKey, domainOf, toDomain } from '../../mail/address.ts';
-import { emailStates } from '../email/schema.ts';
-import { after, id, limit, time } from '../query.ts';
-import { rule } from '../send/schema-rule.ts';
+import { emailStates } from '#api/email/schema.ts';
+import { after, id, limit, time } from '#api/query.ts';
+import { rule } from '#api/send/schema-rule.ts';
+import { deliveryStates, recipientKinds } from '#glossary.ts';
+import { compareKey, domainOf, toDomain } from '#mail/address.ts';
 
 /** An address in the form in which addresses are compared, or a domain with its @. */
 const address = z

@@ -10,12 +10,12 @@
  */
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
-import { Slots } from '../../base/limits/slots.ts';
-import type { EventPage, EventQuery } from '../../db/events/read-events.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { outwardEvent } from '../../record/event.ts';
-import type { EventSignal } from '../../record/event-signal.ts';
-import { setBusyHeaders } from '../server-busy.ts';
+import { setBusyHeaders } from '#api/server-busy.ts';
+import { Slots } from '#base/limits/slots.ts';
+import type { EventPage, EventQuery } from '#db/events/read-events.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { outwardEvent } from '#record/event.ts';
+import type { EventSignal } from '#record/event-signal.ts';
 import type { Cursors } from './event-cursor.ts';
 
 export const eventStream = 'text/event-stream';

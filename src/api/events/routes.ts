@@ -5,12 +5,12 @@
  */
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
-import type { EventPage, EventQuery } from '../../db/events/read-events.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { outwardEvent } from '../../record/event.ts';
-import type { Authorize } from '../authorize.ts';
-import { type Endpoint, invalidQuery, readErrors } from '../endpoint.ts';
-import { readQuery } from '../query.ts';
+import type { Authorize } from '#api/authorize.ts';
+import { type Endpoint, invalidQuery, readErrors } from '#api/endpoint.ts';
+import { readQuery } from '#api/query.ts';
+import type { EventPage, EventQuery } from '#db/events/read-events.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { outwardEvent } from '#record/event.ts';
 import type { Cursors } from './event-cursor.ts';
 import { eventStream, type Streams } from './event-stream.ts';
 import { type EventsAnswer, eventSchemas, eventsQuery } from './schema.ts';

@@ -1,9 +1,9 @@
 /** The schemas of API keys in requests and responses. */
 import { z } from 'zod';
-import { parseScopes } from '../../accounts/api-keys.ts';
-import { moment, nextId, oneLine, success } from '../management.ts';
-import { after, id, limit } from '../query.ts';
-import { limitSize } from '../send/at-most.ts';
+import { parseScopes } from '#accounts/api-keys.ts';
+import { moment, nextId, oneLine, success } from '#api/management.ts';
+import { after, id, limit } from '#api/query.ts';
+import { limitSize } from '#api/send/at-most.ts';
 
 export const keysQuery = z.object({ limit: limit(100, 1000), after: after(id) });
 

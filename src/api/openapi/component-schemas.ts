@@ -3,19 +3,19 @@
  * is added to the field's description in words.
  */
 import { z } from 'zod';
-import { creditSchemas } from '../credits/schema.ts';
-import { domainChange, domainSchemas, newDomain } from '../domains/schema.ts';
-import { emailSchemas } from '../email/schema.ts';
-import { emailsSchemas } from '../emails/schema.ts';
-import { eventSchemas } from '../events/schema.ts';
-import { keySchemas, newKeyRequest } from '../keys/schema.ts';
-import { done } from '../management.ts';
-import { batchAnswer, batchRequest } from '../send/batch.ts';
-import { dryRunAnswer, sendResult } from '../send/dry-run.ts';
-import { addressLists, sendSchema } from '../send/schema.ts';
-import { sendAnswer } from '../send/send-response.ts';
-import { newSuppression, suppressionSchemas } from '../suppressions/schema.ts';
-import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '../webhooks/schema.ts';
+import { creditSchemas } from '#api/credits/schema.ts';
+import { domainChange, domainSchemas, newDomain } from '#api/domains/schema.ts';
+import { emailSchemas } from '#api/email/schema.ts';
+import { emailsSchemas } from '#api/emails/schema.ts';
+import { eventSchemas } from '#api/events/schema.ts';
+import { keySchemas, newKeyRequest } from '#api/keys/schema.ts';
+import { done } from '#api/management.ts';
+import { batchAnswer, batchRequest } from '#api/send/batch.ts';
+import { dryRunAnswer, sendResult } from '#api/send/dry-run.ts';
+import { addressLists, sendSchema } from '#api/send/schema.ts';
+import { sendAnswer } from '#api/send/send-response.ts';
+import { newSuppression, suppressionSchemas } from '#api/suppressions/schema.ts';
+import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '#api/webhooks/schema.ts';
 import { errorSchemas } from './error-responses.ts';
 import { type ComponentSchema, refTo } from './openapi-types.ts';
 

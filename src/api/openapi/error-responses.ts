@@ -3,7 +3,7 @@
  * schema of its body. The codes are in mail/refusal.ts.
  */
 import { z } from 'zod';
-import { type RefusalCode, statusOf } from '../../mail/refusal.ts';
+import { type RefusalCode, statusOf } from '#mail/refusal.ts';
 
 export const defaultErrors: Record<RefusalCode, string> = {
   VALIDATION_ERROR: 'The body fails schema validation; `issues` lists every violation.',

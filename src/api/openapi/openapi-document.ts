@@ -2,8 +2,8 @@
  * The OpenAPI 3.1 document of the public API. Operations come from the declarations of the endpoints, schemas from the
  * zod schemas that check requests, examples from a real server (recorded-examples.ts).
  */
-import { endpoints } from '../all-endpoints.ts';
-import { parseRoute } from '../endpoint.ts';
+import { endpoints } from '#api/all-endpoints.ts';
+import { parseRoute } from '#api/endpoint.ts';
 import { componentSchemas } from './component-schemas.ts';
 import { managementTags, overview } from './description.ts';
 import { headers } from './header-components.ts';

@@ -1,6 +1,6 @@
 /** GET /api/public/openapi.json. It needs no key and counts toward no limit. */
 import { z } from 'zod';
-import { type Endpoint, jsonResponse } from '../endpoint.ts';
+import { type Endpoint, jsonResponse } from '#api/endpoint.ts';
 import type { Document } from './openapi-types.ts';
 
 export interface DocumentParts {

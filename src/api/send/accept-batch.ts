@@ -10,13 +10,13 @@ import {
   type Sender,
   type SendRequest,
   startCommit,
-} from '../../accept.ts';
-import { failpoint } from '../../base/failpoints.ts';
-import { limitConcurrency } from '../../base/limits/slots.ts';
-import type { Decision } from '../../db/accept/acceptance.ts';
-import type { Send } from '../../db/accept/send-record.ts';
-import { asRefusal, Refusal } from '../../mail/refusal.ts';
-import type { RefusedSend } from '../../record/refused-sends.ts';
+} from '#accept.ts';
+import { failpoint } from '#base/failpoints.ts';
+import { limitConcurrency } from '#base/limits/slots.ts';
+import type { Decision } from '#db/accept/acceptance.ts';
+import type { Send } from '#db/accept/send-record.ts';
+import { asRefusal, Refusal } from '#mail/refusal.ts';
+import type { RefusedSend } from '#record/refused-sends.ts';
 
 export interface AcceptBatchParts extends Omit<AcceptParts, 'commit'> {
   /**

@@ -3,9 +3,10 @@
  * on the disk, then a slot, then the organization's request limits. authorize.ts counts requests over HTTP, which also
  * reports the limits in headers.
  */
-import { overLimit, type RequestLimits, type Taken } from '../../rules/limits.ts';
-import type { Admission, Slot } from '../admission.ts';
-import { busyRefusal } from '../server-busy.ts';
+
+import type { Admission, Slot } from '#api/admission.ts';
+import { busyRefusal } from '#api/server-busy.ts';
+import { overLimit, type RequestLimits, type Taken } from '#rules/limits.ts';
 
 export interface SendCapacity {
   admission: Admission;

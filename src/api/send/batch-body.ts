@@ -3,12 +3,12 @@
  * for more; the rest counts in an allowance that one batch of the node has at a time, and for a limited time.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Clock } from '../../base/clock.ts';
-import { Slots } from '../../base/limits/slots.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import type { Slot } from '../admission.ts';
-import { JsonElements, parseElements } from '../json-elements.ts';
-import { BodyBudgetExceeded, readBody } from '../request-body.ts';
+import type { Slot } from '#api/admission.ts';
+import { JsonElements, parseElements } from '#api/json-elements.ts';
+import { BodyBudgetExceeded, readBody } from '#api/request-body.ts';
+import type { Clock } from '#base/clock.ts';
+import { Slots } from '#base/limits/slots.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { batchBody, maxElements, sendBody } from './send-body.ts';
 
 const largestSend = sendBody.largest;

@@ -1,11 +1,11 @@
 /** `dryRun=true`: what a send would do, without doing it. */
 import type { Context } from 'koa';
 import { z } from 'zod';
-import { closestName } from '../../base/closest-name.ts';
-import { readHead } from '../../compose/head.ts';
-import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { readQuery } from '../query.ts';
+import { readQuery } from '#api/query.ts';
+import { closestName } from '#base/closest-name.ts';
+import { readHead } from '#compose/head.ts';
+import type { SendAnswerRecord } from '#db/accept/send-record.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { presentSend, sendAnswer } from './send-response.ts';
 
 export const sendQuery = z.object({

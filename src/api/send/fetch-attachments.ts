@@ -5,13 +5,14 @@
  * Bounds: files of a send (attachments.ts), fetches at once of a send and of an organization, the time for all files of a
  * send, and the size of all its attachments together. Bytes count in the send's admission slot as they arrive.
  */
-import type { Clock } from '../../base/clock.ts';
-import { limitConcurrency, Slots } from '../../base/limits/slots.ts';
-import type { Attachment } from '../../compose/attachment.ts';
-import { type Issue, Refusal } from '../../mail/refusal.ts';
-import type { Download } from '../../webhooks/guarded-get.ts';
-import type { Slot } from '../admission.ts';
-import { BodyBudgetExceeded } from '../request-body.ts';
+
+import type { Slot } from '#api/admission.ts';
+import { BodyBudgetExceeded } from '#api/request-body.ts';
+import type { Clock } from '#base/clock.ts';
+import { limitConcurrency, Slots } from '#base/limits/slots.ts';
+import type { Attachment } from '#compose/attachment.ts';
+import { type Issue, Refusal } from '#mail/refusal.ts';
+import type { Download } from '#webhooks/guarded-get.ts';
 import { type GivenAttachment, largestTotal } from './attachments.ts';
 
 /** `stopped` ends the fetches when nobody waits for the answer any more. */

@@ -1,14 +1,14 @@
 /** POST /api/public/email/send (docs/api.md section 4.1). */
 import type { Context, Middleware } from 'koa';
-import type { Accept, DryRun, SendRequest } from '../../accept.ts';
-import type { Caller } from '../../accounts/api-keys.ts';
-import { failpoint } from '../../base/failpoints.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import type { Slot } from '../admission.ts';
-import type { Authorize } from '../authorize.ts';
-import type { Endpoint, EndpointErrors } from '../endpoint.ts';
-import { parseJson, readBody } from '../request-body.ts';
-import { setBusyHeaders } from '../server-busy.ts';
+import type { Accept, DryRun, SendRequest } from '#accept.ts';
+import type { Caller } from '#accounts/api-keys.ts';
+import type { Slot } from '#api/admission.ts';
+import type { Authorize } from '#api/authorize.ts';
+import type { Endpoint, EndpointErrors } from '#api/endpoint.ts';
+import { parseJson, readBody } from '#api/request-body.ts';
+import { setBusyHeaders } from '#api/server-busy.ts';
+import { failpoint } from '#base/failpoints.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { admitSend, type SendCapacity } from './admit-send.ts';
 import { checkSend, type FetchAll, maxKeyLength } from './check-send.ts';
 import { isDryRun, presentDryRun, sendQuery, sendResult } from './dry-run.ts';

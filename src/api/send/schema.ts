@@ -6,15 +6,15 @@
  * the OpenAPI document, which also prints what each `rule` expects.
  */
 import { z } from 'zod';
-import type { SendRequest } from '../../accept.ts';
-import type { Attachment } from '../../compose/attachment.ts';
-import { headerIssue } from '../../compose/custom-headers.ts';
-import { type RecipientKind, recipientKinds } from '../../glossary.ts';
-import { domainOf, parseMailbox } from '../../mail/address.ts';
-import { readTime, timeForm } from '../../mail/read-time.ts';
-import { recipientsOf, withoutName } from '../../mail/recipients.ts';
-import { minExpiresAfter } from '../../mail/send-times.ts';
-import { tlsRequiredField } from '../../mail/tls-required.ts';
+import type { SendRequest } from '#accept.ts';
+import type { Attachment } from '#compose/attachment.ts';
+import { headerIssue } from '#compose/custom-headers.ts';
+import { type RecipientKind, recipientKinds } from '#glossary.ts';
+import { domainOf, parseMailbox } from '#mail/address.ts';
+import { readTime, timeForm } from '#mail/read-time.ts';
+import { recipientsOf, withoutName } from '#mail/recipients.ts';
+import { minExpiresAfter } from '#mail/send-times.ts';
+import { tlsRequiredField } from '#mail/tls-required.ts';
 import { limitSize } from './at-most.ts';
 import { attachments, type GivenAttachment } from './attachments.ts';
 import { characters, rule } from './schema-rule.ts';

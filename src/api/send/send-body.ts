@@ -1,5 +1,5 @@
 /** The limits of the bodies of a send and of a batch. The schema names the errors of what they let through, long texts too. */
-import { jsonBody, largestBody } from '../body-limits.ts';
+import { jsonBody, largestBody } from '#api/body-limits.ts';
 
 /** Elements of a batch. */
 export const maxElements = 100;

@@ -3,9 +3,9 @@
  * X-Postern-Ignored and the mail log name them, and a key with the option `strict` gets an issue for each.
  */
 import { z } from 'zod';
-import { closestName } from '../../base/closest-name.ts';
-import type { Issue } from '../../mail/refusal.ts';
-import { typeOf } from '../issues.ts';
+import { typeOf } from '#api/issues.ts';
+import { closestName } from '#base/closest-name.ts';
+import type { Issue } from '#mail/refusal.ts';
 import { sendSchema } from './schema.ts';
 
 export const ignoredHeader = 'X-Postern-Ignored';

@@ -10,14 +10,20 @@ import {
   ListError,
   maxImported,
   readAddresses,
-} from '../../accounts/suppression-csv.ts';
-import { importAddresses } from '../../accounts/suppression-list.ts';
-import { type Issue, Refusal } from '../../mail/refusal.ts';
-import type { Slot } from '../admission.ts';
-import { csvBody } from '../body-limits.ts';
-import { answer, authorizeManager, goneSignal, type Management, managementEndpoint } from '../management.ts';
-import { readBody } from '../request-body.ts';
-import { CallSlots, refuseWhileBusy } from '../server-busy.ts';
+} from '#accounts/suppression-csv.ts';
+import { importAddresses } from '#accounts/suppression-list.ts';
+import type { Slot } from '#api/admission.ts';
+import { csvBody } from '#api/body-limits.ts';
+import {
+  answer,
+  authorizeManager,
+  goneSignal,
+  type Management,
+  managementEndpoint,
+} from '#api/management.ts';
+import { readBody } from '#api/request-body.ts';
+import { CallSlots, refuseWhileBusy } from '#api/server-busy.ts';
+import { type Issue, Refusal } from '#mail/refusal.ts';
 import { suppressionSchemas } from './schema.ts';
 
 const limits = csvBody(10 * 1024 * 1024);

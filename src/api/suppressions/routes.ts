@@ -1,11 +1,11 @@
 /** /api/public/suppressions: addresses that get no email from an organization. csv.ts has the list as CSV. */
-import { searchList, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
-import { iso } from '../../base/clock.ts';
-import { findSuppression, type Suppression } from '../../db/accounts/suppressions.ts';
-import { compareKey, domainOf } from '../../mail/address.ts';
-import { noBody } from '../body-limits.ts';
-import { pathParameter } from '../endpoint.ts';
-import { answer, doneAnswer, requireFound, resource } from '../management.ts';
+import { searchList, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
+import { noBody } from '#api/body-limits.ts';
+import { pathParameter } from '#api/endpoint.ts';
+import { answer, doneAnswer, requireFound, resource } from '#api/management.ts';
+import { iso } from '#base/clock.ts';
+import { findSuppression, type Suppression } from '#db/accounts/suppressions.ts';
+import { compareKey, domainOf } from '#mail/address.ts';
 import { cursorOf, newSuppression, suppressionSchemas, suppressionsQuery } from './schema.ts';
 
 const { SuppressionAddedAnswer, SuppressionAnswer, SuppressionsAnswer } = suppressionSchemas;

@@ -1,10 +1,10 @@
 /** The schemas of suppressions in requests and responses. */
 import { z } from 'zod';
-import { defaultReason } from '../../accounts/suppression-list.ts';
-import { domainOf } from '../../mail/address.ts';
-import { moment, oneLine, success } from '../management.ts';
-import { after, limit } from '../query.ts';
-import { rule } from '../send/schema-rule.ts';
+import { defaultReason } from '#accounts/suppression-list.ts';
+import { moment, oneLine, success } from '#api/management.ts';
+import { after, limit } from '#api/query.ts';
+import { rule } from '#api/send/schema-rule.ts';
+import { domainOf } from '#mail/address.ts';
 
 const longestCursor = 1024;
 

@@ -1,12 +1,13 @@
 /** /api/public/webhooks: endpoints that events are posted to. test-and-replay.ts has the calls that post events. */
-import { isoOrNull } from '../../base/clock.ts';
-import { countMessages } from '../../db/webhooks/webhook-attempts.ts';
-import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '../../db/webhooks/webhooks.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
-import { addWebhook, changeWebhook, rotateSecret } from '../../webhooks/endpoints.ts';
-import { noBody } from '../body-limits.ts';
-import { answer, byId, doneAnswer, type Management, requireFound, resource } from '../management.ts';
+
+import { noBody } from '#api/body-limits.ts';
+import { answer, byId, doneAnswer, type Management, requireFound, resource } from '#api/management.ts';
+import { isoOrNull } from '#base/clock.ts';
+import { countMessages } from '#db/webhooks/webhook-attempts.ts';
+import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '#db/webhooks/webhooks.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
+import { addWebhook, changeWebhook, rotateSecret } from '#webhooks/endpoints.ts';
 import { presentWebhook } from './present-webhook.ts';
 import { newWebhook, webhookChange, webhookSchemas } from './schema.ts';
 

@@ -1,11 +1,11 @@
 /** The schemas of webhooks in requests and responses. */
 import { z } from 'zod';
-import { eventTypes } from '../../glossary.ts';
-import { webhookFormats } from '../../rules/subscribed-types.ts';
-import { moment, nextId, success } from '../management.ts';
-import { after, id, limit, time } from '../query.ts';
-import { limitSize } from '../send/at-most.ts';
-import { rule } from '../send/schema-rule.ts';
+import { moment, nextId, success } from '#api/management.ts';
+import { after, id, limit, time } from '#api/query.ts';
+import { limitSize } from '#api/send/at-most.ts';
+import { rule } from '#api/send/schema-rule.ts';
+import { eventTypes } from '#glossary.ts';
+import { webhookFormats } from '#rules/subscribed-types.ts';
 
 const url = z.string().meta({ examples: ['https://app.example.com/webhooks'] });
 const maxEvents = 100;

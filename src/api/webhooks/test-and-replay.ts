@@ -3,12 +3,12 @@
  * replay end when their caller disconnects; a replay can be repeated.
  */
 import type { z } from 'zod';
-import { listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
-import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { testWebhook } from '../../webhooks/endpoints.ts';
-import { noBody } from '../body-limits.ts';
-import { answer, goneSignal, readPage } from '../management.ts';
+import { noBody } from '#api/body-limits.ts';
+import { answer, goneSignal, readPage } from '#api/management.ts';
+import { listWebhookAttempts } from '#db/webhooks/webhook-attempts.ts';
+import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { testWebhook } from '#webhooks/endpoints.ts';
 import { presentAttempt, presentStoredAttempt } from './present-webhook.ts';
 import { webhooks } from './routes.ts';
 import { attemptsQuery, replayRequest, webhookSchemas } from './schema.ts';

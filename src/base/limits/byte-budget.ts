@@ -3,7 +3,7 @@
  * they are announced. What does not fit waits; after the timeout it is refused, so that half-received ones never wait for each
  * other for ever. A part of all bytes is reserved for small ones, so that large ones cannot block them.
  */
-import type { Clock } from '../clock.ts';
+import type { Clock } from '#base/clock.ts';
 import { CountedMap } from './counted-map.ts';
 
 export interface ByteBudgetParts {

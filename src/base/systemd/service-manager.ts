@@ -4,7 +4,7 @@
  * costs one write, and no second process runs. Without a descriptor, nothing is sent.
  */
 import { write } from 'node:fs';
-import type { Clock } from '../clock.ts';
+import type { Clock } from '#base/clock.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -3,7 +3,7 @@
  * does not say whether ours arrived, so it changes nothing. The rules for bounces come first, because many bounces have
  * these fields, too.
  */
-import type { ParseResult } from '../../rules/parse-result.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 
 interface Rule {

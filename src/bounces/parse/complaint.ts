@@ -3,8 +3,8 @@
  * the tokens in it that have our key identify the delivery (bounces/complaint-tokens.ts), not the report's other claims.
  */
 
-import type { ParseResult } from '../../rules/parse-result.ts';
-import { findTokens } from '../complaint-tokens.ts';
+import { findTokens } from '#bounces/complaint-tokens.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import { type FieldBlock, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
 

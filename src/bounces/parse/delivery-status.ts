@@ -3,9 +3,9 @@
  * are tolerated if their meaning is clear.
  */
 
-import { readDiagnostic } from '../../rules/diagnostic.ts';
-import type { ParseResult } from '../../rules/parse-result.ts';
-import { failure, hostIn, withCauseIn } from '../classify-bounce.ts';
+import { failure, hostIn, withCauseIn } from '#bounces/classify-bounce.ts';
+import { readDiagnostic } from '#rules/diagnostic.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import { type FieldBlock, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
 import { beforeCopy, wordsIn } from './text-bounce.ts';

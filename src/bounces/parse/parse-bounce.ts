@@ -3,9 +3,9 @@
  * whatever the bytes are: a mail of no known kind is a letter.
  */
 
-import type { ParseResult } from '../../rules/parse-result.ts';
-import { readReport } from '../reports/domain-report.ts';
-import type { AddressRole } from '../service-addresses.ts';
+import { readReport } from '#bounces/reports/domain-report.ts';
+import type { AddressRole } from '#bounces/service-addresses.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 import { readAutomatic } from './auto-reply.ts';
 import { readComplaint } from './complaint.ts';
 import { readStatusReport } from './delivery-status.ts';

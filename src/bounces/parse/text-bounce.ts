@@ -3,16 +3,16 @@
  * mail, and extracts the description of the failure.
  */
 
-import { type Diagnostic, readDiagnostic } from '../../rules/diagnostic.ts';
-import type { ParseResult } from '../../rules/parse-result.ts';
-import { failure } from '../classify-bounce.ts';
+import { failure } from '#bounces/classify-bounce.ts';
+import { general } from '#bounces/parse/text-bounces/general.ts';
+import { groupware } from '#bounces/parse/text-bounces/groupware.ts';
+import { servers } from '#bounces/parse/text-bounces/mail-servers.ts';
+import { providers } from '#bounces/parse/text-bounces/mailbox-providers.ts';
+import { type Diagnostic, readDiagnostic } from '#rules/diagnostic.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 import { isAnswer } from './auto-reply.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import type { TextBounceRule } from './text-bounce-rule.ts';
-import { general } from './text-bounces/general.ts';
-import { groupware } from './text-bounces/groupware.ts';
-import { servers } from './text-bounces/mail-servers.ts';
-import { providers } from './text-bounces/mailbox-providers.ts';
 
 const knownFormats: readonly TextBounceRule[] = [...groupware, ...providers, ...servers];
 

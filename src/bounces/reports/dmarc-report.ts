@@ -3,8 +3,8 @@
  * about mail that claims to be from a domain. Many reporters leave fields out; only the domain is required.
  */
 import { XMLParser } from 'fast-xml-parser';
-import { toDomain } from '../../mail/address.ts';
-import type { DmarcReport, DmarcSource } from '../../rules/aggregate-report.ts';
+import { toDomain } from '#mail/address.ts';
+import type { DmarcReport, DmarcSource } from '#rules/aggregate-report.ts';
 import { hasMoreThan, oneLine } from './unpack.ts';
 
 const maxSources = 100;

@@ -3,9 +3,9 @@
  * report is a letter with the reason, so that somebody can see which reporter's mail is not understood.
  */
 
-import type { AggregateReport } from '../../rules/aggregate-report.ts';
-import type { Letter, ParseResult } from '../../rules/parse-result.ts';
-import { longestReport, type ParsedMail, type ParsedPart, parseMail } from '../parse/parsed-mail.ts';
+import { longestReport, type ParsedMail, type ParsedPart, parseMail } from '#bounces/parse/parsed-mail.ts';
+import type { AggregateReport } from '#rules/aggregate-report.ts';
+import type { Letter, ParseResult } from '#rules/parse-result.ts';
 import { readDmarc } from './dmarc-report.ts';
 import { readTls } from './tls-report.ts';
 import { unpack } from './unpack.ts';

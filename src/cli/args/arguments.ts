@@ -3,23 +3,17 @@
  * InvalidArgumentError that says what to give instead. They look nothing up.
  */
 import { InvalidArgumentError, Option } from 'commander';
-import { parseScopes } from '../../accounts/api-keys.ts';
-import { tlsFloors } from '../../accounts/domains.ts';
-import { isOneLine } from '../../base/sanitize.ts';
-import { eventTypes as allEventTypes } from '../../glossary.ts';
-import { domainOf, toDomain } from '../../mail/address.ts';
-import { readDestination } from '../../mail/host-name.ts';
-import { readTime, timeForm } from '../../mail/read-time.ts';
-import { duration } from '../../settings/durations.ts';
-import {
-  oneOf,
-  postgresUrl as postgresGrammar,
-  Refused,
-  refuse,
-  wholeNumber,
-} from '../../settings/grammar.ts';
-import { poolName } from '../../settings/source-address-grammar.ts';
-import { states } from '../maillog/log-filter.ts';
+import { parseScopes } from '#accounts/api-keys.ts';
+import { tlsFloors } from '#accounts/domains.ts';
+import { isOneLine } from '#base/sanitize.ts';
+import { states } from '#cli/maillog/log-filter.ts';
+import { eventTypes as allEventTypes } from '#glossary.ts';
+import { domainOf, toDomain } from '#mail/address.ts';
+import { readDestination } from '#mail/host-name.ts';
+import { readTime, timeForm } from '#mail/read-time.ts';
+import { duration } from '#settings/durations.ts';
+import { oneOf, postgresUrl as postgresGrammar, Refused, refuse, wholeNumber } from '#settings/grammar.ts';
+import { poolName } from '#settings/source-address-grammar.ts';
 
 /** Makes a parser of a function that throws Refused, as the grammars of settings do. */
 export function parser<T>(read: (text: string) => T): (text: string) => T {

@@ -4,9 +4,9 @@
  */
 import { createInterface } from 'node:readline/promises';
 import type { Command } from 'commander';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
-import type { Cell } from '../render/output.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import type { Cell } from '#cli/render/output.ts';
 
 export interface Consent {
   yes?: boolean;

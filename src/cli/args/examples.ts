@@ -2,7 +2,7 @@
  * Examples for `--help`, the man pages and docs/commands.md: a command line, and what it does. The help of a command shows
  * those that begin with it. A test holds each of them to the commands and options that exist, and every command to one.
  */
-import { wrap } from '../render/width.ts';
+import { wrap } from '#cli/render/width.ts';
 
 export interface Example {
   line: string;

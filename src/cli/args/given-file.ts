@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { Failure } from '../failure.ts';
+import { Failure } from '#cli/failure.ts';
 
 export async function readGiven(file: string, stdin: Readable): Promise<Buffer> {
   return (file === '-' ? buffer(stdin) : readFile(file)).catch((error) => {

@@ -2,26 +2,26 @@
 
 import { type Command, CommanderError } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { type DomainRecord, findDomain } from '../../db/accounts/domains-table.ts';
-import { findKey } from '../../db/accounts/keys.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { findEmailsInLog } from '#cli/maillog/find-emails.ts';
+import { openLog } from '#cli/maillog/log-file.ts';
+import { createIdSearch } from '#cli/maillog/log-filter.ts';
+import { type DomainRecord, findDomain } from '#db/accounts/domains-table.ts';
+import { findKey } from '#db/accounts/keys.ts';
 import {
   findOrganization,
   findOrganizationByName,
   listOrganizations,
   type Organization,
-} from '../../db/accounts/organizations.ts';
-import { findUserByEmail, type User } from '../../db/accounts/users.ts';
-import type { Db } from '../../db/engine/open.ts';
-import { type EmailRecord, findEmail } from '../../db/events/emails.ts';
-import { emailIdsOf, idsEndingIn } from '../../db/events/find-by-name.ts';
-import { findWebhook } from '../../db/webhooks/webhooks.ts';
-import { mailLogFile } from '../../mail/mail-log.ts';
-import { shellWord } from '../../settings/shell-word.ts';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
-import { findEmailsInLog } from '../maillog/find-emails.ts';
-import { openLog } from '../maillog/log-file.ts';
-import { createIdSearch } from '../maillog/log-filter.ts';
+} from '#db/accounts/organizations.ts';
+import { findUserByEmail, type User } from '#db/accounts/users.ts';
+import type { Db } from '#db/engine/open.ts';
+import { type EmailRecord, findEmail } from '#db/events/emails.ts';
+import { emailIdsOf, idsEndingIn } from '#db/events/find-by-name.ts';
+import { findWebhook } from '#db/webhooks/webhooks.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
+import { shellWord } from '#settings/shell-word.ts';
 
 export async function requireOrganization(db: Db, idOrName: string): Promise<Organization> {
   const byId = isUuid(idOrName) ? await findOrganization(db, idOrName.toLowerCase()) : null;

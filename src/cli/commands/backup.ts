@@ -6,11 +6,11 @@ import { createReadStream, existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
-import { noteBackup } from '../../db/admin/last-backup.ts';
-import { type Backing, makeBackup, withCopy } from '../../operate/backup/make-backup.ts';
-import type { Config } from '../../settings/config.ts';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { noteBackup } from '#db/admin/last-backup.ts';
+import { type Backing, makeBackup, withCopy } from '#operate/backup/make-backup.ts';
+import type { Config } from '#settings/config.ts';
 
 interface Options {
   force?: true;

@@ -1,9 +1,9 @@
 /** `postern certificate`: the certificates that the server gets itself (POSTERN_ACME). */
 import type { Command } from 'commander';
-import { listCertificates, retryHost } from '../../db/accounts/certificates-table.ts';
-import { certificateDocument, certificateState } from '../../operate/condition/certificate-state.ts';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { listCertificates, retryHost } from '#db/accounts/certificates-table.ts';
+import { certificateDocument, certificateState } from '#operate/condition/certificate-state.ts';
 
 const maxCertificates = 1_000;
 

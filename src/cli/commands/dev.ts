@@ -1,10 +1,10 @@
 /** `postern dev`: a server for development on this machine. The server's code is loaded only when it runs. */
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import { wholeNumber } from '../../settings/grammar.ts';
-import { devDirectory } from '../../settings/installation.ts';
-import { domain, parser } from '../args/arguments.ts';
-import type { CommandContext } from '../command-context.ts';
+import { domain, parser } from '#cli/args/arguments.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { wholeNumber } from '#settings/grammar.ts';
+import { devDirectory } from '#settings/installation.ts';
 
 interface Options {
   port?: number;
@@ -26,7 +26,7 @@ export function devCommands(program: Command, context: CommandContext): void {
     .option('--directory <DIR>', 'directory of the data', devDirectory)
     .option('--fresh', 'discard the data of earlier runs')
     .action(async ({ directory, ...options }: Options) => {
-      const { runDev } = await import('../dev/run-dev.ts');
+      const { runDev } = await import('#cli/dev/run-dev.ts');
       await runDev(context, { ...options, directory: resolve(directory) });
     });
 }

@@ -4,13 +4,13 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { readEvents, settledPosition } from '../../db/events/read-events.ts';
-import { outwardEvent } from '../../record/event.ts';
-import { newStandardSecret, standard } from '../../webhooks/formats/standard-format.ts';
-import { eventTypes, url, webhookSecret } from '../args/arguments.ts';
-import { organizationId } from '../args/lookup.ts';
-import type { CommandContext } from '../command-context.ts';
-import { type Output, sanitize } from '../render/output.ts';
+import { eventTypes, url, webhookSecret } from '#cli/args/arguments.ts';
+import { organizationId } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { type Output, sanitize } from '#cli/render/output.ts';
+import { readEvents, settledPosition } from '#db/events/read-events.ts';
+import { outwardEvent } from '#record/event.ts';
+import { newStandardSecret, standard } from '#webhooks/formats/standard-format.ts';
 
 interface Options {
   forward: string;

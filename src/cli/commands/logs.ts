@@ -5,16 +5,21 @@
  */
 import type { Command } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { sanitizeJson } from '../../base/sanitize.ts';
-import type { Db } from '../../db/engine/open.ts';
-import { domainsOf } from '../../db/queue/destination-status-rows.ts';
-import { mailLogFile } from '../../mail/mail-log.ts';
-import { address, lines, logStates, type Moment, moment, senderOrDomain, timeOf } from '../args/arguments.ts';
-import { emailIs, organizationId, requireEmailId } from '../args/lookup.ts';
-import { addMailFilters, type MailFilters } from '../args/mail-filters.ts';
-import type { CommandContext } from '../command-context.ts';
-import { findEmailsInLog } from '../maillog/find-emails.ts';
-import { type LogFile, openLog } from '../maillog/log-file.ts';
+import { sanitizeJson } from '#base/sanitize.ts';
+import {
+  address,
+  lines,
+  logStates,
+  type Moment,
+  moment,
+  senderOrDomain,
+  timeOf,
+} from '#cli/args/arguments.ts';
+import { emailIs, organizationId, requireEmailId } from '#cli/args/lookup.ts';
+import { addMailFilters, type MailFilters } from '#cli/args/mail-filters.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { findEmailsInLog } from '#cli/maillog/find-emails.ts';
+import { type LogFile, openLog } from '#cli/maillog/log-file.ts';
 import {
   createIdSearch,
   createKeep,
@@ -22,11 +27,14 @@ import {
   type Keep,
   type LogLine,
   readLine,
-} from '../maillog/log-filter.ts';
-import { createAttemptMerge, isOutcome } from '../maillog/merge-attempts.ts';
-import { dayOf, readable } from '../render/log-view.ts';
-import { dim } from '../render/output.ts';
-import { local } from '../render/times.ts';
+} from '#cli/maillog/log-filter.ts';
+import { createAttemptMerge, isOutcome } from '#cli/maillog/merge-attempts.ts';
+import { dayOf, readable } from '#cli/render/log-view.ts';
+import { dim } from '#cli/render/output.ts';
+import { local } from '#cli/render/times.ts';
+import type { Db } from '#db/engine/open.ts';
+import { domainsOf } from '#db/queue/destination-status-rows.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
 
 interface Options extends MailFilters {
   follow?: boolean;

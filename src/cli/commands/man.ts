@@ -2,10 +2,10 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Command } from 'commander';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { type ManPage, manPages } from '#cli/render/man-page.ts';
 import about from '../../../package.json' with { type: 'json' };
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
-import { type ManPage, manPages } from '../render/man-page.ts';
 
 /** `createWhole`: the program with all its commands. */
 export function manCommand(

@@ -4,14 +4,14 @@
  */
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
-import { refuseMoved } from '../../db/admin/moved-marker.ts';
-import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
-import { readNodeId } from '../../db/engine/node-id.ts';
-import { type Db, openExisting, type Trx } from '../../db/engine/open.ts';
-import { refuseOtherNodes } from '../../db/queue/nodes.ts';
-import { migrate, migrationsOf, type Upgrade, upgradeNotice } from '../../db/schema/migrate.ts';
-import { noDatabase } from '../../settings/installation.ts';
-import type { CommandContext } from '../command-context.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { refuseMoved } from '#db/admin/moved-marker.ts';
+import { lockDataDir } from '#db/engine/data-dir-lock.ts';
+import { readNodeId } from '#db/engine/node-id.ts';
+import { type Db, openExisting, type Trx } from '#db/engine/open.ts';
+import { refuseOtherNodes } from '#db/queue/nodes.ts';
+import { migrate, migrationsOf, type Upgrade, upgradeNotice } from '#db/schema/migrate.ts';
+import { noDatabase } from '#settings/installation.ts';
 
 export function migrateCommands(program: Command, context: CommandContext): void {
   program

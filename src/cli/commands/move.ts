@@ -3,20 +3,20 @@
  * file has the checks before, the progress and the advice after; the move itself is in db/admin/move/move-database.ts.
  */
 import type { Command } from 'commander';
-import { span } from '../../base/span.ts';
-import { type MoveProgress, type MoveResult, moveDatabase } from '../../db/admin/move/move-database.ts';
-import { readMarker } from '../../db/admin/moved-marker.ts';
-import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
-import { type Db, openDatabase, openExisting } from '../../db/engine/open.ts';
-import { countUnfinished } from '../../db/queue/queue-counts.ts';
-import { upgradeNotice } from '../../db/schema/migrate.ts';
-import { postgresUrl as postgresGrammar } from '../../settings/grammar.ts';
-import type { Environment } from '../../settings/setting-sources.ts';
-import { postgresUrl } from '../args/arguments.ts';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
-import { grouped } from '../render/cells.ts';
-import type { Output } from '../render/output.ts';
+import { span } from '#base/span.ts';
+import { postgresUrl } from '#cli/args/arguments.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { grouped } from '#cli/render/cells.ts';
+import type { Output } from '#cli/render/output.ts';
+import { type MoveProgress, type MoveResult, moveDatabase } from '#db/admin/move/move-database.ts';
+import { readMarker } from '#db/admin/moved-marker.ts';
+import { lockDataDir } from '#db/engine/data-dir-lock.ts';
+import { type Db, openDatabase, openExisting } from '#db/engine/open.ts';
+import { countUnfinished } from '#db/queue/queue-counts.ts';
+import { upgradeNotice } from '#db/schema/migrate.ts';
+import { postgresUrl as postgresGrammar } from '#settings/grammar.ts';
+import type { Environment } from '#settings/setting-sources.ts';
 
 export function moveCommands(program: Command, context: CommandContext): void {
   program

@@ -1,21 +1,7 @@
 /** `postern org`: the organizations that send, with their quotas and limits. */
 import type { Command } from 'commander';
-import { makeOrganization } from '../../accounts/create-organization.ts';
-import { iso } from '../../base/clock.ts';
-import {
-  listOrganizations,
-  NameTaken,
-  type Organization,
-  renameOrganization,
-  requireSecondFactor,
-  setLimits,
-  setOrganizationTls,
-} from '../../db/accounts/organizations.ts';
-import { pauseOrganization, resumeOrganization } from '../../db/accounts/pauses.ts';
-import type { Db } from '../../db/engine/open.ts';
-import { assignPool, readPools } from '../../db/queue/ip-pools.ts';
-import type { TlsFloor } from '../../glossary.ts';
-import { defaultPool } from '../../mail/ip-pool.ts';
+import { makeOrganization } from '#accounts/create-organization.ts';
+import { iso } from '#base/clock.ts';
 import {
   credits,
   limit,
@@ -29,12 +15,26 @@ import {
   tlsFloor,
   tlsIs,
   toLimit,
-} from '../args/arguments.ts';
-import { requireOrganization } from '../args/lookup.ts';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
-import { organizationDocument, printOrganization, quotaDocument } from '../render/org-view.ts';
-import type { Cell } from '../render/output.ts';
+} from '#cli/args/arguments.ts';
+import { requireOrganization } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { organizationDocument, printOrganization, quotaDocument } from '#cli/render/org-view.ts';
+import type { Cell } from '#cli/render/output.ts';
+import {
+  listOrganizations,
+  NameTaken,
+  type Organization,
+  renameOrganization,
+  requireSecondFactor,
+  setLimits,
+  setOrganizationTls,
+} from '#db/accounts/organizations.ts';
+import { pauseOrganization, resumeOrganization } from '#db/accounts/pauses.ts';
+import type { Db } from '#db/engine/open.ts';
+import { assignPool, readPools } from '#db/queue/ip-pools.ts';
+import type { TlsFloor } from '#glossary.ts';
+import { defaultPool } from '#mail/ip-pool.ts';
 import { removeCommand } from './org-remove.ts';
 
 export function orgCommands(program: Command, context: CommandContext): void {

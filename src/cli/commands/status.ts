@@ -1,8 +1,8 @@
 /** `postern status`: one verdict, and what is wrong. Exit code 1 if something needs action, so that a monitor can run it. */
 import type { Command } from 'commander';
-import { isWell, readStatus, statusDocument } from '../../operate/status/read-status.ts';
-import type { CommandContext } from '../command-context.ts';
-import { statusBlock } from '../render/status-view.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { statusBlock } from '#cli/render/status-view.ts';
+import { isWell, readStatus, statusDocument } from '#operate/status/read-status.ts';
 
 export function statusCommand(program: Command, context: CommandContext): void {
   program

@@ -1,18 +1,18 @@
 /** `postern suppression`: addresses that an organization sends no mail to. */
 
 import type { Command } from 'commander';
-import { csvStream, ListError, linesText, readAddresses } from '../../accounts/suppression-csv.ts';
-import { importAddresses, suppressAddress, unsuppressAddress } from '../../accounts/suppression-list.ts';
-import { iso } from '../../base/clock.ts';
-import type { Organization } from '../../db/accounts/organizations.ts';
-import { causeOf, findSuppression, listSuppressions } from '../../db/accounts/suppressions.ts';
-import { compareKey } from '../../mail/address.ts';
-import { shellWord } from '../../settings/shell-word.ts';
-import { address as addressArgument } from '../args/arguments.ts';
-import { readGiven } from '../args/given-file.ts';
-import { type OwnerOption, requireOwner, withOwner } from '../args/lookup.ts';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
+import { csvStream, ListError, linesText, readAddresses } from '#accounts/suppression-csv.ts';
+import { importAddresses, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
+import { iso } from '#base/clock.ts';
+import { address as addressArgument } from '#cli/args/arguments.ts';
+import { readGiven } from '#cli/args/given-file.ts';
+import { type OwnerOption, requireOwner, withOwner } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import type { Organization } from '#db/accounts/organizations.ts';
+import { causeOf, findSuppression, listSuppressions } from '#db/accounts/suppressions.ts';
+import { compareKey } from '#mail/address.ts';
+import { shellWord } from '#settings/shell-word.ts';
 
 export function suppressionCommands(program: Command, context: CommandContext): void {
   const suppression = program

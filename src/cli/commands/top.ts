@@ -8,16 +8,16 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { mailLogFile } from '../../mail/mail-log.ts';
-import { readSummary } from '../../operate/explain/queue-rows-by-destination.ts';
-import { readStatus, type Status } from '../../operate/status/read-status.ts';
-import { spanOption } from '../args/arguments.ts';
-import { type CommandContext, notServed } from '../command-context.ts';
-import { openLog } from '../maillog/log-file.ts';
-import { readLine } from '../maillog/log-filter.ts';
-import { countedMs, Traffic } from '../maillog/traffic.ts';
-import { openScreen } from '../render/screen.ts';
-import { render, type Snapshot, sorts, topBlocks, topDocument } from '../render/top-view.ts';
+import { spanOption } from '#cli/args/arguments.ts';
+import { type CommandContext, notServed } from '#cli/command-context.ts';
+import { openLog } from '#cli/maillog/log-file.ts';
+import { readLine } from '#cli/maillog/log-filter.ts';
+import { countedMs, Traffic } from '#cli/maillog/traffic.ts';
+import { openScreen } from '#cli/render/screen.ts';
+import { render, type Snapshot, sorts, topBlocks, topDocument } from '#cli/render/top-view.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
+import { readSummary } from '#operate/explain/queue-rows-by-destination.ts';
+import { readStatus, type Status } from '#operate/status/read-status.ts';
 
 interface Options {
   once?: boolean;

@@ -3,20 +3,20 @@
  * printed for the operator to pass on.
  */
 import { type Command, Option } from 'commander';
-import type { MadeLink } from '../../accounts/one-time-links.ts';
-import { disableUser, enableUser, invite, makeUserLink } from '../../accounts/people.ts';
-import { iso, isoOrNull } from '../../base/clock.ts';
-import { listMemberships, type Membership } from '../../db/accounts/memberships.ts';
-import { listUsers, type User } from '../../db/accounts/users.ts';
-import { linkMail } from '../../operate/notices/link-mail.ts';
-import { createServerMailer } from '../../operate/notices/server-mail.ts';
-import { type Role, roles } from '../../rules/roles.ts';
-import { address, name } from '../args/arguments.ts';
-import { organizationId, requireOrganization, requireUser } from '../args/lookup.ts';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
-import type { Cell } from '../render/output.ts';
-import { createAcceptHere } from './email/accept-here.ts';
+import type { MadeLink } from '#accounts/one-time-links.ts';
+import { disableUser, enableUser, invite, makeUserLink } from '#accounts/people.ts';
+import { iso, isoOrNull } from '#base/clock.ts';
+import { address, name } from '#cli/args/arguments.ts';
+import { organizationId, requireOrganization, requireUser } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { createAcceptHere } from '#cli/commands/email/accept-here.ts';
+import { Failure } from '#cli/failure.ts';
+import type { Cell } from '#cli/render/output.ts';
+import { listMemberships, type Membership } from '#db/accounts/memberships.ts';
+import { listUsers, type User } from '#db/accounts/users.ts';
+import { linkMail } from '#operate/notices/link-mail.ts';
+import { createServerMailer } from '#operate/notices/server-mail.ts';
+import { type Role, roles } from '#rules/roles.ts';
 
 interface CreateOptions {
   org?: string;

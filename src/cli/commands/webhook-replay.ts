@@ -1,10 +1,10 @@
 /** `postern webhook replay`: posts events to an endpoint again. A running server does it within a second. */
 import type { Command } from 'commander';
-import { type ReplaySelection, replay } from '../../db/webhooks/webhook-replay-rows.ts';
-import { type Moment, moment, timeOf } from '../args/arguments.ts';
-import { requireEventId, requireWebhook } from '../args/lookup.ts';
-import type { CommandContext } from '../command-context.ts';
-import { Failure } from '../failure.ts';
+import { type Moment, moment, timeOf } from '#cli/args/arguments.ts';
+import { requireEventId, requireWebhook } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
 
 interface Options {
   failed?: true;

@@ -1,27 +1,27 @@
 /** `postern webhook`: endpoints that events are posted to. A secret is printed once, by the command that creates it. */
 
 import { type Command, Option } from 'commander';
-import { createSeal } from '../../accounts/seal.ts';
-import { presentAttempt, presentStoredAttempt } from '../../api/webhooks/present-webhook.ts';
-import { isoOrNull, systemClock } from '../../base/clock.ts';
-import { countMessages, listWebhookAttempts } from '../../db/webhooks/webhook-attempts.ts';
-import { deleteWebhook, listWebhooks } from '../../db/webhooks/webhooks.ts';
-import { createResolver } from '../../route/resolver.ts';
-import { type WebhookFormatName, webhookFormats } from '../../rules/subscribed-types.ts';
-import { addWebhook, changeWebhook, rotateSecret, testWebhook } from '../../webhooks/endpoints.ts';
-import { createPoster, timeoutMs } from '../../webhooks/guarded-post.ts';
-import { createAttemptWebhook } from '../../webhooks/webhook-attempt.ts';
-import { eventTypes, lines } from '../args/arguments.ts';
-import { addConsent, type Consent, isWanted } from '../args/consent.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { presentAttempt, presentStoredAttempt } from '#api/webhooks/present-webhook.ts';
+import { isoOrNull, systemClock } from '#base/clock.ts';
+import { eventTypes, lines } from '#cli/args/arguments.ts';
+import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
 import {
   requireEventId,
   requireOrganization,
   requireOwner,
   requireWebhook,
   withOwner,
-} from '../args/lookup.ts';
-import type { CommandContext } from '../command-context.ts';
-import { attemptFields, attemptRows, documentOf, rowsOf, webhookFields } from '../render/webhook-view.ts';
+} from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { attemptFields, attemptRows, documentOf, rowsOf, webhookFields } from '#cli/render/webhook-view.ts';
+import { countMessages, listWebhookAttempts } from '#db/webhooks/webhook-attempts.ts';
+import { deleteWebhook, listWebhooks } from '#db/webhooks/webhooks.ts';
+import { createResolver } from '#route/resolver.ts';
+import { type WebhookFormatName, webhookFormats } from '#rules/subscribed-types.ts';
+import { addWebhook, changeWebhook, rotateSecret, testWebhook } from '#webhooks/endpoints.ts';
+import { createPoster, timeoutMs } from '#webhooks/guarded-post.ts';
+import { createAttemptWebhook } from '#webhooks/webhook-attempt.ts';
 import { replayCommand } from './webhook-replay.ts';
 
 const defaultLines = 20;

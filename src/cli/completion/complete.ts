@@ -3,9 +3,9 @@
  * option or argument allows, and live names from the database. It never fails: what cannot be read is not offered.
  */
 import type { Argument, Command, Option } from 'commander';
-import { type Name, type NameKind, namesOf } from '../../db/admin/names.ts';
-import { organizationId } from '../args/lookup.ts';
-import type { CommandContext } from '../command-context.ts';
+import { organizationId } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { type Name, type NameKind, namesOf } from '#db/admin/names.ts';
 
 export interface Candidates {
   names: Name[];

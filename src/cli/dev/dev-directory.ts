@@ -1,10 +1,10 @@
 /** The directory of a development server: its data, and a file that marks it and keeps its key for the next run. */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectory, writeAtomic } from '../../base/atomic-file.ts';
-import { lockDataDir } from '../../db/engine/data-dir-lock.ts';
-import { devSettingsFile } from '../../settings/installation.ts';
-import { Failure } from '../failure.ts';
+import { makeDirectory, writeAtomic } from '#base/atomic-file.ts';
+import { Failure } from '#cli/failure.ts';
+import { lockDataDir } from '#db/engine/data-dir-lock.ts';
+import { devSettingsFile } from '#settings/installation.ts';
 
 /** The secrets that the next run needs again: API keys are stored as hashes only. */
 export interface DevState {

@@ -1,24 +1,24 @@
 /** The contents of a new development server: an organization without limits, a verified domain, a test key, a user. */
-import { makeKey } from '../../accounts/create-key.ts';
-import { makeOrganization } from '../../accounts/create-organization.ts';
-import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
-import { recordsFor } from '../../accounts/domains.ts';
-import { makeLink } from '../../accounts/one-time-links.ts';
-import { invite } from '../../accounts/people.ts';
-import { createSeal } from '../../accounts/seal.ts';
-import { openSecrets } from '../../base/secrets.ts';
-import { findDomain, listDomains } from '../../db/accounts/domains-table.ts';
+import { makeKey } from '#accounts/create-key.ts';
+import { makeOrganization } from '#accounts/create-organization.ts';
+import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
+import { recordsFor } from '#accounts/domains.ts';
+import { makeLink } from '#accounts/one-time-links.ts';
+import { invite } from '#accounts/people.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { openSecrets } from '#base/secrets.ts';
+import { Failure } from '#cli/failure.ts';
+import { findDomain, listDomains } from '#db/accounts/domains-table.ts';
 import {
   findOrganization,
   findOrganizationByName,
   listOrganizations,
   setLimits,
-} from '../../db/accounts/organizations.ts';
-import type { Db } from '../../db/engine/open.ts';
-import { testDomain } from '../../mail/test-route.ts';
-import { createResolver } from '../../route/resolver.ts';
-import type { Config } from '../../settings/config.ts';
-import { Failure } from '../failure.ts';
+} from '#db/accounts/organizations.ts';
+import type { Db } from '#db/engine/open.ts';
+import { testDomain } from '#mail/test-route.ts';
+import { createResolver } from '#route/resolver.ts';
+import type { Config } from '#settings/config.ts';
 import { type DevState, readState, writeState } from './dev-directory.ts';
 import type { PublishedRecord } from './dev-dns.ts';
 

@@ -3,8 +3,8 @@
  * it. A record's value is never cut or wrapped, because it is copied.
  */
 import { styleText } from 'node:util';
-import type { ZoneRecord } from '../../accounts/zone-text.ts';
-import { counted, type Finding, type FindingStatus } from '../../operate/doctor/finding.ts';
+import type { ZoneRecord } from '#accounts/zone-text.ts';
+import { counted, type Finding, type FindingStatus } from '#operate/doctor/finding.ts';
 import { dim, type OutputBlock, sanitize } from './output.ts';
 import { wrap } from './width.ts';
 

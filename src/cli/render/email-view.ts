@@ -1,12 +1,12 @@
 /** An email for a person: its envelope, its recipients, and each attempt with its SMTP transcript. */
 
-import { iso } from '../../base/clock.ts';
-import { span } from '../../base/span.ts';
-import type { AttemptRecord, DeliveryRecord, EmailRecord } from '../../db/events/emails.ts';
-import type { TranscriptLine } from '../../glossary.ts';
-import { replyText } from '../../outcome.ts';
-import { addressesOf } from '../../record/telemetry.ts';
-import { tlsWords } from '../../record/tls-words.ts';
+import { iso } from '#base/clock.ts';
+import { span } from '#base/span.ts';
+import type { AttemptRecord, DeliveryRecord, EmailRecord } from '#db/events/emails.ts';
+import type { TranscriptLine } from '#glossary.ts';
+import { replyText } from '#outcome.ts';
+import { addressesOf } from '#record/telemetry.ts';
+import { tlsWords } from '#record/tls-words.ts';
 import { type Cell, coloured, dim, type OutputBlock, sanitize } from './output.ts';
 import { local } from './times.ts';
 import { wrap } from './width.ts';

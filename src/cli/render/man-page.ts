@@ -3,7 +3,7 @@
  * the source of a page; `man -l` and an installed page show it.
  */
 import type { Command } from 'commander';
-import { examplesOf } from '../args/examples.ts';
+import { examplesOf } from '#cli/args/examples.ts';
 
 export interface ManPage {
   /** postern-queue.1 */

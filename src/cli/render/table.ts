@@ -1,7 +1,7 @@
 /** Tables for a terminal: aligned columns, one of them cut to the width of the terminal, and details below each row. */
 import { stripVTControlCharacters, styleText } from 'node:util';
 import stringWidth from 'string-width';
-import { endOf } from '../maillog/log-filter.ts';
+import { endOf } from '#cli/maillog/log-filter.ts';
 import { type Cell, dim, terminalCell } from './cells.ts';
 import { timeOfDay } from './times.ts';
 import { cut, fit } from './width.ts';

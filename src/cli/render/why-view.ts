@@ -1,6 +1,6 @@
 /** `email why`: the sentences of operate/explain/why.ts, with the commands that help. */
-import type { When } from '../../operate/condition/condition-words.ts';
-import { why as explain, type Remedies, type WhyInput } from '../../operate/explain/why.ts';
+import type { When } from '#operate/condition/condition-words.ts';
+import { why as explain, type Remedies, type WhyInput } from '#operate/explain/why.ts';
 import { sanitize } from './output.ts';
 
 const commands: Remedies = {

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
-import { Failure } from '../failure.ts';
+import { Failure } from '#cli/failure.ts';
 
 /** As scripts/release/tree.ts writes it. */
 export interface Release {

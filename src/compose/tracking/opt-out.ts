@@ -3,7 +3,7 @@
  * so that a mail made for any of them is tracked as its author wants, whichever way it comes in. They say nothing to readers
  * and are removed.
  */
-import type { Tag } from '../html-tags.ts';
+import type { Tag } from '#compose/html-tags.ts';
 
 /** Whether a value of the attribute opts the link out. */
 const attributes: Record<string, (value: string) => boolean> = {

@@ -2,7 +2,7 @@
  * The place of the tracking pixel: before the last `</body>`, else before `</html>`, else at the end; but never where a mail
  * reader would not load it: in a comment, a tag or raw text that never ends, or in an element whose content is not shown.
  */
-import type { Tag } from '../html-tags.ts';
+import type { Tag } from '#compose/html-tags.ts';
 
 /** Parsers drop an image in these, keep it inert, or show it only if something else cannot be shown. */
 const hiding = [

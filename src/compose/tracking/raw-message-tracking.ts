@@ -1,5 +1,5 @@
 /** Tracking in a message that the caller gave whole: in the HTML parts that can be edited safely (html-parts.ts). */
-import { editedParts } from '../html-parts.ts';
+import { editedParts } from '#compose/html-parts.ts';
 import { type LinkAllowance, type MessageTracking, prepareTracking, type Tracker } from './html-tracking.ts';
 
 /** Null if nothing is tracked: then the message is the same for all recipients. */

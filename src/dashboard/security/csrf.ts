@@ -3,7 +3,7 @@
  * their origin (Sec-Fetch-Site, Origin), and they lack the token of our forms, which is made for one session.
  */
 import type { Context } from 'koa';
-import { PageError, staleForm } from '../page-error.ts';
+import { PageError, staleForm } from '#dashboard/page-error.ts';
 import type { Signer } from './signer.ts';
 
 export interface Csrf {

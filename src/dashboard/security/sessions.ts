@@ -4,18 +4,18 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
-import { tokenHash } from '../../accounts/one-time-links.ts';
-import type { Clock } from '../../base/clock.ts';
-import { clientAddress } from '../../base/net/client-address.ts';
+import { tokenHash } from '#accounts/one-time-links.ts';
+import type { Clock } from '#base/clock.ts';
+import { clientAddress } from '#base/net/client-address.ts';
 import {
   endSession,
   findSession,
   insertSession,
   recordSessionUse,
   type Session,
-} from '../../db/accounts/sessions-table.ts';
-import { changeUser, type User } from '../../db/accounts/users.ts';
-import type { Db } from '../../db/engine/open.ts';
+} from '#db/accounts/sessions-table.ts';
+import { changeUser, type User } from '#db/accounts/users.ts';
+import type { Db } from '#db/engine/open.ts';
 import type { Cookies } from './cookies.ts';
 import type { KnownBrowsers } from './known-browsers.ts';
 

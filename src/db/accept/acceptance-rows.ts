@@ -1,10 +1,10 @@
 /** The rows of accepted sends, table by table, in the order that the foreign keys require. */
 
-import { patchedLength } from '../../base/byte-patch.ts';
-import { iso } from '../../base/clock.ts';
-import { mailboxText } from '../../mail/address.ts';
-import type { RawRow } from '../engine/insert-rows.ts';
-import { eventRow } from '../events/event-row.ts';
+import { patchedLength } from '#base/byte-patch.ts';
+import { iso } from '#base/clock.ts';
+import type { RawRow } from '#db/engine/insert-rows.ts';
+import { eventRow } from '#db/events/event-row.ts';
+import { mailboxText } from '#mail/address.ts';
 import { deliveries, emails } from './mail-tables.ts';
 import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-record.ts';
 

@@ -10,17 +10,17 @@
  * (accepted-before.ts).
  */
 
-import { failpoint } from '../../base/failpoints.ts';
-import { dayOf, type RequestCount, untilMidnight } from '../../rules/limits.ts';
-import { type Organization, readOrganizations } from '../accounts/organizations.ts';
-import { watchRow } from '../accounts/soft-bounces.ts';
-import { readSuppressed, suppressionKey } from '../accounts/suppressions.ts';
-import { bytesOf, insertRawRows, insertRows, insertWithBytes, maxRawBytes } from '../engine/insert-rows.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { readTogether } from '../engine/read-together.ts';
-import { inSharedCommit } from '../engine/shared-commit.ts';
-import { writeTogether } from '../engine/write-together.ts';
-import { eventRow } from '../events/event-row.ts';
+import { failpoint } from '#base/failpoints.ts';
+import { type Organization, readOrganizations } from '#db/accounts/organizations.ts';
+import { watchRow } from '#db/accounts/soft-bounces.ts';
+import { readSuppressed, suppressionKey } from '#db/accounts/suppressions.ts';
+import { bytesOf, insertRawRows, insertRows, insertWithBytes, maxRawBytes } from '#db/engine/insert-rows.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { readTogether } from '#db/engine/read-together.ts';
+import { inSharedCommit } from '#db/engine/shared-commit.ts';
+import { writeTogether } from '#db/engine/write-together.ts';
+import { eventRow } from '#db/events/event-row.ts';
+import { dayOf, type RequestCount, untilMidnight } from '#rules/limits.ts';
 import { type AcceptanceRows, type Disposition, newRows, type Paid } from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
 import { balanceOf, creditEvents, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';

@@ -7,8 +7,8 @@
  * renewed and the send continues as if nothing had been lost. If they are not, queue/held-leases.ts has freed the
  * deliveries meanwhile, and any node may send them.
  */
-import { jsonRows, query } from '../engine/json-rows.ts';
-import type { Trx } from '../engine/open.ts';
+import { jsonRows, query } from '#db/engine/json-rows.ts';
+import type { Trx } from '#db/engine/open.ts';
 import type { Send, SendAnswerRecord } from './send-record.ts';
 
 export interface AcceptedBefore {

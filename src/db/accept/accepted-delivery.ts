@@ -1,6 +1,6 @@
 /** The delivery of a recipient that was just accepted, as the runner gets it from memory instead of from the database. */
-import { patched } from '../../base/byte-patch.ts';
-import { type Delivery, maxPreloadedBytes } from '../../glossary.ts';
+import { patched } from '#base/byte-patch.ts';
+import { type Delivery, maxPreloadedBytes } from '#glossary.ts';
 import type { Send, SendRecipient } from './send-record.ts';
 
 export function acceptedDelivery(

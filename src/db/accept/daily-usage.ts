@@ -2,12 +2,13 @@
  * An organization's usage of a day: requests, accepted recipients, and the current window of the limit per second. One row for
  * each organization and day, shared by all nodes, so it survives a restart.
  */
-import { type RequestCount, type RequestLimits, type Taken, takeRequest } from '../../rules/limits.ts';
-import { insertOf } from '../engine/insert-rows.ts';
-import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { number, records, text } from '../engine/records.ts';
-import { inSharedCommit } from '../engine/shared-commit.ts';
+
+import { insertOf } from '#db/engine/insert-rows.ts';
+import { type JsonColumns, jsonItems, query } from '#db/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
+import { number, records, text } from '#db/engine/records.ts';
+import { inSharedCommit } from '#db/engine/shared-commit.ts';
+import { type RequestCount, type RequestLimits, type Taken, takeRequest } from '#rules/limits.ts';
 
 export interface UsageRequest {
   orgId: string;

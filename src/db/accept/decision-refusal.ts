@@ -1,5 +1,5 @@
 /** The answer to a refused send (docs/design.md section 2.1, steps 11 to 14). */
-import { Refusal } from '../../mail/refusal.ts';
+import { Refusal } from '#mail/refusal.ts';
 import type { Decision } from './acceptance.ts';
 import type { SendAnswerRecord } from './send-record.ts';
 

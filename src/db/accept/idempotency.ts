@@ -3,10 +3,10 @@
  * (docs/api.md section 4.1, rules 5 and 6). Written in the accepting commit, so an answer is kept exactly if its send is;
  * a refused send keeps nothing, and its key can be used again.
  */
-import { insertOf } from '../engine/insert-rows.ts';
-import { jsonRows } from '../engine/json-rows.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { inColumn, json, number, records, text, value } from '../engine/records.ts';
+import { insertOf } from '#db/engine/insert-rows.ts';
+import { jsonRows } from '#db/engine/json-rows.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { inColumn, json, number, records, text, value } from '#db/engine/records.ts';
 import type { Send, SendAnswerRecord } from './send-record.ts';
 
 const answers = records({

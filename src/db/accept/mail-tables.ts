@@ -3,9 +3,10 @@
  * the searches and the queue read them, or some of their columns (`pick`). What of an attempt is packed is declared in
  * db/events/packed-records.ts, opens and clicks in db/events/engagement.ts.
  */
-import type { DeliveryStatus, DialectName, MailTls, RecipientKind } from '../../glossary.ts';
-import type { Bounce } from '../../rules/transition.ts';
-import { flag, inColumn, json, number, orNull, records, text, value } from '../engine/records.ts';
+
+import { flag, inColumn, json, number, orNull, records, text, value } from '#db/engine/records.ts';
+import type { DeliveryStatus, DialectName, MailTls, RecipientKind } from '#glossary.ts';
+import type { Bounce } from '#rules/transition.ts';
 
 export const emails = records({
   id: text,

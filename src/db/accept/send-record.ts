@@ -1,5 +1,5 @@
 /** A send as it is committed, and its answer. */
-import type { Recipient } from '../../mail/recipients.ts';
+import type { Recipient } from '#mail/recipients.ts';
 import type { EmailRow } from './mail-tables.ts';
 
 /** The columns of an email that are known only when it is accepted. */

@@ -2,10 +2,11 @@
  * The causes that keep organizations' mail from being accepted, sent or reported, over the whole server, for `postern status`, or
  * of one organization. Small tables, and the figures of one day by the hour.
  */
-import { disabledByOwner } from '../../rules/endpoint-health.ts';
-import type { Db } from '../engine/open.ts';
-import { flag, inColumn, number, orNull, records, text } from '../engine/records.ts';
-import { lastIdOf } from '../events/time-of-id.ts';
+
+import type { Db } from '#db/engine/open.ts';
+import { flag, inColumn, number, orNull, records, text } from '#db/engine/records.ts';
+import { lastIdOf } from '#db/events/time-of-id.ts';
+import { disabledByOwner } from '#rules/endpoint-health.ts';
 import { maxFailures } from './domain-checks.ts';
 
 const domain = records({

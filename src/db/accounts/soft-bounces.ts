@@ -6,12 +6,12 @@
  * An address has rows here only after such a bounce. From then on acceptance notes the mail sent to it (`watchRow`), which
  * is how a delivery in between is found without an index of all deliveries by recipient.
  */
-import { newId } from '../../base/id.ts';
-import type { Reply } from '../../glossary.ts';
-import { compareKey } from '../../mail/address.ts';
-import { insertRows } from '../engine/insert-rows.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { deleteOldest } from '../events/delete-old.ts';
+import { newId } from '#base/id.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { deleteOldest } from '#db/events/delete-old.ts';
+import type { Reply } from '#glossary.ts';
+import { compareKey } from '#mail/address.ts';
 import type { NewSuppression } from './suppressions.ts';
 
 const dayMs = 86_400_000;

@@ -3,19 +3,19 @@
  * of the list adds an event of the organization in the same transaction.
  */
 
-import { newId } from '../../base/id.ts';
-import type { Reply } from '../../glossary.ts';
-import { compareKey } from '../../mail/address.ts';
-import { insertRows } from '../engine/insert-rows.ts';
-import { jsonRows, query } from '../engine/json-rows.ts';
-import { type Neighbors, nearestFirst } from '../engine/neighbors.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { partsOf } from '../engine/parts-of.ts';
-import type { Read } from '../engine/read-together.ts';
-import { json, number, orNull, records, text } from '../engine/records.ts';
-import { eventRow } from '../events/event-row.ts';
-import { pagedSearch } from '../events/paged-search.ts';
-import { lastIdOf, timeOfId } from '../events/time-of-id.ts';
+import { newId } from '#base/id.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { jsonRows, query } from '#db/engine/json-rows.ts';
+import { type Neighbors, nearestFirst } from '#db/engine/neighbors.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { partsOf } from '#db/engine/parts-of.ts';
+import type { Read } from '#db/engine/read-together.ts';
+import { json, number, orNull, records, text } from '#db/engine/records.ts';
+import { eventRow } from '#db/events/event-row.ts';
+import { pagedSearch } from '#db/events/paged-search.ts';
+import { lastIdOf, timeOfId } from '#db/events/time-of-id.ts';
+import type { Reply } from '#glossary.ts';
+import { compareKey } from '#mail/address.ts';
 import { replyIn } from './bounce-reply.ts';
 
 const suppressions = records({

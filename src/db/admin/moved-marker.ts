@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeAtomic } from '../../base/atomic-file.ts';
-import { DatabaseError } from '../engine/open.ts';
+import { writeAtomic } from '#base/atomic-file.ts';
+import { DatabaseError } from '#db/engine/open.ts';
 
 /** The content of the file. */
 export interface MovedMarker {

@@ -1,5 +1,5 @@
 /** Names for the completion of command lines: a few of each kind, the likeliest first. Reads only by indexes. */
-import type { Db } from '../engine/open.ts';
+import type { Db } from '#db/engine/open.ts';
 
 export interface Name {
   value: string;

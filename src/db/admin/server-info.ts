@@ -1,7 +1,7 @@
 /** Facts about the database for the operator. */
 
-import { type Db, isPostgres } from '../engine/open.ts';
-import { migrationsOf } from '../schema/migrate.ts';
+import { type Db, isPostgres } from '#db/engine/open.ts';
+import { migrationsOf } from '#db/schema/migrate.ts';
 
 export interface DatabaseInfo {
   /** Name and version. */

@@ -9,7 +9,7 @@
  */
 import { open } from 'node:fs/promises';
 import sqlite3 from 'sqlite3';
-import { DatabaseError, type Db } from '../engine/open.ts';
+import { DatabaseError, type Db } from '#db/engine/open.ts';
 
 /** The backup API of the package sqlite3, which its types do not declare. */
 interface Backup {

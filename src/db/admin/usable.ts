@@ -2,7 +2,7 @@
  * Whether PostgreSQL lets this user read and write. On a server that accepts no writes, or without the rights to one table, most
  * of Postern would work, and mail could be accepted that is never sent.
  */
-import { DatabaseError, type Db, isPostgres } from '../engine/open.ts';
+import { DatabaseError, type Db, isPostgres } from '#db/engine/open.ts';
 
 const rightsOnAll = 'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA';
 

@@ -3,9 +3,10 @@
  * people can read: letters to postmaster and abuse, and mail to a return path that is not a known kind of bounce. The number
  * is bounded, because anyone may send mail to us.
  */
-import type { ParseResult } from '../../rules/parse-result.ts';
-import type { Db } from '../engine/open.ts';
-import { deleteBeyond } from '../events/delete-old.ts';
+
+import type { Db } from '#db/engine/open.ts';
+import { deleteBeyond } from '#db/events/delete-old.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
 import { type InboundMail, inboundMails, mailRow } from './record-bounces.ts';
 
 /** Letters in total. */

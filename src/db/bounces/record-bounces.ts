@@ -2,24 +2,24 @@
  * Records returned mail: the delivery's new state, the mail itself, the event and, if needed, the suppression of the
  * address; many mails in one transaction, with the deliveries locked. The commit comes before the 250.
  */
-import { newId } from '../../base/id.ts';
-import type { DeliveryStatus } from '../../glossary.ts';
-import { compareKey } from '../../mail/address.ts';
-import { isTestMail } from '../../mail/test-route.ts';
-import { type BounceTransition, transitionOnBounce } from '../../rules/bounce-transition.ts';
-import type { Complaint, ParseResult, ReportedFailure } from '../../rules/parse-result.ts';
-import { isSoftForMailbox, suppressionReason } from '../../rules/transition.ts';
-import { deliveries, emails } from '../accept/mail-tables.ts';
-import { replyIn } from '../accounts/bounce-reply.ts';
-import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
-import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
-import { insertRows, insertWithBytes } from '../engine/insert-rows.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { json, number, orNull, records, text, value } from '../engine/records.ts';
-import { inSharedCommit } from '../engine/shared-commit.ts';
-import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
-import { eventRow } from '../events/event-row.ts';
-import { attemptDetail } from '../events/packed-records.ts';
+import { newId } from '#base/id.ts';
+import { deliveries, emails } from '#db/accept/mail-tables.ts';
+import { replyIn } from '#db/accounts/bounce-reply.ts';
+import { noteSoftBounces, type SoftBounce } from '#db/accounts/soft-bounces.ts';
+import { type NewSuppression, suppress } from '#db/accounts/suppressions.ts';
+import { insertRows, insertWithBytes } from '#db/engine/insert-rows.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { json, number, orNull, records, text, value } from '#db/engine/records.ts';
+import { inSharedCommit } from '#db/engine/shared-commit.ts';
+import { bumpUpdatedAt } from '#db/events/bump-updated-at.ts';
+import { eventRow } from '#db/events/event-row.ts';
+import { attemptDetail } from '#db/events/packed-records.ts';
+import type { DeliveryStatus } from '#glossary.ts';
+import { compareKey } from '#mail/address.ts';
+import { isTestMail } from '#mail/test-route.ts';
+import { type BounceTransition, transitionOnBounce } from '#rules/bounce-transition.ts';
+import type { Complaint, ParseResult, ReportedFailure } from '#rules/parse-result.ts';
+import { isSoftForMailbox, suppressionReason } from '#rules/transition.ts';
 
 /** Mail that came in, as it was received. */
 export const inboundMails = records({

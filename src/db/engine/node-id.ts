@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { writeAtomic } from '../../base/atomic-file.ts';
+import { writeAtomic } from '#base/atomic-file.ts';
 
 export function nodeId(dataDir: string): string {
   const known = readNodeId(dataDir);

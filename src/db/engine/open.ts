@@ -7,7 +7,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import knex, { type Knex } from 'knex';
-import { SqliteClient } from '../../vendor/knex.ts';
+import { SqliteClient } from '#vendor/knex.ts';
 import type { PostgresTerms } from './postgres.ts';
 
 export type Db = Knex;

@@ -6,7 +6,7 @@
  * In rows that are passed as JSON, the bytes are hexadecimal as PostgreSQL reads it; `fromHex` makes bytes of it on SQLite.
  */
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
-import { type Compress, keepDeflateRaw } from '../../vendor/kept-compression.ts';
+import { type Compress, keepDeflateRaw } from '#vendor/kept-compression.ts';
 
 /** The last strings of a dictionary are the cheapest to refer to. A larger one costs more time than it saves bytes. */
 const dictionary = Buffer.from(

@@ -12,7 +12,7 @@
  */
 import knex, { type Knex } from 'knex';
 import pg, { type Client } from 'pg';
-import { dropAfter, endWhenSilent } from '../../vendor/pg.ts';
+import { dropAfter, endWhenSilent } from '#vendor/pg.ts';
 import { isReadOnly } from './unavailable.ts';
 
 const int8 = 20;

@@ -8,7 +8,7 @@
  * its own. So a work must have no effect outside its transaction. Work that nothing else waits with may be one statement,
  * which is a transaction by itself, without BEGIN and COMMIT.
  */
-import { createTransact } from '../../vendor/knex.ts';
+import { createTransact } from '#vendor/knex.ts';
 import { type Db, isPostgres, type Trx } from './open.ts';
 
 interface Waiting {

@@ -1,5 +1,5 @@
 /** Lists the latest attempts at a destination, for a trace. */
-import type { Db } from '../engine/open.ts';
+import type { Db } from '#db/engine/open.ts';
 import { type AttemptRecord, attemptFrom } from './emails.ts';
 import { attemptMx } from './packed-records.ts';
 import { lastIdOf } from './time-of-id.ts';

@@ -1,6 +1,6 @@
 /** Sets `updated_at` of emails when the state of a recipient changes. */
-import { idList, query } from '../engine/json-rows.ts';
-import { isPostgres, type Trx } from '../engine/open.ts';
+import { idList, query } from '#db/engine/json-rows.ts';
+import { isPostgres, type Trx } from '#db/engine/open.ts';
 
 /** Locks the emails in the order of their ids, as all transactions that lock several do, so that they never deadlock. */
 export async function bumpUpdatedAt(trx: Trx, ids: Iterable<string>, at: number): Promise<void> {

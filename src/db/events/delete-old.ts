@@ -1,5 +1,5 @@
 /** Deletes old rows, a bounded number per call, each call a short statement. All functions return how many were deleted. */
-import type { Db, Trx } from '../engine/open.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
 
 const maxRows = 500;
 

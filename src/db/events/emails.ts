@@ -1,9 +1,9 @@
 /** Reads emails with their deliveries, events and attempts, in a fixed number of statements. */
-import { deliveries, type EmailRow, emails } from '../accept/mail-tables.ts';
-import { query } from '../engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { number, orNull, records, text } from '../engine/records.ts';
-import { bytesOf, type StoredMessage, storedMessage } from '../queue/messages.ts';
+import { deliveries, type EmailRow, emails } from '#db/accept/mail-tables.ts';
+import { query } from '#db/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
+import { number, orNull, records, text } from '#db/engine/records.ts';
+import { bytesOf, type StoredMessage, storedMessage } from '#db/queue/messages.ts';
 import { tallyFrom } from './engagement.ts';
 import { attemptDetail, eventData, lastResult } from './packed-records.ts';
 

@@ -3,10 +3,10 @@
  * change, so the counts are exact with any number of nodes. A visit to a deleted delivery is ignored.
  */
 
-import { recordVisit, type Tally, type Visit } from '../../rules/visit.ts';
-import { insertRows } from '../engine/insert-rows.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { inSharedCommit } from '../engine/shared-commit.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { inSharedCommit } from '#db/engine/shared-commit.ts';
+import { recordVisit, type Tally, type Visit } from '#rules/visit.ts';
 import { eventRow } from './event-row.ts';
 
 /** Returns for each visit whether its delivery exists. */

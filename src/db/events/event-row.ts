@@ -1,5 +1,5 @@
 /** The row of a new event. Its position is assigned by the database. */
-import { newId } from '../../base/id.ts';
+import { newId } from '#base/id.ts';
 
 export interface NewEvent {
   orgId: string;

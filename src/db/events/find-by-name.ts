@@ -5,8 +5,8 @@
  */
 import type { Knex } from 'knex';
 import { validate as isUuid } from 'uuid';
-import { domainOf } from '../../mail/address.ts';
-import type { Db } from '../engine/open.ts';
+import type { Db } from '#db/engine/open.ts';
+import { domainOf } from '#mail/address.ts';
 
 /** Ends of ids are random; with six hexadecimal digits, one in sixteen million is the same by chance. */
 const idEnd = /^[0-9a-f-]{6,36}$/i;

@@ -5,8 +5,9 @@
  *
  * A bounce or click that is recorded at the same time has locked its delivery, or does not find it.
  */
-import { isFinal } from '../../rules/states.ts';
-import type { Db, Trx } from '../engine/open.ts';
+
+import type { Db, Trx } from '#db/engine/open.ts';
+import { isFinal } from '#rules/states.ts';
 import { scanEmails } from './scan-emails.ts';
 import { withoutForeignKeys } from './without-foreign-keys.ts';
 

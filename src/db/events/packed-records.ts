@@ -6,8 +6,9 @@
  *   deliveries   reply, MX and TLS of the last attempt, if the state is final
  *   events       the same of the event's attempt, as the members `response`, `mx` and `tls` that follow `attempt`
  */
-import type { Attempt, Peer, Reply, TlsUsed } from '../../glossary.ts';
-import { packJson, unpackJson } from '../engine/packed-json.ts';
+
+import { packJson, unpackJson } from '#db/engine/packed-json.ts';
+import type { Attempt, Peer, Reply, TlsUsed } from '#glossary.ts';
 
 type AttemptDetail = Pick<Attempt, 'outcome' | 'reply' | 'mx' | 'tls' | 'transcript'>;
 

@@ -9,8 +9,8 @@
  * from the locks (schema.postgres.sql), in a statement of its own before the rows are read, so that they are read in their state
  * after it.
  */
-import { type Db, isPostgres } from '../engine/open.ts';
-import { number, orNull, records, text } from '../engine/records.ts';
+import { type Db, isPostgres } from '#db/engine/open.ts';
+import { number, orNull, records, text } from '#db/engine/records.ts';
 import { eventData } from './packed-records.ts';
 
 const events = records({

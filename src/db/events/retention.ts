@@ -6,8 +6,9 @@
  *
  * SQLite reuses freed pages: the file stops growing, but does not shrink.
  */
-import { isFinal } from '../../rules/states.ts';
-import type { Db, Trx } from '../engine/open.ts';
+
+import type { Db, Trx } from '#db/engine/open.ts';
+import { isFinal } from '#rules/states.ts';
 import { deleteOldest } from './delete-old.ts';
 import { scanEmails } from './scan-emails.ts';
 import { withoutForeignKeys } from './without-foreign-keys.ts';

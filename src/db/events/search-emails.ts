@@ -4,12 +4,12 @@
  * next request continues after the last email.
  */
 
-import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
-import { compareKey, parseMailbox } from '../../mail/address.ts';
-import { type EmailStatus, statusOf } from '../../rules/states.ts';
-import { emails } from '../accept/mail-tables.ts';
-import { nearestFirst } from '../engine/neighbors.ts';
-import type { Db } from '../engine/open.ts';
+import { emails } from '#db/accept/mail-tables.ts';
+import { nearestFirst } from '#db/engine/neighbors.ts';
+import type { Db } from '#db/engine/open.ts';
+import type { DeliveryStatus, RecipientKind } from '#glossary.ts';
+import { compareKey, parseMailbox } from '#mail/address.ts';
+import { type EmailStatus, statusOf } from '#rules/states.ts';
 import { pagedSearch } from './paged-search.ts';
 import { lastIdOf } from './time-of-id.ts';
 

@@ -5,9 +5,10 @@
  * the oldest event that is kept. An event counts in the hour in which it happened, not in the hour of its email. Test mail is
  * not counted.
  */
-import { latencyBounds } from '../../rules/latency.ts';
-import { query } from '../engine/json-rows.ts';
-import type { Db } from '../engine/open.ts';
+
+import { query } from '#db/engine/json-rows.ts';
+import type { Db } from '#db/engine/open.ts';
+import { latencyBounds } from '#rules/latency.ts';
 import { settledPosition } from './read-events.ts';
 
 export const hourMs = 3_600_000;

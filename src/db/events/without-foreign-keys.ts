@@ -1,6 +1,7 @@
 /** Deletes rows that others refer to. PostgreSQL has no foreign keys between the tables of mails (partitions.ts). */
-import { transactionBetween } from '../../vendor/knex.ts';
-import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+
+import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
+import { transactionBetween } from '#vendor/knex.ts';
 
 /**
  * With foreign keys, SQLite would scan all messages for those of each email, and all deliveries for those of each message,

@@ -9,14 +9,14 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import type { DeliveryStatus } from '../../glossary.ts';
-import { compareKey, domainOf } from '../../mail/address.ts';
-import { refund } from '../accept/credit-ledger.ts';
-import { insertRows } from '../engine/insert-rows.ts';
-import { countOf } from '../engine/json-rows.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
-import { eventRow } from '../events/event-row.ts';
+import { refund } from '#db/accept/credit-ledger.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { countOf } from '#db/engine/json-rows.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { bumpUpdatedAt } from '#db/events/bump-updated-at.ts';
+import { eventRow } from '#db/events/event-row.ts';
+import type { DeliveryStatus } from '#glossary.ts';
+import { compareKey, domainOf } from '#mail/address.ts';
 import { ofDestination } from './queue-view.ts';
 import { everyStage, inStage, type Stage } from './unfinished-deliveries.ts';
 

@@ -4,9 +4,9 @@
  * (`destinations`). A row older than a minute is from a node that has stopped, and is ignored.
  */
 
-import type { ProblemCause } from '../../rules/problem-cause.ts';
-import { type Db, isPostgres } from '../engine/open.ts';
-import { partsOf } from '../engine/parts-of.ts';
+import { type Db, isPostgres } from '#db/engine/open.ts';
+import { partsOf } from '#db/engine/parts-of.ts';
+import type { ProblemCause } from '#rules/problem-cause.ts';
 import { type DestinationOrder, listOrders } from './destination-rules.ts';
 import { readMissing } from './ip-pools.ts';
 import { isServedOnPostgres } from './server-running.ts';

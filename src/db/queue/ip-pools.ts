@@ -3,8 +3,9 @@
  * node publishes its pools periodically; a row older than a minute is from a node that has stopped. The one node of a SQLite
  * database publishes them when it starts.
  */
-import { defaultPool } from '../../mail/ip-pool.ts';
-import { type Db, isPostgres, type Trx } from '../engine/open.ts';
+
+import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
+import { defaultPool } from '#mail/ip-pool.ts';
 import { inStage } from './unfinished-deliveries.ts';
 
 const freshMs = 60_000;

@@ -7,15 +7,16 @@
  * So no statement costs more if more mail waits: each reads its answer from an index, and a bounded number of rows.
  * On PostgreSQL any number of nodes claim in parallel (SKIP LOCKED); SQLite has one writer.
  */
-import { type Backlog, type Delivery, maxPreloadedBytes } from '../../glossary.ts';
-import { unpackMessage } from '../../mail/packed-message.ts';
-import { deliveries, emails } from '../accept/mail-tables.ts';
-import { pausedOrganizations } from '../accounts/pauses.ts';
-import { idList, jsonRows, query } from '../engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { partsOf } from '../engine/parts-of.ts';
-import { inSharedCommit } from '../engine/shared-commit.ts';
-import { firstId } from '../events/time-of-id.ts';
+
+import { deliveries, emails } from '#db/accept/mail-tables.ts';
+import { pausedOrganizations } from '#db/accounts/pauses.ts';
+import { idList, jsonRows, query } from '#db/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
+import { partsOf } from '#db/engine/parts-of.ts';
+import { inSharedCommit } from '#db/engine/shared-commit.ts';
+import { firstId } from '#db/events/time-of-id.ts';
+import { type Backlog, type Delivery, maxPreloadedBytes } from '#glossary.ts';
+import { unpackMessage } from '#mail/packed-message.ts';
 import { sendersOf } from './ip-pools.ts';
 import { bytesOf, type StoredMessage, storedMessage } from './messages.ts';
 import { inStage, stages } from './unfinished-deliveries.ts';

@@ -3,8 +3,8 @@
  * recipient, the copies are stored as patches (base/byte-patch.ts) of their common bytes, the email's row in message_bases.
  * The rows of both tables are inserted and deleted together.
  */
-import { patched } from '../../base/byte-patch.ts';
-import { unpackMessage } from '../../mail/packed-message.ts';
+import { patched } from '#base/byte-patch.ts';
+import { unpackMessage } from '#mail/packed-message.ts';
 
 export interface StoredMessage {
   /** The whole message, packed; or a patch of its base. */

@@ -1,6 +1,6 @@
 /** When time alone changes something in the queue: mail falls due or reaches its maximum age, or an operator's rule ends. */
-import { query } from '../engine/json-rows.ts';
-import type { Db } from '../engine/open.ts';
+import { query } from '#db/engine/json-rows.ts';
+import type { Db } from '#db/engine/open.ts';
 import { stages } from './unfinished-deliveries.ts';
 
 /** The earliest such time, which may have passed; infinite if there is none. Four index seeks, and a look at few rows. */

@@ -2,7 +2,7 @@
  * The nodes on a PostgreSQL database. Each publishes its version and that it is alive; nodes that send do so about once a second,
  * with the members that they see (cluster/membership.ts). The states of destinations are in destination-status-rows.ts.
  */
-import { DatabaseError, type Db, type Trx } from '../engine/open.ts';
+import { DatabaseError, type Db, type Trx } from '#db/engine/open.ts';
 
 interface Heartbeat {
   node: string;

@@ -1,5 +1,5 @@
 /** How much mail waits for the end of what the operator has ordered. Counts up to a limit, as in waiting-counts.ts. */
-import type { Db } from '../engine/open.ts';
+import type { Db } from '#db/engine/open.ts';
 import { inStage } from './unfinished-deliveries.ts';
 import { countIn, maxCounted } from './waiting-counts.ts';
 

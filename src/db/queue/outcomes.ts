@@ -11,23 +11,23 @@
  * not tried, what it had already written.
  */
 
-import { failpoint } from '../../base/failpoints.ts';
-import { newId } from '../../base/id.ts';
-import type { Attempt, Reply } from '../../glossary.ts';
-import { compareKey } from '../../mail/address.ts';
-import { isTestMail } from '../../mail/test-route.ts';
-import { softMailboxCategory, suppressionReason, type Transition, wasTried } from '../../rules/transition.ts';
-import { replyIn } from '../accounts/bounce-reply.ts';
-import { noteSoftBounces, type SoftBounce } from '../accounts/soft-bounces.ts';
-import { type NewSuppression, suppress } from '../accounts/suppressions.ts';
-import { insertRows } from '../engine/insert-rows.ts';
-import { type JsonColumns, jsonItems, query } from '../engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { inSharedCommit } from '../engine/shared-commit.ts';
-import { type Write, writeTogether } from '../engine/write-together.ts';
-import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
-import { eventRow } from '../events/event-row.ts';
-import { packAttempt, packResult } from '../events/packed-records.ts';
+import { failpoint } from '#base/failpoints.ts';
+import { newId } from '#base/id.ts';
+import { replyIn } from '#db/accounts/bounce-reply.ts';
+import { noteSoftBounces, type SoftBounce } from '#db/accounts/soft-bounces.ts';
+import { type NewSuppression, suppress } from '#db/accounts/suppressions.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { type JsonColumns, jsonItems, query } from '#db/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
+import { inSharedCommit } from '#db/engine/shared-commit.ts';
+import { type Write, writeTogether } from '#db/engine/write-together.ts';
+import { bumpUpdatedAt } from '#db/events/bump-updated-at.ts';
+import { eventRow } from '#db/events/event-row.ts';
+import { packAttempt, packResult } from '#db/events/packed-records.ts';
+import type { Attempt, Reply } from '#glossary.ts';
+import { compareKey } from '#mail/address.ts';
+import { isTestMail } from '#mail/test-route.ts';
+import { softMailboxCategory, suppressionReason, type Transition, wasTried } from '#rules/transition.ts';
 import { isOurs } from './lease-statements.ts';
 import { countTlsSessions } from './tls-results.ts';
 

@@ -3,14 +3,14 @@
  * nothing. A summary reads each of their stages once.
  */
 import type { Knex } from 'knex';
-import type { DeliveryStatus, Reply } from '../../glossary.ts';
-import { ruleFor } from '../../reply-rules/classify.ts';
-import { deliveries } from '../accept/mail-tables.ts';
-import { countPausedMail } from '../accounts/pauses.ts';
-import type { Db } from '../engine/open.ts';
-import { partsOf } from '../engine/parts-of.ts';
-import { isTo } from '../events/find-by-name.ts';
-import { lastResult } from '../events/packed-records.ts';
+import { deliveries } from '#db/accept/mail-tables.ts';
+import { countPausedMail } from '#db/accounts/pauses.ts';
+import type { Db } from '#db/engine/open.ts';
+import { partsOf } from '#db/engine/parts-of.ts';
+import { isTo } from '#db/events/find-by-name.ts';
+import { lastResult } from '#db/events/packed-records.ts';
+import type { DeliveryStatus, Reply } from '#glossary.ts';
+import { ruleFor } from '#reply-rules/classify.ts';
 import { readMissing, readNoEgress } from './ip-pools.ts';
 import { everyStage, inStage, queueStages, type Stage } from './unfinished-deliveries.ts';
 

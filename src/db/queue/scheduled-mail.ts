@@ -4,13 +4,13 @@
  * that of the wall clock: nothing is counted down, so restarts and clock changes need no care.
  */
 
-import type { Backlog } from '../../glossary.ts';
-import { keepRetiredKeys } from '../accounts/dkim-keys.ts';
-import { insertRows } from '../engine/insert-rows.ts';
-import { idList, query } from '../engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { bumpUpdatedAt } from '../events/bump-updated-at.ts';
-import { eventRow } from '../events/event-row.ts';
+import { keepRetiredKeys } from '#db/accounts/dkim-keys.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { idList, query } from '#db/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
+import { bumpUpdatedAt } from '#db/events/bump-updated-at.ts';
+import { eventRow } from '#db/events/event-row.ts';
+import type { Backlog } from '#glossary.ts';
 import { inStage, stages } from './unfinished-deliveries.ts';
 
 export interface StartedMail {

@@ -6,7 +6,7 @@
  */
 import { join } from 'node:path';
 import sqlite3 from 'sqlite3';
-import { type Db, isPostgres } from '../engine/open.ts';
+import { type Db, isPostgres } from '#db/engine/open.ts';
 
 /** The application_name of the connections for notifications: of all nodes, and of nodes that send mail. */
 export const anyConnection = 'postern bell';

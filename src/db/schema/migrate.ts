@@ -8,7 +8,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DatabaseError, type Db, isPostgres, type Trx } from '../engine/open.ts';
+import { DatabaseError, type Db, isPostgres, type Trx } from '#db/engine/open.ts';
 import { baseline, steps } from './steps.ts';
 
 const names = [baseline, ...Object.keys(steps)];

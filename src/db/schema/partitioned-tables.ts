@@ -8,9 +8,9 @@
  * on both databases, together with those rows; empty partitions are dropped afterwards.
  */
 
-import { type Db, isPostgres } from '../engine/open.ts';
-import { forgetEmails } from '../events/forget-emails.ts';
-import { forgetAttempts, forgetEvents } from '../events/retention.ts';
+import { type Db, isPostgres } from '#db/engine/open.ts';
+import { forgetEmails } from '#db/events/forget-emails.ts';
+import { forgetAttempts, forgetEvents } from '#db/events/retention.ts';
 import type { MaintenanceJob } from './maintenance-job.ts';
 import type { PartitionedTable } from './partitions.ts';
 import { createAhead } from './partitions-ahead.ts';

@@ -7,8 +7,8 @@
  * prove that none is after the end. A CHECK constraint proves it beforehand: it is added without validation and then validated
  * while others write. Its bound is so far ahead that it never refuses a row; if it comes near, the constraint is dropped.
  */
-import type { Db, Trx } from '../engine/open.ts';
-import { timeOfId } from '../events/time-of-id.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { timeOfId } from '#db/events/time-of-id.ts';
 import {
   boundFrom,
   boundName,

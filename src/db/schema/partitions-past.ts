@@ -3,9 +3,9 @@
  * partition takes the place of the dropped ones, for rows with older keys, such as those of a move from another database.
  */
 
-import type { Db } from '../engine/open.ts';
-import { settledPosition } from '../events/read-events.ts';
-import { timeOfId } from '../events/time-of-id.ts';
+import type { Db } from '#db/engine/open.ts';
+import { settledPosition } from '#db/events/read-events.ts';
+import { timeOfId } from '#db/events/time-of-id.ts';
 import {
   boundName,
   createPartition,

@@ -9,8 +9,8 @@
  *
  * A bound is a number here: the time in an id, or the position of an event.
  */
-import type { Db, Trx } from '../engine/open.ts';
-import { timeOfId } from '../events/time-of-id.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { timeOfId } from '#db/events/time-of-id.ts';
 
 export type PartitionedTable = 'attempts' | 'emails' | 'events';
 

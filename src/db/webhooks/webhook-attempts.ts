@@ -1,11 +1,11 @@
 /** Webhook messages and attempts, shown to users and deleted when they are old. */
 
-import { insertRows } from '../engine/insert-rows.ts';
-import { countOf, idList, query } from '../engine/json-rows.ts';
-import { type Neighbors, readNeighbors } from '../engine/neighbors.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { inColumn, number, orNull, records, text, value } from '../engine/records.ts';
-import { deleteOldest } from '../events/delete-old.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { countOf, idList, query } from '#db/engine/json-rows.ts';
+import { type Neighbors, readNeighbors } from '#db/engine/neighbors.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { inColumn, number, orNull, records, text, value } from '#db/engine/records.ts';
+import { deleteOldest } from '#db/events/delete-old.ts';
 
 const attempts = records({
   id: text,

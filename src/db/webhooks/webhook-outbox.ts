@@ -12,11 +12,12 @@
  * An expired lease is due like any other message, because a receiver must tolerate duplicates anyway. On PostgreSQL any
  * number of nodes claim in parallel (SKIP LOCKED).
  */
-import { secretsOf } from '../../rules/endpoint-secrets.ts';
-import { jsonRows, query } from '../engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '../engine/open.ts';
-import { inColumn, number, records, text } from '../engine/records.ts';
-import { type EventRecord, findEvents } from '../events/read-events.ts';
+
+import { jsonRows, query } from '#db/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
+import { inColumn, number, records, text } from '#db/engine/records.ts';
+import { type EventRecord, findEvents } from '#db/events/read-events.ts';
+import { secretsOf } from '#rules/endpoint-secrets.ts';
 import { webhooks } from './webhooks.ts';
 
 const ofMessage = records({

@@ -3,9 +3,10 @@
  * or did not exist) and that match its types are included. The tries start again from the first, and the replayed events of an
  * email keep their order. Works in pages, each a short transaction; an interrupted replay can be repeated.
  */
-import { wants } from '../../rules/subscribed-types.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { type EventRecord, findEvents } from '../events/read-events.ts';
+
+import type { Db, Trx } from '#db/engine/open.ts';
+import { type EventRecord, findEvents } from '#db/events/read-events.ts';
+import { wants } from '#rules/subscribed-types.ts';
 import { addMessages } from './webhook-feed.ts';
 import { orderingKeyOf, promote } from './webhook-outbox.ts';
 import { lockWebhooks, type Webhook } from './webhooks.ts';

@@ -4,12 +4,12 @@
  * An endpoint's row is also the lock of its messages: lock it before messages are added or change their state, and lock
  * several endpoints in the order of their ids.
  */
-import { newId } from '../../base/id.ts';
-import type { EndpointHealth } from '../../rules/endpoint-health.ts';
-import type { WebhookFormatName } from '../../rules/subscribed-types.ts';
-import type { Db, Trx } from '../engine/open.ts';
-import { json, number, orNull, records, text, value } from '../engine/records.ts';
-import { settledPosition } from '../events/read-events.ts';
+import { newId } from '#base/id.ts';
+import type { Db, Trx } from '#db/engine/open.ts';
+import { json, number, orNull, records, text, value } from '#db/engine/records.ts';
+import { settledPosition } from '#db/events/read-events.ts';
+import type { EndpointHealth } from '#rules/endpoint-health.ts';
+import type { WebhookFormatName } from '#rules/subscribed-types.ts';
 
 export const webhooks = records({
   id: text,

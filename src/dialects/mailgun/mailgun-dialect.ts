@@ -3,8 +3,8 @@
  * `api`.
  */
 import type { Context } from 'koa';
-import { apiKey, type Credential } from '../../api/authorize.ts';
-import type { Dialect } from '../dialect.ts';
+import { apiKey, type Credential } from '#api/authorize.ts';
+import type { Dialect } from '#dialects/dialect.ts';
 import { writeMailgunError } from './mailgun-errors.ts';
 import { listEvents } from './mailgun-events.ts';
 import { messageBody, send } from './mailgun-messages.ts';

@@ -3,14 +3,14 @@
  * last segment of a page's URL is all that the call needs: the query, the direction, and a position between two events.
  */
 import { z } from 'zod';
-import { checked } from '../../api/issues.ts';
-import type { EventRecord } from '../../db/events/read-events.ts';
-import { parseMailbox } from '../../mail/address.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { emailEventOf } from '../../webhooks/formats/email-event.ts';
-import { mailgunEvent, mailgunTypes } from '../../webhooks/formats/mailgun-format.ts';
-import type { DialectCall } from '../dialect.ts';
-import { type EventSearch, eventPages, startOf } from '../event-pages.ts';
+import { checked } from '#api/issues.ts';
+import type { EventRecord } from '#db/events/read-events.ts';
+import type { DialectCall } from '#dialects/dialect.ts';
+import { type EventSearch, eventPages, startOf } from '#dialects/event-pages.ts';
+import { parseMailbox } from '#mail/address.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { emailEventOf } from '#webhooks/formats/email-event.ts';
+import { mailgunEvent, mailgunTypes } from '#webhooks/formats/mailgun-format.ts';
 import { requirePathDomain, urlOf } from './mailgun-fields.ts';
 
 const maxLimit = 300;

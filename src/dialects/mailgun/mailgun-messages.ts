@@ -1,11 +1,8 @@
 /** Mailgun's POST /messages: one email, or with `recipient-variables` one for each recipient. */
-import type { SendRequest } from '../../accept.ts';
-import { formBody, largestBody } from '../../api/body-limits.ts';
-import { compareKey } from '../../mail/address.ts';
-import type { Recipient } from '../../mail/recipients.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { addressTexts } from '../address-texts.ts';
-import type { DialectCall } from '../dialect.ts';
+import type { SendRequest } from '#accept.ts';
+import { formBody, largestBody } from '#api/body-limits.ts';
+import { addressTexts } from '#dialects/address-texts.ts';
+import type { DialectCall } from '#dialects/dialect.ts';
 import {
   checkContent,
   type DialectContent,
@@ -14,9 +11,12 @@ import {
   idempotencyOf,
   requestOf,
   type SendTerms,
-} from '../dialect-send.ts';
-import type { Form } from '../form.ts';
-import { acceptMade } from '../several-emails.ts';
+} from '#dialects/dialect-send.ts';
+import type { Form } from '#dialects/form.ts';
+import { acceptMade } from '#dialects/several-emails.ts';
+import { compareKey } from '#mail/address.ts';
+import type { Recipient } from '#mail/recipients.ts';
+import { Refusal } from '#mail/refusal.ts';
 import {
   addressesIn,
   completed,

@@ -1,9 +1,9 @@
 /** Mailgun's options that are fields of a message's header, `X-Mailgun-…`: the same as the fields of a form. */
 import { decodeWords } from 'postal-mime';
-import { jsonLimits } from '../../api/body-limits.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { objectIn } from '../dialect-body.ts';
-import type { Form } from '../form.ts';
+import { jsonLimits } from '#api/body-limits.ts';
+import { objectIn } from '#dialects/dialect-body.ts';
+import type { Form } from '#dialects/form.ts';
+import { Refusal } from '#mail/refusal.ts';
 
 /** Together, in characters. */
 const longestOptions = 256 * 1024;

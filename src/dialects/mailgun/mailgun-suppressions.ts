@@ -1,10 +1,10 @@
 /** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
 import { z } from 'zod';
-import { type ListEntry, originOf, replyIn } from '../../accounts/suppression-list.ts';
-import { formBody, jsonBody, jsonOrForm, noBody } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import type { SuppressionRecord } from '../../db/accounts/suppressions.ts';
-import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import { type ListEntry, originOf, replyIn } from '#accounts/suppression-list.ts';
+import { formBody, jsonBody, jsonOrForm, noBody } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
+import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
 import {
   bounceOf,
   findSuppressed,
@@ -12,8 +12,8 @@ import {
   suppressAll,
   suppressedAddress,
   unsuppress,
-} from '../dialect-suppressions.ts';
-import { Form } from '../form.ts';
+} from '#dialects/dialect-suppressions.ts';
+import { Form } from '#dialects/form.ts';
 import { requirePathDomain, urlOf } from './mailgun-fields.ts';
 
 const kinds = {

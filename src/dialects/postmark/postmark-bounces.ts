@@ -3,17 +3,17 @@
  * position, as in Postmark's webhooks and in the details of a message.
  */
 import { z } from 'zod';
-import { noBody } from '../../api/body-limits.ts';
-import { countSuppressions, suppressedAmong, suppressionKey } from '../../db/accounts/suppressions.ts';
-import { listAttempts } from '../../db/events/emails.ts';
-import { type EventRecord, readEvents } from '../../db/events/read-events.ts';
-import { readFigures } from '../../db/events/statistics.ts';
-import { compareKey } from '../../mail/address.ts';
-import { emailEventOf } from '../../webhooks/formats/email-event.ts';
-import { postmarkBounce, postmarkBounces } from '../../webhooks/formats/postmark-format.ts';
-import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
-import { unsuppress } from '../dialect-suppressions.ts';
-import { eventPages } from '../event-pages.ts';
+import { noBody } from '#api/body-limits.ts';
+import { countSuppressions, suppressedAmong, suppressionKey } from '#db/accounts/suppressions.ts';
+import { listAttempts } from '#db/events/emails.ts';
+import { type EventRecord, readEvents } from '#db/events/read-events.ts';
+import { readFigures } from '#db/events/statistics.ts';
+import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
+import { unsuppress } from '#dialects/dialect-suppressions.ts';
+import { eventPages } from '#dialects/event-pages.ts';
+import { compareKey } from '#mail/address.ts';
+import { emailEventOf } from '#webhooks/formats/email-event.ts';
+import { postmarkBounce, postmarkBounces } from '#webhooks/formats/postmark-format.ts';
 import { fromDate, pageOf, toDate, tooMany } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 

@@ -1,7 +1,7 @@
 /** Postmark's API: https://postmarkapp.com/developer/api/overview. Its SDKs send the key in a header of its own. */
 import type { Context } from 'koa';
-import { apiKey, type Credential } from '../../api/authorize.ts';
-import type { Dialect } from '../dialect.ts';
+import { apiKey, type Credential } from '#api/authorize.ts';
+import type { Dialect } from '#dialects/dialect.ts';
 import { postmarkBounceRoutes } from './postmark-bounces.ts';
 import { postmarkDomainRoutes } from './postmark-domains.ts';
 import { writePostmarkError } from './postmark-errors.ts';

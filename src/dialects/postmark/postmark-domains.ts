@@ -3,16 +3,16 @@
  * path under the domain is given, and its CNAME leads to the server's.
  */
 import { z } from 'zod';
-import { addKeys, algorithmsOf } from '../../accounts/dkim-rotation.ts';
-import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
-import { dkimRecord, recordsFor } from '../../accounts/domains.ts';
-import { noBody, smallJson } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import { type DomainRecord, deleteDomain, listDomains } from '../../db/accounts/domains-table.ts';
-import { returnPathOf } from '../../db/accounts/return-paths.ts';
-import { toDomain } from '../../mail/address.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import type { DialectCall, DialectRoute } from '../dialect.ts';
+import { addKeys, algorithmsOf } from '#accounts/dkim-rotation.ts';
+import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
+import { dkimRecord, recordsFor } from '#accounts/domains.ts';
+import { noBody, smallJson } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import { type DomainRecord, deleteDomain, listDomains } from '#db/accounts/domains-table.ts';
+import { returnPathOf } from '#db/accounts/return-paths.ts';
+import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
+import { toDomain } from '#mail/address.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { findByNumber, numberOf } from './postmark-ids.ts';
 import { pageOf } from './postmark-query.ts';
 

@@ -3,8 +3,8 @@
  * address.
  */
 import type { Context } from 'koa';
-import { Refusal } from '../../mail/refusal.ts';
-import { answerTo, messageOf } from '../refusals.ts';
+import { answerTo, messageOf } from '#dialects/refusals.ts';
+import { Refusal } from '#mail/refusal.ts';
 
 export function writePostmarkError(context: Context, refusal: Refusal): void {
   [context.status] = answerTo('postmark', refusal);

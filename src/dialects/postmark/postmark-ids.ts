@@ -3,8 +3,8 @@
  * at most 50 webhooks and 1,000 domains, so two of them hardly ever have one number; if they do, the UUID tells them apart.
  */
 import { hash } from 'node:crypto';
-import { Refusal } from '../../mail/refusal.ts';
-import { requireItem } from '../dialect.ts';
+import { requireItem } from '#dialects/dialect.ts';
+import { Refusal } from '#mail/refusal.ts';
 
 export function numberOf(id: string): number {
   return hash('sha256', id, 'buffer').readUInt32BE() >>> 1;

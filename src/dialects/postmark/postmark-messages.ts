@@ -1,15 +1,15 @@
 /** Postmark's outbound messages: a search, one with its events, and its source. */
 import { z } from 'zod';
-import { iso } from '../../base/clock.ts';
-import { type EmailRecord, findEmail } from '../../db/events/emails.ts';
-import { readEvents } from '../../db/events/read-events.ts';
-import { type SearchPage, searchEmails } from '../../db/events/search-emails.ts';
-import type { DeliveryStatus, RecipientKind } from '../../glossary.ts';
-import { compareKey, domainOf, parseMailbox } from '../../mail/address.ts';
-import { isFinal } from '../../rules/states.ts';
-import { type EmailEvent, emailEventOf, replyText } from '../../webhooks/formats/email-event.ts';
-import { type DialectCall, type DialectRoute, requireById } from '../dialect.ts';
-import { readMessage } from '../serve-files.ts';
+import { iso } from '#base/clock.ts';
+import { type EmailRecord, findEmail } from '#db/events/emails.ts';
+import { readEvents } from '#db/events/read-events.ts';
+import { type SearchPage, searchEmails } from '#db/events/search-emails.ts';
+import { type DialectCall, type DialectRoute, requireById } from '#dialects/dialect.ts';
+import { readMessage } from '#dialects/serve-files.ts';
+import type { DeliveryStatus, RecipientKind } from '#glossary.ts';
+import { compareKey, domainOf, parseMailbox } from '#mail/address.ts';
+import { isFinal } from '#rules/states.ts';
+import { type EmailEvent, emailEventOf, replyText } from '#webhooks/formats/email-event.ts';
 import { fromDate, pageOf, queryIn, toDate, tooMany } from './postmark-query.ts';
 import { checkStream, stream } from './postmark-stream.ts';
 

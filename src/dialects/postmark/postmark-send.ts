@@ -1,18 +1,18 @@
 /** Postmark's `POST /email` and `POST /email/batch`. */
 import { z } from 'zod';
-import { below, jsonBody, largestBody, largestContent, noBody } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import { iso } from '../../base/clock.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { type DialectCall, type DialectRoute, pairs } from '../dialect.ts';
+import { below, jsonBody, largestBody, largestContent, noBody } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import { iso } from '#base/clock.ts';
+import { type DialectCall, type DialectRoute, pairs } from '#dialects/dialect.ts';
 import {
   type DialectSend,
   idempotencyKeyOf,
   idempotencyOf,
   requestOf,
   type SendTerms,
-} from '../dialect-send.ts';
-import { acceptSeveral } from '../several-emails.ts';
+} from '#dialects/dialect-send.ts';
+import { acceptSeveral } from '#dialects/several-emails.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { addressesIn, mailboxesIn, maxAddresses } from './postmark-addresses.ts';
 import { allInactive, postmarkError, someInactive } from './postmark-errors.ts';
 import { inAnyCase } from './postmark-query.ts';

@@ -1,13 +1,13 @@
 /** Postmark's suppressions of a message stream, and its server: ours is the organization's one list. */
 import { z } from 'zod';
-import { originOf } from '../../accounts/suppression-list.ts';
-import { smallJson } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import { iso } from '../../base/clock.ts';
-import type { SuppressionRecord } from '../../db/accounts/suppressions.ts';
-import { domainOf } from '../../mail/address.ts';
-import type { DialectCall, DialectRoute } from '../dialect.ts';
-import { findSuppressed, listSuppressed, suppress, unsuppress } from '../dialect-suppressions.ts';
+import { originOf } from '#accounts/suppression-list.ts';
+import { smallJson } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import { iso } from '#base/clock.ts';
+import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
+import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
+import { findSuppressed, listSuppressed, suppress, unsuppress } from '#dialects/dialect-suppressions.ts';
+import { domainOf } from '#mail/address.ts';
 import { fromDate, queryIn, toDate } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 

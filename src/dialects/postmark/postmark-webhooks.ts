@@ -1,12 +1,12 @@
 /** Postmark's webhooks: our endpoints whose posts have Postmark's format. */
 import { z } from 'zod';
-import { noBody, smallJson } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import { deleteWebhook, listWebhooks, type Webhook } from '../../db/webhooks/webhooks.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
-import { addWebhook, changeWebhook } from '../../webhooks/endpoints.ts';
-import type { DialectCall, DialectRoute } from '../dialect.ts';
+import { noBody, smallJson } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import { deleteWebhook, listWebhooks, type Webhook } from '#db/webhooks/webhooks.ts';
+import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
+import { addWebhook, changeWebhook } from '#webhooks/endpoints.ts';
 import { findByNumber, numberOf } from './postmark-ids.ts';
 import { inAnyCase, queryIn } from './postmark-query.ts';
 import { checkStream, stream } from './postmark-stream.ts';

@@ -1,6 +1,6 @@
 /** Resend's API: https://resend.com/docs/api-reference. Its SDKs send the key as a bearer token. */
-import { bearerKey } from '../../api/authorize.ts';
-import type { Dialect } from '../dialect.ts';
+import { bearerKey } from '#api/authorize.ts';
+import type { Dialect } from '#dialects/dialect.ts';
 import { resendAttachmentRoutes, resendOpenRoutes } from './resend-attachments.ts';
 import { resendEmailRoutes } from './resend-emails.ts';
 import { writeResendError } from './resend-errors.ts';

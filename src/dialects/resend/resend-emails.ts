@@ -1,19 +1,14 @@
 /** Resend's emails: send, schedule, look up and list. */
 import { z } from 'zod';
-import { requireAllowedDomain, requireSender } from '../../accounts/sender.ts';
-import { below, jsonBody, largestBody, largestContent, noBody, smallJson } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import { iso, isoOrNull } from '../../base/clock.ts';
-import { type EmailRecord, findEmail } from '../../db/events/emails.ts';
-import { type EmailSummary, searchEmails } from '../../db/events/search-emails.ts';
-import { cancelEmail } from '../../db/queue/cancel-email.ts';
-import { reschedule } from '../../db/queue/scheduled-mail.ts';
-import type { RecipientKind } from '../../glossary.ts';
-import { readTime, timeForm } from '../../mail/read-time.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { scheduledAtRefusal } from '../../mail/send-times.ts';
-import { type EmailStatus, statusOf } from '../../rules/states.ts';
-import { type DialectCall, type DialectRoute, requireById, requireItem } from '../dialect.ts';
+import { requireAllowedDomain, requireSender } from '#accounts/sender.ts';
+import { below, jsonBody, largestBody, largestContent, noBody, smallJson } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import { iso, isoOrNull } from '#base/clock.ts';
+import { type EmailRecord, findEmail } from '#db/events/emails.ts';
+import { type EmailSummary, searchEmails } from '#db/events/search-emails.ts';
+import { cancelEmail } from '#db/queue/cancel-email.ts';
+import { reschedule } from '#db/queue/scheduled-mail.ts';
+import { type DialectCall, type DialectRoute, requireById, requireItem } from '#dialects/dialect.ts';
 import {
   type DialectSend,
   idempotencyKeyOf,
@@ -21,8 +16,13 @@ import {
   requestOf,
   requestsOf,
   type SendTerms,
-} from '../dialect-send.ts';
-import { messageOf } from '../refusals.ts';
+} from '#dialects/dialect-send.ts';
+import { messageOf } from '#dialects/refusals.ts';
+import type { RecipientKind } from '#glossary.ts';
+import { readTime, timeForm } from '#mail/read-time.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { scheduledAtRefusal } from '#mail/send-times.ts';
+import { type EmailStatus, statusOf } from '#rules/states.ts';
 import { pageOf } from './resend-lists.ts';
 
 /** Generous: our own rules say more exactly what is wrong. */

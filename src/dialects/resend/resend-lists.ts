@@ -1,9 +1,9 @@
 /** Resend's lists: `limit`, and `after` or `before` an id; the newest first. */
 import { z } from 'zod';
-import { checked } from '../../api/issues.ts';
-import { uuidIn } from '../../api/query.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import type { DialectCall } from '../dialect.ts';
+import { checked } from '#api/issues.ts';
+import { uuidIn } from '#api/query.ts';
+import type { DialectCall } from '#dialects/dialect.ts';
+import { Refusal } from '#mail/refusal.ts';
 
 const maxLimit = 100;
 

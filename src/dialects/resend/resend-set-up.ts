@@ -1,23 +1,23 @@
 /** Resend's domains and API keys. A domain's id is its name or our id. */
 import { z } from 'zod';
-import type { CheckedRecord } from '../../accounts/check-records.ts';
-import { makeKey } from '../../accounts/create-key.ts';
-import { registerDomain, verifyDomain } from '../../accounts/domain-registration.ts';
-import { type DnsRecord, recordsFor } from '../../accounts/domains.ts';
-import { noBody, smallJson } from '../../api/body-limits.ts';
-import { newDomain } from '../../api/domains/schema.ts';
-import { checked } from '../../api/issues.ts';
-import { oneLine } from '../../api/management.ts';
-import { iso, isoOrNull } from '../../base/clock.ts';
+import type { CheckedRecord } from '#accounts/check-records.ts';
+import { makeKey } from '#accounts/create-key.ts';
+import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
+import { type DnsRecord, recordsFor } from '#accounts/domains.ts';
+import { noBody, smallJson } from '#api/body-limits.ts';
+import { newDomain } from '#api/domains/schema.ts';
+import { checked } from '#api/issues.ts';
+import { oneLine } from '#api/management.ts';
+import { iso, isoOrNull } from '#base/clock.ts';
 import {
   type DomainRecord,
   deleteDomain,
   listDomains,
   setDomainTls,
   setDomainTracking,
-} from '../../db/accounts/domains-table.ts';
-import { findKey, type KeyRecord, listKeys, revokeKey } from '../../db/accounts/keys.ts';
-import { type DialectCall, type DialectRoute, requireById, requireItem } from '../dialect.ts';
+} from '#db/accounts/domains-table.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '#db/accounts/keys.ts';
+import { type DialectCall, type DialectRoute, requireById, requireItem } from '#dialects/dialect.ts';
 import { listOf, pageOf } from './resend-lists.ts';
 
 const grant = 'full_access';

@@ -1,18 +1,18 @@
 /** Resend's suppressions. The address is the id: with it our list goes on, and calls on one suppression take either in Resend. */
 import { z } from 'zod';
-import { originOf } from '../../accounts/suppression-list.ts';
-import { noBody, smallJson } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import { iso } from '../../base/clock.ts';
-import type { SuppressionRecord } from '../../db/accounts/suppressions.ts';
-import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import { originOf } from '#accounts/suppression-list.ts';
+import { noBody, smallJson } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import { iso } from '#base/clock.ts';
+import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
+import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
 import {
   findSuppressed,
   listSuppressed,
   suppress,
   suppressedAddress,
   unsuppress,
-} from '../dialect-suppressions.ts';
+} from '#dialects/dialect-suppressions.ts';
 import { listQuery } from './resend-lists.ts';
 
 const grant = 'full_access';

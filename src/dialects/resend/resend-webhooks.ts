@@ -1,21 +1,21 @@
 /** Resend's webhooks: our endpoints whose posts have Resend's format. */
 import { z } from 'zod';
-import { noBody, smallJson } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import { iso, isoOrNull } from '../../base/clock.ts';
-import { findEvents } from '../../db/events/read-events.ts';
+import { noBody, smallJson } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import { iso, isoOrNull } from '#base/clock.ts';
+import { findEvents } from '#db/events/read-events.ts';
 import {
   listWebhookAttempts,
   listWebhookMessages,
   type WebhookMessageRecord,
-} from '../../db/webhooks/webhook-attempts.ts';
-import { replay } from '../../db/webhooks/webhook-replay-rows.ts';
-import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '../../db/webhooks/webhooks.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { parseWebhookUrl } from '../../webhooks/endpoint-url.ts';
-import { addWebhook, changeWebhook, rotateSecret } from '../../webhooks/endpoints.ts';
-import { resendTypes, writeBody } from '../../webhooks/formats/resend-format.ts';
-import { type DialectCall, type DialectRoute, requireById, requireItem } from '../dialect.ts';
+} from '#db/webhooks/webhook-attempts.ts';
+import { replay } from '#db/webhooks/webhook-replay-rows.ts';
+import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '#db/webhooks/webhooks.ts';
+import { type DialectCall, type DialectRoute, requireById, requireItem } from '#dialects/dialect.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
+import { addWebhook, changeWebhook, rotateSecret } from '#webhooks/endpoints.ts';
+import { resendTypes, writeBody } from '#webhooks/formats/resend-format.ts';
 import { listOf, pageOf } from './resend-lists.ts';
 
 const grant = 'full_access';

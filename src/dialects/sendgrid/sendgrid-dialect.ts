@@ -1,6 +1,6 @@
 /** SendGrid's API, version 3: https://www.twilio.com/docs/sendgrid/api-reference. Its SDKs send the key as a bearer token. */
-import { bearerKey } from '../../api/authorize.ts';
-import type { Dialect } from '../dialect.ts';
+import { bearerKey } from '#api/authorize.ts';
+import type { Dialect } from '#dialects/dialect.ts';
 import { writeSendgridError } from './sendgrid-errors.ts';
 import { sendgridSendRoutes } from './sendgrid-send.ts';
 import { sendgridSuppressionRoutes } from './sendgrid-suppressions.ts';

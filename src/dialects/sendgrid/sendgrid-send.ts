@@ -1,16 +1,16 @@
 /** SendGrid's mail/send: each personalization is an email of its own. */
 import { hash } from 'node:crypto';
-import type { SendRequest } from '../../accept.ts';
-import { below, jsonBody, largestBody, largestContent } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import { iso } from '../../base/clock.ts';
-import { newId } from '../../base/id.ts';
-import { domainOf, mailboxText } from '../../mail/address.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { scheduledAtRefusal } from '../../mail/send-times.ts';
-import type { DialectCall, DialectRoute } from '../dialect.ts';
-import { idempotencyKeyOf, requestOf } from '../dialect-send.ts';
-import { acceptMade } from '../several-emails.ts';
+import type { SendRequest } from '#accept.ts';
+import { below, jsonBody, largestBody, largestContent } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import { iso } from '#base/clock.ts';
+import { newId } from '#base/id.ts';
+import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
+import { idempotencyKeyOf, requestOf } from '#dialects/dialect-send.ts';
+import { acceptMade } from '#dialects/several-emails.ts';
+import { domainOf, mailboxText } from '#mail/address.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { scheduledAtRefusal } from '#mail/send-times.ts';
 import { type Person, type Personalization, type SendgridRequest, sendRequest } from './sendgrid-request.ts';
 import { substituteWith } from './substitutions.ts';
 

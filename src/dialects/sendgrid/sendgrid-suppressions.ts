@@ -3,13 +3,11 @@
  * is malformed or whose server blocked a mail, so those lists are empty.
  */
 import { z } from 'zod';
-import { originOf } from '../../accounts/suppression-list.ts';
-import { jsonBody, noBody } from '../../api/body-limits.ts';
-import { checked } from '../../api/issues.ts';
-import type { SuppressionRecord } from '../../db/accounts/suppressions.ts';
-import { domainOf } from '../../mail/address.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { type DialectCall, type DialectRoute, requireItem } from '../dialect.ts';
+import { originOf } from '#accounts/suppression-list.ts';
+import { jsonBody, noBody } from '#api/body-limits.ts';
+import { checked } from '#api/issues.ts';
+import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
+import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
 import {
   bounceOf,
   findSuppressed,
@@ -17,7 +15,9 @@ import {
   suppress,
   suppressedAddress,
   unsuppress,
-} from '../dialect-suppressions.ts';
+} from '#dialects/dialect-suppressions.ts';
+import { domainOf } from '#mail/address.ts';
+import { Refusal } from '#mail/refusal.ts';
 
 type Origin = ReturnType<typeof originOf>;
 

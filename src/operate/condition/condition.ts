@@ -3,10 +3,10 @@
  * `queue summary`, `email why`, the dashboard and the metrics render it (condition-words.ts, condition-advice.ts). Pure
  * functions of what is stored (db/queue/destination-status-rows.ts).
  */
-import type { Pause } from '../../db/accounts/organizations.ts';
-import type { DestinationOrder } from '../../db/queue/destination-rules.ts';
-import type { DestinationState, DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
-import { throttledMs } from '../../record/destination-health.ts';
+import type { Pause } from '#db/accounts/organizations.ts';
+import type { DestinationOrder } from '#db/queue/destination-rules.ts';
+import type { DestinationState, DestinationStatuses } from '#db/queue/destination-status-rows.ts';
+import { throttledMs } from '#record/destination-health.ts';
 import type { Cause } from './causes.ts';
 import { type NoWayOut, noWaysOut } from './no-way-out.ts';
 import { type Pace, paceOf } from './pace.ts';

@@ -1,5 +1,5 @@
 /** The result of a check, for the command line and the dashboard. */
-import type { ZoneRecord } from '../../accounts/zone-text.ts';
+import type { ZoneRecord } from '#accounts/zone-text.ts';
 
 export type FindingStatus = 'ok' | 'warning' | 'failure' | 'skipped';
 

@@ -1,5 +1,5 @@
 /** Texts about actions on the queue (db/queue/apply-queue-action.ts) for the command line and the dashboard. */
-import { changeable, type QueueAction, type QueueActionResult } from '../../db/queue/apply-queue-action.ts';
+import { changeable, type QueueAction, type QueueActionResult } from '#db/queue/apply-queue-action.ts';
 
 export const actionWords: Record<QueueAction, { description: string; past: string }> = {
   retry: {

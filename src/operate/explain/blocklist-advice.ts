@@ -3,7 +3,7 @@
  * and where to request removal. The reply comes from another host, so nothing in it is trusted.
  */
 import { isIPv4, isIPv6 } from 'node:net';
-import { wellKnownBlocklists } from '../doctor/checks/blocklists.ts';
+import { wellKnownBlocklists } from '#operate/doctor/checks/blocklists.ts';
 
 export interface ReputationRefusal {
   /** The reply, or the diagnostic of the bounce message. */

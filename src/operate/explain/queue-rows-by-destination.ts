@@ -2,15 +2,20 @@
  * The rows of the queue summary, one for each destination or recipient domain: joins the queue (db/queue/queue-view.ts)
  * with the status of destinations (db/queue/destination-status-rows.ts), in the age groups of Postfix's qshape.
  */
-import type { Db } from '../../db/engine/open.ts';
+import type { Db } from '#db/engine/open.ts';
 import {
   type DestinationState,
   type DestinationStatuses,
   readDestinationStatuses,
-} from '../../db/queue/destination-status-rows.ts';
-import { type DomainQueue, summarizeQueue, type WaitingFigures } from '../../db/queue/queue-view.ts';
-import { replyText } from '../../outcome.ts';
-import { type Condition, type ConditionOf, conditionsAt, type Subject } from '../condition/condition.ts';
+} from '#db/queue/destination-status-rows.ts';
+import { type DomainQueue, summarizeQueue, type WaitingFigures } from '#db/queue/queue-view.ts';
+import {
+  type Condition,
+  type ConditionOf,
+  conditionsAt,
+  type Subject,
+} from '#operate/condition/condition.ts';
+import { replyText } from '#outcome.ts';
 
 /** A destination and the mail that waits for it. */
 export interface QueueRow {

@@ -1,6 +1,6 @@
 /** The metrics of the certificates that the server gets itself. */
-import type { ListedCertificate } from '../../db/accounts/certificates-table.ts';
-import { isUnused } from '../condition/certificate-state.ts';
+import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
+import { isUnused } from '#operate/condition/certificate-state.ts';
 import type { Meters } from './registry.ts';
 
 type CertificateMeters = Pick<Meters, 'certificateIssued' | 'certificateExpires' | 'certificateFailing'>;

@@ -4,14 +4,14 @@
  * because the commit would be repeated. Test mail counts in no figure about mail.
  */
 
-import type { Decision } from '../../db/accept/acceptance.ts';
-import type { Send } from '../../db/accept/send-record.ts';
-import type { WebhookTry } from '../../db/webhooks/webhook-outcomes.ts';
-import type { RefusalCode } from '../../mail/refusal.ts';
-import { isTestMail } from '../../mail/test-route.ts';
-import type { ReadyQueue } from '../../queue/ready-queue.ts';
-import type { ParseResult } from '../../rules/parse-result.ts';
-import type { Transition } from '../../rules/transition.ts';
+import type { Decision } from '#db/accept/acceptance.ts';
+import type { Send } from '#db/accept/send-record.ts';
+import type { WebhookTry } from '#db/webhooks/webhook-outcomes.ts';
+import type { RefusalCode } from '#mail/refusal.ts';
+import { isTestMail } from '#mail/test-route.ts';
+import type { ReadyQueue } from '#queue/ready-queue.ts';
+import type { ParseResult } from '#rules/parse-result.ts';
+import type { Transition } from '#rules/transition.ts';
 import { createRegistry, type Meters } from './registry.ts';
 
 type CommitKind = 'accept' | 'outcomes' | 'returned' | 'usage' | 'visits' | 'webhooks';

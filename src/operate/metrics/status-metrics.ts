@@ -1,5 +1,5 @@
 /** The metrics of `postern status`: how much needs action, and the destinations in trouble, of which it lists at most 20. */
-import type { Status } from '../status/read-status.ts';
+import type { Status } from '#operate/status/read-status.ts';
 import type { Meters } from './registry.ts';
 
 type StatusMeters = Pick<

@@ -4,17 +4,17 @@
  * be delivered is dropped after a day. A destination's entry is not sent to addresses there, because that mail would wait too.
  */
 import { createHash } from 'node:crypto';
-import { giveNoticesBack, type Notice, openNotices, takeNotices } from '../../db/accounts/notices.ts';
-import { exhaustedOrganizations } from '../../db/accounts/organizations.ts';
-import { responsibleAddresses } from '../../db/accounts/users.ts';
-import type { Db } from '../../db/engine/open.ts';
-import { routesOf } from '../../db/queue/destination-status-rows.ts';
-import { domainOf } from '../../mail/address.ts';
-import type { Config } from '../../settings/config.ts';
-import { causes } from '../condition/causes.ts';
-import type { Need } from '../status/need.ts';
-import { creditNeeds } from '../status/owner-needs.ts';
-import { readStatus, type Status } from '../status/read-status.ts';
+import { giveNoticesBack, type Notice, openNotices, takeNotices } from '#db/accounts/notices.ts';
+import { exhaustedOrganizations } from '#db/accounts/organizations.ts';
+import { responsibleAddresses } from '#db/accounts/users.ts';
+import type { Db } from '#db/engine/open.ts';
+import { routesOf } from '#db/queue/destination-status-rows.ts';
+import { domainOf } from '#mail/address.ts';
+import { causes } from '#operate/condition/causes.ts';
+import type { Need } from '#operate/status/need.ts';
+import { creditNeeds } from '#operate/status/owner-needs.ts';
+import { readStatus, type Status } from '#operate/status/read-status.ts';
+import type { Config } from '#settings/config.ts';
 import { noticeMail, type Told } from './notice-mail.ts';
 import type { ServerMailer } from './server-mail.ts';
 

@@ -2,13 +2,13 @@
  * Mail from this server to users of its dashboard, as an email of the organization that has the domain of POSTERN_NOTICES_FROM.
  * It is accepted like any mail, and costs that organization nothing.
  */
-import { escapeHtml, sanitize } from '../../base/sanitize.ts';
-import { findVerifiedOwner } from '../../db/accounts/domains-table.ts';
-import type { Db } from '../../db/engine/open.ts';
-import type { Mailbox } from '../../glossary.ts';
-import { headerOf } from '../../mail/address.ts';
-import { type Recipient, recipientsOf, withoutName } from '../../mail/recipients.ts';
-import { Refusal } from '../../mail/refusal.ts';
+import { escapeHtml, sanitize } from '#base/sanitize.ts';
+import { findVerifiedOwner } from '#db/accounts/domains-table.ts';
+import type { Db } from '#db/engine/open.ts';
+import type { Mailbox } from '#glossary.ts';
+import { headerOf } from '#mail/address.ts';
+import { type Recipient, recipientsOf, withoutName } from '#mail/recipients.ts';
+import { Refusal } from '#mail/refusal.ts';
 
 /** A paragraph: text of any origin, a command to copy, or the URL of a page. */
 export type Paragraph = { head: string } | { text: string } | { command: string } | { url: string };

@@ -4,8 +4,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { type ZoneRecord, zoneData } from '../../accounts/zone-text.ts';
-import { readBounded } from '../../base/net/read-bounded.ts';
+import { type ZoneRecord, zoneData } from '#accounts/zone-text.ts';
+import { readBounded } from '#base/net/read-bounded.ts';
 import { areSame, type Change, type DnsProvider, replacedBy } from './plan-changes.ts';
 import { changedMeanwhile } from './rfc2136.ts';
 

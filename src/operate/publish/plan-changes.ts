@@ -2,8 +2,8 @@
  * Compares the records to publish with those that a DNS provider has. A record that is not ours is never changed: the plan says so
  * and leaves ours out. A record at the name of one of our DKIM selectors is ours, so an old value there is replaced.
  */
-import type { ZoneRecord } from '../../accounts/zone-text.ts';
-import { normalName } from '../../base/net/resolve.ts';
+import type { ZoneRecord } from '#accounts/zone-text.ts';
+import { normalName } from '#base/net/resolve.ts';
 
 /** The part of a DNS provider that publishing needs. Errors have a message of one sentence, without secrets. */
 export interface DnsProvider {

@@ -4,7 +4,7 @@
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { type Answer, encode } from 'dns-packet';
-import { characterStrings, type ZoneRecord } from '../../accounts/zone-text.ts';
+import { characterStrings, type ZoneRecord } from '#accounts/zone-text.ts';
 import type { PresentRecord } from './plan-changes.ts';
 
 export interface TsigKey {

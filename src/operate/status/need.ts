@@ -1,6 +1,6 @@
 /** The entries of `postern status`: one for each thing that is wrong, the most urgent first. */
-import { type Cause, rankOf } from '../condition/causes.ts';
-import type { Severity } from '../condition/condition.ts';
+import { type Cause, rankOf } from '#operate/condition/causes.ts';
+import type { Severity } from '#operate/condition/condition.ts';
 
 export interface Need {
   cause: Cause;

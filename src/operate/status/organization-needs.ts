@@ -8,10 +8,10 @@ import {
   type TroubledWebhook,
   troubledDomains,
   troubledWebhooks,
-} from '../../db/accounts/server-attention-rows.ts';
-import type { Db } from '../../db/engine/open.ts';
-import { hourMs } from '../../db/events/statistics.ts';
-import { shellWord } from '../../settings/shell-word.ts';
+} from '#db/accounts/server-attention-rows.ts';
+import type { Db } from '#db/engine/open.ts';
+import { hourMs } from '#db/events/statistics.ts';
+import { shellWord } from '#settings/shell-word.ts';
 import type { Need } from './need.ts';
 import { bounceRate, complaintRate, type Rate } from './reputation.ts';
 

@@ -1,22 +1,22 @@
 /** The needs of this server itself: a running process, disk space, valid certificates, source addresses, a recent backup. */
 
-import { capital } from '../../base/capital.ts';
-import { span } from '../../base/span.ts';
-import { listCertificates } from '../../db/accounts/certificates-table.ts';
-import { readLastBackup } from '../../db/admin/last-backup.ts';
-import type { Db } from '../../db/engine/open.ts';
-import type { DestinationStatuses } from '../../db/queue/destination-status-rows.ts';
-import { readNoEgress } from '../../db/queue/ip-pools.ts';
-import { oldestDue } from '../../db/queue/queue-counts.ts';
-import type { Config } from '../../settings/config.ts';
-import { shellWord } from '../../settings/shell-word.ts';
-import { backupDirectory } from '../backup/nightly-backups.ts';
-import { certificateState, maxListed } from '../condition/certificate-state.ts';
-import { maxBackupAgeMs } from '../doctor/checks/backup-age.ts';
-import { checkCertificate } from '../doctor/checks/certificate.ts';
-import { checkDiskSpace } from '../doctor/checks/disk.ts';
-import type { FindingDraft } from '../doctor/finding.ts';
-import { realSurroundings, type Surroundings } from '../doctor/surroundings.ts';
+import { capital } from '#base/capital.ts';
+import { span } from '#base/span.ts';
+import { listCertificates } from '#db/accounts/certificates-table.ts';
+import { readLastBackup } from '#db/admin/last-backup.ts';
+import type { Db } from '#db/engine/open.ts';
+import type { DestinationStatuses } from '#db/queue/destination-status-rows.ts';
+import { readNoEgress } from '#db/queue/ip-pools.ts';
+import { oldestDue } from '#db/queue/queue-counts.ts';
+import { backupDirectory } from '#operate/backup/nightly-backups.ts';
+import { certificateState, maxListed } from '#operate/condition/certificate-state.ts';
+import { maxBackupAgeMs } from '#operate/doctor/checks/backup-age.ts';
+import { checkCertificate } from '#operate/doctor/checks/certificate.ts';
+import { checkDiskSpace } from '#operate/doctor/checks/disk.ts';
+import type { FindingDraft } from '#operate/doctor/finding.ts';
+import { realSurroundings, type Surroundings } from '#operate/doctor/surroundings.ts';
+import type { Config } from '#settings/config.ts';
+import { shellWord } from '#settings/shell-word.ts';
 import { type Need, thisServer } from './need.ts';
 
 export interface ServerParts {

@@ -5,9 +5,9 @@
  */
 
 import { createHash } from 'node:crypto';
-import { type Resolve, recordsOf } from '../../base/net/resolve.ts';
-import type { Db } from '../../db/engine/open.ts';
-import { forgetReports, giveReportBack, takeReport } from '../../db/queue/tls-report-limits.ts';
+import { type Resolve, recordsOf } from '#base/net/resolve.ts';
+import type { Db } from '#db/engine/open.ts';
+import { forgetReports, giveReportBack, takeReport } from '#db/queue/tls-report-limits.ts';
 import {
   type DueReport,
   dayMs,
@@ -16,9 +16,9 @@ import {
   reportTime,
   type TlsResultRow,
   takeTlsReport,
-} from '../../db/queue/tls-results.ts';
-import type { Mailbox } from '../../glossary.ts';
-import { Refusal } from '../../mail/refusal.ts';
+} from '#db/queue/tls-results.ts';
+import type { Mailbox } from '#glossary.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { countedReport, mayReport } from './may-report.ts';
 import { type ReportAddress, reportAddresses } from './report-addresses.ts';
 import { reportDocument, reportMail, type TlsReportDocument } from './report-document.ts';

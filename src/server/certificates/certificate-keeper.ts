@@ -6,12 +6,12 @@
  * asks it for any host until the pause is over, which the database keeps. A certificate that is there stays in use meanwhile.
  */
 import { generateKeyPairSync } from 'node:crypto';
-import type { Seal } from '../../accounts/seal.ts';
-import type { Clock } from '../../base/clock.ts';
-import type { Log } from '../../base/log.ts';
-import type { Resolve } from '../../base/net/resolve.ts';
-import { orAborted, pause } from '../../base/waits.ts';
-import { type AcmeAccount, openAccount, pauseAccount } from '../../db/accounts/acme-accounts.ts';
+import type { Seal } from '#accounts/seal.ts';
+import type { Clock } from '#base/clock.ts';
+import type { Log } from '#base/log.ts';
+import type { Resolve } from '#base/net/resolve.ts';
+import { orAborted, pause } from '#base/waits.ts';
+import { type AcmeAccount, openAccount, pauseAccount } from '#db/accounts/acme-accounts.ts';
 import {
   type CertificateRecord,
   claimDueHost,
@@ -23,8 +23,8 @@ import {
   setChallenge,
   type WantedHost,
   wantHosts,
-} from '../../db/accounts/certificates-table.ts';
-import type { Db } from '../../db/engine/open.ts';
+} from '#db/accounts/certificates-table.ts';
+import type { Db } from '#db/engine/open.ts';
 import { AcmeFailure } from './acme-transport.ts';
 import { Authority, type AuthorityParts, type ChallengeType } from './authority.ts';
 import { type HostCertificates, refreshIntervalMs } from './host-certificates.ts';

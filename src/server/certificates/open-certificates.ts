@@ -1,13 +1,13 @@
 /** Builds the parts of POSTERN_ACME: the certificates in the database, the two web ports, the keeper that gets certificates. */
 import { readFileSync } from 'node:fs';
-import { createSeal } from '../../accounts/seal.ts';
-import { type HttpServer, listen } from '../../api/http/http-server.ts';
-import { findVerifiedOwner, listSenderHosts } from '../../db/accounts/domains-table.ts';
-import { createResolver } from '../../route/resolver.ts';
-import { ConfigError } from '../../settings/config-error.ts';
-import { type Certificate, openCertificate } from '../../smtp-in/listener-certificate.ts';
-import type { ServerContext } from '../context.ts';
-import type { Intake } from '../intake.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { type HttpServer, listen } from '#api/http/http-server.ts';
+import { findVerifiedOwner, listSenderHosts } from '#db/accounts/domains-table.ts';
+import { createResolver } from '#route/resolver.ts';
+import type { ServerContext } from '#server/context.ts';
+import type { Intake } from '#server/intake.ts';
+import { ConfigError } from '#settings/config-error.ts';
+import { type Certificate, openCertificate } from '#smtp-in/listener-certificate.ts';
 import type { ChallengeType } from './authority.ts';
 import { CertificateKeeper } from './certificate-keeper.ts';
 import { HostCertificates } from './host-certificates.ts';

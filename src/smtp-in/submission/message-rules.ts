@@ -4,12 +4,12 @@
  * different ways, and many hosts refuse them. Its size is bounded by what EHLO announces, and by nothing else.
  */
 import { decodeWords } from 'postal-mime';
-import { isExecutable } from '../../api/send/attachments.ts';
-import { fieldValue, type Head, maxFields, maxHeadLength } from '../../compose/head.ts';
-import { longLines } from '../../compose/long-lines.ts';
-import { type MimeTreePart, partsOf, readTree } from '../../compose/mime-tree.ts';
-import type { NamedAddress } from '../../mail/recipients.ts';
-import { Refusal } from '../../mail/refusal.ts';
+import { isExecutable } from '#api/send/attachments.ts';
+import { fieldValue, type Head, maxFields, maxHeadLength } from '#compose/head.ts';
+import { longLines } from '#compose/long-lines.ts';
+import { type MimeTreePart, partsOf, readTree } from '#compose/mime-tree.ts';
+import type { NamedAddress } from '#mail/recipients.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { addressesIn } from './address-fields.ts';
 import { senderOf } from './from-field.ts';
 

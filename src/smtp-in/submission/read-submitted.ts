@@ -2,9 +2,9 @@
  * Reads a submitted message as a send request: a large one on a thread with a deadline, because its sender has chosen its content
  * and the main thread serves all clients. A message that ends the thread is refused.
  */
-import type { SendRequest } from '../../accept.ts';
-import { bufferOf } from '../../base/guarded-thread.ts';
-import { Refusal } from '../../mail/refusal.ts';
+import type { SendRequest } from '#accept.ts';
+import { bufferOf } from '#base/guarded-thread.ts';
+import { Refusal } from '#mail/refusal.ts';
 import { requestOf, type Submitted } from './send-request.ts';
 
 export type ReadSubmitted = (orgId: string, raw: Buffer, submitted: Submitted) => Promise<SendRequest>;

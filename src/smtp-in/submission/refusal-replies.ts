@@ -2,9 +2,9 @@
  * Refusals as SMTP replies: the codes of RFC 5321 and RFC 3463, then the error code of docs/api.md at the start of the text.
  * A client retries by itself after 4xx and reports 5xx, so every temporary refusal is 4xx and says when to retry.
  */
-import { seconds } from '../../api/rate-headers.ts';
-import { SmtpRefusal } from '../../mail/mail-handler.ts';
-import type { Refusal, RefusalCode } from '../../mail/refusal.ts';
+import { seconds } from '#api/rate-headers.ts';
+import { SmtpRefusal } from '#mail/mail-handler.ts';
+import type { Refusal, RefusalCode } from '#mail/refusal.ts';
 
 const codes: Record<RefusalCode, [code: number, enhanced: string]> = {
   VALIDATION_ERROR: [554, '5.6.0'],

@@ -7,11 +7,11 @@
  * else, and ends with it.
  */
 
-import type { Clock } from '../../base/clock.ts';
-import { Slots } from '../../base/limits/slots.ts';
-import { SmtpRefusal } from '../../mail/mail-handler.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import { bindingWindow, overLimit, type RequestLimits, type Taken } from '../../rules/limits.ts';
+import type { Clock } from '#base/clock.ts';
+import { Slots } from '#base/limits/slots.ts';
+import { SmtpRefusal } from '#mail/mail-handler.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { bindingWindow, overLimit, type RequestLimits, type Taken } from '#rules/limits.ts';
 
 export interface RequestWaitParts {
   /** Counts a request of the organization. */

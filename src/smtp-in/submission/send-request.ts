@@ -3,10 +3,10 @@
  * removed from the message: Bcc (RFC 5322 section 3.6.3), Return-Path (RFC 5321 section 4.4) and our own fields.
  */
 import { createHash } from 'node:crypto';
-import type { SendRequest } from '../../accept.ts';
-import { type Field, fieldValue, type Head } from '../../compose/head.ts';
-import type { Recipient } from '../../mail/recipients.ts';
-import { isTlsNotRequired, tlsRequiredField } from '../../mail/tls-required.ts';
+import type { SendRequest } from '#accept.ts';
+import { type Field, fieldValue, type Head } from '#compose/head.ts';
+import type { Recipient } from '#mail/recipients.ts';
+import { isTlsNotRequired, tlsRequiredField } from '#mail/tls-required.ts';
 import { recipientsIn } from './address-fields.ts';
 import { readContent } from './message-rules.ts';
 import { repaired } from './repairs.ts';

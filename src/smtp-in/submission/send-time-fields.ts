@@ -1,9 +1,9 @@
 /** `X-Postern-Scheduled-At` and `X-Postern-Expires-After`: the members `scheduledAt` and `expiresAfter` of an API send. */
 import { z } from 'zod';
-import { expiresAfter, scheduledAt } from '../../api/send/schema.ts';
-import type { Field } from '../../compose/head.ts';
-import { Refusal } from '../../mail/refusal.ts';
-import type { SendTimes } from '../../mail/send-times.ts';
+import { expiresAfter, scheduledAt } from '#api/send/schema.ts';
+import type { Field } from '#compose/head.ts';
+import { Refusal } from '#mail/refusal.ts';
+import type { SendTimes } from '#mail/send-times.ts';
 
 const schema = z.object({
   'x-postern-scheduled-at': scheduledAt.optional(),

@@ -6,20 +6,20 @@
  *
  * The address of MAIL FROM is ignored, whatever it is: the From field names the sender, and bounces go to addresses of our own.
  */
-import type { Accept } from '../../accept.ts';
-import { type Caller, requireGrant } from '../../accounts/api-keys.ts';
-import type { AuthThrottle } from '../../api/auth-throttle.ts';
-import { admitSend, type SendCapacity } from '../../api/send/admit-send.ts';
-import type { SendAnswerRecord } from '../../db/accept/send-record.ts';
-import { domainOf } from '../../mail/address.ts';
+import type { Accept } from '#accept.ts';
+import { type Caller, requireGrant } from '#accounts/api-keys.ts';
+import type { AuthThrottle } from '#api/auth-throttle.ts';
+import { admitSend, type SendCapacity } from '#api/send/admit-send.ts';
+import type { SendAnswerRecord } from '#db/accept/send-record.ts';
+import { domainOf } from '#mail/address.ts';
 import {
   type Client,
   type Envelope,
   type MailHandler,
   type MailSession,
   SmtpRefusal,
-} from '../../mail/mail-handler.ts';
-import { Refusal } from '../../mail/refusal.ts';
+} from '#mail/mail-handler.ts';
+import { Refusal } from '#mail/refusal.ts';
 import type { ReadSubmitted } from './read-submitted.ts';
 import { printable, replyOf } from './refusal-replies.ts';
 import type { RequestWait } from './request-wait.ts';

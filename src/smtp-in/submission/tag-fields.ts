@@ -1,8 +1,8 @@
 /** `X-Postern-Tag-NAME: VALUE` sets the tag NAME, with the same rules as the tags of an API send. */
 import { decodeWords } from 'postal-mime';
-import { tags as schema } from '../../api/send/schema.ts';
-import type { Field } from '../../compose/head.ts';
-import { Refusal } from '../../mail/refusal.ts';
+import { tags as schema } from '#api/send/schema.ts';
+import type { Field } from '#compose/head.ts';
+import { Refusal } from '#mail/refusal.ts';
 
 const prefix = 'x-postern-tag-';
 

@@ -1,5 +1,5 @@
 /** The webhook formats by their names. */
-import type { WebhookFormatName } from '../../rules/subscribed-types.ts';
+import type { WebhookFormatName } from '#rules/subscribed-types.ts';
 import { mailgun } from './mailgun-format.ts';
 import { postmark } from './postmark-format.ts';
 import { resend } from './resend-format.ts';

@@ -4,8 +4,8 @@
  */
 
 import { createHmac, randomBytes } from 'node:crypto';
-import { domainOf } from '../../mail/address.ts';
-import type { WrittenType } from '../../rules/subscribed-types.ts';
+import { domainOf } from '#mail/address.ts';
+import type { WrittenType } from '#rules/subscribed-types.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf } from './email-event.ts';
 import type { WebhookFormat } from './webhook-format.ts';

@@ -2,7 +2,7 @@
  * Postmark's webhooks: https://postmarkapp.com/developer/webhooks/webhooks-overview. They are not signed: the URL can hold a user
  * name and a password, which each post carries (Basic authentication, RFC 7617) and which are stored as the endpoint's secret.
  */
-import type { WrittenType } from '../../rules/subscribed-types.ts';
+import type { WrittenType } from '#rules/subscribed-types.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf, replyText } from './email-event.ts';
 import type { WebhookFormat } from './webhook-format.ts';

@@ -1,5 +1,5 @@
 /** Resend's webhooks: https://resend.com/docs/webhooks/emails/sent and the other pages of events. */
-import type { WrittenType } from '../../rules/subscribed-types.ts';
+import type { WrittenType } from '#rules/subscribed-types.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf } from './email-event.ts';
 import { newStandardSecret, standardHeaders } from './standard-format.ts';

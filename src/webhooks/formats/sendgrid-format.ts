@@ -4,7 +4,7 @@
  */
 
 import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
-import type { WrittenType } from '../../rules/subscribed-types.ts';
+import type { WrittenType } from '#rules/subscribed-types.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf, replyText } from './email-event.ts';
 import type { WebhookFormat } from './webhook-format.ts';

@@ -3,7 +3,7 @@
  * (https://github.com/standard-webhooks/standard-webhooks).
  */
 import { createHmac, randomBytes } from 'node:crypto';
-import { outwardEvent } from '../../record/event.ts';
+import { outwardEvent } from '#record/event.ts';
 import { boundedJson } from './bounded-json.ts';
 import type { Signing, WebhookFormat } from './webhook-format.ts';
 

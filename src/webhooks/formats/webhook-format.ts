@@ -3,7 +3,7 @@
  * here keeps the code that receives its webhooks. A format only writes an event differently: types, order, retries and
  * replays are the same.
  */
-import type { EventRecord } from '../../db/events/read-events.ts';
+import type { EventRecord } from '#db/events/read-events.ts';
 
 export interface WebhookFormat {
   newSecret(): FormatSecret;

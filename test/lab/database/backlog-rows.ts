@@ -8,8 +8,8 @@
  * overdue since they were accepted.
  */
 
-import { insertOrganization } from '../../../src/db/accounts/organizations.ts';
-import { type Db, isPostgres } from '../../../src/db/engine/open.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { type Db, isPostgres } from '#db/engine/open.ts';
 import { dropIndexes } from './backlog-indexes.ts';
 
 export interface Amounts {

@@ -1,8 +1,8 @@
 /** Emails of any age with all that belongs to them, as rows, whose ids tell their age as the program's own do. */
 import { v7 } from 'uuid';
-import { insertOrganization } from '../../../src/db/accounts/organizations.ts';
-import type { Db } from '../../../src/db/engine/open.ts';
-import { boundName, createPartition, type PartitionedTable } from '../../../src/db/schema/partitions.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import type { Db } from '#db/engine/open.ts';
+import { boundName, createPartition, type PartitionedTable } from '#db/schema/partitions.ts';
 
 export interface EmailIds {
   emailId: string;

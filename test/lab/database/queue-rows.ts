@@ -1,9 +1,9 @@
 /** A database without a server, whose queue a test fills row by row. */
 import type { ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { insertOrganization } from '../../../src/db/accounts/organizations.ts';
-import { insertRows } from '../../../src/db/engine/insert-rows.ts';
-import { domainOf } from '../../../src/mail/address.ts';
+import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import { domainOf } from '#mail/address.ts';
 import type { DatabaseKind } from './databases.ts';
 import { openMigrated } from './open-migrated.ts';
 

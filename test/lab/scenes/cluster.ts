@@ -4,10 +4,10 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { grant } from '../../../src/db/accept/credit-ledger.ts';
-import { type Limits, setLimits } from '../../../src/db/accounts/organizations.ts';
-import { type Db, openDatabase } from '../../../src/db/engine/open.ts';
-import { migrate } from '../../../src/db/schema/migrate.ts';
+import { grant } from '#db/accept/credit-ledger.ts';
+import { type Limits, setLimits } from '#db/accounts/organizations.ts';
+import { type Db, openDatabase } from '#db/engine/open.ts';
+import { migrate } from '#db/schema/migrate.ts';
 import { startPostgres } from '../database/postgres.ts';
 import { startDns } from '../dns/dns.ts';
 import { type Audit, audit, queueEmpty } from '../load/reconciliation.ts';

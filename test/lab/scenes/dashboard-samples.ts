@@ -5,8 +5,8 @@
  * dashboard-org-samples.ts.
  */
 import { TOTP } from 'otpauth';
-import { makeLink } from '../../../src/accounts/one-time-links.ts';
-import { type AccessEntry, accessTable } from '../../../src/dashboard/security/route-access.ts';
+import { makeLink } from '#accounts/one-time-links.ts';
+import { type AccessEntry, accessTable } from '#dashboard/security/route-access.ts';
 import { password } from '../browser/browser.ts';
 import { orgSamples } from './dashboard-org-samples.ts';
 import type { Sample, Sampler } from './dashboard-sample.ts';

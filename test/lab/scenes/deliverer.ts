@@ -5,16 +5,16 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import type { ExecutionContext } from 'ava';
-import { systemClock } from '../../../src/base/clock.ts';
-import type { PersistentCache } from '../../../src/base/persistent-cache.ts';
-import { createDeliver } from '../../../src/deliver.ts';
-import type { Attempt, Delivery } from '../../../src/glossary.ts';
-import type { DestinationShape } from '../../../src/mail/destination-shape.ts';
-import type { Route } from '../../../src/route/route.ts';
-import { defaultTimeouts } from '../../../src/settings/durations.ts';
-import { ConnectionCache } from '../../../src/smtp-out/connection-cache.ts';
-import type { SessionTimeouts } from '../../../src/smtp-out/deadline.ts';
-import { createOffer, forgetTlsFailure, type TlsFailure } from '../../../src/smtp-out/offer.ts';
+import { systemClock } from '#base/clock.ts';
+import type { PersistentCache } from '#base/persistent-cache.ts';
+import { createDeliver } from '#deliver.ts';
+import type { Attempt, Delivery } from '#glossary.ts';
+import type { DestinationShape } from '#mail/destination-shape.ts';
+import type { Route } from '#route/route.ts';
+import { defaultTimeouts } from '#settings/durations.ts';
+import { ConnectionCache } from '#smtp-out/connection-cache.ts';
+import type { SessionTimeouts } from '#smtp-out/deadline.ts';
+import { createOffer, forgetTlsFailure, type TlsFailure } from '#smtp-out/offer.ts';
 
 const defaultShape: DestinationShape = {
   connections: 5,

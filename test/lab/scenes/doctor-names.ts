@@ -1,6 +1,6 @@
 /** A test of one check of `postern doctor`: one thing is broken, and one finding says so. */
 import test, { type ExecutionContext } from 'ava';
-import type { Finding } from '../../../src/operate/doctor/finding.ts';
+import type { Finding } from '#operate/doctor/finding.ts';
 import { type DoctorWorld, startDoctorWorld } from './doctor-world.ts';
 
 export type Change = Parameters<DoctorWorld['changed']>[0];

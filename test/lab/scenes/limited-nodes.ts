@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ExecutionContext } from 'ava';
-import type { Running } from '../../../src/server/start.ts';
+import type { Running } from '#server/start.ts';
 import { temporaryDirectory } from '../evidence.ts';
 import type { Mx, MxOptions } from '../mx/mx.ts';
 import { until } from '../until.ts';

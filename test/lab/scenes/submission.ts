@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
-import { newKey } from '../../../src/accounts/api-keys.ts';
-import { insertKey } from '../../../src/db/accounts/keys.ts';
+import { newKey } from '#accounts/api-keys.ts';
+import { insertKey } from '#db/accounts/keys.ts';
 import { contextOfFile } from '../context-of-file.ts';
 import type { DatabaseKind } from '../database/databases.ts';
 import { freePort } from '../load/ports.ts';

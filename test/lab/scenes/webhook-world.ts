@@ -1,11 +1,11 @@
 /** A world with endpoints, and the hands to turn its clock from one try to the next. */
 import type { ExecutionContext } from 'ava';
-import { createSeal } from '../../../src/accounts/seal.ts';
-import { newId } from '../../../src/base/id.ts';
-import { loadSecrets } from '../../../src/base/secrets.ts';
-import { insertRows } from '../../../src/db/engine/insert-rows.ts';
-import type { WebhookFormatName } from '../../../src/rules/subscribed-types.ts';
-import { addWebhook } from '../../../src/webhooks/endpoints.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { newId } from '#base/id.ts';
+import { loadSecrets } from '#base/secrets.ts';
+import { insertRows } from '#db/engine/insert-rows.ts';
+import type { WebhookFormatName } from '#rules/subscribed-types.ts';
+import { addWebhook } from '#webhooks/endpoints.ts';
 import { partOf } from '../mail.ts';
 import { until } from '../until.ts';
 import { type Receiver, startReceiver } from './webhook-receiver.ts';

@@ -1,5 +1,5 @@
 /** Rules for bounces in no known format that are still clearly bounces. They come last. */
-import type { TextBounceRule } from '../text-bounce-rule.ts';
+import type { TextBounceRule } from '#bounces/parse/text-bounce-rule.ts';
 
 /** A mail was not delivered, in the words and languages of many servers. Near the beginning, before a copy of our mail. */
 const failureWords = new RegExp(

@@ -1,5 +1,5 @@
 /** Rules for text bounces of Exchange, Domino, GroupWise and the filters in front of such servers. */
-import type { TextBounceRule } from '../text-bounce-rule.ts';
+import type { TextBounceRule } from '#bounces/parse/text-bounce-rule.ts';
 
 export const groupware: readonly TextBounceRule[] = [
   {

@@ -1,5 +1,5 @@
 /** Rules for text bounces of mail servers: qmail, Exim, Sendmail, OpenSMTPD, Postfix and others. */
-import type { TextBounceRule } from '../text-bounce-rule.ts';
+import type { TextBounceRule } from '#bounces/parse/text-bounce-rule.ts';
 
 export const servers: readonly TextBounceRule[] = [
   {

@@ -1,5 +1,5 @@
 /** Rules for text bounces of mailbox providers and mobile carriers without a delivery-status part. */
-import type { TextBounceRule } from '../text-bounce-rule.ts';
+import type { TextBounceRule } from '#bounces/parse/text-bounce-rule.ts';
 
 export const providers: readonly TextBounceRule[] = [
   {

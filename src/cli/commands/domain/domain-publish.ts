@@ -1,17 +1,17 @@
 /** `postern domain publish`: the records of a domain at its DNS provider. */
 import type { Command } from 'commander';
-import { recordsFor } from '../../../accounts/domains.ts';
-import type { ProviderName } from '../../../operate/publish/providers.ts';
-import { addConsent, type Consent } from '../../args/consent.ts';
-import { type OwnerOption, requireDomain, requireOwner } from '../../args/lookup.ts';
-import type { CommandContext } from '../../command-context.ts';
+import { recordsFor } from '#accounts/domains.ts';
+import { addConsent, type Consent } from '#cli/args/consent.ts';
+import { type OwnerOption, requireDomain, requireOwner } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
 import {
   openDnsProvider,
   providerOption,
   publishedBlock,
   publishedDocument,
   publishRecords,
-} from '../../publish.ts';
+} from '#cli/publish.ts';
+import type { ProviderName } from '#operate/publish/providers.ts';
 
 type PublishOptions = OwnerOption & Consent & { provider?: ProviderName };
 

@@ -1,11 +1,11 @@
 /** `postern domain reports`: reports about a domain's mail (DMARC) and about TLS sessions with its mail hosts (TLS-RPT). */
 import type { Command } from 'commander';
-import { iso } from '../../../base/clock.ts';
-import { listAllReports, type ReportRecord } from '../../../db/bounces/domain-reports-table.ts';
-import type { DmarcReport, TlsReport } from '../../../rules/aggregate-report.ts';
-import { domain as domainArgument, lines } from '../../args/arguments.ts';
-import type { CommandContext } from '../../command-context.ts';
-import type { Cell, Output, OutputBlock } from '../../render/output.ts';
+import { iso } from '#base/clock.ts';
+import { domain as domainArgument, lines } from '#cli/args/arguments.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import type { Cell, Output, OutputBlock } from '#cli/render/output.ts';
+import { listAllReports, type ReportRecord } from '#db/bounces/domain-reports-table.ts';
+import type { DmarcReport, TlsReport } from '#rules/aggregate-report.ts';
 
 const defaultLimit = 50;
 const maxReports = 1000;

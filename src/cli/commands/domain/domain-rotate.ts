@@ -3,16 +3,16 @@
  * by `domain verify` or by a regular check of the server.
  */
 import type { Command } from 'commander';
-import { addKeys, algorithmsOf, endEd25519 } from '../../../accounts/dkim-rotation.ts';
-import { recordsFor } from '../../../accounts/domains.ts';
-import { createSeal } from '../../../accounts/seal.ts';
-import { type DkimAlgorithm, dropPendingKeys } from '../../../db/accounts/dkim-keys.ts';
-import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
-import { onOff } from '../../args/arguments.ts';
-import { type OwnerOption, orgOption, requireDomain, requireOwner } from '../../args/lookup.ts';
-import type { CommandContext } from '../../command-context.ts';
-import { Failure } from '../../failure.ts';
-import { domainDocument, recordsBlock } from '../../render/domain-view.ts';
+import { addKeys, algorithmsOf, endEd25519 } from '#accounts/dkim-rotation.ts';
+import { recordsFor } from '#accounts/domains.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { onOff } from '#cli/args/arguments.ts';
+import { type OwnerOption, orgOption, requireDomain, requireOwner } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { domainDocument, recordsBlock } from '#cli/render/domain-view.ts';
+import { type DkimAlgorithm, dropPendingKeys } from '#db/accounts/dkim-keys.ts';
+import type { DomainRecord } from '#db/accounts/domains-table.ts';
 
 export function rotationCommands(
   named: (command: string, description: string) => Command,

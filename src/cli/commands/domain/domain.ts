@@ -1,21 +1,10 @@
 /** `postern domain`: sender domains, the DNS records to publish for them, and the check of the published records. */
 
 import type { Command } from 'commander';
-import { registerDomain } from '../../../accounts/domain-registration.ts';
-import { recordsFor } from '../../../accounts/domains.ts';
-import { createSeal } from '../../../accounts/seal.ts';
-import { zoneText } from '../../../accounts/zone-text.ts';
-import {
-  type DomainRecord,
-  deleteDomain,
-  listDomains,
-  setDomainTls,
-  setDomainTracking,
-} from '../../../db/accounts/domains-table.ts';
-import type { TlsFloor } from '../../../glossary.ts';
-import type { ProviderName } from '../../../operate/publish/providers.ts';
-import { hostnameAdvice } from '../../../settings/hostname-advice.ts';
-import { shellWord } from '../../../settings/shell-word.ts';
+import { registerDomain } from '#accounts/domain-registration.ts';
+import { recordsFor } from '#accounts/domains.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { zoneText } from '#accounts/zone-text.ts';
 import {
   domain as domainArgument,
   hostOrNone,
@@ -23,25 +12,30 @@ import {
   tlsArgument,
   tlsFloor,
   tlsIs,
-} from '../../args/arguments.ts';
-import { addConsent, type Consent, canAsk, isWanted } from '../../args/consent.ts';
-import { type OwnerOption, orgOption, requireDomain, requireOwner, withOwner } from '../../args/lookup.ts';
-import type { CommandContext } from '../../command-context.ts';
-import { Failure } from '../../failure.ts';
+} from '#cli/args/arguments.ts';
+import { addConsent, type Consent, canAsk, isWanted } from '#cli/args/consent.ts';
+import { type OwnerOption, orgOption, requireDomain, requireOwner, withOwner } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
 import {
   openDnsProvider,
   providerOption,
   publishedBlock,
   publishedDocument,
   publishRecords,
-} from '../../publish.ts';
+} from '#cli/publish.ts';
+import { domainBlocks, domainDocument, printDomains, tlsDocument, tlsText } from '#cli/render/domain-view.ts';
 import {
-  domainBlocks,
-  domainDocument,
-  printDomains,
-  tlsDocument,
-  tlsText,
-} from '../../render/domain-view.ts';
+  type DomainRecord,
+  deleteDomain,
+  listDomains,
+  setDomainTls,
+  setDomainTracking,
+} from '#db/accounts/domains-table.ts';
+import type { TlsFloor } from '#glossary.ts';
+import type { ProviderName } from '#operate/publish/providers.ts';
+import { hostnameAdvice } from '#settings/hostname-advice.ts';
+import { shellWord } from '#settings/shell-word.ts';
 import { publishCommand } from './domain-publish.ts';
 import { reportsCommand } from './domain-reports.ts';
 import { rotationCommands } from './domain-rotate.ts';

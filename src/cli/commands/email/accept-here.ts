@@ -3,15 +3,15 @@
  * due in the database, where a running server finds them within a second. It is not counted against the limits of API
  * requests, and the mail log does not have its acceptance: only the server writes that.
  */
-import { type Accept, createAccept } from '../../../accept.ts';
-import { createTestSender } from '../../../accounts/test-sender.ts';
-import { systemClock } from '../../../base/clock.ts';
-import { acceptAll, dryRun } from '../../../db/accept/acceptance.ts';
-import type { Send } from '../../../db/accept/send-record.ts';
-import { findDomain } from '../../../db/accounts/domains-table.ts';
-import { createMessageId } from '../../../mail/message-id.ts';
-import { createOrderComposer } from '../../../server/compose-orders.ts';
-import type { CommandContext } from '../../command-context.ts';
+import { type Accept, createAccept } from '#accept.ts';
+import { createTestSender } from '#accounts/test-sender.ts';
+import { systemClock } from '#base/clock.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { acceptAll, dryRun } from '#db/accept/acceptance.ts';
+import type { Send } from '#db/accept/send-record.ts';
+import { findDomain } from '#db/accounts/domains-table.ts';
+import { createMessageId } from '#mail/message-id.ts';
+import { createOrderComposer } from '#server/compose-orders.ts';
 
 /** The owner of the leases of a send that starts leased, which none does here. */
 const node = 'command line';

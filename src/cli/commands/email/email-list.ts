@@ -1,10 +1,6 @@
 /** `postern email list`: the emails of an organization, the newest first. */
 import type { Command } from 'commander';
-import { iso } from '../../../base/clock.ts';
-import { type EmailSummary, type Search, searchEmails } from '../../../db/events/search-emails.ts';
-import { deliveryStates } from '../../../glossary.ts';
-import { compareKey } from '../../../mail/address.ts';
-import { type EmailStatus, mixedStates } from '../../../rules/states.ts';
+import { iso } from '#base/clock.ts';
 import {
   choice,
   lines,
@@ -13,10 +9,14 @@ import {
   recipientOrDomain,
   senderOrDomain,
   timeOf,
-} from '../../args/arguments.ts';
-import { requireOwner, withOwner } from '../../args/lookup.ts';
-import type { CommandContext } from '../../command-context.ts';
-import type { Output } from '../../render/output.ts';
+} from '#cli/args/arguments.ts';
+import { requireOwner, withOwner } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import type { Output } from '#cli/render/output.ts';
+import { type EmailSummary, type Search, searchEmails } from '#db/events/search-emails.ts';
+import { deliveryStates } from '#glossary.ts';
+import { compareKey } from '#mail/address.ts';
+import { type EmailStatus, mixedStates } from '#rules/states.ts';
 
 const defaultLimit = 50;
 const maxEmails = 100_000;

@@ -1,33 +1,33 @@
 /** `postern email`: the history of one email, the explanation of its status, and its exact bytes. */
 import type { Command } from 'commander';
-import { iso } from '../../../base/clock.ts';
-import { relative } from '../../../base/span.ts';
-import { type DeliveryRecord, type EmailRecord, listAttempts } from '../../../db/events/emails.ts';
-import { cancelEmail } from '../../../db/queue/cancel-email.ts';
-import { findMessage } from '../../../db/queue/lease-statements.ts';
-import { reschedule } from '../../../db/queue/scheduled-mail.ts';
-import { compareKey } from '../../../mail/address.ts';
-import { scheduledAtRefusal } from '../../../mail/send-times.ts';
-import { conditionDocument } from '../../../operate/condition/condition-words.ts';
-import type { WhyInput } from '../../../operate/explain/why.ts';
-import { readWhyInputs } from '../../../operate/explain/why-input.ts';
-import { telemetry } from '../../../record/telemetry.ts';
-import { isFinal } from '../../../rules/states.ts';
-import { address, reason, timeWithOffset } from '../../args/arguments.ts';
-import { emailIs, findEmailId, requireEmail } from '../../args/lookup.ts';
-import type { CommandContext } from '../../command-context.ts';
-import { Failure } from '../../failure.ts';
+import { iso } from '#base/clock.ts';
+import { relative } from '#base/span.ts';
+import { address, reason, timeWithOffset } from '#cli/args/arguments.ts';
+import { emailIs, findEmailId, requireEmail } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
 import {
   attemptDocument,
   attemptLines,
   attemptRows,
   emailFields,
   recipientTable,
-} from '../../render/email-view.ts';
-import { coloured, dim, type Output, type OutputBlock } from '../../render/output.ts';
-import { local } from '../../render/times.ts';
-import { why } from '../../render/why-view.ts';
-import { wrap } from '../../render/width.ts';
+} from '#cli/render/email-view.ts';
+import { coloured, dim, type Output, type OutputBlock } from '#cli/render/output.ts';
+import { local } from '#cli/render/times.ts';
+import { why } from '#cli/render/why-view.ts';
+import { wrap } from '#cli/render/width.ts';
+import { type DeliveryRecord, type EmailRecord, listAttempts } from '#db/events/emails.ts';
+import { cancelEmail } from '#db/queue/cancel-email.ts';
+import { findMessage } from '#db/queue/lease-statements.ts';
+import { reschedule } from '#db/queue/scheduled-mail.ts';
+import { compareKey } from '#mail/address.ts';
+import { scheduledAtRefusal } from '#mail/send-times.ts';
+import { conditionDocument } from '#operate/condition/condition-words.ts';
+import type { WhyInput } from '#operate/explain/why.ts';
+import { readWhyInputs } from '#operate/explain/why-input.ts';
+import { telemetry } from '#record/telemetry.ts';
+import { isFinal } from '#rules/states.ts';
 import { listCommand } from './email-list.ts';
 import { isEmpty, reportBlock, reportDocument, reportOn } from './why-address.ts';
 

@@ -3,20 +3,20 @@
  * refused, and, if there is no email, addresses that are spelled like it. Refused sends are in the mail log alone.
  */
 
-import { iso } from '../../../base/clock.ts';
-import { nearest } from '../../../base/closest-name.ts';
-import { relative } from '../../../base/span.ts';
-import { suppressionsOf } from '../../../db/accounts/suppressions.ts';
-import { compareKey, domainOf } from '../../../mail/address.ts';
-import { mailLogFile } from '../../../mail/mail-log.ts';
-import { longDuration } from '../../../settings/durations.ts';
-import { shellWord } from '../../../settings/shell-word.ts';
-import type { CommandContext } from '../../command-context.ts';
-import { type LogFile, openLog } from '../../maillog/log-file.ts';
-import { createKeep, readLine } from '../../maillog/log-filter.ts';
-import { coloured, dim, type OutputBlock } from '../../render/output.ts';
-import { local } from '../../render/times.ts';
-import { wrap } from '../../render/width.ts';
+import { iso } from '#base/clock.ts';
+import { nearest } from '#base/closest-name.ts';
+import { relative } from '#base/span.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { type LogFile, openLog } from '#cli/maillog/log-file.ts';
+import { createKeep, readLine } from '#cli/maillog/log-filter.ts';
+import { coloured, dim, type OutputBlock } from '#cli/render/output.ts';
+import { local } from '#cli/render/times.ts';
+import { wrap } from '#cli/render/width.ts';
+import { suppressionsOf } from '#db/accounts/suppressions.ts';
+import { compareKey, domainOf } from '#mail/address.ts';
+import { mailLogFile } from '#mail/mail-log.ts';
+import { longDuration } from '#settings/durations.ts';
+import { shellWord } from '#settings/shell-word.ts';
 
 const maxRefusals = 5;
 const maxNearest = 3;

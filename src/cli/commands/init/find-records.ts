@@ -2,15 +2,15 @@
  * Prints all DNS records of the server and the domain once, as text for zone files and as a table of those that DNS has
  * already. Then waits for the required ones, and verifies the domain.
  */
-import { type CheckedRecord, checkRecords, type WantedRecord } from '../../../accounts/check-records.ts';
-import { verifyDomain } from '../../../accounts/domain-registration.ts';
-import { recordsFor } from '../../../accounts/domains.ts';
-import { serverRecords } from '../../../accounts/server-records.ts';
-import { zoneText } from '../../../accounts/zone-text.ts';
-import { type FindingDraft, failure, ok, warning } from '../../../operate/doctor/finding.ts';
-import { createResolver } from '../../../route/resolver.ts';
-import { printRecordStates } from '../../render/domain-view.ts';
-import { waitFor } from '../../wait-for.ts';
+import { type CheckedRecord, checkRecords, type WantedRecord } from '#accounts/check-records.ts';
+import { verifyDomain } from '#accounts/domain-registration.ts';
+import { recordsFor } from '#accounts/domains.ts';
+import { serverRecords } from '#accounts/server-records.ts';
+import { zoneText } from '#accounts/zone-text.ts';
+import { printRecordStates } from '#cli/render/domain-view.ts';
+import { waitFor } from '#cli/wait-for.ts';
+import { type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';
+import { createResolver } from '#route/resolver.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
 import { findOwnDomain } from './tenant.ts';

@@ -2,16 +2,16 @@
  * The certificate of the server's name. The running server gets it; this step has it look at once after DNS was wrong, and waits
  * until it is there or the authority has refused.
  */
-import { iso } from '../../../base/clock.ts';
+import { iso } from '#base/clock.ts';
+import { Failure } from '#cli/failure.ts';
+import { waitFor } from '#cli/wait-for.ts';
 import {
   type ListedCertificate,
   listCertificates,
   postponeAttempt,
-} from '../../../db/accounts/certificates-table.ts';
-import { certificateState } from '../../../operate/condition/certificate-state.ts';
-import { failure, ok } from '../../../operate/doctor/finding.ts';
-import { Failure } from '../../failure.ts';
-import { waitFor } from '../../wait-for.ts';
+} from '#db/accounts/certificates-table.ts';
+import { certificateState } from '#operate/condition/certificate-state.ts';
+import { failure, ok } from '#operate/doctor/finding.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
 

@@ -1,8 +1,9 @@
 /** Waits until the server serves the database; commands never create it. */
-import { ok } from '../../../operate/doctor/finding.ts';
-import type { CommandContext } from '../../command-context.ts';
-import { Failure } from '../../failure.ts';
-import { waitFor } from '../../wait-for.ts';
+
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { waitFor } from '#cli/wait-for.ts';
+import { ok } from '#operate/doctor/finding.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
 

@@ -1,6 +1,6 @@
 /** The facts that the steps of `postern init` share. */
-import type { CommandContext } from '../../command-context.ts';
-import type { Waiting } from '../../wait-for.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import type { Waiting } from '#cli/wait-for.ts';
 import type { Answers } from './answers.ts';
 
 export interface SetUp extends Waiting {

@@ -3,7 +3,7 @@
  * otherwise, so that a run can be stopped anywhere and continued by the next one. A step that fails stops only those that need
  * it.
  */
-import { type FindingDraft, failure, skipped } from '../../../operate/doctor/finding.ts';
+import { type FindingDraft, failure, skipped } from '#operate/doctor/finding.ts';
 
 export interface Step {
   /** An imperative, such as "write the settings". */

@@ -6,9 +6,9 @@ import { execFile } from 'node:child_process';
 import { copyFileSync, existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { ok } from '../../../operate/doctor/finding.ts';
-import { serviceFile } from '../../../settings/env-file.ts';
-import { Failure } from '../../failure.ts';
+import { Failure } from '#cli/failure.ts';
+import { ok } from '#operate/doctor/finding.ts';
+import { serviceFile } from '#settings/env-file.ts';
 import type { Step } from './step.ts';
 
 const user = 'postern';

@@ -1,21 +1,21 @@
 /** The first organization, its domain, the operator of the dashboard, and a key. Existing ones are left as they are. */
-import { makeKey } from '../../../accounts/create-key.ts';
-import { makeOrganization } from '../../../accounts/create-organization.ts';
-import { registerDomain } from '../../../accounts/domain-registration.ts';
-import { invite } from '../../../accounts/people.ts';
-import { createSeal } from '../../../accounts/seal.ts';
-import { iso } from '../../../base/clock.ts';
-import { type DomainRecord, findDomain, listSenderDomains } from '../../../db/accounts/domains-table.ts';
-import { listKeys } from '../../../db/accounts/keys.ts';
+import { makeKey } from '#accounts/create-key.ts';
+import { makeOrganization } from '#accounts/create-organization.ts';
+import { registerDomain } from '#accounts/domain-registration.ts';
+import { invite } from '#accounts/people.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { iso } from '#base/clock.ts';
+import { type DomainRecord, findDomain, listSenderDomains } from '#db/accounts/domains-table.ts';
+import { listKeys } from '#db/accounts/keys.ts';
 import {
   findOrganization,
   findOrganizationByName,
   listOrganizations,
   type Organization,
-} from '../../../db/accounts/organizations.ts';
-import { findUserByEmail } from '../../../db/accounts/users.ts';
-import { ok } from '../../../operate/doctor/finding.ts';
-import { shellWord } from '../../../settings/shell-word.ts';
+} from '#db/accounts/organizations.ts';
+import { findUserByEmail } from '#db/accounts/users.ts';
+import { ok } from '#operate/doctor/finding.ts';
+import { shellWord } from '#settings/shell-word.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
 

@@ -3,7 +3,13 @@
  * being sent is left alone and counted. An action that changes nothing has failed, and says what it found instead.
  */
 import type { Command } from 'commander';
-import type { EmailRecord } from '../../../db/events/emails.ts';
+import { address, choice, reason } from '#cli/args/arguments.ts';
+import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
+import { emailIs, organizationId, requireEmail } from '#cli/args/lookup.ts';
+import { addMailFilters, type MailFilters } from '#cli/args/mail-filters.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import type { EmailRecord } from '#db/events/emails.ts';
 import {
   applyQueueAction,
   changeable,
@@ -11,16 +17,10 @@ import {
   type QueueAction,
   type QueueActionResult,
   type Selection,
-} from '../../../db/queue/apply-queue-action.ts';
-import type { DeliveryStatus } from '../../../glossary.ts';
-import { compareKey } from '../../../mail/address.ts';
-import { actionWords, beingSent, leftAlone } from '../../../operate/explain/action-words.ts';
-import { address, choice, reason } from '../../args/arguments.ts';
-import { addConsent, type Consent, isWanted } from '../../args/consent.ts';
-import { emailIs, organizationId, requireEmail } from '../../args/lookup.ts';
-import { addMailFilters, type MailFilters } from '../../args/mail-filters.ts';
-import type { CommandContext } from '../../command-context.ts';
-import { Failure } from '../../failure.ts';
+} from '#db/queue/apply-queue-action.ts';
+import type { DeliveryStatus } from '#glossary.ts';
+import { compareKey } from '#mail/address.ts';
+import { actionWords, beingSent, leftAlone } from '#operate/explain/action-words.ts';
 
 interface Options extends MailFilters, Consent {
   status?: DeliveryStatus;

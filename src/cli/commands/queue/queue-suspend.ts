@@ -1,11 +1,11 @@
 /** `postern queue suspend` and `resume`: pauses delivery to a destination. Sessions that have begun are completed. */
 import type { Command } from 'commander';
-import { removeRules, suspensionOrder } from '../../../db/queue/destination-rules.ts';
-import { isKnownDestination } from '../../../db/queue/destination-status-rows.ts';
-import { resume, suspend } from '../../../db/queue/suspensions.ts';
-import { destination, reason, spanOption } from '../../args/arguments.ts';
-import type { CommandContext } from '../../command-context.ts';
-import { Failure } from '../../failure.ts';
+import { destination, reason, spanOption } from '#cli/args/arguments.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { removeRules, suspensionOrder } from '#db/queue/destination-rules.ts';
+import { isKnownDestination } from '#db/queue/destination-status-rows.ts';
+import { resume, suspend } from '#db/queue/suspensions.ts';
 import { destinationNamed, documentOf } from './queue-rules.ts';
 
 const destinationIs = 'a recipient domain, or a destination as named by `postern queue summary`';

@@ -1,12 +1,9 @@
 /** The signed-in person's account: name, password, sessions. The second factor is in second-factor.ts. */
 import { z } from 'zod';
-import { passwordProblem } from '../../../accounts/passwords.ts';
-import { clientAddress } from '../../../base/net/client-address.ts';
-import { countRecoveryCodes } from '../../../db/accounts/one-time.ts';
-import { endSession, endSessions, listSessions } from '../../../db/accounts/sessions-table.ts';
-import { changeUser } from '../../../db/accounts/users.ts';
-import { checkForm, type Errors, oneLine } from '../../forms.ts';
-import { agentName } from '../../number-format.ts';
+import { passwordProblem } from '#accounts/passwords.ts';
+import { clientAddress } from '#base/net/client-address.ts';
+import { checkForm, type Errors, oneLine } from '#dashboard/forms.ts';
+import { agentName } from '#dashboard/number-format.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -14,8 +11,11 @@ import {
   redirect,
   show,
   type UserVisit,
-} from '../../page.ts';
-import { notFound } from '../../page-error.ts';
+} from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
+import { countRecoveryCodes } from '#db/accounts/one-time.ts';
+import { endSession, endSessions, listSessions } from '#db/accounts/sessions-table.ts';
+import { changeUser } from '#db/accounts/users.ts';
 
 export const accountPage: DashboardPage = {
   user: {

@@ -1,9 +1,6 @@
 /** The second factor: shown as a QR code, turned on by a code that proves the app has the secret, turned off with the password. */
 import { renderSVG } from 'uqr';
-import { newRecoveryCodes, newTotpSecret, totpStepOf, totpUri } from '../../../accounts/totp.ts';
-import { setRecoveryCodes } from '../../../db/accounts/one-time.ts';
-import { endSessions } from '../../../db/accounts/sessions-table.ts';
-import { changeUser } from '../../../db/accounts/users.ts';
+import { newRecoveryCodes, newTotpSecret, totpStepOf, totpUri } from '#accounts/totp.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -11,8 +8,11 @@ import {
   redirect,
   show,
   type UserVisit,
-} from '../../page.ts';
-import { pathWithin } from '../../security/sign-in-return.ts';
+} from '#dashboard/page.ts';
+import { pathWithin } from '#dashboard/security/sign-in-return.ts';
+import { setRecoveryCodes } from '#db/accounts/one-time.ts';
+import { endSessions } from '#db/accounts/sessions-table.ts';
+import { changeUser } from '#db/accounts/users.ts';
 import { wrongPassword } from './routes.ts';
 
 export const secondFactorPage: DashboardPage = {

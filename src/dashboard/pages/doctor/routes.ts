@@ -3,10 +3,8 @@
  * progress. The last result is kept until the next run or a restart.
  */
 import { z } from 'zod';
-import { capital } from '../../../base/capital.ts';
-import { toDomain } from '../../../mail/address.ts';
-import { counted, type Finding, type FindingStatus } from '../../../operate/doctor/finding.ts';
-import { checkForm, type Errors, optional, parsedBy, valuesOf } from '../../forms.ts';
+import { capital } from '#base/capital.ts';
+import { checkForm, type Errors, optional, parsedBy, valuesOf } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -15,7 +13,9 @@ import {
   redirect,
   show,
   type UserVisit,
-} from '../../page.ts';
+} from '#dashboard/page.ts';
+import { toDomain } from '#mail/address.ts';
+import { counted, type Finding, type FindingStatus } from '#operate/doctor/finding.ts';
 
 export const doctorPage: DashboardPage = {
   operator: {

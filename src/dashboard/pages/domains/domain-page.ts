@@ -3,24 +3,24 @@
  * the page is sent without it and the browser requests the records as a part of the page.
  */
 import { z } from 'zod';
-import { type CheckedRecord, checkRecords } from '../../../accounts/check-records.ts';
-import { verifyDomain } from '../../../accounts/domain-registration.ts';
-import { type DnsRecord, demandedTls, dkimKeys, recordsFor, tlsFloors } from '../../../accounts/domains.ts';
-import { zoneText } from '../../../accounts/zone-text.ts';
+import { type CheckedRecord, checkRecords } from '#accounts/check-records.ts';
+import { verifyDomain } from '#accounts/domain-registration.ts';
+import { type DnsRecord, demandedTls, dkimKeys, recordsFor, tlsFloors } from '#accounts/domains.ts';
+import { zoneText } from '#accounts/zone-text.ts';
+import { inSlot, showForm } from '#dashboard/form-page.ts';
+import { checkbox, checkForm, type Errors, nullable, valuesOf } from '#dashboard/forms.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
 import {
   type DomainRecord,
   deleteDomain,
   findDomain,
   setDomainTls,
   setDomainTracking,
-} from '../../../db/accounts/domains-table.ts';
-import { listReports } from '../../../db/bounces/domain-reports-table.ts';
-import { toDomain } from '../../../mail/address.ts';
-import { organizationalDomain } from '../../../mail/organizational-domain.ts';
-import { inSlot, showForm } from '../../form-page.ts';
-import { checkbox, checkForm, type Errors, nullable, valuesOf } from '../../forms.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '../../page.ts';
-import { notFound } from '../../page-error.ts';
+} from '#db/accounts/domains-table.ts';
+import { listReports } from '#db/bounces/domain-reports-table.ts';
+import { toDomain } from '#mail/address.ts';
+import { organizationalDomain } from '#mail/organizational-domain.ts';
 import { names, verdictOn } from './domain-words.ts';
 import { domainName } from './routes.ts';
 

@@ -1,6 +1,6 @@
 /** The result of checking a DNS record, in words: what is wrong and what to do about it. */
-import { type CheckedRecord, isUnknown } from '../../../accounts/check-records.ts';
-import type { RecordPurpose } from '../../../accounts/domains.ts';
+import { type CheckedRecord, isUnknown } from '#accounts/check-records.ts';
+import type { RecordPurpose } from '#accounts/domains.ts';
 
 export const names: Record<RecordPurpose, string> = {
   dkim: 'DKIM',

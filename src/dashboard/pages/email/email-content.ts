@@ -3,11 +3,11 @@
  * (compose/mime-tree.ts), which bounds parts, depth and header; the size of each text shown is bounded here.
  */
 import { isUtf8 } from 'node:buffer';
-import type { Field } from '../../../compose/head.ts';
-import { htmlParts } from '../../../compose/html-parts.ts';
-import { type MimeTreePart, partsOf, readTree } from '../../../compose/mime-tree.ts';
-import { bodyOf, contentIdOf, isInline, shownParts } from '../../../compose/shown-parts.ts';
-import { legible } from '../../legible.ts';
+import type { Field } from '#compose/head.ts';
+import { htmlParts } from '#compose/html-parts.ts';
+import { type MimeTreePart, partsOf, readTree } from '#compose/mime-tree.ts';
+import { bodyOf, contentIdOf, isInline, shownParts } from '#compose/shown-parts.ts';
+import { legible } from '#dashboard/legible.ts';
 
 export interface EmailContent {
   hasHtml: boolean;

@@ -1,19 +1,10 @@
-import { iso } from '../../../base/clock.ts';
-import { newId } from '../../../base/id.ts';
-import { span } from '../../../base/span.ts';
-import { suppressedAmong, suppressionKey } from '../../../db/accounts/suppressions.ts';
-import { type EmailRecord, findEmail } from '../../../db/events/emails.ts';
-import { applyQueueAction, changeable } from '../../../db/queue/apply-queue-action.ts';
-import { reschedule } from '../../../db/queue/scheduled-mail.ts';
-import { recipientKinds } from '../../../glossary.ts';
-import { compareKey } from '../../../mail/address.ts';
-import { Refusal } from '../../../mail/refusal.ts';
-import { scheduledAtRefusal } from '../../../mail/send-times.ts';
-import { expiresAtOf } from '../../../record/telemetry.ts';
-import { itemIn } from '../../form-page.ts';
-import { legible } from '../../legible.ts';
-import { unlessCurrent, versionOf } from '../../live-fragment.ts';
-import { exactly } from '../../number-format.ts';
+import { iso } from '#base/clock.ts';
+import { newId } from '#base/id.ts';
+import { span } from '#base/span.ts';
+import { itemIn } from '#dashboard/form-page.ts';
+import { legible } from '#dashboard/legible.ts';
+import { unlessCurrent, versionOf } from '#dashboard/live-fragment.ts';
+import { exactly } from '#dashboard/number-format.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -21,8 +12,17 @@ import {
   type PageParts,
   redirect,
   show,
-} from '../../page.ts';
-import { send } from '../../sending.ts';
+} from '#dashboard/page.ts';
+import { send } from '#dashboard/sending.ts';
+import { suppressedAmong, suppressionKey } from '#db/accounts/suppressions.ts';
+import { type EmailRecord, findEmail } from '#db/events/emails.ts';
+import { applyQueueAction, changeable } from '#db/queue/apply-queue-action.ts';
+import { reschedule } from '#db/queue/scheduled-mail.ts';
+import { recipientKinds } from '#glossary.ts';
+import { compareKey } from '#mail/address.ts';
+import { Refusal } from '#mail/refusal.ts';
+import { scheduledAtRefusal } from '#mail/send-times.ts';
+import { expiresAtOf } from '#record/telemetry.ts';
 import { readProgress } from './delivery-progress.ts';
 import { resendRequest } from './resend.ts';
 import { shownSource } from './shown-email.ts';

@@ -1,9 +1,9 @@
 /** The stored message of an email, for its page, its preview and the download. It may have been deleted after its retention. */
-import { CallSlots } from '../../../api/server-busy.ts';
-import type { DeliveryRecord, EmailRecord } from '../../../db/events/emails.ts';
-import { findMessage } from '../../../db/queue/lease-statements.ts';
-import { type OrgVisit, type PageParts, sendBody } from '../../page.ts';
-import { notFound } from '../../page-error.ts';
+import { CallSlots } from '#api/server-busy.ts';
+import { type OrgVisit, type PageParts, sendBody } from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
+import type { DeliveryRecord, EmailRecord } from '#db/events/emails.ts';
+import { findMessage } from '#db/queue/lease-statements.ts';
 
 /** Messages in memory at once for an organization's pages, until they have been sent; each may be many MiB. */
 const slots = new CallSlots({ ofOne: 6 });

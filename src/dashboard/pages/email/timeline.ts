@@ -1,9 +1,10 @@
 /** An email's events in words, with the receiving server's reply. */
-import type { EmailRecord } from '../../../db/events/emails.ts';
-import type { Reply } from '../../../glossary.ts';
-import { replyText } from '../../../outcome.ts';
-import { legible } from '../../legible.ts';
-import { agentName } from '../../number-format.ts';
+
+import { legible } from '#dashboard/legible.ts';
+import { agentName } from '#dashboard/number-format.ts';
+import type { EmailRecord } from '#db/events/emails.ts';
+import type { Reply } from '#glossary.ts';
+import { replyText } from '#outcome.ts';
 
 type Data = Record<string, unknown>;
 type Tone = 'good' | 'bad' | 'warn' | 'busy' | 'quiet';

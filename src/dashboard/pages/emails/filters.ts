@@ -1,8 +1,9 @@
 /** The filters of the email list, read from the page's URL. Invalid values are ignored; a status that does not exist is named. */
-import { withoutBrackets } from '../../../db/events/find-by-name.ts';
-import type { Search } from '../../../db/events/search-emails.ts';
-import type { EmailStatus } from '../../../rules/states.ts';
-import { statusOptions } from '../../email-status.ts';
+
+import { statusOptions } from '#dashboard/email-status.ts';
+import { withoutBrackets } from '#db/events/find-by-name.ts';
+import type { Search } from '#db/events/search-emails.ts';
+import type { EmailStatus } from '#rules/states.ts';
 
 export type Values = Record<(typeof names)[number], string>;
 

@@ -4,16 +4,11 @@
  * continues by itself, up to `maxRounds` times. Without scripts, a link does that.
  */
 import { z } from 'zod';
-import { sendSamples, smtpOf } from '../../../api/send-samples.ts';
-import { emailIdByIndex } from '../../../db/events/find-by-name.ts';
-import { deleteTestMail } from '../../../db/events/forget-emails.ts';
-import { type EmailSummary, searchEmails } from '../../../db/events/search-emails.ts';
-import { timeOfId } from '../../../db/events/time-of-id.ts';
-import { testDomain } from '../../../mail/test-route.ts';
-import { statusWords } from '../../email-status.ts';
-import { legible } from '../../legible.ts';
-import { unlessCurrent, versionOf } from '../../live-fragment.ts';
-import { count } from '../../number-format.ts';
+import { sendSamples, smtpOf } from '#api/send-samples.ts';
+import { statusWords } from '#dashboard/email-status.ts';
+import { legible } from '#dashboard/legible.ts';
+import { unlessCurrent, versionOf } from '#dashboard/live-fragment.ts';
+import { count } from '#dashboard/number-format.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -22,8 +17,13 @@ import {
   part,
   redirect,
   show,
-} from '../../page.ts';
-import { notFound } from '../../page-error.ts';
+} from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
+import { emailIdByIndex } from '#db/events/find-by-name.ts';
+import { deleteTestMail } from '#db/events/forget-emails.ts';
+import { type EmailSummary, searchEmails } from '#db/events/search-emails.ts';
+import { timeOfId } from '#db/events/time-of-id.ts';
+import { testDomain } from '#mail/test-route.ts';
 import { addressOf, readFilters, searchOf, spans, statuses, unknownStatus, type Values } from './filters.ts';
 
 export const emailsPage: DashboardPage = {

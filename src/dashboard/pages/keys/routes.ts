@@ -1,16 +1,16 @@
 /** API keys, with the same functions as the public API and the command line. A key's value is shown once. */
 import { z } from 'zod';
-import { allowedDomains, grants, parseScopes } from '../../../accounts/api-keys.ts';
-import { defaultOverlapMs, makeKey, rotateKey } from '../../../accounts/create-key.ts';
-import { sendSamples, smtpOf } from '../../../api/send-samples.ts';
-import { listDomains } from '../../../db/accounts/domains-table.ts';
-import { findKey, type KeyRecord, listKeys, revokeKey } from '../../../db/accounts/keys.ts';
-import { latestEmailOf } from '../../../db/events/emails.ts';
-import { testDomain } from '../../../mail/test-route.ts';
-import { asProblem, itemIn, showForm } from '../../form-page.ts';
-import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '../../forms.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, part, redirect, show } from '../../page.ts';
-import { pageOf } from '../../pagination.ts';
+import { allowedDomains, grants, parseScopes } from '#accounts/api-keys.ts';
+import { defaultOverlapMs, makeKey, rotateKey } from '#accounts/create-key.ts';
+import { sendSamples, smtpOf } from '#api/send-samples.ts';
+import { asProblem, itemIn, showForm } from '#dashboard/form-page.ts';
+import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '#dashboard/forms.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, part, redirect, show } from '#dashboard/page.ts';
+import { pageOf } from '#dashboard/pagination.ts';
+import { listDomains } from '#db/accounts/domains-table.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '#db/accounts/keys.ts';
+import { latestEmailOf } from '#db/events/emails.ts';
+import { testDomain } from '#mail/test-route.ts';
 
 const fields = z
   .object({

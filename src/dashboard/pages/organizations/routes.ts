@@ -1,20 +1,16 @@
 /** The start page, and the list of organizations. Operators see all of them and create new ones. */
 import { z } from 'zod';
-import { makeOrganization } from '../../../accounts/create-organization.ts';
-import { balanceOf, quotaState } from '../../../db/accept/credit-ledger.ts';
-import { listMemberships, newestOrganizations } from '../../../db/accounts/memberships.ts';
-import {
-  listWithFigures,
-  maxWaiting,
-  organizationOrders,
-} from '../../../db/accounts/organization-figures.ts';
-import { NameTaken } from '../../../db/accounts/organizations.ts';
-import type { Db } from '../../../db/engine/open.ts';
-import { hourMs } from '../../../db/events/statistics.ts';
-import { checkForm, oneLine, valuesOf } from '../../forms.ts';
-import { type DashboardPage, type PageParts, redirect, show, type UserVisit } from '../../page.ts';
-import { pageOf } from '../../pagination.ts';
-import { presentStatus } from '../../server-status.ts';
+import { makeOrganization } from '#accounts/create-organization.ts';
+import { checkForm, oneLine, valuesOf } from '#dashboard/forms.ts';
+import { type DashboardPage, type PageParts, redirect, show, type UserVisit } from '#dashboard/page.ts';
+import { pageOf } from '#dashboard/pagination.ts';
+import { presentStatus } from '#dashboard/server-status.ts';
+import { balanceOf, quotaState } from '#db/accept/credit-ledger.ts';
+import { listMemberships, newestOrganizations } from '#db/accounts/memberships.ts';
+import { listWithFigures, maxWaiting, organizationOrders } from '#db/accounts/organization-figures.ts';
+import { NameTaken } from '#db/accounts/organizations.ts';
+import type { Db } from '#db/engine/open.ts';
+import { hourMs } from '#db/events/statistics.ts';
 
 export const organizationsPage: DashboardPage = {
   user: {

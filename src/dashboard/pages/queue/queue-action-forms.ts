@@ -3,19 +3,8 @@
  * needs a reason and runs in the background if it takes long. The same functions as on the command line.
  */
 import { z } from 'zod';
-import { findOrganization } from '../../../db/accounts/organizations.ts';
-import {
-  changeable,
-  dryRunQueueAction,
-  type QueueAction,
-  type QueueActionResult,
-  type Selection,
-} from '../../../db/queue/apply-queue-action.ts';
-import { listQueue } from '../../../db/queue/queue-view.ts';
-import { toDomain } from '../../../mail/address.ts';
-import { actionWords, beingSent, leftAlone } from '../../../operate/explain/action-words.ts';
-import { checkForm, type Errors, emailField, optional, parsedBy, valuesOf } from '../../forms.ts';
-import { count } from '../../number-format.ts';
+import { checkForm, type Errors, emailField, optional, parsedBy, valuesOf } from '#dashboard/forms.ts';
+import { count } from '#dashboard/number-format.ts';
 import {
   type DashboardPage,
   type Flash,
@@ -24,7 +13,18 @@ import {
   redirect,
   show,
   type UserVisit,
-} from '../../page.ts';
+} from '#dashboard/page.ts';
+import { findOrganization } from '#db/accounts/organizations.ts';
+import {
+  changeable,
+  dryRunQueueAction,
+  type QueueAction,
+  type QueueActionResult,
+  type Selection,
+} from '#db/queue/apply-queue-action.ts';
+import { listQueue } from '#db/queue/queue-view.ts';
+import { toDomain } from '#mail/address.ts';
+import { actionWords, beingSent, leftAlone } from '#operate/explain/action-words.ts';
 import { presentMail } from './routes.ts';
 import { destinationField, reason } from './suspension-forms.ts';
 

@@ -1,13 +1,6 @@
 /** The queue by destination, live, and one destination with its mail. The actions are in the files beside this one. */
 import { z } from 'zod';
-import { organizationNames } from '../../../db/accounts/memberships.ts';
-import { isKnownDestination, readDestinationStatuses } from '../../../db/queue/destination-status-rows.ts';
-import { listQueue, type QueueEntry } from '../../../db/queue/queue-view.ts';
-import type { DeliveryStatus } from '../../../glossary.ts';
-import { readDestination } from '../../../mail/host-name.ts';
-import { idleRow, type QueueRow } from '../../../operate/explain/queue-rows-by-destination.ts';
-import { replyText } from '../../../outcome.ts';
-import { type Errors, valuesOf } from '../../forms.ts';
+import { type Errors, valuesOf } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -15,9 +8,16 @@ import {
   part,
   show,
   type UserVisit,
-} from '../../page.ts';
-import { notFound } from '../../page-error.ts';
-import { pageOf } from '../../pagination.ts';
+} from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
+import { pageOf } from '#dashboard/pagination.ts';
+import { organizationNames } from '#db/accounts/memberships.ts';
+import { isKnownDestination, readDestinationStatuses } from '#db/queue/destination-status-rows.ts';
+import { listQueue, type QueueEntry } from '#db/queue/queue-view.ts';
+import type { DeliveryStatus } from '#glossary.ts';
+import { readDestination } from '#mail/host-name.ts';
+import { idleRow, type QueueRow } from '#operate/explain/queue-rows-by-destination.ts';
+import { replyText } from '#outcome.ts';
 import { matching, nextAttempt, presentRow, presentRows, totals } from './queue-rows.ts';
 
 export const queuePage: DashboardPage = {

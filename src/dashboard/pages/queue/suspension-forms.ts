@@ -1,10 +1,16 @@
 /** Suspends and resumes a destination, with the same functions as `postern queue suspend | resume`. */
 import { z } from 'zod';
-import { resume, suspend } from '../../../db/queue/suspensions.ts';
-import { readDestination } from '../../../mail/host-name.ts';
-import { duration } from '../../../settings/durations.ts';
-import { checkForm, oneLine, parsedBy } from '../../forms.ts';
-import { type DashboardPage, type PageAnswer, type PageParts, redirect, type UserVisit } from '../../page.ts';
+import { checkForm, oneLine, parsedBy } from '#dashboard/forms.ts';
+import {
+  type DashboardPage,
+  type PageAnswer,
+  type PageParts,
+  redirect,
+  type UserVisit,
+} from '#dashboard/page.ts';
+import { resume, suspend } from '#db/queue/suspensions.ts';
+import { readDestination } from '#mail/host-name.ts';
+import { duration } from '#settings/durations.ts';
 import { hrefOf } from './queue-rows.ts';
 import { overview } from './routes.ts';
 

@@ -1,13 +1,9 @@
 /** A form that sends one test email through the code of the API, and then shows the email's page. */
 import { z } from 'zod';
-import { formBody } from '../../../api/body-limits.ts';
-import { sendSchema, toRequest } from '../../../api/send/schema.ts';
-import { newId } from '../../../base/id.ts';
-import { type DomainRecord, listDomains } from '../../../db/accounts/domains-table.ts';
-import { domainOf } from '../../../mail/address.ts';
-import { Refusal, type RefusalCode } from '../../../mail/refusal.ts';
-import { testDomain } from '../../../mail/test-route.ts';
-import { checkForm, type Errors, oneLine, valuesOf } from '../../forms.ts';
+import { formBody } from '#api/body-limits.ts';
+import { sendSchema, toRequest } from '#api/send/schema.ts';
+import { newId } from '#base/id.ts';
+import { checkForm, type Errors, oneLine, valuesOf } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -15,8 +11,12 @@ import {
   type PageParts,
   redirect,
   show,
-} from '../../page.ts';
-import { idempotencyOf, send } from '../../sending.ts';
+} from '#dashboard/page.ts';
+import { idempotencyOf, send } from '#dashboard/sending.ts';
+import { type DomainRecord, listDomains } from '#db/accounts/domains-table.ts';
+import { domainOf } from '#mail/address.ts';
+import { Refusal, type RefusalCode } from '#mail/refusal.ts';
+import { testDomain } from '#mail/test-route.ts';
 import { testMail } from './test-mail.ts';
 
 export const sendTestPage: DashboardPage = {

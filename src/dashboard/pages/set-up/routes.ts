@@ -1,12 +1,9 @@
 /** Creates the first operator, by the one-time link that the first start prints. */
 import { z } from 'zod';
-import { tokenHash } from '../../../accounts/one-time-links.ts';
-import { passwordProblem } from '../../../accounts/passwords.ts';
-import { setUp } from '../../../accounts/people.ts';
-import { findLink } from '../../../db/accounts/one-time.ts';
-import { hasOrganizations, NameTaken } from '../../../db/accounts/organizations.ts';
-import { hasOperator } from '../../../db/accounts/users.ts';
-import { checkForm, emailField, oneLine, valuesOf } from '../../forms.ts';
+import { tokenHash } from '#accounts/one-time-links.ts';
+import { passwordProblem } from '#accounts/passwords.ts';
+import { setUp } from '#accounts/people.ts';
+import { checkForm, emailField, oneLine, valuesOf } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -14,8 +11,11 @@ import {
   type PageVisit,
   redirect,
   show,
-} from '../../page.ts';
-import { PageError } from '../../page-error.ts';
+} from '#dashboard/page.ts';
+import { PageError } from '#dashboard/page-error.ts';
+import { findLink } from '#db/accounts/one-time.ts';
+import { hasOrganizations, NameTaken } from '#db/accounts/organizations.ts';
+import { hasOperator } from '#db/accounts/users.ts';
 
 export const setUpPage: DashboardPage = {
   open: {

@@ -2,12 +2,18 @@
  * Signs a browser in by a link that `postern dev` prints; no other server makes such links. The link works until the next one
  * replaces it, because a developer opens it as often as they like.
  */
-import { tokenHash } from '../../../accounts/one-time-links.ts';
-import { findLink } from '../../../db/accounts/one-time.ts';
-import { findUser } from '../../../db/accounts/users.ts';
-import { type DashboardPage, type PageAnswer, type PageParts, type PageVisit, redirect } from '../../page.ts';
-import { PageError } from '../../page-error.ts';
-import { pathWithin } from '../../security/sign-in-return.ts';
+import { tokenHash } from '#accounts/one-time-links.ts';
+import {
+  type DashboardPage,
+  type PageAnswer,
+  type PageParts,
+  type PageVisit,
+  redirect,
+} from '#dashboard/page.ts';
+import { PageError } from '#dashboard/page-error.ts';
+import { pathWithin } from '#dashboard/security/sign-in-return.ts';
+import { findLink } from '#db/accounts/one-time.ts';
+import { findUser } from '#db/accounts/users.ts';
 
 export const signInByLinkPage: DashboardPage = {
   open: { 'GET /dashboard/sign-in/:token': signIn },

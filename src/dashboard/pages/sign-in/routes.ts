@@ -4,23 +4,11 @@
  * holds a sealed note that the password was right, valid for five minutes.
  */
 import { z } from 'zod';
-import { pausedMessage } from '../../../accounts/create-organization.ts';
-import { recoveryCodeHash, totpStepOf } from '../../../accounts/totp.ts';
-import { clientAddress } from '../../../base/net/client-address.ts';
-import { span } from '../../../base/span.ts';
-import { listMemberships } from '../../../db/accounts/memberships.ts';
-import { useRecoveryCode } from '../../../db/accounts/one-time.ts';
-import type { Pause } from '../../../db/accounts/organizations.ts';
-import {
-  findUser,
-  findUserByEmail,
-  hasOperator,
-  type User,
-  useTotpStep,
-} from '../../../db/accounts/users.ts';
-import type { Db } from '../../../db/engine/open.ts';
-import { compareKey } from '../../../mail/address.ts';
-import { checkForm } from '../../forms.ts';
+import { pausedMessage } from '#accounts/create-organization.ts';
+import { recoveryCodeHash, totpStepOf } from '#accounts/totp.ts';
+import { clientAddress } from '#base/net/client-address.ts';
+import { span } from '#base/span.ts';
+import { checkForm } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -29,8 +17,14 @@ import {
   redirect,
   show,
   type UserVisit,
-} from '../../page.ts';
-import { pathWithin } from '../../security/sign-in-return.ts';
+} from '#dashboard/page.ts';
+import { pathWithin } from '#dashboard/security/sign-in-return.ts';
+import { listMemberships } from '#db/accounts/memberships.ts';
+import { useRecoveryCode } from '#db/accounts/one-time.ts';
+import type { Pause } from '#db/accounts/organizations.ts';
+import { findUser, findUserByEmail, hasOperator, type User, useTotpStep } from '#db/accounts/users.ts';
+import type { Db } from '#db/engine/open.ts';
+import { compareKey } from '#mail/address.ts';
 
 export const signInPage: DashboardPage = {
   open: {

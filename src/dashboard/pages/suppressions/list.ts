@@ -6,14 +6,14 @@ import {
   linesText,
   maxImported,
   readAddresses,
-} from '../../../accounts/suppression-csv.ts';
-import { importAddresses } from '../../../accounts/suppression-list.ts';
-import { formBody } from '../../../api/body-limits.ts';
-import { goneSignal } from '../../../api/management.ts';
-import { sendExport } from '../../form-page.ts';
-import { valuesOf } from '../../forms.ts';
-import { count } from '../../number-format.ts';
-import { type DashboardPage, type PageView, redirect, show } from '../../page.ts';
+} from '#accounts/suppression-csv.ts';
+import { importAddresses } from '#accounts/suppression-list.ts';
+import { formBody } from '#api/body-limits.ts';
+import { goneSignal } from '#api/management.ts';
+import { sendExport } from '#dashboard/form-page.ts';
+import { valuesOf } from '#dashboard/forms.ts';
+import { count } from '#dashboard/number-format.ts';
+import { type DashboardPage, type PageView, redirect, show } from '#dashboard/page.ts';
 
 export const listPage: DashboardPage = {
   organization: {

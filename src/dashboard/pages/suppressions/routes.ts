@@ -1,23 +1,18 @@
 /** An organization's suppression list: search, add, remove, the reason of each entry. list.ts imports and exports CSV. */
 import { z } from 'zod';
-import {
-  defaultReason,
-  searchList,
-  suppressAddress,
-  unsuppressAddress,
-} from '../../../accounts/suppression-list.ts';
-import { cursorOf, suppressionsQuery } from '../../../api/suppressions/schema.ts';
+import { defaultReason, searchList, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
+import { cursorOf, suppressionsQuery } from '#api/suppressions/schema.ts';
+import { itemIn, showForm } from '#dashboard/form-page.ts';
+import { checkForm, type Errors, emailField, nullable, oneLine } from '#dashboard/forms.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
 import {
   causeOf,
   findSuppression,
   findSuppressionById,
   type SuppressionRecord,
-} from '../../../db/accounts/suppressions.ts';
-import { compareKey, domainOf } from '../../../mail/address.ts';
-import { itemIn, showForm } from '../../form-page.ts';
-import { checkForm, type Errors, emailField, nullable, oneLine } from '../../forms.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '../../page.ts';
-import { notFound } from '../../page-error.ts';
+} from '#db/accounts/suppressions.ts';
+import { compareKey, domainOf } from '#mail/address.ts';
 import { whyOf } from './suppression-words.ts';
 
 const fields = z.object({ address: emailField, reason: nullable(oneLine('a reason')) });

@@ -1,21 +1,21 @@
 /** An organization's members, for its owners. The page never shows a member's other organizations. */
 import { z } from 'zod';
-import type { MadeLink } from '../../../accounts/one-time-links.ts';
+import type { MadeLink } from '#accounts/one-time-links.ts';
 import {
   changeRole,
   inviteAgain,
   inviteMember,
   type MembershipChange,
   removeMember,
-} from '../../../accounts/team.ts';
-import { findMember, listMembers, type Member } from '../../../db/accounts/memberships.ts';
-import { requireSecondFactor } from '../../../db/accounts/organizations.ts';
-import { type Role, roles } from '../../../rules/roles.ts';
-import { itemIn, showForm } from '../../form-page.ts';
-import { checkForm, type Errors, emailField, nullable, oneLine } from '../../forms.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '../../page.ts';
-import { notFound } from '../../page-error.ts';
-import { pageOf } from '../../pagination.ts';
+} from '#accounts/team.ts';
+import { itemIn, showForm } from '#dashboard/form-page.ts';
+import { checkForm, type Errors, emailField, nullable, oneLine } from '#dashboard/forms.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
+import { pageOf } from '#dashboard/pagination.ts';
+import { findMember, listMembers, type Member } from '#db/accounts/memberships.ts';
+import { requireSecondFactor } from '#db/accounts/organizations.ts';
+import { type Role, roles } from '#rules/roles.ts';
 
 const roleField = z.enum(roles, { error: 'Choose a role.' });
 const fields = z.object({ email: emailField, name: nullable(oneLine('a name')), role: roleField });

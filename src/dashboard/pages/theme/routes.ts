@@ -1,5 +1,11 @@
 /** The theme: light, dark, or as the system has it, kept in a cookie. */
-import { type DashboardPage, type PageAnswer, type PageParts, type PageVisit, redirect } from '../../page.ts';
+import {
+  type DashboardPage,
+  type PageAnswer,
+  type PageParts,
+  type PageVisit,
+  redirect,
+} from '#dashboard/page.ts';
 
 export const themePage: DashboardPage = { open: { 'POST /dashboard/theme': change } };
 

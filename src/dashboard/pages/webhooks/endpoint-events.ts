@@ -3,22 +3,22 @@
  * index has the types, so one request reads a bounded number of events and says how to go on.
  */
 import { z } from 'zod';
-import { pagedSearch } from '../../../db/events/paged-search.ts';
-import { findEvents } from '../../../db/events/read-events.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, part, show } from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
+import { pagedSearch } from '#db/events/paged-search.ts';
+import { findEvents } from '#db/events/read-events.ts';
 import {
   countMessages,
   listAttemptsOf,
   listWebhookMessages,
   type WebhookAttemptRecord,
   type WebhookMessageRecord,
-} from '../../../db/webhooks/webhook-attempts.ts';
-import type { Webhook } from '../../../db/webhooks/webhooks.ts';
-import { eventTypes } from '../../../glossary.ts';
-import { secretsOf } from '../../../rules/endpoint-secrets.ts';
-import { shellWord } from '../../../settings/shell-word.ts';
-import { signedPost } from '../../../webhooks/webhook-attempt.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, part, show } from '../../page.ts';
-import { notFound } from '../../page-error.ts';
+} from '#db/webhooks/webhook-attempts.ts';
+import type { Webhook } from '#db/webhooks/webhooks.ts';
+import { eventTypes } from '#glossary.ts';
+import { secretsOf } from '#rules/endpoint-secrets.ts';
+import { shellWord } from '#settings/shell-word.ts';
+import { signedPost } from '#webhooks/webhook-attempt.ts';
 import { webhookIn } from './find-endpoint.ts';
 
 export const webhookEventsPage: DashboardPage = {

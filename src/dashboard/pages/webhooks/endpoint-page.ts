@@ -1,11 +1,12 @@
 /** One webhook endpoint: its events, or its settings. test-forms.ts posts tests and replays. */
-import { deleteWebhook } from '../../../db/webhooks/webhooks.ts';
-import { changeWebhook, rotateSecret } from '../../../webhooks/endpoints.ts';
-import { formatOf } from '../../../webhooks/formats/all-formats.ts';
-import { showForm } from '../../form-page.ts';
-import { checkForm, type Errors } from '../../forms.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '../../page.ts';
-import { notFound } from '../../page-error.ts';
+
+import { showForm } from '#dashboard/form-page.ts';
+import { checkForm, type Errors } from '#dashboard/forms.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
+import { deleteWebhook } from '#db/webhooks/webhooks.ts';
+import { changeWebhook, rotateSecret } from '#webhooks/endpoints.ts';
+import { formatOf } from '#webhooks/formats/all-formats.ts';
 import { eventsData } from './endpoint-events.ts';
 import { eventFields, groups } from './event-choice.ts';
 import { webhookIn, withReason } from './find-endpoint.ts';

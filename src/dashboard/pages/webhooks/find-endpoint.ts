@@ -1,8 +1,9 @@
 /** The endpoint in the path of a page, and why it is disabled in words for its owner. */
-import { findWebhook, type Webhook } from '../../../db/webhooks/webhooks.ts';
-import { disabledByOwner } from '../../../rules/endpoint-health.ts';
-import { itemIn } from '../../form-page.ts';
-import type { OrgVisit, PageParts } from '../../page.ts';
+
+import { itemIn } from '#dashboard/form-page.ts';
+import type { OrgVisit, PageParts } from '#dashboard/page.ts';
+import { findWebhook, type Webhook } from '#db/webhooks/webhooks.ts';
+import { disabledByOwner } from '#rules/endpoint-health.ts';
 
 export function webhookIn(visit: OrgVisit, db: PageParts['db']): Promise<Webhook> {
   return itemIn(visit, 'webhook', (id, orgId) => findWebhook(db, id, orgId));

@@ -1,14 +1,14 @@
 /** Posts a test event to an endpoint immediately, or replays earlier events. */
 import { z } from 'zod';
-import { goneSignal } from '../../../api/management.ts';
-import { span } from '../../../base/span.ts';
-import { type ReplaySelection, replay } from '../../../db/webhooks/webhook-replay-rows.ts';
-import { testWebhook } from '../../../webhooks/endpoints.ts';
-import { inSlot } from '../../form-page.ts';
-import { checkForm } from '../../forms.ts';
-import { count } from '../../number-format.ts';
-import { type DashboardPage, type Flash, redirect } from '../../page.ts';
-import { PageError } from '../../page-error.ts';
+import { goneSignal } from '#api/management.ts';
+import { span } from '#base/span.ts';
+import { inSlot } from '#dashboard/form-page.ts';
+import { checkForm } from '#dashboard/forms.ts';
+import { count } from '#dashboard/number-format.ts';
+import { type DashboardPage, type Flash, redirect } from '#dashboard/page.ts';
+import { PageError } from '#dashboard/page-error.ts';
+import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
+import { testWebhook } from '#webhooks/endpoints.ts';
 import { webhookIn } from './find-endpoint.ts';
 
 const hour = 3_600_000;

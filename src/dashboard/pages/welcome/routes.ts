@@ -1,9 +1,7 @@
 /** Sets a password by a one-time link: the first one after an invitation, or a new one after a reset. */
-import { tokenHash } from '../../../accounts/one-time-links.ts';
-import { passwordProblem } from '../../../accounts/passwords.ts';
-import { setPasswordByLink } from '../../../accounts/people.ts';
-import { findLink, type OneTimeLink } from '../../../db/accounts/one-time.ts';
-import { findUser, type User } from '../../../db/accounts/users.ts';
+import { tokenHash } from '#accounts/one-time-links.ts';
+import { passwordProblem } from '#accounts/passwords.ts';
+import { setPasswordByLink } from '#accounts/people.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -11,8 +9,10 @@ import {
   type PageVisit,
   redirect,
   show,
-} from '../../page.ts';
-import { PageError } from '../../page-error.ts';
+} from '#dashboard/page.ts';
+import { PageError } from '#dashboard/page-error.ts';
+import { findLink, type OneTimeLink } from '#db/accounts/one-time.ts';
+import { findUser, type User } from '#db/accounts/users.ts';
 
 export const welcomePage: DashboardPage = {
   open: {

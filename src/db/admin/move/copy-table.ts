@@ -2,10 +2,10 @@
  * Copies the rows of a table from SQLite to PostgreSQL, in batches bounded in rows and bytes. PostgreSQL's types convert the
  * values: 0 and 1 to booleans, hexadecimal to bytes. A value that a column does not take ends the move with PostgreSQL's error.
  */
-import { DatabaseError, type Trx } from '../../engine/open.ts';
-import { toHex } from '../../engine/packed-json.ts';
-import { isAway } from '../../engine/unavailable.ts';
-import { readSchema } from '../../schema/migrate.ts';
+import { DatabaseError, type Trx } from '#db/engine/open.ts';
+import { toHex } from '#db/engine/packed-json.ts';
+import { isAway } from '#db/engine/unavailable.ts';
+import { readSchema } from '#db/schema/migrate.ts';
 
 export interface Table {
   name: string;

@@ -10,12 +10,12 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { failpoint } from '../../../base/failpoints.ts';
-import { DatabaseError, type Db, type Trx } from '../../engine/open.ts';
-import { isAway } from '../../engine/unavailable.ts';
-import { anyConnection, senderConnection } from '../../queue/server-running.ts';
-import { migrate, type Upgrade } from '../../schema/migrate.ts';
-import { type MovedMarker, readMarker, refuseMoved, writeMarker } from '../moved-marker.ts';
+import { failpoint } from '#base/failpoints.ts';
+import { type MovedMarker, readMarker, refuseMoved, writeMarker } from '#db/admin/moved-marker.ts';
+import { DatabaseError, type Db, type Trx } from '#db/engine/open.ts';
+import { isAway } from '#db/engine/unavailable.ts';
+import { anyConnection, senderConnection } from '#db/queue/server-running.ts';
+import { migrate, type Upgrade } from '#db/schema/migrate.ts';
 import { copyTable, countRows, type Table, tablesOf } from './copy-table.ts';
 
 export interface Moving {

@@ -1,8 +1,8 @@
 /** The age of the last backup of the SQLite database. */
-import { span } from '../../../base/span.ts';
-import { readLastBackup } from '../../../db/admin/last-backup.ts';
-import type { Config } from '../../../settings/config.ts';
-import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
+import { span } from '#base/span.ts';
+import { readLastBackup } from '#db/admin/last-backup.ts';
+import { type FindingDraft, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import type { Config } from '#settings/config.ts';
 
 const dayMs = 86_400_000;
 

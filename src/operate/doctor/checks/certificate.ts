@@ -1,10 +1,10 @@
 /** The certificate of our own SMTP ports: whether it can be read, fits its key, names this host and is valid long enough. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { ListedCertificate } from '../../../db/accounts/certificates-table.ts';
-import type { Config } from '../../../settings/config.ts';
-import { certificateState } from '../../condition/certificate-state.ts';
-import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
+import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
+import { certificateState } from '#operate/condition/certificate-state.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import type { Config } from '#settings/config.ts';
 
 type CertificateConfig = Pick<
   Config,

@@ -1,7 +1,8 @@
 /** The data directory's disk: how long a synced write takes, and how much space is free. */
-import type { Config } from '../../../settings/config.ts';
-import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import type { Surroundings } from '../surroundings.ts';
+
+import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import type { Surroundings } from '#operate/doctor/surroundings.ts';
+import type { Config } from '#settings/config.ts';
 
 /** A commit waits for about two syncs. An SSD takes about 1 ms for one, a spinning disk 10 ms. */
 const slowMs = 25;

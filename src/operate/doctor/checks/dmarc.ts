@@ -1,11 +1,11 @@
 /** DMARC (RFC 9989): whether the domain has a record, its own or inherited, and our mail passes it. */
-import type { DnsRecord } from '../../../accounts/domains.ts';
-import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
-import { returnPathInUse } from '../../../db/accounts/return-paths.ts';
-import { evaluateDmarc } from '../../../vendor/mailauth-spf-dmarc.ts';
-import type { DoctorContext } from '../doctor-context.ts';
-import { Unanswered } from '../doctor-dns.ts';
-import { type FindingDraft, failure, ok, warning } from '../finding.ts';
+import type { DnsRecord } from '#accounts/domains.ts';
+import type { DomainRecord } from '#db/accounts/domains-table.ts';
+import { returnPathInUse } from '#db/accounts/return-paths.ts';
+import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
+import { Unanswered } from '#operate/doctor/doctor-dns.ts';
+import { type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';
+import { evaluateDmarc } from '#vendor/mailauth-spf-dmarc.ts';
 
 type Context = Pick<DoctorContext, 'dns' | 'config'>;
 

@@ -1,10 +1,10 @@
 /** Files with mail, secrets or settings that every user of the machine can read. */
 import { readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
-import type { Config } from '../../../settings/config.ts';
-import { serviceFile } from '../../../settings/env-file.ts';
-import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
-import type { Surroundings } from '../surroundings.ts';
+import { type FindingDraft, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import type { Surroundings } from '#operate/doctor/surroundings.ts';
+import type { Config } from '#settings/config.ts';
+import { serviceFile } from '#settings/env-file.ts';
 
 /** There may be many logs and backups; a few names are enough in the finding. */
 const maxFiles = 1_000;

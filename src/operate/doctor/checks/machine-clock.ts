@@ -1,8 +1,8 @@
 /** Compares the server's clock with time servers: signatures, certificates and logs depend on it. */
 import { isIP } from 'node:net';
-import type { DoctorContext } from '../doctor-context.ts';
-import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import { askTime } from '../sntp.ts';
+import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import { askTime } from '#operate/doctor/sntp.ts';
 
 const noticeableMs = 2_000;
 /** Some receivers refuse signatures from the future, and links and certificates may be expired or not yet valid. */

@@ -1,7 +1,8 @@
 /** The limit on open files: each connection, in or out, is one. */
-import type { Config } from '../../../settings/config.ts';
-import { type FindingDraft, ok, skipped, warning } from '../finding.ts';
-import type { Surroundings } from '../surroundings.ts';
+
+import { type FindingDraft, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import type { Surroundings } from '#operate/doctor/surroundings.ts';
+import type { Config } from '#settings/config.ts';
 
 type Ports = Pick<Config, 'inboundPort' | 'submissionPort' | 'submissionTlsPort'>;
 

@@ -1,6 +1,6 @@
 /** Whether mail gets out: connects to port 25 of some large providers from each of our addresses. */
-import { type FindingDraft, failure, ok, skipped, warning } from '../finding.ts';
-import type { Origin, ProbeResult } from '../sending-addresses.ts';
+import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import type { Origin, ProbeResult } from '#operate/doctor/sending-addresses.ts';
 
 const unblock =
   'ask the provider of this server to open outbound TCP port 25 (most block it until asked), and check the firewall of this server';

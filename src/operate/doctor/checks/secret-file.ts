@@ -1,11 +1,11 @@
 /** The secret: whether only its owner can read it, and whether it decrypts the keys in the database. */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { createSeal } from '../../../accounts/seal.ts';
-import { fixedSecrets, readSecrets, type Secrets, secretFile } from '../../../base/secrets.ts';
-import { countSealed } from '../../../db/accounts/sealed-columns.ts';
-import type { Config } from '../../../settings/config.ts';
-import { type FindingDraft, failure, ok, skipped } from '../finding.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { fixedSecrets, readSecrets, type Secrets, secretFile } from '#base/secrets.ts';
+import { countSealed } from '#db/accounts/sealed-columns.ts';
+import { type FindingDraft, failure, ok, skipped } from '#operate/doctor/finding.ts';
+import type { Config } from '#settings/config.ts';
 import type { OpenDb } from './database.ts';
 
 export async function checkSecret(

@@ -2,13 +2,13 @@
  * A sender domain: whether its DKIM record has our key, its mail passes DMARC, and the other records that
  * `postern domain show` lists are published. accounts/domains.ts says what each record should be.
  */
-import { checkRecords, isUnknown } from '../../../accounts/check-records.ts';
-import { type DnsRecord, type RecordPurpose, recordsFor } from '../../../accounts/domains.ts';
-import type { DomainRecord } from '../../../db/accounts/domains-table.ts';
-import type { Config } from '../../../settings/config.ts';
-import type { DoctorContext } from '../doctor-context.ts';
-import type { Dns } from '../doctor-dns.ts';
-import { type Check, type FindingDraft, failure, ok, warning } from '../finding.ts';
+import { checkRecords, isUnknown } from '#accounts/check-records.ts';
+import { type DnsRecord, type RecordPurpose, recordsFor } from '#accounts/domains.ts';
+import type { DomainRecord } from '#db/accounts/domains-table.ts';
+import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
+import type { Dns } from '#operate/doctor/doctor-dns.ts';
+import { type Check, type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';
+import type { Config } from '#settings/config.ts';
 import { checkDmarc } from './dmarc.ts';
 
 /** One for each key; each organization has its own keys for a domain. */
