@@ -6,12 +6,12 @@
  */
 import { styleText } from 'node:util';
 import pino from 'pino';
-import type { Log } from '#base/log.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { type Dns, startDns } from '#lab/dns/dns.ts';
 import { readOptions, runScript, type Stage } from '#lab/load/stage.ts';
 import { type Mx, startMx } from '#lab/mx/mx.ts';
 import { type Email, type Postern, startPostern } from '#lab/scenes/postern.ts';
+import type { Log } from '#platform/base/log.ts';
 
 interface Scenario {
   to: string;

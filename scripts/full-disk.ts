@@ -11,8 +11,6 @@
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Db, openDatabase } from '#db/engine/open.ts';
-import { migrate } from '#db/schema/migrate.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { conclude } from '#lab/load/conclude.ts';
 import { progress, tableOf } from '#lab/load/figures.ts';
@@ -26,6 +24,8 @@ import { isInstalled } from '#lab/programs/programs.ts';
 import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
 import { createTenant, testConfig, testSettings } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
 
 const args = readOptions('node scripts/full-disk.ts [--senders N] [--only NAME] … (see its header)', {
   senders: { type: 'string', default: '32' },

@@ -17,7 +17,6 @@ import { fileURLToPath } from 'node:url';
 import MailComposer from 'nodemailer/lib/mail-composer/index.js';
 import { newDkimKey } from '#accounts/domains.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { loadSecrets } from '#base/secrets.ts';
 import { insertDkimKey } from '#db/accounts/dkim-keys.ts';
 import { insertDomain, setDomainStatus } from '#db/accounts/domains-table.ts';
 import { type Dns, startDns } from '#lab/dns/dns.ts';
@@ -31,7 +30,8 @@ import { startPostfix } from '#lab/programs/postfix.ts';
 import { isInstalled } from '#lab/programs/programs.ts';
 import { type Postern, startPostern } from '#lab/scenes/postern.ts';
 import { until } from '#lab/until.ts';
-import { loadConfig } from '#settings/config.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
+import { loadConfig } from '#platform/settings/config.ts';
 import { judges } from './judges/judges.ts';
 import { type ApiMail, invitationType, kinds, twiceSigned } from './judges/kinds.ts';
 

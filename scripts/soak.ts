@@ -15,8 +15,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { openDatabase } from '#db/engine/open.ts';
-import { migrate } from '#db/schema/migrate.ts';
 import { startPostgres } from '#lab/database/postgres.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { conclude } from '#lab/load/conclude.ts';
@@ -28,6 +26,8 @@ import { type Sink, startSink } from '#lab/mx/sink.ts';
 import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
 import { createTenant, testConfig, testSettings } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
 import { answeredIn, measureToDisk, spreadOf, type ToDisk } from './soak/to-disk.ts';
 
 const args = readOptions(

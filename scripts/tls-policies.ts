@@ -6,7 +6,6 @@
  */
 
 import { join } from 'node:path';
-import { openDatabase } from '#db/engine/open.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { obstacle, type SignedZone, startUnbound } from '#lab/dns/unbound.ts';
 import { conclude } from '#lab/load/conclude.ts';
@@ -18,8 +17,9 @@ import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
 import { createTenant } from '#lab/scenes/world.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
+import { loadConfig } from '#platform/settings/config.ts';
 import type { telemetry } from '#record/telemetry.ts';
-import { loadConfig } from '#settings/config.ts';
 
 type Email = ReturnType<typeof telemetry>;
 

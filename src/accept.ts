@@ -16,23 +16,23 @@ import {
   requireVerified,
   signerOf,
 } from '#accounts/sender.ts';
-import { patched } from '#base/byte-patch.ts';
-import type { Clock } from '#base/clock.ts';
-import { failpoint } from '#base/failpoints.ts';
-import { newId } from '#base/id.ts';
 import type { Attachment } from '#compose/attachment.ts';
 import type { Compose, ComposeOrder } from '#compose/compose-order.ts';
 import type { Decision } from '#db/accept/acceptance.ts';
-import { acceptedDelivery } from '#db/accept/accepted-delivery.ts';
 import { refusalOf } from '#db/accept/decision-refusal.ts';
-import type { Send, SendAnswerRecord } from '#db/accept/send-record.ts';
 import type { DomainRecord } from '#db/accounts/domains-table.ts';
-import { type NamedAddress, namesOf, type Recipient } from '#mail/recipients.ts';
-import { asRefusal, type Refusal } from '#mail/refusal.ts';
-import { type SendTimes, sendTimesRefusal } from '#mail/send-times.ts';
-import { testDomain, testMaxAge, testRoute } from '#mail/test-route.ts';
+import { patched } from '#platform/base/byte-patch.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { failpoint } from '#platform/base/failpoints.ts';
+import { newId } from '#platform/base/id.ts';
+import { acceptedDelivery } from '#platform/database/tables/accepted-delivery.ts';
+import type { Send, SendAnswerRecord } from '#platform/database/tables/send-record.ts';
+import type { DialectName, Mailbox } from '#platform/values/glossary.ts';
+import { type NamedAddress, namesOf, type Recipient } from '#platform/values/recipients.ts';
+import { asRefusal, type Refusal } from '#platform/values/refusal.ts';
+import { type SendTimes, sendTimesRefusal } from '#platform/values/send-times.ts';
+import { testDomain, testMaxAge, testRoute } from '#platform/values/test-route.ts';
 import type { DispatchAdmission } from '#queue/runner.ts';
-import type { DialectName, Mailbox } from './glossary.ts';
 
 /** A send that its schema has checked. */
 export interface SendRequest extends SendTimes {
@@ -61,7 +61,7 @@ export interface SendRequest extends SendTimes {
   repaired?: string | undefined;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
-  /** See db/accept/send-record.ts. Without it: to; for a complete message: any, because SMTP knows no kinds. */
+  /** See platform/database/tables/send-record.ts. Without it: to; for a complete message: any, because SMTP knows no kinds. */
   mustReach?: Send['mustReach'];
   mustAffordAll?: Send['mustAffordAll'];
 }
@@ -96,7 +96,7 @@ export interface AcceptParts {
   /** The Message-ID of an email that comes without one. */
   messageIdOf(emailId: string): string;
   maxAgeMs: number;
-  /** Everything that is sent is test mail (mail/test-route.ts). */
+  /** Everything that is sent is test mail (platform/values/test-route.ts). */
   allIsTest: boolean;
   /** This node's name and the duration of its leases. */
   node: string;

@@ -7,10 +7,11 @@
  * `readMessage`.
  */
 
-import type { Clock } from '#base/clock.ts';
-import { orAborted } from '#base/waits.ts';
-import { envelopeAddress } from '#mail/address.ts';
-import { isTestMail } from '#mail/test-route.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { orAborted } from '#platform/base/waits.ts';
+import { envelopeAddress } from '#platform/values/address.ts';
+import type { Attempt, Delivery, Peer, TlsSession, TlsUsed } from '#platform/values/glossary.ts';
+import { isTestMail } from '#platform/values/test-route.ts';
 import { sessionOf, sessionOfSkipped } from '#route/published-tls.ts';
 import type { Host, Route, Routes } from '#route/route.ts';
 import { createSameSource } from '#route/same-source.ts';
@@ -19,7 +20,6 @@ import type { Mail } from '#smtp-out/session.ts';
 import { type SimulatedHost, simulatedHost } from '#smtp-out/simulated-host.ts';
 import { demandOf } from '#smtp-out/tls-demand.ts';
 import { createTranscript, type Transcript } from '#smtp-out/transcript.ts';
-import type { Attempt, Delivery, Peer, TlsSession, TlsUsed } from './glossary.ts';
 import { type Classification, classify, type SessionResult } from './outcome.ts';
 
 export interface DeliverParts {

@@ -4,19 +4,19 @@
  */
 import { flushCompileCache } from 'node:module';
 import ms from 'ms';
-import { systemClock } from '#base/clock.ts';
-import { createLog } from '#base/log.ts';
-import { isJournal, markOf } from '#base/systemd/journal.ts';
-import { createServiceManager } from '#base/systemd/service-manager.ts';
-import { clearHeapFlags } from '#base/v8-flags.ts';
 import { watchProcess } from '#operate/metrics/process-metrics.ts';
+import { systemClock } from '#platform/base/clock.ts';
+import { createLog } from '#platform/base/log.ts';
+import { isJournal, markOf } from '#platform/base/systemd/journal.ts';
+import { createServiceManager } from '#platform/base/systemd/service-manager.ts';
+import { clearHeapFlags } from '#platform/base/v8-flags.ts';
+import { type Config, loadConfig } from '#platform/settings/config.ts';
+import { hostnameAdvice } from '#platform/settings/hostname-advice.ts';
+import { besideService, commandPrefix } from '#platform/settings/installation.ts';
+import { otherVariables } from '#platform/settings/setting-sources.ts';
 import { watchClock } from '#server/clock-jump.ts';
 import { type Running, start } from '#server/start.ts';
 import { describeStartError, firstSteps } from '#server/start-messages.ts';
-import { type Config, loadConfig } from '#settings/config.ts';
-import { hostnameAdvice } from '#settings/hostname-advice.ts';
-import { besideService, commandPrefix } from '#settings/installation.ts';
-import { otherVariables } from '#settings/setting-sources.ts';
 
 const serviceManager = createServiceManager(systemClock);
 

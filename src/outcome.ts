@@ -7,10 +7,10 @@
  * are not SMTP.
  */
 
+import type { Fault, Outcome, Reply, Signal } from '#platform/values/glossary.ts';
 import { ruleFor, statusOf } from '#reply-rules/classify.ts';
 import type { Category, Phase, Rule } from '#reply-rules/reply-rule.ts';
 import { retryAfterMs } from '#reply-rules/retry-after.ts';
-import type { Fault, Outcome, Reply, Signal } from './glossary.ts';
 
 export type { Phase } from '#reply-rules/reply-rule.ts';
 

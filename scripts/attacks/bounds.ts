@@ -2,11 +2,11 @@
 
 import { makeKey } from '#accounts/create-key.ts';
 import { newDkimKey } from '#accounts/domains.ts';
-import { loadSecrets } from '#base/secrets.ts';
 import { insertDomain } from '#db/accounts/domains-table.ts';
 import { callJson, type Reply } from '#lab/ask.ts';
 import { connectSmtp } from '#lab/mx/smtp-client.ts';
 import { goldenMail } from '#lab/scenes/returns.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
 import { createTrackingLinks } from '#tracking/tracking-links.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { orgIdOf, type Scene } from './scene.ts';

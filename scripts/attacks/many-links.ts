@@ -1,6 +1,7 @@
 /** Item 2: mails that are dear to compose. The other organization's sends do not wait, and the database does not swell. */
-import type { Db } from '#db/engine/open.ts';
+
 import { callJson } from '#lab/ask.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import type { Scene } from './scene.ts';
 

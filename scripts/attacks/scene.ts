@@ -5,7 +5,6 @@
 import { hash } from 'node:crypto';
 import net from 'node:net';
 import { makeSetUpLink } from '#accounts/people.ts';
-import type { Db } from '#db/engine/open.ts';
 import { type Browser, createBrowser, setUp } from '#lab/browser/browser.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { freePort } from '#lab/load/ports.ts';
@@ -14,7 +13,8 @@ import { startSink } from '#lab/mx/sink.ts';
 import { launch } from '#lab/scenes/measured-postern.ts';
 import { launchPostern, type Postern } from '#lab/scenes/postern.ts';
 import { testConfig } from '#lab/scenes/world.ts';
-import type { Config } from '#settings/config.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { Config } from '#platform/settings/config.ts';
 import { type Bystander, startBystander } from './bystander.ts';
 
 export interface Scene extends Pick<Postern, 'url' | 'db' | 'key' | 'dataDir' | 'addTenant' | 'after'> {

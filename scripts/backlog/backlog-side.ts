@@ -4,14 +4,14 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Db, openDatabase } from '#db/engine/open.ts';
-import { migrate } from '#db/schema/migrate.ts';
 import { type Amounts, addOverdue, deadDomain, fill } from '#lab/database/backlog-rows.ts';
 import { progress } from '#lab/load/figures.ts';
 import type { Stage } from '#lab/load/stage.ts';
 import type { SmtpSink } from '#lab/mx/smtp-sink.ts';
 import { type Measured, startMeasured } from '#lab/scenes/measured-postern.ts';
 import { until } from '#lab/until.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
 import { domainOf } from '../bench/bench-cases.ts';
 
 export interface Side {

@@ -2,7 +2,6 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import type { Db } from '#db/engine/open.ts';
 import {
   claimBacklogs,
   claimExpired,
@@ -13,6 +12,7 @@ import {
 } from '#db/queue/lease-statements.ts';
 import { addOverdue, deadDomain } from '#lab/database/backlog-rows.ts';
 import { median } from '#lab/load/figures.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { transactionsOf } from '../bench/floor-transactions.ts';
 
 /** Milliseconds by operation. */

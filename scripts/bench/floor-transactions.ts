@@ -2,15 +2,15 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { acceptAll } from '#db/accept/acceptance.ts';
-import type { Send } from '#db/accept/send-record.ts';
-import { type Db, openDatabase } from '#db/engine/open.ts';
 import { recordAll } from '#db/queue/outcomes.ts';
-import { migrate } from '#db/schema/migrate.ts';
-import type { Delivery } from '#glossary.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { createTenant, testConfig } from '#lab/scenes/world.ts';
 import { attemptOf, sendOf } from '#lab/sends.ts';
-import { packMessage } from '#mail/packed-message.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
+import type { Send } from '#platform/database/tables/send-record.ts';
+import type { Delivery } from '#platform/values/glossary.ts';
+import { packMessage } from '#platform/values/packed-message.ts';
 import { type Transition, transition } from '#rules/transition.ts';
 import { createTranscript } from '#smtp-out/transcript.ts';
 

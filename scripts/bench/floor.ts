@@ -19,7 +19,7 @@ import { sendBody } from '#api/send/send-body.ts';
 import { composeMime, type Fields, toBytes } from '#compose/mime.ts';
 import { signatures } from '#compose/sign.ts';
 import { startLoader } from '#lab/load/loader.ts';
-import { defaultTimeouts } from '#settings/durations.ts';
+import { defaultTimeouts } from '#platform/settings/durations.ts';
 import { openSession } from '#smtp-out/session.ts';
 import { createTranscript } from '#smtp-out/transcript.ts';
 import { bodyOf, type Case, recipientsOf } from './bench-cases.ts';

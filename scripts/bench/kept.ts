@@ -8,9 +8,7 @@
  */
 import { join } from 'node:path';
 import Table from 'cli-table3';
-import { newId } from '#base/id.ts';
 import { forgetAnswers } from '#db/accept/idempotency.ts';
-import { type Db, isPostgres, openDatabase } from '#db/engine/open.ts';
 import { removeMessages } from '#db/events/retention.ts';
 import { partitionJobs } from '#db/schema/partitioned-tables.ts';
 import { startPostgres } from '#lab/database/postgres.ts';
@@ -18,6 +16,8 @@ import { progress } from '#lab/load/figures.ts';
 import type { Stage } from '#lab/load/stage.ts';
 import { startMx } from '#lab/mx/mx.ts';
 import { type Measured, startMeasured } from '#lab/scenes/measured-postern.ts';
+import { newId } from '#platform/base/id.ts';
+import { type Db, isPostgres, openDatabase } from '#platform/database/engine/open.ts';
 import { domainOf } from './bench-cases.ts';
 import { mailOf } from './kept-mail.ts';
 

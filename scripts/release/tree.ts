@@ -5,7 +5,7 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { newest } from '#db/schema/migrate.ts';
+import { newest } from '#platform/database/schema/migrate.ts';
 
 export const root = join(import.meta.dirname, '../..');
 

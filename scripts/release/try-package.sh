@@ -25,7 +25,7 @@ variant() {
   dpkg-deb --root-owner-group -Zgzip -z1 --build "$files" "$place/machine/releases/$1.deb"
 }
 ends="sed -i \"s/^async function run(): Promise<void> {/&\n  throw new Error('broken on purpose');/\" src/main.ts"
-step="sed -i \"s/^};/  '999-trial': 'alter table suppressions add column trial text',\n};/\" src/db/schema/steps.ts
+step="sed -i \"s/^};/  '999-trial': 'alter table suppressions add column trial text',\n};/\" src/platform/database/schema/steps.ts
   sed -i 's/\"schema\": \".*\"/\"schema\": \"999-trial\"/' release.json"
 variant 90.0.0 true
 variant 90.1.0 true

@@ -5,8 +5,8 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { KeyInUse } from '#db/accounts/keys.ts';
 import type { Pause } from '#db/accounts/organizations.ts';
-import { toDomain } from '#mail/address.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { toDomain } from '#platform/values/address.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import type { RequestLimits } from '#rules/limits.ts';
 import { pausedMessage } from './create-organization.ts';
 
@@ -24,7 +24,7 @@ export interface Caller {
   limits: RequestLimits;
   /** A send with unknown members is refused. */
   strict: boolean;
-  /** Its mail is test mail (mail/test-route.ts). */
+  /** Its mail is test mail (platform/values/test-route.ts). */
   isTest: boolean;
   /** Set if the organization is paused; then no grant is given. */
   pause: Pause | null;

@@ -2,8 +2,8 @@
  * Checks what DNS has for a sender domain or for the server: whether each record serves, and if not, what is wrong and what to
  * do about it. A domain is verified if verifiers find our public key in its DKIM record; the other records are recommended.
  */
-import { isNoRecord, normalName, type Resolve } from '#base/net/resolve.ts';
-import { isSameAddress } from '#mail/reverse-name.ts';
+import { isNoRecord, normalName, type Resolve } from '#platform/base/net/resolve.ts';
+import { isSameAddress } from '#platform/values/reverse-name.ts';
 import { type Judgement, judgeDkim } from './dkim-record.ts';
 import type { DnsRecord } from './domains.ts';
 import { checkReturnPathRecord } from './return-path-record.ts';

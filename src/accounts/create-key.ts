@@ -1,8 +1,9 @@
 /** Creates, rotates and revokes API keys, for API, command line and dashboard. The key itself is returned only once. */
-import { iso, isoOrNull } from '#base/clock.ts';
+
 import { endKeyAt, findKey, insertKey, type KeyRecord, revokeKey } from '#db/accounts/keys.ts';
-import type { Db } from '#db/engine/open.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { newKey } from './api-keys.ts';
 
 export interface MadeKey extends Pick<KeyRecord, 'id' | 'label' | 'scopes' | 'strict'> {

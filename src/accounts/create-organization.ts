@@ -1,5 +1,5 @@
 /** Creates organizations, for API, command line and dashboard; the message that a paused organization gets. */
-import { iso } from '#base/clock.ts';
+
 import { grant, setQuota } from '#db/accept/credit-ledger.ts';
 import {
   findOrganization,
@@ -7,7 +7,8 @@ import {
   type Organization,
   type Pause,
 } from '#db/accounts/organizations.ts';
-import type { Db } from '#db/engine/open.ts';
+import { iso } from '#platform/base/clock.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 export interface NewOrganization {
   name: string;

@@ -4,7 +4,7 @@
  * last word; this file names the problem.
  */
 import { createPublicKey } from 'node:crypto';
-import { readDkimKey } from '#vendor/mailauth-dkim-key.ts';
+import { readDkimKey } from '#platform/vendor/mailauth-dkim-key.ts';
 
 export interface Judgement {
   ok: boolean;

@@ -3,7 +3,7 @@
  * signed with a key that receivers cannot look up, and the previous key's record must stay published for as long as mail that
  * it signed may be in the queue.
  */
-import type { Resolve } from '#base/net/resolve.ts';
+
 import {
   type DkimAlgorithm,
   type DkimKeyRecord,
@@ -17,7 +17,8 @@ import {
   untilSent,
 } from '#db/accounts/dkim-keys.ts';
 import type { DomainRecord } from '#db/accounts/domains-table.ts';
-import type { Db } from '#db/engine/open.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { checkRecords, isUnknown } from './check-records.ts';
 import { dkimRecord, newDkimKey } from './domains.ts';
 import type { Seal } from './seal.ts';

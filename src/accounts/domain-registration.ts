@@ -1,9 +1,9 @@
 /** Registers and verifies sender domains, for API, command line and dashboard. */
 import { type DomainRecord, findDomain, insertDomain, listDomains } from '#db/accounts/domains-table.ts';
 import { insertWithin } from '#db/accounts/organizations.ts';
-import type { Db } from '#db/engine/open.ts';
-import { isPublicSuffix } from '#mail/organizational-domain.ts';
-import { Refusal } from '#mail/refusal.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { isPublicSuffix } from '#platform/values/organizational-domain.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { type CheckedRecord, checkRecords } from './check-records.ts';
 import { checkKey, type KeyCheck } from './dkim-rotation.ts';
 import { type Names, newDkimKey, recordsFor } from './domains.ts';

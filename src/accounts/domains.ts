@@ -1,10 +1,10 @@
 /** Sender domains: DKIM keys, the DNS records to publish, and the TLS that a domain's mail requires. */
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
-import { iso } from '#base/clock.ts';
 import type { DkimAlgorithm, DkimKeyRecord } from '#db/accounts/dkim-keys.ts';
 import { returnPathOf } from '#db/accounts/return-paths.ts';
-import type { MailTls, TlsFloor } from '#glossary.ts';
+import { iso } from '#platform/base/clock.ts';
+import type { MailTls, TlsFloor } from '#platform/values/glossary.ts';
 import { ownSpf } from './return-path-record.ts';
 
 export type RecordPurpose = 'dkim' | 'return_path' | 'dmarc' | 'dmarc_reports' | 'tracking';

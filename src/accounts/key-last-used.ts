@@ -2,7 +2,7 @@
  * Records when API keys were last used, to the minute: collected in memory and written in one statement per minute, so that no
  * request waits for it. A killed process loses at most one minute of it.
  */
-import type { Clock } from '#base/clock.ts';
+import type { Clock } from '#platform/base/clock.ts';
 import type { Caller } from './api-keys.ts';
 
 export interface KeyUse {

@@ -3,7 +3,7 @@
  * is computed at a time and few may wait, because each takes 16 MiB and a thread of the pool that the database also uses.
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 export interface Cost {
   N: number;

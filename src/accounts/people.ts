@@ -3,7 +3,7 @@ import { setMembership } from '#db/accounts/memberships.ts';
 import { type LinkPurpose, type OneTimeLink, useLink, useSetUp } from '#db/accounts/one-time.ts';
 import { endSessions } from '#db/accounts/sessions-table.ts';
 import { changeUser, findUserByEmail, hasOperator, insertUser, type User } from '#db/accounts/users.ts';
-import type { Db } from '#db/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import type { Role } from '#rules/roles.ts';
 import { makeOrganization } from './create-organization.ts';
 import { type MadeLink, makeLink } from './one-time-links.ts';

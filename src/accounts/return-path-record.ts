@@ -2,8 +2,8 @@
  * Whether a name serves as a return path: it is an alias of the server's return path domain, or it has records of its own, so
  * that bounces come to the same mail host and SPF (RFC 7208) passes for that host. Looked up as receivers do.
  */
-import { normalName, type Resolve, recordsOf } from '#base/net/resolve.ts';
-import { evaluateSpf } from '#vendor/mailauth-spf-dmarc.ts';
+import { normalName, type Resolve, recordsOf } from '#platform/base/net/resolve.ts';
+import { evaluateSpf } from '#platform/vendor/mailauth-spf-dmarc.ts';
 import type { Judgement } from './dkim-record.ts';
 
 const spfTimeoutMs = 5_000;

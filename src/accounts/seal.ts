@@ -3,7 +3,7 @@
  * `v1.<nonce>.<tag>.<ciphertext>`, each part in base64url. A modified text does not open.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
-import { deriveKey, keysOf, type Secrets } from '#base/secrets.ts';
+import { deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
 
 export interface Seal {
   /** With the current secret. */

@@ -3,10 +3,10 @@
  * domain decides about its mail.
  */
 import type { DomainRecord } from '#db/accounts/domains-table.ts';
-import type { Mailbox } from '#glossary.ts';
-import { parseMailbox } from '#mail/address.ts';
-import { Refusal } from '#mail/refusal.ts';
-import { testDomain } from '#mail/test-route.ts';
+import { parseMailbox } from '#platform/values/address.ts';
+import type { Mailbox } from '#platform/values/glossary.ts';
+import { Refusal } from '#platform/values/refusal.ts';
+import { testDomain } from '#platform/values/test-route.ts';
 import { allowedDomains, type Caller } from './api-keys.ts';
 
 export function requireSender(text: string): Mailbox {

@@ -1,6 +1,6 @@
 /** The DNS records of the server itself: its name and addresses, and the return path of its bounces. */
 import { isIPv6 } from 'node:net';
-import { reverseName } from '#mail/reverse-name.ts';
+import { reverseName } from '#platform/values/reverse-name.ts';
 import type { WantedRecord } from './check-records.ts';
 import type { Names } from './domains.ts';
 

@@ -9,10 +9,10 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { CsvError, parse } from 'csv-parse';
-import { iso } from '#base/clock.ts';
 import { pageOfSuppressions, type Suppression } from '#db/accounts/suppressions.ts';
-import type { Db } from '#db/engine/open.ts';
-import { compareKey, domainOf } from '#mail/address.ts';
+import { iso } from '#platform/base/clock.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
 import { csvStreamOf, csvText, unescapeFormula } from './csv-text.ts';
 
 export interface BadLine {

@@ -6,9 +6,9 @@ import {
   searchSuppressions,
   suppressionOf,
 } from '#db/accounts/suppressions.ts';
-import type { Db } from '#db/engine/open.ts';
-import type { Reply } from '#glossary.ts';
-import { compareKey } from '#mail/address.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { compareKey } from '#platform/values/address.ts';
+import type { Reply } from '#platform/values/glossary.ts';
 
 export { replyIn } from '#db/accounts/bounce-reply.ts';
 export { originOf, type SuppressionKind } from '#db/accounts/suppressions.ts';

@@ -11,8 +11,8 @@ import {
   setMembership,
 } from '#db/accounts/memberships.ts';
 import { findUserByEmail, type User } from '#db/accounts/users.ts';
-import type { Db } from '#db/engine/open.ts';
-import { Refusal } from '#mail/refusal.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import type { Role } from '#rules/roles.ts';
 import type { MadeLink } from './one-time-links.ts';
 import { type Invitation, invite, makeUserLink } from './people.ts';

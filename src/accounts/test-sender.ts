@@ -2,9 +2,10 @@
  * The sender domain of test mail that needs no domain of one's own: any address at postern.test. Its DKIM key lives in memory
  * only, because test mail leaves no server and nobody looks the key up.
  */
-import type { Secrets } from '#base/secrets.ts';
+
 import type { DomainRecord } from '#db/accounts/domains-table.ts';
-import { testDomain } from '#mail/test-route.ts';
+import type { Secrets } from '#platform/base/secrets.ts';
+import { testDomain } from '#platform/values/test-route.ts';
 import { newDkimKey } from './domains.ts';
 import { createSeal, type Seal } from './seal.ts';
 

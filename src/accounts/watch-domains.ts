@@ -3,7 +3,7 @@
  * verified domain whose record is gone or replaced is reported, because receivers reject its mail or file it as spam. The
  * record of the return path is looked up with it: mail has a return path under the sender's domain while it is there.
  */
-import type { Resolve } from '#base/net/resolve.ts';
+
 import {
   type CheckState,
   claimDueDomains,
@@ -12,7 +12,8 @@ import {
   recordDomainCheck,
 } from '#db/accounts/domain-checks.ts';
 import { findDomain } from '#db/accounts/domains-table.ts';
-import type { Db } from '#db/engine/open.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { type CheckedRecord, checkRecords, isUnknown, statusAfter } from './check-records.ts';
 import { type Names, recordsFor } from './domains.ts';
 

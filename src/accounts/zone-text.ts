@@ -2,7 +2,7 @@
  * DNS records as text of a zone file (RFC 1035 section 5.1). All names are fully qualified, so that the text does not depend on
  * $ORIGIN; a comment before each group says in whose zone its records belong.
  */
-import { organizationalDomain } from '#mail/organizational-domain.ts';
+import { organizationalDomain } from '#platform/values/organizational-domain.ts';
 
 export interface ZoneRecord {
   type: string;

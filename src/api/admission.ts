@@ -7,9 +7,9 @@
  * are free beside its own: half of all if it is alone, a third if another does the same. The last part of the bytes is
  * reserved for small bodies.
  */
-import type { Clock } from '#base/clock.ts';
-import { ByteBudget, type ByteHold } from '#base/limits/byte-budget.ts';
-import { Slots } from '#base/limits/slots.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { ByteBudget, type ByteHold } from '#platform/base/limits/byte-budget.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
 
 /** A slot in use: call `add` when bytes of the body arrive, `release` when the response is ready. */
 export type Slot = ByteHold;

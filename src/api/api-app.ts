@@ -5,9 +5,9 @@
 import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
 import { documentOf } from '#api/openapi/openapi-document.ts';
-import { newId } from '#base/id.ts';
-import { resolveClientAddress, trustedProxies } from '#base/net/client-address.ts';
-import { errorBody, Refusal, statusOf } from '#mail/refusal.ts';
+import { newId } from '#platform/base/id.ts';
+import { resolveClientAddress, trustedProxies } from '#platform/base/net/client-address.ts';
+import { errorBody, Refusal, statusOf } from '#platform/values/refusal.ts';
 import { type RefusedSend, recipientsIn } from '#record/refused-sends.ts';
 import type { Window } from '#rules/limits.ts';
 import { type EndpointParts, endpoints } from './all-endpoints.ts';

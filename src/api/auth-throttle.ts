@@ -4,9 +4,9 @@
  * attacker gains one minute.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '#base/bounded-cache.ts';
-import type { Clock } from '#base/clock.ts';
-import { clientNetwork } from '#base/net/client-network.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { clientNetwork } from '#platform/base/net/client-network.ts';
 import type { RateWindow } from './rate-headers.ts';
 
 const allowed = 10;

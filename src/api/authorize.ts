@@ -6,8 +6,8 @@
 
 import type { Context } from 'koa';
 import { type Caller, type Grant, mayDo, requireGrant } from '#accounts/api-keys.ts';
-import { clientAddress } from '#base/net/client-address.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { clientAddress } from '#platform/base/net/client-address.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { overLimit, type RequestCount, type RequestLimits, type Taken, type Window } from '#rules/limits.ts';
 import type { AuthThrottle } from './auth-throttle.ts';
 import { setRateHeaders } from './rate-headers.ts';

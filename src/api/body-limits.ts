@@ -4,7 +4,7 @@
  * so that no code that looks into a body meets more than its route declares. A route that could have a body and declares
  * neither limits nor `noBody` stops the start.
  */
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { JsonCounter, type JsonLimits, type Place } from './json-counter.ts';
 
 const kilobyte = 1024;

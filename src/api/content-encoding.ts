@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createGunzip, createInflate } from 'node:zlib';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 const decoders = { gzip: createGunzip, 'x-gzip': createGunzip, deflate: createInflate };
 

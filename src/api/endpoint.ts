@@ -7,7 +7,7 @@ import type { Middleware } from 'koa';
 import type { z } from 'zod';
 import type { Grant } from '#accounts/api-keys.ts';
 import type { MediaType, Method, Parameter } from '#api/openapi/openapi-types.ts';
-import type { RefusalCode } from '#mail/refusal.ts';
+import type { RefusalCode } from '#platform/values/refusal.ts';
 import type { CsvBody, JsonBody, NoBody } from './body-limits.ts';
 
 /** When each error code occurs; true: as openapi/error-responses.ts says. */

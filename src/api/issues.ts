@@ -3,9 +3,9 @@
  * `expected` and `received` are filled in for every kind of issue.
  */
 import type { z } from 'zod';
-import { cutForJson } from '#base/sanitize.ts';
-import { recipientKinds } from '#glossary.ts';
-import { errorBody, type Issue, Refusal } from '#mail/refusal.ts';
+import { cutForJson } from '#platform/base/sanitize.ts';
+import { recipientKinds } from '#platform/values/glossary.ts';
+import { errorBody, type Issue, Refusal } from '#platform/values/refusal.ts';
 
 /** More issues would not help a person to correct the request. */
 export const maxIssues = 100;

@@ -4,7 +4,7 @@
  * and each opening bracket outside strings, because those cost a parser work. It does not check whether the body is JSON; the
  * parser does, and stops at the first error, up to which both read the same.
  */
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 export interface JsonLimits {
   /** Members and elements in total. */

@@ -5,7 +5,7 @@
  * It trusts no bracket: if every element is JSON by itself, and the array begins with `[` and ends with `]`, the whole is JSON.
  */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { type ElementsSeen, JsonCounter, type JsonLimits } from './json-counter.ts';
 import { parseJson, sizeOf } from './request-body.ts';
 

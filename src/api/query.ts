@@ -5,8 +5,8 @@
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { rule } from '#api/send/schema-rule.ts';
-import { readTime } from '#mail/read-time.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { readTime } from '#platform/values/read-time.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { checked } from './issues.ts';
 
 const maxParameters = 100;

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import Router from '@koa/router';
 import { llmsText } from '#api/openapi/llms-text.ts';
 import type { Document } from '#api/openapi/openapi-types.ts';
-import { readReferenceScript } from '#vendor/scalar.ts';
+import { readReferenceScript } from '#platform/vendor/scalar.ts';
 
 /** The component sets styles inline. */
 const policy = [

@@ -1,5 +1,5 @@
 /** How to send a first mail with a key, ready to be pasted: for `postern dev` and for the page of a new key. */
-import type { Config } from '#settings/config.ts';
+import type { Config } from '#platform/settings/config.ts';
 
 export interface SampleServer {
   url: string;

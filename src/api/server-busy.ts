@@ -4,8 +4,8 @@
  */
 import { Stream } from 'node:stream';
 import type { Context, Middleware } from 'koa';
-import { type SlotLimits, Slots } from '#base/limits/slots.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { type SlotLimits, Slots } from '#platform/base/limits/slots.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { seconds, setRateHeaders } from './rate-headers.ts';
 
 export function busyRefusal(retryAfterMs: number, reason = 'The server is busy'): Refusal {

@@ -1,6 +1,6 @@
 /** The answers to a path that nothing here has, and to a method that a path does not have. */
 import type { Context } from 'koa';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 const maxShown = 200;
 

@@ -8,15 +8,20 @@
  * 250 is sent after the commit; after an error of the server, the reply is 451 and the client retries.
  */
 import { setTimeout as pause } from 'node:timers/promises';
-import type { Clock } from '#base/clock.ts';
-import { clientNetwork } from '#base/net/client-network.ts';
 import type {
   BouncedDelivery,
   BounceResult,
   InboundMail,
   IncomingBounce,
 } from '#db/bounces/record-bounces.ts';
-import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '#mail/mail-handler.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { clientNetwork } from '#platform/base/net/client-network.ts';
+import {
+  type Envelope,
+  type MailHandler,
+  type MailSession,
+  SmtpRefusal,
+} from '#platform/values/mail-handler.ts';
 import type { AggregateReport } from '#rules/aggregate-report.ts';
 import type { Complaint, Delay, ParseResult, ReportedFailure, Token } from '#rules/parse-result.ts';
 import type { BounceNotice } from './bounce-log-lines.ts';

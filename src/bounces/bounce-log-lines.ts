@@ -1,6 +1,6 @@
 /** The mail log lines of returned mail: bounces, complaints and delay notices. */
 import type { BouncedDelivery, BounceResult } from '#db/bounces/record-bounces.ts';
-import type { MailLog, MailLogLine, Verb } from '#mail/mail-log.ts';
+import type { MailLog, MailLogLine, Verb } from '#platform/values/mail-log.ts';
 import type { Complaint, Delay, ReportedFailure } from '#rules/parse-result.ts';
 
 export interface BounceLogParts {

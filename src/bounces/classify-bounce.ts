@@ -1,6 +1,6 @@
 /** Classifies the text of a bounce with the same rules as a reply in a session (outcome.ts, reply-rules/). */
 import { classifyBounce } from '#outcome.ts';
-import type { Diagnostic } from '#rules/diagnostic.ts';
+import type { Diagnostic } from '#platform/values/diagnostic.ts';
 import type { ReportedFailure } from '#rules/parse-result.ts';
 
 interface Found {

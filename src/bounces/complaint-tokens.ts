@@ -12,7 +12,7 @@
  */
 
 import type { ParsedMail } from '#bounces/parse/parsed-mail.ts';
-import type { ReadMessageId } from '#mail/message-id.ts';
+import type { ReadMessageId } from '#platform/values/message-id.ts';
 import type { Token } from '#rules/parse-result.ts';
 import type { ReadReturnPath } from './return-path.ts';
 

@@ -1,9 +1,14 @@
 /**
- * Parses mail from strangers on a thread of its own (base/guarded-thread.ts). A mail that ends that thread counts as
+ * Parses mail from strangers on a thread of its own (platform/base/guarded-thread.ts). A mail that ends that thread counts as
  * unreadable. If the thread does not start, `read` rejects, so the client gets 451 and retries.
  */
 import type { MessagePort } from 'node:worker_threads';
-import { GuardedThread, type GuardedThreadParts, serveTasks, ThreadEnded } from '#base/guarded-thread.ts';
+import {
+  GuardedThread,
+  type GuardedThreadParts,
+  serveTasks,
+  ThreadEnded,
+} from '#platform/base/guarded-thread.ts';
 import type { ParseResult } from '#rules/parse-result.ts';
 import type { AddressRole } from './service-addresses.ts';
 

@@ -9,8 +9,8 @@
  * such an address is still read, because a host may return a mail weeks later.
  */
 import { timingSafeEqual } from 'node:crypto';
-import { type Hmac, hmacSha256 } from '#base/hmac.ts';
-import { deriveKey, keysOf, type Secrets } from '#base/secrets.ts';
+import { type Hmac, hmacSha256 } from '#platform/base/hmac.ts';
+import { deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
 
 /** `domain`: that of the server. `own`: under the sender's domain (db/accounts/return-paths.ts). */
 export function createReturnPath(

@@ -9,7 +9,7 @@
  * They are at the return path domain of the server and at those of the sender domains; the named ones also at the host's own
  * name. Letter case never matters.
  */
-import { toDomain } from '#mail/address.ts';
+import { toDomain } from '#platform/values/address.ts';
 import type { ReadReturnPath } from './return-path.ts';
 
 export type AddressRole = 'return-path' | 'letters' | 'complaints' | 'reports';

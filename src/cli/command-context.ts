@@ -3,16 +3,16 @@
  * running or not. Commands never create it or change its schema, except `postern migrate`.
  */
 import { existsSync } from 'node:fs';
-import { type Clock, systemClock } from '#base/clock.ts';
-import { openSecrets, type Secrets, secretFile } from '#base/secrets.ts';
 import { createOutput, type Output } from '#cli/render/output.ts';
-import { refuseMoved } from '#db/admin/moved-marker.ts';
-import { type Db, openExisting } from '#db/engine/open.ts';
-import { isServed } from '#db/queue/server-running.ts';
-import { requireSchema } from '#db/schema/migrate.ts';
-import { type Config, loadConfig } from '#settings/config.ts';
-import { commandEnvironment, noDatabase } from '#settings/installation.ts';
-import { type Environment, otherVariables } from '#settings/setting-sources.ts';
+import { type Clock, systemClock } from '#platform/base/clock.ts';
+import { openSecrets, type Secrets, secretFile } from '#platform/base/secrets.ts';
+import { refuseMoved } from '#platform/database/admin/moved-marker.ts';
+import { type Db, openExisting } from '#platform/database/engine/open.ts';
+import { requireSchema } from '#platform/database/schema/migrate.ts';
+import { isServed } from '#platform/database/tables/server-running.ts';
+import { type Config, loadConfig } from '#platform/settings/config.ts';
+import { commandEnvironment, noDatabase } from '#platform/settings/installation.ts';
+import { type Environment, otherVariables } from '#platform/settings/setting-sources.ts';
 import { Failure } from './failure.ts';
 
 /** The part of its process that a command sees. A test passes its own. */

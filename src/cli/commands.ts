@@ -5,7 +5,7 @@
 import type { Argument, Command, Option } from 'commander';
 import { domainScopes, eventTypes, logStates, scopes } from '#cli/args/arguments.ts';
 import { examplesText } from '#cli/args/examples.ts';
-import { StrictCommand } from '#vendor/commander.ts';
+import { StrictCommand } from '#platform/vendor/commander.ts';
 import about from '../../package.json' with { type: 'json' };
 import { type CommandContext, createCommandContext } from './command-context.ts';
 

@@ -4,8 +4,8 @@
  * that is passed in is read or changed, and only the clock that is passed in is read. Importing this file has no effect.
  */
 import { type Command, CommanderError } from 'commander';
-import { type Clock, systemClock } from '#base/clock.ts';
-import { ConfigError } from '#settings/config-error.ts';
+import { type Clock, systemClock } from '#platform/base/clock.ts';
+import { ConfigError } from '#platform/settings/config-error.ts';
 import { type CommandContext, type CommandProcess, createCommandContext } from './command-context.ts';
 import { createProgram, pathOf } from './commands.ts';
 

@@ -11,9 +11,9 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import { orAborted } from '#base/waits.ts';
-import { anyConnection, senderConnection } from '#db/queue/server-running.ts';
-import type { Backlog } from '#glossary.ts';
+import { orAborted } from '#platform/base/waits.ts';
+import { anyConnection, senderConnection } from '#platform/database/tables/server-running.ts';
+import type { Backlog } from '#platform/values/glossary.ts';
 
 interface NotificationHandlers {
   /** Mail in this backlog is due. */
@@ -59,7 +59,7 @@ const maxGapMs = 1_000;
 /** A node that has not notified for this long is not counted. */
 const activeMs = 10_000;
 const timeoutMs = 5_000;
-/** A node that has said nothing for five seconds is taken for stopped (db/queue/server-running.ts). */
+/** A node that has said nothing for five seconds is taken for stopped (platform/database/tables/server-running.ts). */
 const heartbeatIntervalMs = 2_000;
 const retryDelayMs = 1_000;
 

@@ -5,7 +5,7 @@
  *
  * A report counts for a minute, and only while its node is alive; a node repeats what is still true every twenty seconds.
  */
-import type { Clock } from '#base/clock.ts';
+import type { Clock } from '#platform/base/clock.ts';
 import type { PeerState } from '#queue/peer-state.ts';
 import type { Peers } from '#queue/share.ts';
 import { type Heartbeat, NodeMembership } from './membership.ts';

@@ -5,7 +5,7 @@
  *
  * BUGS: every assignment is read every second, so ten thousand assigned organizations cost each node ten thousand small rows.
  */
-import { defaultPool } from '#mail/ip-pool.ts';
+import { defaultPool } from '#platform/values/ip-pool.ts';
 
 export interface PoolAssignmentParts {
   sources: { pool: string }[];

@@ -3,7 +3,7 @@
  * (RFC 2231).
  */
 import { isAscii } from 'node:buffer';
-import { buildHeaderValue, detectMimeType, parseHeaderValue } from '#vendor/nodemailer.ts';
+import { buildHeaderValue, detectMimeType, parseHeaderValue } from '#platform/vendor/nodemailer.ts';
 import { encodedText, field } from './field.ts';
 import { invitationOf } from './invitation.ts';
 import { hasLongLine } from './long-lines.ts';

@@ -2,7 +2,7 @@
  * Composes a small mail that comes alone on the calling thread: to send it to another thread and back costs about
  * a third of what composing costs. Mails that come close together, and large ones, are left to the threads.
  */
-import { createBurstDetector } from '#base/burst-detector.ts';
+import { createBurstDetector } from '#platform/base/burst-detector.ts';
 import { type Compose, type ComposeOrder, costOf } from './compose-order.ts';
 import type { Composed } from './recipient-copies.ts';
 

@@ -2,7 +2,7 @@
  * An order to compose the messages of a send, as plain data that is sent to a thread by structured clone. The bytes of
  * attachments and messages are transferred, not cloned.
  */
-import { bufferOf } from '#base/guarded-thread.ts';
+import { bufferOf } from '#platform/base/guarded-thread.ts';
 import type { Fields } from './mime.ts';
 import type { RawMessage } from './raw-message.ts';
 import type { Composed } from './recipient-copies.ts';

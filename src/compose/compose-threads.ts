@@ -12,7 +12,7 @@
  * once. The attachments of a large order are transferred to the thread: the caller cannot use them any more.
  */
 import type { MessagePort, Worker } from 'node:worker_threads';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import {
   type Compose,
   type ComposeOrder,

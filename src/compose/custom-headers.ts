@@ -3,8 +3,8 @@
  * break or falsify the message. Date, Message-ID, Reply-To and Sender replace ours if they are valid; there is never a
  * second field.
  */
-import { parseMailbox } from '#mail/address.ts';
-import { isTlsNotRequired, tlsRequiredField } from '#mail/tls-required.ts';
+import { parseMailbox } from '#platform/values/address.ts';
+import { isTlsNotRequired, tlsRequiredField } from '#platform/values/tls-required.ts';
 import { structureOf } from './header-grammar.ts';
 
 export type CustomHeaders = Record<string, string>;

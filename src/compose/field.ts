@@ -3,8 +3,8 @@
  * lines of 76 characters where white space allows it. Encoded words and folding are nodemailer's.
  */
 
-import { envelopeAddress } from '#mail/address.ts';
-import { encodeWord, encodeWords, foldLines, quoteString } from '#vendor/nodemailer.ts';
+import { envelopeAddress } from '#platform/values/address.ts';
+import { encodeWord, encodeWords, foldLines, quoteString } from '#platform/vendor/nodemailer.ts';
 import { isMostlyLetters } from './transfer-encoding.ts';
 
 export interface FieldLine {

@@ -4,8 +4,8 @@
  * one would be lost. A value that does not follow the grammar is refused.
  */
 import { decodeWords } from 'postal-mime';
-import type { Mailbox } from '#glossary.ts';
-import { parseMailbox, parsePhrase } from '#mail/address.ts';
+import { parseMailbox, parsePhrase } from '#platform/values/address.ts';
+import type { Mailbox } from '#platform/values/glossary.ts';
 import { foldable, mailbox, phrase } from './field.ts';
 
 interface Structure {

@@ -4,7 +4,7 @@
  * character set or encoding that this file cannot read.
  */
 import { isUtf8 } from 'node:buffer';
-import { splice } from '#base/splice.ts';
+import { splice } from '#platform/base/splice.ts';
 import type { Field } from './head.ts';
 import { type MimeTreePart, readTree } from './mime-tree.ts';
 import { base64, decoded, quotedPrintable } from './transfer-encoding.ts';

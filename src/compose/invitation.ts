@@ -4,7 +4,7 @@
  * application/ics, like the invitations of Google Calendar: two parts of text/calendar would be shown as two invitations.
  */
 import { isUtf8 } from 'node:buffer';
-import { buildHeaderValue, parseHeaderValue } from '#vendor/nodemailer.ts';
+import { buildHeaderValue, parseHeaderValue } from '#platform/vendor/nodemailer.ts';
 import { leaf, type MimePart } from './part.ts';
 import { base64, encodeText, toCrlf } from './transfer-encoding.ts';
 

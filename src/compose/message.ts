@@ -9,7 +9,7 @@ import {
   newAllowance,
   prepareTracking,
 } from '#compose/tracking/html-tracking.ts';
-import { packMessage } from '#mail/packed-message.ts';
+import { packMessage } from '#platform/values/packed-message.ts';
 import { attachedParts } from './attachment.ts';
 import { composeMime, type Fields, headOf, toBytes } from './mime.ts';
 import { composeRaw, type RawMessage } from './raw-message.ts';

@@ -3,7 +3,7 @@
  * in the message's size for each level; the number of levels is limited.
  */
 import { decodeWords } from 'postal-mime';
-import { parseHeaderValue } from '#vendor/nodemailer.ts';
+import { parseHeaderValue } from '#platform/vendor/nodemailer.ts';
 import { fieldValue, type Head, readHead } from './head.ts';
 
 export interface MimeTreePart {

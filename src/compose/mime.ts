@@ -4,9 +4,10 @@
  * µs of CPU instead of 20 for a mail of 4 KB, and 450 instead of 150 for 40 KB (measured in 2026). A test compares
  * what readers see (test/compose/mime.test.ts).
  */
-import type { Mailbox } from '#glossary.ts';
-import { parseMailbox } from '#mail/address.ts';
-import type { NamedAddress } from '#mail/recipients.ts';
+
+import { parseMailbox } from '#platform/values/address.ts';
+import type { Mailbox } from '#platform/values/glossary.ts';
+import type { NamedAddress } from '#platform/values/recipients.ts';
 import { type AttachedParts, type Attachment, attachedParts } from './attachment.ts';
 import { type CustomHeaders, splitHeaders } from './custom-headers.ts';
 import { type FieldLine, field, mailbox, unstructured } from './field.ts';

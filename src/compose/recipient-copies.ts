@@ -1,9 +1,10 @@
 /** The copies of a message, one for each recipient, as patches of the first. */
-import { patchOf } from '#base/byte-patch.ts';
+
 import type { Tracker } from '#compose/tracking/html-tracking.ts';
+import { patchOf } from '#platform/base/byte-patch.ts';
 
 interface Copies {
-  /** One message for all recipients; or, if there is a base, a patch of it (base/byte-patch.ts) for each recipient, in order. */
+  /** One message for all recipients; or, if there is a base, a patch of it (platform/base/byte-patch.ts) for each recipient, in order. */
   messages: Buffer[];
   base: Buffer | null;
 }

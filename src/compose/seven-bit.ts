@@ -9,8 +9,8 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { decodeWords } from 'postal-mime';
-import { type Edit, splice } from '#base/splice.ts';
-import { buildHeaderValue, encodeWord, parseHeaderValue } from '#vendor/nodemailer.ts';
+import { type Edit, splice } from '#platform/base/splice.ts';
+import { buildHeaderValue, encodeWord, parseHeaderValue } from '#platform/vendor/nodemailer.ts';
 import { encodedText, field, foldable, mailbox } from './field.ts';
 import { type Field, fieldValue } from './head.ts';
 import { parseAddresses } from './header-grammar.ts';

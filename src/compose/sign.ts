@@ -1,12 +1,12 @@
 /**
  * DKIM signatures (RFC 6376): relaxed/relaxed, rsa-sha256; if the domain has a second key, also ed25519-sha256 (RFC
- * 8463). mailauth selects and canonicalizes what is signed and writes the field (vendor/mailauth.ts); only the
+ * 8463). mailauth selects and canonicalizes what is signed and writes the field (platform/vendor/mailauth.ts); only the
  * private-key operation is done here, with a key that is parsed once for many mails. RSA is most of the work. It is
  * synchronous, so this file is called in the composing threads.
  */
 import { createPrivateKey, hash, type KeyObject, sign as signBytes } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
-import { dkimBody, generateCanonicalizedHeader, getSigningHeaderLines } from '#vendor/mailauth.ts';
+import { dkimBody, generateCanonicalizedHeader, getSigningHeaderLines } from '#platform/vendor/mailauth.ts';
 import type { FieldLine } from './field.ts';
 import type { MimeMessage } from './mime.ts';
 

@@ -3,7 +3,7 @@
  * after a restart there is none.
  */
 import { setTimeout } from 'node:timers/promises';
-import type { Clock } from '#base/clock.ts';
+import type { Clock } from '#platform/base/clock.ts';
 
 interface BackgroundJob<Request, Progress, Result> {
   request: Request;

@@ -4,7 +4,6 @@
  */
 import type { Context, Middleware } from 'koa';
 import { type Cost, createPasswords } from '#accounts/passwords.ts';
-import type { Secrets } from '#base/secrets.ts';
 import { createInvitations } from '#dashboard/pages/team/invitations.ts';
 import { createAuthorizePage } from '#dashboard/security/authorize-page.ts';
 import { createCookies } from '#dashboard/security/cookies.ts';
@@ -16,6 +15,7 @@ import { createSessions } from '#dashboard/security/sessions.ts';
 import { createSigner } from '#dashboard/security/signer.ts';
 import type { Surroundings } from '#operate/doctor/surroundings.ts';
 import type { ServerMailer } from '#operate/notices/server-mail.ts';
+import type { Secrets } from '#platform/base/secrets.ts';
 import { createAssets } from './assets.ts';
 import { createFlashes } from './flash.ts';
 import { createLongWorkSlots } from './long-work-slots.ts';

@@ -1,5 +1,5 @@
 /** Labels and badge colours of the states of emails and deliveries. */
-import type { EmailStatus } from '#rules/states.ts';
+import type { EmailStatus } from '#platform/values/states.ts';
 
 interface Words {
   text: string;

@@ -2,7 +2,7 @@
 import type { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { CallSlots } from '#api/server-busy.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { type Errors, valuesOf } from './forms.ts';
 import { type OrgVisit, type PageBody, type PageView, type PageVisit, sendBody, show } from './page.ts';
 import { notFound } from './page-error.ts';

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import { type FormBody, fieldCounter, smallForm } from '#api/body-limits.ts';
 import { BodyTooLarge, collectBody } from '#api/request-body.ts';
 import { decoded, fieldsIn, isUrlencoded } from '#api/urlencoded.ts';
-import type { Clock } from '#base/clock.ts';
-import { isOneLine } from '#base/sanitize.ts';
-import { domainOf } from '#mail/address.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { isOneLine } from '#platform/base/sanitize.ts';
+import { domainOf } from '#platform/values/address.ts';
 import { PageError } from './page-error.ts';
 
 const timeoutMs = 10_000;

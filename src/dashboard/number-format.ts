@@ -1,5 +1,5 @@
 /** Formats numbers and times for people. */
-import { iso } from '#base/clock.ts';
+import { iso } from '#platform/base/clock.ts';
 
 const numbers = new Intl.NumberFormat('en-GB');
 

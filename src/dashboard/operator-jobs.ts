@@ -3,9 +3,6 @@
  * last run.
  */
 
-import type { Clock } from '#base/clock.ts';
-import { orAborted } from '#base/waits.ts';
-import { type Db, openDatabase } from '#db/engine/open.ts';
 import {
   applyQueueAction,
   type QueueAction,
@@ -17,7 +14,10 @@ import type { Finding } from '#operate/doctor/finding.ts';
 import type { Surroundings } from '#operate/doctor/surroundings.ts';
 import { type QueueRow, readSummary } from '#operate/explain/queue-rows-by-destination.ts';
 import { readStatus, type Status } from '#operate/status/read-status.ts';
-import type { Config } from '#settings/config.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { orAborted } from '#platform/base/waits.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import type { Config } from '#platform/settings/config.ts';
 import { type BackgroundJobs, createBackgroundJobs } from './background-job.ts';
 
 interface QueueActionJob {

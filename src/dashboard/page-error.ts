@@ -1,7 +1,7 @@
 /** Errors that a page shows to people: a status, a title and a message. Any other error becomes a 500. */
 import { pausedMessage } from '#accounts/create-organization.ts';
 import type { Pause } from '#db/accounts/organizations.ts';
-import { Refusal, statusOf } from '#mail/refusal.ts';
+import { Refusal, statusOf } from '#platform/values/refusal.ts';
 
 export class PageError extends Error {
   readonly status: number;

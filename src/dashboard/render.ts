@@ -5,9 +5,9 @@
  * `now`.
  */
 import { Eta } from 'eta';
-import { iso } from '#base/clock.ts';
-import { escapeHtml } from '#base/sanitize.ts';
-import { atMost, relative, span } from '#base/span.ts';
+import { iso } from '#platform/base/clock.ts';
+import { escapeHtml } from '#platform/base/sanitize.ts';
+import { atMost, relative, span } from '#platform/base/span.ts';
 import type { Assets } from './assets.ts';
 import { icon } from './icons.ts';
 import type { NavLink } from './navigation.ts';

@@ -4,8 +4,8 @@
  */
 import type { Context } from 'koa';
 import { CallSlots } from '#api/server-busy.ts';
-import { clientAddress } from '#base/net/client-address.ts';
-import { clientNetwork } from '#base/net/client-network.ts';
+import { clientAddress } from '#platform/base/net/client-address.ts';
+import { clientNetwork } from '#platform/base/net/client-network.ts';
 import type { PageVisit } from './page.ts';
 
 const max = {

@@ -6,10 +6,10 @@ import { createHash } from 'node:crypto';
 import type { Accept, SendRequest } from '#accept.ts';
 import { requireNotPaused } from '#accounts/api-keys.ts';
 import { admitSend, countSend, type SendCapacity } from '#api/send/admit-send.ts';
-import type { SendAnswerRecord } from '#db/accept/send-record.ts';
 import { findOrganization } from '#db/accounts/organizations.ts';
-import type { Db } from '#db/engine/open.ts';
-import { Refusal } from '#mail/refusal.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import type { RequestLimits, Taken } from '#rules/limits.ts';
 
 export interface Sending extends SendCapacity {

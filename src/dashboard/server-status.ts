@@ -1,9 +1,10 @@
 /** The status of the server (operate/status/) as the dashboard shows it to operators, at the head of their start pages. */
-import { capital } from '#base/capital.ts';
+
 import { causes } from '#operate/condition/causes.ts';
 import type { Need } from '#operate/status/need.ts';
 import { orderText } from '#operate/status/operator-orders.ts';
 import { isWell, type Status, verdictText } from '#operate/status/read-status.ts';
+import { capital } from '#platform/base/capital.ts';
 
 const development = {
   verdict: 'Development: no mail leaves this server.',

@@ -4,7 +4,7 @@ import { mailgun } from '#dialects/mailgun/mailgun-dialect.ts';
 import { postmark } from '#dialects/postmark/postmark-dialect.ts';
 import { resend } from '#dialects/resend/resend-dialect.ts';
 import { sendgrid } from '#dialects/sendgrid/sendgrid-dialect.ts';
-import type { DialectName } from '#glossary.ts';
+import type { DialectName } from '#platform/values/glossary.ts';
 import type { Dialect } from './dialect.ts';
 
 const dialects: Record<DialectName, Dialect> = { resend, postmark, sendgrid, mailgun };

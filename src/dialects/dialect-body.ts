@@ -4,7 +4,7 @@ import type { Slot } from '#api/admission.ts';
 import { countJson, type FormBody, type JsonBody, type JsonOrForm } from '#api/body-limits.ts';
 import type { JsonLimits } from '#api/json-counter.ts';
 import { parseJson, readBody } from '#api/request-body.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { parseForm } from './form.ts';
 
 /** JSON in a field of a form or of a header. */

@@ -20,10 +20,10 @@ import {
   tracking,
 } from '#api/send/schema.ts';
 import { rule } from '#api/send/schema-rule.ts';
-import { newId } from '#base/id.ts';
-import { parseMailbox } from '#mail/address.ts';
-import { recipientsOf } from '#mail/recipients.ts';
-import { type Issue, Refusal } from '#mail/refusal.ts';
+import { newId } from '#platform/base/id.ts';
+import { parseMailbox } from '#platform/values/address.ts';
+import { recipientsOf } from '#platform/values/recipients.ts';
+import { type Issue, Refusal } from '#platform/values/refusal.ts';
 import { recipientsIn } from '#record/refused-sends.ts';
 import { longestAddresses } from './address-texts.ts';
 import type { DialectCall } from './dialect.ts';

@@ -9,7 +9,7 @@ import {
   unsuppressAddress,
 } from '#accounts/suppression-list.ts';
 import { findSuppression, type SuppressionRecord } from '#db/accounts/suppressions.ts';
-import { compareKey, domainOf } from '#mail/address.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
 import type { DialectCall } from './dialect.ts';
 
 export const suppressedAddress = z

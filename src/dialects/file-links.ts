@@ -3,7 +3,7 @@
  * expires. It is signed with a key of our own secrets, so nothing is stored, and a link that we did not make reads nothing.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { deriveKey, keysOf, type Secrets } from '#base/secrets.ts';
+import { deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
 
 const ttlMs = 60 * 60_000;
 

@@ -7,7 +7,7 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { Busboy } from '@fastify/busboy';
 import type { FormBody } from '#api/body-limits.ts';
 import { decoded, fieldsIn, isUrlencoded, octetsOfCharacter } from '#api/urlencoded.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 const longestName = 200;
 /** The limit of each part. */

@@ -2,9 +2,9 @@
  * One table of refusals: ours in the rows, and in the columns what each service answers: the status, and what its SDKs look for
  * in the body. Each dialect writes its own form around that.
  */
-import { cutForJson } from '#base/sanitize.ts';
-import type { DialectName } from '#glossary.ts';
-import type { Refusal, RefusalCode, RefusalReason } from '#mail/refusal.ts';
+import { cutForJson } from '#platform/base/sanitize.ts';
+import type { DialectName } from '#platform/values/glossary.ts';
+import type { Refusal, RefusalCode, RefusalReason } from '#platform/values/refusal.ts';
 
 const columns = { resend: 0, postmark: 1, sendgrid: 2, mailgun: 3 } as const satisfies Record<
   DialectName,

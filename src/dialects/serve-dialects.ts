@@ -14,7 +14,7 @@ import { acceptCounted, type CountedParts } from '#api/send/counted-batch.ts';
 import { fetcherOf, type SendParts } from '#api/send/routes.ts';
 import { withSlot } from '#api/server-busy.ts';
 import { unknownPath, wrongMethod } from '#api/unknown-path.ts';
-import type { DialectName } from '#glossary.ts';
+import type { DialectName } from '#platform/values/glossary.ts';
 import type { Dialect, DialectParts, DialectRoute } from './dialect.ts';
 import { type DialectBody, noDialectBody, readDialectBody } from './dialect-body.ts';
 import { Form } from './form.ts';

@@ -2,7 +2,7 @@
 import { uuidIn } from '#api/query.ts';
 import { CallSlots } from '#api/server-busy.ts';
 import { type EmailRecord, findEmail, readSources } from '#db/events/emails.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { type OpenCall, requireItem } from './dialect.ts';
 import type { SentFile } from './sent-files.ts';
 

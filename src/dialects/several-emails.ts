@@ -4,7 +4,7 @@
  */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { Accepted, SendRequest } from '#accept.ts';
-import { asRefusal, Refusal } from '#mail/refusal.ts';
+import { asRefusal, Refusal } from '#platform/values/refusal.ts';
 import type { DialectCall } from './dialect.ts';
 
 const atOnce = 10;

@@ -4,7 +4,7 @@
  * cannot keep it busy.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '#base/clock.ts';
+import type { Clock } from '#platform/base/clock.ts';
 
 export interface HealthParts {
   /** Rejects if the database does not answer. */

@@ -3,7 +3,7 @@
  * is rows of the database. Organizations take turns, and so do the domains of each, so that a small tenant's single mail
  * goes before the rest of a large tenant's ten thousand.
  */
-import type { Backlog } from '#glossary.ts';
+import type { Backlog } from '#platform/values/glossary.ts';
 
 /** `stamp` tells whether mail was added to the backlog after it was picked. */
 export interface PickedBacklog extends Backlog {

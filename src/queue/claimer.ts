@@ -6,8 +6,8 @@
  * mail. Before a claim it may scan for mail that has fallen due (due-scanner.ts), starts scheduled mail, and once a second
  * also claims mail at its maximum age. Database errors are reported, and retried by the poller a second later.
  */
-import type { Clock } from '#base/clock.ts';
-import type { Backlog, Delivery } from '#glossary.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { Backlog, Delivery } from '#platform/values/glossary.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { createDueScanner } from './due-scanner.ts';
 import { type LeasePolicy, maxPerClaim } from './lease-policy.ts';

@@ -6,8 +6,8 @@
  * is released: the delivery waits in its backlog in the database until its turn. Never touches the database itself. The
  * methods follow a delivery from top to bottom.
  */
-import type { Clock } from '#base/clock.ts';
-import type { Attempt, Delivery } from '#glossary.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { Attempt, Delivery } from '#platform/values/glossary.ts';
 import type { HeldLeases } from './held-leases.ts';
 import type { LeasePolicy } from './lease-policy.ts';
 import type { ReadyQueue } from './ready-queue.ts';

@@ -5,8 +5,8 @@
  * A short scan is cheap because little falls due in a moment. The full scan finds the rest: more than a short scan
  * can read (an operator has made a whole queue due), mail that was due before the start, and mail that another node left.
  */
-import type { Clock } from '#base/clock.ts';
-import type { Backlog } from '#glossary.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { Backlog } from '#platform/values/glossary.ts';
 
 export interface DueScannerParts {
   /** The backlogs of mail that fell due after `after`, with the latest due time of a retry; null if there are more than `max`. */

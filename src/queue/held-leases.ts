@@ -11,9 +11,9 @@
  * is alive.
  */
 
-import type { Clock } from '#base/clock.ts';
-import { pause } from '#base/waits.ts';
-import type { Delivery } from '#glossary.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { pause } from '#platform/base/waits.ts';
+import type { Delivery } from '#platform/values/glossary.ts';
 import type { Store } from './store.ts';
 
 export interface HeldLeasesParts {

@@ -4,8 +4,8 @@
  * The number of leases is bounded in all and for each destination; a few of each domain may be leased before its
  * destination is known. Nothing that is accepted goes before what waits in backlogs. Decides and counts; leases nothing.
  */
-import type { Clock } from '#base/clock.ts';
-import { CountedMap } from '#base/limits/counted-map.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { CountedMap } from '#platform/base/limits/counted-map.ts';
 import type { PickedBacklog } from './backlogs.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { ReadyQueues } from './ready-queues.ts';

@@ -6,7 +6,7 @@
  * node has had an answer since. The next probe is due when the node that failed last says; an answer to any node closes
  * the circuit for all.
  */
-import type { DestinationShape } from '#mail/destination-shape.ts';
+import type { DestinationShape } from '#platform/values/destination-shape.ts';
 import { type Circuit, type ConcurrencyState, newConcurrencyState } from './shaping.ts';
 
 /** The published state of a destination, as JSON. Nodes of other versions read it, so its members keep their names. */

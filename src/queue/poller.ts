@@ -5,7 +5,7 @@
  * the poller looks anyway, because the command line and other nodes change the queue without telling this node. While this
  * node has nothing to do and the database has nothing new, a poll only sets the next one.
  */
-import type { Clock } from '#base/clock.ts';
+import type { Clock } from '#platform/base/clock.ts';
 import type { Attempts, Dispatcher } from './dispatcher.ts';
 import { maxPerClaim } from './lease-policy.ts';
 import type { ReadyQueues } from './ready-queues.ts';

@@ -8,8 +8,9 @@
  *
  * With several nodes, the concurrency state is that of all nodes together, and this node starts only its share of it.
  */
-import type { Delivery, Signal } from '#glossary.ts';
-import type { Destination, DestinationShape } from '#mail/destination-shape.ts';
+
+import type { Destination, DestinationShape } from '#platform/values/destination-shape.ts';
+import type { Delivery, Signal } from '#platform/values/glossary.ts';
 import { Backlogs } from './backlogs.ts';
 import { mergePeerState, type PeerState, toPeerState } from './peer-state.ts';
 import {

@@ -7,11 +7,11 @@
  * so that a long queue of unknown domains does not hold up the look-ups of new mail.
  */
 
-import type { Clock } from '#base/clock.ts';
-import { limitConcurrency } from '#base/limits/slots.ts';
-import { orAborted } from '#base/waits.ts';
-import type { Backlog } from '#glossary.ts';
-import type { Destination } from '#mail/destination-shape.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { limitConcurrency } from '#platform/base/limits/slots.ts';
+import { orAborted } from '#platform/base/waits.ts';
+import type { Destination } from '#platform/values/destination-shape.ts';
+import type { Backlog } from '#platform/values/glossary.ts';
 import { ReadyQueue } from './ready-queue.ts';
 import { noPeers, type Ownership, type Peers } from './share.ts';
 

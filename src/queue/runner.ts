@@ -8,9 +8,9 @@
  * recorded as an interrupted attempt.
  */
 
-import type { Clock } from '#base/clock.ts';
-import { pause } from '#base/waits.ts';
-import type { Attempt, Backlog, Delivery } from '#glossary.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { pause } from '#platform/base/waits.ts';
+import type { Attempt, Backlog, Delivery } from '#platform/values/glossary.ts';
 import { Claimer } from './claimer.ts';
 import { type Attempts, Dispatcher } from './dispatcher.ts';
 import { HeldLeases } from './held-leases.ts';

@@ -12,8 +12,9 @@
  * With several nodes, the state is that of all nodes together (peer-state.ts), and each has its share of it (share.ts).
  * The clock and the shape are parameters; this file knows no sockets and no deliveries.
  */
-import type { Signal } from '#glossary.ts';
-import type { DestinationShape } from '#mail/destination-shape.ts';
+
+import type { DestinationShape } from '#platform/values/destination-shape.ts';
+import type { Signal } from '#platform/values/glossary.ts';
 
 export interface ConcurrencyState {
   /** How many deliveries are allowed at once; at least 1. */

@@ -1,5 +1,5 @@
 /** The queue's statements as it needs them; server/delivery.ts makes them of those in db/queue/. */
-import type { Backlog, Delivery } from '#glossary.ts';
+import type { Backlog, Delivery } from '#platform/values/glossary.ts';
 import type { DueScannerParts } from './due-scanner.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { Suspension } from './ready-queues.ts';

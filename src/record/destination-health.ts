@@ -4,9 +4,9 @@
  * destination, however much mail waits. Kept in memory, and after a restart read from what was published.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '#base/bounded-cache.ts';
 import type { AcceptedMail, DestinationProblem } from '#db/queue/destination-status-rows.ts';
-import type { Attempt } from '#glossary.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import type { Attempt } from '#platform/values/glossary.ts';
 import { isSilence, isWithoutReply, type ProblemCause, problemCause } from '#rules/problem-cause.ts';
 
 /** How long a destination counts as throttled after it last asked us to slow down: the longest that a lower limit is held. */

@@ -4,15 +4,15 @@
  * there; with other nodes, it keeps its row for a minute, so that they learn its last state.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '#base/bounded-cache.ts';
-import type { Db } from '#db/engine/open.ts';
 import {
   type DestinationProblem,
   type PublishedState,
   saveRoutes,
   saveStates,
 } from '#db/queue/destination-status-rows.ts';
-import type { Attempt } from '#glossary.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { Attempt } from '#platform/values/glossary.ts';
 import { restingState } from '#queue/peer-state.ts';
 import type { ReadyQueue } from '#queue/ready-queue.ts';
 import { DestinationHealth, throttledMs } from './destination-health.ts';

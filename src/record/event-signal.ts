@@ -5,7 +5,7 @@
  *
  * A reader notes `count()`, reads, and waits for a later count, so that it misses nothing while it reads.
  */
-import type { Clock } from '#base/clock.ts';
+import type { Clock } from '#platform/base/clock.ts';
 
 export type EventSignal = ReturnType<typeof createEventSignal>;
 

@@ -2,8 +2,9 @@
  * An event as users see it (docs/design.md section 3) in the feed, in the stream and in webhooks, whose body is its type,
  * timestamp and data. For an event of an email, `data` has the email's members in addition to those of the event's type.
  */
-import { iso } from '#base/clock.ts';
+
 import type { EventRecord } from '#db/events/read-events.ts';
+import { iso } from '#platform/base/clock.ts';
 
 export interface OutwardEvent {
   id: string;

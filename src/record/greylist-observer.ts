@@ -6,9 +6,9 @@
  * that was first refused for another reason, is neither learned from nor given a learned wait.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '#base/bounded-cache.ts';
-import type { PersistentCache } from '#base/persistent-cache.ts';
-import type { Attempt, Delivery } from '#glossary.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import type { PersistentCache } from '#platform/base/persistent-cache.ts';
+import type { Attempt, Delivery } from '#platform/values/glossary.ts';
 import { type Greylisting, learn, nothingLearned, waitFor } from '#queue/greylist.ts';
 
 /** The learned wait for this mail, or null if there is none. Never rejects. */

@@ -1,8 +1,8 @@
-/** Writes the mail log's lines (mail/mail-log.ts): accepted, attempted, and the outcomes. */
-import { iso, isoOrNull } from '#base/clock.ts';
-import type { Delivery, Peer, RecipientKind, TlsUsed } from '#glossary.ts';
-import { domainOf } from '#mail/address.ts';
-import type { MailLog, Verb } from '#mail/mail-log.ts';
+/** Writes the mail log's lines (platform/values/mail-log.ts): accepted, attempted, and the outcomes. */
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import { domainOf } from '#platform/values/address.ts';
+import type { Delivery, Peer, RecipientKind, TlsUsed } from '#platform/values/glossary.ts';
+import type { MailLog, Verb } from '#platform/values/mail-log.ts';
 import type { Transition } from '#rules/transition.ts';
 
 /** The accepted send, as far as the log needs it. */

@@ -3,14 +3,15 @@
  * attempt is when the remote host asked for it; else, if it greylists, when a mail is known to pass; else by the schedule.
  * `commit` answers false if this node had lost the delivery's lease; then the new owner records and logs its own attempt.
  */
-import type { Clock } from '#base/clock.ts';
-import { failpoint } from '#base/failpoints.ts';
-import type { PersistentCache } from '#base/persistent-cache.ts';
-import type { Db } from '#db/engine/open.ts';
+
 import { lastHold } from '#db/events/last-hold.ts';
-import type { Attempt, Delivery } from '#glossary.ts';
-import type { MailLog } from '#mail/mail-log.ts';
-import { isTestMail, testWaits } from '#mail/test-route.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { failpoint } from '#platform/base/failpoints.ts';
+import type { PersistentCache } from '#platform/base/persistent-cache.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { Attempt, Delivery } from '#platform/values/glossary.ts';
+import type { MailLog } from '#platform/values/mail-log.ts';
+import { isTestMail, testWaits } from '#platform/values/test-route.ts';
 import type { Greylisting } from '#queue/greylist.ts';
 import { nextAttemptAt, type Schedule } from '#queue/schedule.ts';
 import { type Transition, transition, wasTried } from '#rules/transition.ts';

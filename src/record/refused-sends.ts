@@ -4,10 +4,10 @@
  * organization has a number of lines a minute; a last line counts what was not logged.
  */
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '#base/clock.ts';
-import { domainOf } from '#mail/address.ts';
-import type { MailLog } from '#mail/mail-log.ts';
-import { type Refusal, statusOf } from '#mail/refusal.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { domainOf } from '#platform/values/address.ts';
+import type { MailLog } from '#platform/values/mail-log.ts';
+import { type Refusal, statusOf } from '#platform/values/refusal.ts';
 
 /** The known facts about a refused send. */
 export interface RefusedSend {

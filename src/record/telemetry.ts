@@ -2,10 +2,11 @@
  * The stored email as users see it: the response of GET /api/public/email/:id (docs/design.md section 3) and the output of
  * the command line. Times are ISO 8601; unknown values are null.
  */
-import { iso, isoOrNull } from '#base/clock.ts';
+
 import type { DeliveryRecord, EmailRecord } from '#db/events/emails.ts';
-import type { RecipientKind } from '#glossary.ts';
-import { statusOf } from '#rules/states.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import type { RecipientKind } from '#platform/values/glossary.ts';
+import { statusOf } from '#platform/values/states.ts';
 import type { Tally } from '#rules/visit.ts';
 
 export function telemetry(email: EmailRecord) {

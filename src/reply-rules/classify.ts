@@ -3,7 +3,7 @@
  * first, then the status codes that all servers use carefully, then texts that many servers share, then the other
  * enhanced status codes, which are often wrong, and last the three-digit codes, which always match.
  */
-import type { Reply } from '#glossary.ts';
+import type { Reply } from '#platform/values/glossary.ts';
 import { codes } from './basic-codes.ts';
 import { clearStatuses, statuses } from './enhanced-statuses.ts';
 import { gmail } from './gmail.ts';

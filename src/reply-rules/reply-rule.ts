@@ -3,7 +3,7 @@
  * from. The rules are data in the files of this folder; classify.ts has their order. No rule decides whether a delivery
  * bounces: outcome.ts does, and asks a rule only whether a 5xx is known to be temporary.
  */
-import type { Fault, Signal } from '#glossary.ts';
+import type { Fault, Signal } from '#platform/values/glossary.ts';
 
 /** The command that a reply answers, in the order of a session. `dot` is the end of the message. */
 export type Phase = 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'data' | 'dot' | 'quit';

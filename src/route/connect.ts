@@ -8,9 +8,9 @@
  * to connect from), or with the signal's reason; no socket stays open then. Timeouts use the real clock.
  */
 import { isIPv6, type Socket } from 'node:net';
-import type { Clock } from '#base/clock.ts';
-import { defaultPool, NoSource } from '#mail/ip-pool.ts';
-import { isForbidden } from '#vendor/mx-connect.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { defaultPool, NoSource } from '#platform/values/ip-pool.ts';
+import { isForbidden } from '#platform/vendor/mx-connect.ts';
 import { createFailedAddresses, type FailedAddresses } from './failed-addresses.ts';
 import type { Exchanger } from './route.ts';
 import { interleaved, shuffled } from './shuffle.ts';

@@ -12,9 +12,9 @@
  * accepted, because the names are not passed on with the records.
  */
 import { isIPv4 } from 'node:net';
-import { normalName } from '#base/net/resolve.ts';
-import { withTimeout } from '#base/waits.ts';
-import type { TlsaRecord } from '#glossary.ts';
+import { normalName } from '#platform/base/net/resolve.ts';
+import { withTimeout } from '#platform/base/waits.ts';
+import type { TlsaRecord } from '#platform/values/glossary.ts';
 import type { SecureResolve } from './dnssec.ts';
 import type { Exchanger, Host } from './route.ts';
 

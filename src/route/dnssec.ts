@@ -26,7 +26,7 @@ import {
   RECURSION_DESIRED,
   type TlsaData,
 } from 'dns-packet';
-import { normalName } from '#base/net/resolve.ts';
+import { normalName } from '#platform/base/net/resolve.ts';
 import { askOverTcp, type DnsServer, parseServer } from './dns-over-tcp.ts';
 
 interface RecordData {

@@ -3,8 +3,8 @@
  * a short delay and a wrong one costs nothing. Age is counted by the Clock.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '#base/bounded-cache.ts';
-import type { Clock } from '#base/clock.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import type { Clock } from '#platform/base/clock.ts';
 
 const maxAddresses = 10_000;
 const ttlMs = 10 * 60_000;

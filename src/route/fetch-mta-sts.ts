@@ -11,7 +11,7 @@ import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
 import type { LookupFunction } from 'node:net';
 import type { PeerCertificate } from 'node:tls';
-import { readBounded } from '#base/net/read-bounded.ts';
+import { readBounded } from '#platform/base/net/read-bounded.ts';
 import { limitInterimResponses } from './interim-responses.ts';
 import { type AddressOptions, addressesOf } from './web-host-addresses.ts';
 

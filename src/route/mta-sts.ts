@@ -11,12 +11,17 @@
  */
 
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '#base/bounded-cache.ts';
-import type { Clock } from '#base/clock.ts';
-import type { Resolve } from '#base/net/resolve.ts';
-import type { PersistentCache } from '#base/persistent-cache.ts';
-import { withTimeout } from '#base/waits.ts';
-import { type MtaStsPolicy, parsePolicy, resolvePolicy, validateMx } from '#vendor/mailauth-mta-sts.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
+import type { PersistentCache } from '#platform/base/persistent-cache.ts';
+import { withTimeout } from '#platform/base/waits.ts';
+import {
+  type MtaStsPolicy,
+  parsePolicy,
+  resolvePolicy,
+  validateMx,
+} from '#platform/vendor/mailauth-mta-sts.ts';
 import type { DaneFinding } from './dane-records.ts';
 import type { FetchPolicy } from './fetch-mta-sts.ts';
 

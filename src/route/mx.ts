@@ -5,8 +5,9 @@
  * null MX (RFC 7505), private and special addresses refused unless allowed. DNS has three answers: hosts, none, unknown.
  * All three are return values, never exceptions.
  */
-import type { Resolve } from '#base/net/resolve.ts';
+
 import type { SessionResult } from '#outcome.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
 import {
   addressRules,
   formatAddress,
@@ -14,7 +15,7 @@ import {
   type MxDelivery,
   resolveIP,
   resolveMX,
-} from '#vendor/mx-connect.ts';
+} from '#platform/vendor/mx-connect.ts';
 import type { Exchanger } from './route.ts';
 import { interleaved, shuffled } from './shuffle.ts';
 

@@ -1,5 +1,5 @@
 /** The result of a TLS session in the light of what the recipient's domain publishes, as RFC 8460 reports it. */
-import type { TlsaRecord, TlsSession, TlsTrial } from '#glossary.ts';
+import type { TlsaRecord, TlsSession, TlsTrial } from '#platform/values/glossary.ts';
 import type { Host, HostTls } from './route.ts';
 
 type Verdict = Pick<TlsSession, 'failure' | 'reason'>;

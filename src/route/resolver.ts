@@ -9,7 +9,7 @@
 
 import type { ResolverOptions } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
-import { isNoRecord, type Resolve } from '#base/net/resolve.ts';
+import { isNoRecord, type Resolve } from '#platform/base/net/resolve.ts';
 
 const defaultTimeouts = { timeoutMs: 3000, tries: 2 };
 /** Minimum time between two readings, by the real clock: some names never get an answer. */

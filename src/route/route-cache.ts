@@ -7,11 +7,11 @@
  * balances the load. Age is counted by the Clock.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '#base/bounded-cache.ts';
-import type { Clock } from '#base/clock.ts';
-import { limitConcurrency } from '#base/limits/slots.ts';
-import type { Destination, DestinationOf } from '#mail/destination-shape.ts';
 import type { SessionResult } from '#outcome.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { limitConcurrency } from '#platform/base/limits/slots.ts';
+import type { Destination, DestinationOf } from '#platform/values/destination-shape.ts';
 import { findMx, type MxOptions } from './mx.ts';
 import type { Host, Protect, Route, Routes } from './route.ts';
 import { shuffled } from './shuffle.ts';

@@ -2,9 +2,10 @@
  * The types of routing. A host is one MX name with all its addresses: preference and protection belong to the name;
  * connect.ts chooses the address.
  */
-import type { TlsaRecord } from '#glossary.ts';
-import type { Destination } from '#mail/destination-shape.ts';
+
 import type { SessionResult } from '#outcome.ts';
+import type { Destination } from '#platform/values/destination-shape.ts';
+import type { TlsaRecord } from '#platform/values/glossary.ts';
 
 /** One MX as DNS has it: addresses of both families, in order of preference. */
 export interface Exchanger {

@@ -7,8 +7,8 @@
  * belong to another pool, so the avoided addresses are tried after all.
  */
 import { isIPv6 } from 'node:net';
-import type { Clock } from '#base/clock.ts';
-import { defaultPool } from '#mail/ip-pool.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { defaultPool } from '#platform/values/ip-pool.ts';
 
 export interface Source {
   address: string;

@@ -1,6 +1,6 @@
 /** Opens one TCP connection to one address, from one of our addresses, with a timeout and an abort signal. */
 import { connect, type Socket } from 'node:net';
-import { NoSource } from '#mail/ip-pool.ts';
+import { NoSource } from '#platform/values/ip-pool.ts';
 
 export interface Call {
   address: string;

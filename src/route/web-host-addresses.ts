@@ -6,8 +6,8 @@
 
 import type { LookupAddress } from 'node:dns';
 import { isIPv6 } from 'node:net';
-import { type Resolve, recordsOf } from '#base/net/resolve.ts';
-import { isForbidden } from '#vendor/mx-connect.ts';
+import { type Resolve, recordsOf } from '#platform/base/net/resolve.ts';
+import { isForbidden } from '#platform/vendor/mx-connect.ts';
 
 export interface AddressOptions {
   resolve: Resolve;

@@ -15,7 +15,7 @@
  * waiting delivery is left to the queue, whose next attempt gets the reply of the host itself. Without a state change there
  * is no event, so a bounce that arrives twice counts once.
  */
-import type { DeliveryStatus, EventType } from '#glossary.ts';
+import type { DeliveryStatus, EventType } from '#platform/values/glossary.ts';
 import type { Complaint, ReportedFailure } from './parse-result.ts';
 import type { Bounce } from './transition.ts';
 

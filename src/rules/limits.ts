@@ -2,7 +2,7 @@
  * Request limits of an organization: a window of one second, which opens with its first request, and the UTC day. Pure
  * functions of the organization's stored usage of the day. A null limit is no limit. A refused request is not counted.
  */
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 export interface RequestLimits {
   perSecond: number | null;

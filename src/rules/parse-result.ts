@@ -1,5 +1,5 @@
 /** The results of parsing a returned mail. Plain data, because the parser thread sends them to the main thread. */
-import type { Outcome } from '#glossary.ts';
+import type { Outcome } from '#platform/values/glossary.ts';
 import type { AggregateReport } from './aggregate-report.ts';
 
 export type ParseResult =

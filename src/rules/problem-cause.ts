@@ -2,7 +2,7 @@
  * The trouble of a destination by one attempt, as the operator acts on it. A pure function of the outcome, which has
  * been decided (outcome.ts). A reply about this mail or its recipient alone is not a problem of the destination.
  */
-import type { Attempt } from '#glossary.ts';
+import type { Attempt } from '#platform/values/glossary.ts';
 
 export type ProblemCause =
   /** Our address or domain is on a blocklist, or has a bad reputation. */

@@ -1,5 +1,5 @@
 /** The events that an endpoint gets: those that its format can write, of the types that it asks for. */
-import type { EventType } from '#glossary.ts';
+import type { EventType } from '#platform/values/glossary.ts';
 
 export const webhookFormats = ['standard', 'resend', 'postmark', 'sendgrid', 'mailgun'] as const;
 

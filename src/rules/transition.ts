@@ -2,7 +2,7 @@
  * The transition that follows from an attempt (the table of states is in queue/README.md): the delivery's new state, the
  * time of its next attempt, and the event. A pure function; db/queue/outcomes.ts writes the result.
  */
-import type { Attempt, Delivery, DeliveryStatus, EventType, Fault } from '#glossary.ts';
+import type { Attempt, Delivery, DeliveryStatus, EventType, Fault } from '#platform/values/glossary.ts';
 
 export interface Transition {
   delivery: Delivery;

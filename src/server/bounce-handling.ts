@@ -18,8 +18,8 @@ import {
   type IncomingBounce,
   recordBounces,
 } from '#db/bounces/record-bounces.ts';
-import { groupCommit } from '#db/engine/group-commit.ts';
-import { createMessageIdReader } from '#mail/message-id.ts';
+import { groupCommit } from '#platform/database/engine/group-commit.ts';
+import { createMessageIdReader } from '#platform/values/message-id.ts';
 import { simulatedHost } from '#smtp-out/simulated-host.ts';
 import { createTrackingLinks } from '#tracking/tracking-links.ts';
 import type { ServerContext } from './context.ts';

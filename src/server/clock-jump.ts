@@ -10,10 +10,10 @@
  * lease of a node that died while its clock was ahead lasts until the time of that clock.
  */
 import ms from 'ms';
-import type { Clock } from '#base/clock.ts';
 import { newestEventAt } from '#db/events/read-events.ts';
 import { applyQueueAction } from '#db/queue/apply-queue-action.ts';
 import { makeMessagesDue } from '#db/webhooks/webhook-outbox.ts';
+import type { Clock } from '#platform/base/clock.ts';
 import type { ServerContext } from './context.ts';
 
 const noticeableMs = 60_000;

@@ -3,11 +3,11 @@
  * signs.
  */
 import { createSeal } from '#accounts/seal.ts';
-import type { Secrets } from '#base/secrets.ts';
 import type { ComposeKey, ComposeOrder } from '#compose/compose-order.ts';
 import { composeMessages } from '#compose/message.ts';
 import type { Composed } from '#compose/recipient-copies.ts';
 import { createKeyRing } from '#compose/sign.ts';
+import type { Secrets } from '#platform/base/secrets.ts';
 import { createTrackingLinks } from '#tracking/tracking-links.ts';
 
 export function createOrderComposer(secrets: Secrets): (order: ComposeOrder) => Composed {

@@ -5,8 +5,8 @@
 import { flushCompileCache } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import { loadSecrets, type SecretSource } from '#base/secrets.ts';
 import { serveOrders } from '#compose/compose-threads.ts';
+import { loadSecrets, type SecretSource } from '#platform/base/secrets.ts';
 import { createOrderComposer } from './compose-orders.ts';
 
 if (import.meta.main && parentPort) {

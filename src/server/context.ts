@@ -5,25 +5,25 @@
 import { Worker } from 'node:worker_threads';
 import { type Cost, defaultCost } from '#accounts/passwords.ts';
 import { createSeal, type Seal, SealError } from '#accounts/seal.ts';
-import type { Clock } from '#base/clock.ts';
-import { createLog, type Log } from '#base/log.ts';
-import { loadSecrets, type SecretSource, type Secrets } from '#base/secrets.ts';
-import { readVersion } from '#base/version.ts';
 import { createNotify, type Notify } from '#cluster/notify.ts';
 import { countSealed } from '#db/accounts/sealed-columns.ts';
-import { refuseMoved } from '#db/admin/moved-marker.ts';
-import { requireUsable } from '#db/admin/usable.ts';
-import { lockDataDir } from '#db/engine/data-dir-lock.ts';
-import { nodeId } from '#db/engine/node-id.ts';
-import { type Db, isPostgres, openDatabase, type Trx } from '#db/engine/open.ts';
 import { settledPosition } from '#db/events/read-events.ts';
-import { refuseOtherNodes, register } from '#db/queue/nodes.ts';
-import { migrate, type Upgrade, upgradeNotice } from '#db/schema/migrate.ts';
-import { createMailLog, type MailLog } from '#mail/mail-log.ts';
 import { freeBytes, type Surroundings } from '#operate/doctor/surroundings.ts';
 import { createMetrics, type Metrics } from '#operate/metrics/metrics.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { createLog, type Log } from '#platform/base/log.ts';
+import { loadSecrets, type SecretSource, type Secrets } from '#platform/base/secrets.ts';
+import { readVersion } from '#platform/base/version.ts';
+import { refuseMoved } from '#platform/database/admin/moved-marker.ts';
+import { requireUsable } from '#platform/database/admin/usable.ts';
+import { lockDataDir } from '#platform/database/engine/data-dir-lock.ts';
+import { nodeId } from '#platform/database/engine/node-id.ts';
+import { type Db, isPostgres, openDatabase, type Trx } from '#platform/database/engine/open.ts';
+import { migrate, type Upgrade, upgradeNotice } from '#platform/database/schema/migrate.ts';
+import { refuseOtherNodes, register } from '#platform/database/tables/nodes.ts';
+import type { Config } from '#platform/settings/config.ts';
+import { createMailLog, type MailLog } from '#platform/values/mail-log.ts';
 import { createEventSignal, type EventSignal } from '#record/event-signal.ts';
-import type { Config } from '#settings/config.ts';
 import { timeoutMs } from '#webhooks/guarded-post.ts';
 import { createDatabaseClock, type DatabaseClock } from './database-clock.ts';
 
@@ -48,13 +48,13 @@ export interface Overrides {
   freeBytes(directory: string): Promise<number>;
   /** Starts a composing thread. `isForLarge`: it gets large orders only. */
   startComposer(source: SecretSource, isForLarge: boolean): Worker;
-  /** All mail is test mail (mail/test-route.ts), and every recipient behaves as its local part says; for `postern dev`. */
+  /** All mail is test mail (platform/values/test-route.ts), and every recipient behaves as its local part says; for `postern dev`. */
   allIsTest: boolean;
   /** Adds metrics about the process; only main.ts sets it, because a test process runs many nodes. */
   watchProcess(registry: Metrics['registry']): void;
 }
 
-export { leaseMs } from '#db/queue/nodes.ts';
+export { leaseMs } from '#platform/database/tables/nodes.ts';
 
 export interface ServerContext extends Overrides {
   config: Config;

@@ -4,9 +4,9 @@
  * runs for one that has ended.
  */
 import ms from 'ms';
-import { type Clock, systemClock } from '#base/clock.ts';
-import type { Log } from '#base/log.ts';
-import { type Db, isPostgres } from '#db/engine/open.ts';
+import { type Clock, systemClock } from '#platform/base/clock.ts';
+import type { Log } from '#platform/base/log.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 
 const toleranceMs = 2_000;
 const intervalMs = 10_000;

@@ -1,16 +1,8 @@
 /** Builds delivery: queue → route → SMTP → outcome. start.ts starts and stops it. */
-import { createBurstDetector } from '#base/burst-detector.ts';
-import { countInFlight } from '#base/limits/in-flight.ts';
-import { createPersistentCache, type PersistentCache } from '#base/persistent-cache.ts';
-import { readVersion } from '#base/version.ts';
-import { withTimeout } from '#base/waits.ts';
+
 import { createPeers } from '#cluster/peers.ts';
 import { createPoolAssignment, type PoolAssignment } from '#cluster/pool-assignment.ts';
 import { readPaused } from '#db/accounts/pauses.ts';
-import { groupCommit } from '#db/engine/group-commit.ts';
-import { isPostgres } from '#db/engine/open.ts';
-import { changeToken, createQuietCheck } from '#db/engine/quiet-check.ts';
-import { beforeSharedCommit } from '#db/engine/shared-commit.ts';
 import { publishPools, readPoolAssignments, readPools, withdrawPools } from '#db/queue/ip-pools.ts';
 import { learnedRows } from '#db/queue/learned-rows.ts';
 import {
@@ -26,15 +18,25 @@ import {
   takeBack,
 } from '#db/queue/lease-statements.ts';
 import { nextDueAt } from '#db/queue/next-due.ts';
-import { heartbeat, leave, readStates } from '#db/queue/nodes.ts';
 import { recordAll } from '#db/queue/outcomes.ts';
 import { startScheduled } from '#db/queue/scheduled-mail.ts';
 import { createDeliver, type DeliverParts } from '#deliver.ts';
-import type { Attempt, Delivery } from '#glossary.ts';
-import { headerOf } from '#mail/address.ts';
-import type { DestinationOf } from '#mail/destination-shape.ts';
-import { defaultPool } from '#mail/ip-pool.ts';
-import { isTestMail, testRoute } from '#mail/test-route.ts';
+import { createBurstDetector } from '#platform/base/burst-detector.ts';
+import { countInFlight } from '#platform/base/limits/in-flight.ts';
+import { createPersistentCache, type PersistentCache } from '#platform/base/persistent-cache.ts';
+import { readVersion } from '#platform/base/version.ts';
+import { withTimeout } from '#platform/base/waits.ts';
+import { groupCommit } from '#platform/database/engine/group-commit.ts';
+import { isPostgres } from '#platform/database/engine/open.ts';
+import { changeToken, createQuietCheck } from '#platform/database/engine/quiet-check.ts';
+import { beforeSharedCommit } from '#platform/database/engine/shared-commit.ts';
+import { heartbeat, leave, readStates } from '#platform/database/tables/nodes.ts';
+import { type CurrentShaping, createCurrentShaping } from '#platform/settings/current-shaping.ts';
+import { headerOf } from '#platform/values/address.ts';
+import type { DestinationOf } from '#platform/values/destination-shape.ts';
+import type { Attempt, Delivery } from '#platform/values/glossary.ts';
+import { defaultPool } from '#platform/values/ip-pool.ts';
+import { isTestMail, testRoute } from '#platform/values/test-route.ts';
 import { createReads } from '#queue/large-reads.ts';
 import { QueueRunner, type Runner } from '#queue/runner.ts';
 import { noPeers, type Peers } from '#queue/share.ts';
@@ -53,7 +55,6 @@ import { createResolver } from '#route/resolver.ts';
 import type { Route, Routes } from '#route/route.ts';
 import { createRouteCache } from '#route/route-cache.ts';
 import type { Transition } from '#rules/transition.ts';
-import { type CurrentShaping, createCurrentShaping } from '#settings/current-shaping.ts';
 import { ConnectionCache } from '#smtp-out/connection-cache.ts';
 import { createOffer, forgetTlsFailure, type TlsFailure } from '#smtp-out/offer.ts';
 import { createSimulatedHost } from '#smtp-out/simulated-host.ts';

@@ -2,7 +2,7 @@
  * The parts of a node without the role `mta` or `http` (POSTERN_ROLES): they do nothing, because other nodes do it.
  * start.ts builds them instead of delivery.ts's and intake.ts's.
  */
-import type { Backlog } from '#glossary.ts';
+import type { Backlog } from '#platform/values/glossary.ts';
 import type { DeliveryEngine } from './delivery.ts';
 import type { Intake } from './intake.ts';
 

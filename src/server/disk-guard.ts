@@ -10,8 +10,8 @@
  * result. If the free space cannot be read, the last known value holds. On PostgreSQL this guards the disk of the logs
  * only; a full disk of the database server shows as failing commits.
  */
-import type { Clock } from '#base/clock.ts';
-import type { Log } from '#base/log.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { Log } from '#platform/base/log.ts';
 
 export interface DiskGuardParts {
   dataDir: string;

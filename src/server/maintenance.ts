@@ -6,8 +6,8 @@
  * sends are not delayed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '#base/clock.ts';
-import type { MaintenanceJob } from '#db/schema/maintenance-job.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { MaintenanceJob } from '#platform/database/schema/maintenance-job.ts';
 
 export interface MaintenanceParts {
   jobs: MaintenanceJob[];

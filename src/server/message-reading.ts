@@ -4,13 +4,18 @@
  * time. Organizations take turns.
  */
 import { Worker } from 'node:worker_threads';
-import { bufferOf, GuardedThread, type GuardedThreadParts, ThreadEnded } from '#base/guarded-thread.ts';
-import type { SecretSource, Secrets } from '#base/secrets.ts';
 import type { MessageReading } from '#dashboard/page.ts';
 import { readHtml } from '#dashboard/pages/email/email-content.ts';
 import { withoutSignatures } from '#dashboard/pages/email/resend.ts';
 import { shownEmail } from '#dashboard/pages/email/shown-email.ts';
 import { filesOf, type SentFile } from '#dialects/sent-files.ts';
+import {
+  bufferOf,
+  GuardedThread,
+  type GuardedThreadParts,
+  ThreadEnded,
+} from '#platform/base/guarded-thread.ts';
+import type { SecretSource, Secrets } from '#platform/base/secrets.ts';
 import { type SubmittedResult, submittedResult } from '#smtp-in/submission/read-submitted.ts';
 import type { Submitted } from '#smtp-in/submission/send-request.ts';
 import { createTrackingLinks } from '#tracking/tracking-links.ts';

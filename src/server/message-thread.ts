@@ -3,8 +3,8 @@
  * file imports it.
  */
 import { parentPort, workerData } from 'node:worker_threads';
-import { serveTasks } from '#base/guarded-thread.ts';
-import { loadSecrets, type SecretSource } from '#base/secrets.ts';
+import { serveTasks } from '#platform/base/guarded-thread.ts';
+import { loadSecrets, type SecretSource } from '#platform/base/secrets.ts';
 import { createReadings, readingOf } from './message-reading.ts';
 
 if (import.meta.main && parentPort)

@@ -1,10 +1,10 @@
 /**
- * Registers a node without the role `mta` every ten seconds (db/queue/nodes.ts), so that no other node upgrades the database
+ * Registers a node without the role `mta` every ten seconds (platform/database/tables/nodes.ts), so that no other node upgrades the database
  * meanwhile.
  */
-import { readVersion } from '#base/version.ts';
-import { withTimeout } from '#base/waits.ts';
-import { leave, register } from '#db/queue/nodes.ts';
+import { readVersion } from '#platform/base/version.ts';
+import { withTimeout } from '#platform/base/waits.ts';
+import { leave, register } from '#platform/database/tables/nodes.ts';
 import type { ServerContext } from './context.ts';
 
 const intervalMs = 10_000;

@@ -1,13 +1,13 @@
 /** Builds /metrics and /health. start.ts puts them before the API and stops them. */
 import { listCertificates } from '#db/accounts/certificates-table.ts';
-import { readLastBackup } from '#db/admin/last-backup.ts';
-import { openDatabase } from '#db/engine/open.ts';
 import { oldestDue, queueDepth, webhookBacklog } from '#db/queue/queue-counts.ts';
 import { maxListed } from '#operate/condition/certificate-state.ts';
 import { createHealth } from '#operate/health.ts';
 import { createReadings } from '#operate/metrics/readings.ts';
 import { createProbes } from '#operate/probes.ts';
 import { readStatus } from '#operate/status/read-status.ts';
+import { readLastBackup } from '#platform/database/admin/last-backup.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
 import type { ServerContext } from './context.ts';
 import type { DeliveryEngine } from './delivery.ts';
 import type { DiskGuard } from './disk-guard.ts';

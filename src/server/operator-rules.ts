@@ -9,7 +9,7 @@ import type { DestinationRule } from '#db/queue/destination-rules.ts';
 import { listRules } from '#db/queue/destination-rules.ts';
 import { claimOfDomain, hasWaiting } from '#db/queue/lease-statements.ts';
 import { listSuspensions } from '#db/queue/suspensions.ts';
-import type { Delivery } from '#glossary.ts';
+import type { Delivery } from '#platform/values/glossary.ts';
 import type { Suspension } from '#queue/ready-queues.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 

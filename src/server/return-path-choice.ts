@@ -6,8 +6,8 @@
  */
 import { createReturnPath } from '#bounces/return-path.ts';
 import { returnPathOf, returnPathsInUse } from '#db/accounts/return-paths.ts';
-import type { Delivery } from '#glossary.ts';
-import { parseMailbox } from '#mail/address.ts';
+import { parseMailbox } from '#platform/values/address.ts';
+import type { Delivery } from '#platform/values/glossary.ts';
 import type { ServerContext } from './context.ts';
 
 export type ReturnPaths = ReturnType<typeof createReturnPaths>;

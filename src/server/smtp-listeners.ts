@@ -3,9 +3,9 @@
  * have separate memory budgets and connection limits, so that traffic on port 25 cannot keep an application from
  * sending.
  */
-import { Slots } from '#base/limits/slots.ts';
-import type { MailHandler } from '#mail/mail-handler.ts';
-import type { Config } from '#settings/config.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
+import type { Config } from '#platform/settings/config.ts';
+import type { MailHandler } from '#platform/values/mail-handler.ts';
 import type { Certificate } from '#smtp-in/listener-certificate.ts';
 import { createMemoryBudget } from '#smtp-in/memory-budget.ts';
 import { type ListenerParts, type MailListener, openListener } from '#smtp-in/smtp-listener.ts';

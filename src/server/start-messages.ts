@@ -1,8 +1,8 @@
 /** The messages that the process prints for a person at its start: the first steps, or why it could not start. */
 import { SealError } from '#accounts/seal.ts';
-import { ListenError } from '#base/net/tcp-listen.ts';
-import { DatabaseError } from '#db/engine/open.ts';
-import { ConfigError } from '#settings/config-error.ts';
+import { ListenError } from '#platform/base/net/tcp-listen.ts';
+import { DatabaseError } from '#platform/database/engine/open.ts';
+import { ConfigError } from '#platform/settings/config-error.ts';
 
 /** `postern`: how the command is called in this installation. */
 export const firstSteps = (postern: string) => [

@@ -7,14 +7,15 @@ import { makeSetUpLink } from '#accounts/people.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { type HttpServer, listen } from '#api/http/http-server.ts';
 import { onlyForLoopbackHosts } from '#api/loopback-hosts.ts';
-import { bracketed } from '#base/net/tcp-listen.ts';
 import { composeAlone } from '#compose/compose-alone.ts';
 import { type Composers, createComposers } from '#compose/compose-threads.ts';
 import { hasOrganizations } from '#db/accounts/organizations.ts';
-import { excessOfLog, keepLogShort, watchFile } from '#db/engine/open.ts';
-import { changeToken } from '#db/engine/quiet-check.ts';
 import { takeProblems } from '#db/queue/destination-status-rows.ts';
 import { startNightlyBackups } from '#operate/backup/nightly-backups.ts';
+import { bracketed } from '#platform/base/net/tcp-listen.ts';
+import { excessOfLog, keepLogShort, watchFile } from '#platform/database/engine/open.ts';
+import { changeToken } from '#platform/database/engine/quiet-check.ts';
+import type { Config } from '#platform/settings/config.ts';
 import { createResolver } from '#route/resolver.ts';
 import {
   openFileCertificate,
@@ -22,7 +23,6 @@ import {
   openWebPorts,
   startKeeper,
 } from '#server/certificates/open-certificates.ts';
-import type { Config } from '#settings/config.ts';
 import type { Certificate } from '#smtp-in/listener-certificate.ts';
 import { createWebhooks, type Webhooks } from '#webhooks/service.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';

@@ -3,8 +3,8 @@
  * reserved for small messages: a bounce still gets in, however many large messages arrive slowly.
  */
 
-import { systemClock } from '#base/clock.ts';
-import { ByteBudget } from '#base/limits/byte-budget.ts';
+import { systemClock } from '#platform/base/clock.ts';
+import { ByteBudget } from '#platform/base/limits/byte-budget.ts';
 
 interface IntakeBounds {
   /** Bytes of all messages. */

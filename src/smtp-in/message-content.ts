@@ -6,7 +6,7 @@
  * smtp-server's parser does the same, but passes on each piece between two such dots separately, in its own turn of the event
  * loop: a message that consists of them takes a hundred times as long, and many times its memory.
  */
-import type { MessageChunk } from '#vendor/smtp-server.ts';
+import type { MessageChunk } from '#platform/vendor/smtp-server.ts';
 
 const cr = 0x0d;
 const lf = 0x0a;

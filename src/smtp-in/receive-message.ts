@@ -3,8 +3,8 @@
  * comes after it, but its bytes are dropped.
  */
 import type { Readable } from 'node:stream';
-import type { ByteHold } from '#base/limits/byte-budget.ts';
-import { SmtpRefusal } from '#mail/mail-handler.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
+import { SmtpRefusal } from '#platform/values/mail-handler.ts';
 
 export interface Bounds {
   /** Octets of a message. */

@@ -1,8 +1,13 @@
 /** Adapts smtp-server's callbacks to a MailHandler: converts sessions, turns refusals into replies, receives messages. */
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
-import type { ByteBudget } from '#base/limits/byte-budget.ts';
-import { clientNetwork } from '#base/net/client-network.ts';
-import { type Client, type MailHandler, type MailSession, SmtpRefusal } from '#mail/mail-handler.ts';
+import type { ByteBudget } from '#platform/base/limits/byte-budget.ts';
+import { clientNetwork } from '#platform/base/net/client-network.ts';
+import {
+  type Client,
+  type MailHandler,
+  type MailSession,
+  SmtpRefusal,
+} from '#platform/values/mail-handler.ts';
 import { type Bounds, receive } from './receive-message.ts';
 import { endingOf } from './smtp-connection.ts';
 

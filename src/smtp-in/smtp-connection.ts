@@ -7,8 +7,8 @@
  */
 import type { Socket } from 'node:net';
 import type { SMTPServer, SMTPServerSession } from 'smtp-server';
-import type { MinimumRate } from '#base/minimum-rate.ts';
-import { ClientSession, type SessionOptions } from '#vendor/smtp-server.ts';
+import type { MinimumRate } from '#platform/base/minimum-rate.ts';
+import { ClientSession, type SessionOptions } from '#platform/vendor/smtp-server.ts';
 import { type Path, readPath, readReversePath } from './path.ts';
 import { type StreamViolation, StrictStream } from './strict-stream.ts';
 

@@ -1,19 +1,19 @@
 /**
  * An SMTP port that receives mail: smtp-server with strict parsing (strict-stream.ts, smtp-connection.ts) and limits
- * (base/limits/slots.ts, memory-budget.ts); a MailHandler decides about the mail. 250 is sent after the handler has returned,
+ * (platform/base/limits/slots.ts, memory-budget.ts); a MailHandler decides about the mail. 250 is sent after the handler has returned,
  * which is after its commit.
  *
  * Memory: a few kilobytes per connection, and for messages what `memoryBudget` allows, whatever clients send.
  * Stop: idle clients get 421, incoming messages have two more seconds, decisions in progress are answered.
  */
 import type { AddressInfo, Socket } from 'node:net';
-import type { ByteBudget } from '#base/limits/byte-budget.ts';
-import type { Slots } from '#base/limits/slots.ts';
-import { type MinimumRate, transferRate } from '#base/minimum-rate.ts';
-import { clientNetwork, matcherOf } from '#base/net/client-network.ts';
-import { listening } from '#base/net/tcp-listen.ts';
-import type { MailHandler } from '#mail/mail-handler.ts';
-import { type SessionOptions, SessionServer } from '#vendor/smtp-server.ts';
+import type { ByteBudget } from '#platform/base/limits/byte-budget.ts';
+import type { Slots } from '#platform/base/limits/slots.ts';
+import { type MinimumRate, transferRate } from '#platform/base/minimum-rate.ts';
+import { clientNetwork, matcherOf } from '#platform/base/net/client-network.ts';
+import { listening } from '#platform/base/net/tcp-listen.ts';
+import type { MailHandler } from '#platform/values/mail-handler.ts';
+import { type SessionOptions, SessionServer } from '#platform/vendor/smtp-server.ts';
 import type { Certificate } from './listener-certificate.ts';
 import type { Bounds } from './receive-message.ts';
 import { callbacksOf, onUnreadOf } from './server-callbacks.ts';

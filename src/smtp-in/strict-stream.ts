@@ -11,7 +11,7 @@
  * Input before the violation is processed in order, input after it is not. smtp-server's parser gets one line at a time, so that
  * it never holds unchecked input.
  */
-import { CommandParser, type MessageChunk, type Next } from '#vendor/smtp-server.ts';
+import { CommandParser, type MessageChunk, type Next } from '#platform/vendor/smtp-server.ts';
 import { BareLineEnds } from './bare-line-ends.ts';
 import { MessageContent } from './message-content.ts';
 

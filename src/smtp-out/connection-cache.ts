@@ -7,8 +7,8 @@
  *
  * Holds no policy: the caller says which sessions suit a mail, in order of preference.
  */
-import { orAborted } from '#base/waits.ts';
-import type { Destination } from '#mail/destination-shape.ts';
+import { orAborted } from '#platform/base/waits.ts';
+import type { Destination } from '#platform/values/destination-shape.ts';
 import type { SmtpSession } from './session.ts';
 
 /** Permission to open one socket. Calling it gives the permission back, once the socket is gone. */

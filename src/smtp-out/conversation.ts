@@ -9,9 +9,9 @@
  */
 import type { Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
-import type { Reply } from '#glossary.ts';
-import { parseReply } from '#mail/reply.ts';
 import type { Phase, SessionResult } from '#outcome.ts';
+import type { Reply } from '#platform/values/glossary.ts';
+import { parseReply } from '#platform/values/reply.ts';
 import { createDeadline, type Deadline, type SessionTimeouts } from './deadline.ts';
 import { dotStuffed, endOfPiece, finalDot } from './dot-stuffing.ts';
 import { isRefusal, notSmtp, problemOf } from './expected-replies.ts';

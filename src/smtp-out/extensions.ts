@@ -1,5 +1,5 @@
 /** The extensions that a host offers in its reply to EHLO (RFC 5321 section 4.1.1.1). */
-import { printableReply } from '#mail/reply.ts';
+import { printableReply } from '#platform/values/reply.ts';
 
 export interface Extensions {
   has(keyword: string): boolean;

@@ -6,8 +6,8 @@
  * BUGS: name constraints and path lengths of a DANE-TA chain are not checked.
  */
 import type { X509Certificate } from 'node:crypto';
-import type { TlsaRecord } from '#glossary.ts';
-import { verifyCertAgainstTlsa } from '#vendor/mx-connect.ts';
+import type { TlsaRecord } from '#platform/values/glossary.ts';
+import { verifyCertAgainstTlsa } from '#platform/vendor/mx-connect.ts';
 
 const trustAnchor = 2;
 const endEntity = 3;

@@ -8,13 +8,13 @@
  * Decides nothing about the mail; reports which host it was offered to and the result.
  */
 import type { Socket } from 'node:net';
-import { type Clock, iso } from '#base/clock.ts';
-import type { PersistentCache } from '#base/persistent-cache.ts';
-import { orAborted } from '#base/waits.ts';
-import type { Peer, TlsTrial, TlsUsed } from '#glossary.ts';
-import type { Destination } from '#mail/destination-shape.ts';
-import { NoSource } from '#mail/ip-pool.ts';
 import type { SessionResult } from '#outcome.ts';
+import { type Clock, iso } from '#platform/base/clock.ts';
+import type { PersistentCache } from '#platform/base/persistent-cache.ts';
+import { orAborted } from '#platform/base/waits.ts';
+import type { Destination } from '#platform/values/destination-shape.ts';
+import type { Peer, TlsTrial, TlsUsed } from '#platform/values/glossary.ts';
+import { NoSource } from '#platform/values/ip-pool.ts';
 import type { ConnectionCache, Permit } from './connection-cache.ts';
 import type { SessionTimeouts } from './deadline.ts';
 import type { TlsOffer } from './handshake.ts';

@@ -1,14 +1,14 @@
 /**
- * The host that test mail goes to (mail/test-route.ts): it answers as the recipient's address asks, and opens no connection.
+ * The host that test mail goes to (platform/values/test-route.ts): it answers as the recipient's address asks, and opens no connection.
  * Its replies go through outcome.ts like those of a real host.
  */
 
-import type { Clock } from '#base/clock.ts';
-import { pause } from '#base/waits.ts';
-import type { Delivery, Peer, Reply } from '#glossary.ts';
-import { domainOf } from '#mail/address.ts';
-import { testDomain } from '#mail/test-route.ts';
 import type { SessionResult } from '#outcome.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { pause } from '#platform/base/waits.ts';
+import { domainOf } from '#platform/values/address.ts';
+import type { Delivery, Peer, Reply } from '#platform/values/glossary.ts';
+import { testDomain } from '#platform/values/test-route.ts';
 import type { Transcript } from './transcript.ts';
 
 /** An address for documentation (RFC 5737), which nobody has. */

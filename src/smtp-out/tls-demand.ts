@@ -6,7 +6,7 @@
  */
 import type { X509Certificate } from 'node:crypto';
 import type { TLSSocket } from 'node:tls';
-import type { MailTls, TlsaRecord, TlsFailureType, TlsFloor, TlsUsed } from '#glossary.ts';
+import type { MailTls, TlsaRecord, TlsFailureType, TlsFloor, TlsUsed } from '#platform/values/glossary.ts';
 import type { Handshake } from './handshake.ts';
 import { tlsaMismatch } from './match-tlsa.ts';
 

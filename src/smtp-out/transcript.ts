@@ -2,8 +2,8 @@
  * The dialogue of one attempt, with times, as evidence for the operator. It contains the size of the message instead of
  * its bytes. The number and length of its lines are limited.
  */
-import type { TranscriptLine } from '#glossary.ts';
-import { printableReply } from '#mail/reply.ts';
+import type { TranscriptLine } from '#platform/values/glossary.ts';
+import { printableReply } from '#platform/values/reply.ts';
 
 const maxLines = 400;
 const longestText = 2000;

@@ -7,9 +7,9 @@
  */
 import Router from '@koa/router';
 import type { Context } from 'koa';
-import type { Clock } from '#base/clock.ts';
-import { clientAddress } from '#base/net/client-address.ts';
-import { Refusal } from '#mail/refusal.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { clientAddress } from '#platform/base/net/client-address.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import type { Visit } from '#rules/visit.ts';
 import type { LinkKind, LinkRead, TrackingLinks } from './tracking-links.ts';
 

@@ -12,8 +12,8 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { parse, stringify } from 'uuid';
-import { type Hmac, hmacSha256 } from '#base/hmac.ts';
-import { type DerivedKeys, deriveKey, keysOf, type Secrets } from '#base/secrets.ts';
+import { type Hmac, hmacSha256 } from '#platform/base/hmac.ts';
+import { type DerivedKeys, deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
 
 export type LinkKind = 'open' | 'click';
 

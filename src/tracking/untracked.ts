@@ -2,7 +2,7 @@
  * Reverses the tracking of HTML (compose/tracking/html-tracking.ts): replaces each of our links by its target and removes our
  * pixels. Links that are not genuine stay. So a preview or a second send does not count as a visit of the first send.
  */
-import { escapeHtml } from '#base/sanitize.ts';
+import { escapeHtml } from '#platform/base/sanitize.ts';
 import type { TrackingLinks } from './tracking-links.ts';
 
 const pixel =

@@ -3,8 +3,8 @@
  * connection (guarded-post.ts). The WHATWG parser normalizes every way to write an IPv4 address to dotted decimals.
  */
 import { isIP } from 'node:net';
+import { isForbidden } from '#platform/vendor/mx-connect.ts';
 import type { WebhookFormatName } from '#rules/subscribed-types.ts';
-import { isForbidden } from '#vendor/mx-connect.ts';
 
 /** The length of a text that is not a URL, in a refusal. */
 const maxShown = 200;

@@ -3,10 +3,7 @@
  * and stored sealed. Invalid input throws a WebhookError whose message says what is wrong.
  */
 import type { Seal } from '#accounts/seal.ts';
-import type { Clock } from '#base/clock.ts';
-import { newId } from '#base/id.ts';
 import { insertWithin } from '#db/accounts/organizations.ts';
-import type { Db } from '#db/engine/open.ts';
 import { insertTried } from '#db/webhooks/webhook-attempts.ts';
 import { attemptRow } from '#db/webhooks/webhook-outcomes.ts';
 import {
@@ -19,8 +16,11 @@ import {
   setWebhookTypes,
   type Webhook,
 } from '#db/webhooks/webhooks.ts';
-import { eventTypes } from '#glossary.ts';
-import { Refusal } from '#mail/refusal.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { newId } from '#platform/base/id.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { eventTypes } from '#platform/values/glossary.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import type { WebhookAttempt } from '#rules/classify-response.ts';
 import { disabledByOwner } from '#rules/endpoint-health.ts';
 import { secretsOf } from '#rules/endpoint-secrets.ts';

@@ -6,9 +6,9 @@
 import { type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 import { isIP } from 'node:net';
+import { isForbidden } from '#platform/vendor/mx-connect.ts';
 import { limitInterimResponses } from '#route/interim-responses.ts';
 import type { AddressOptions } from '#route/web-host-addresses.ts';
-import { isForbidden } from '#vendor/mx-connect.ts';
 import { hostOf, problemOf } from './endpoint-url.ts';
 import { createLookup, nextAddressMs, sentenceOf } from './guarded-post.ts';
 

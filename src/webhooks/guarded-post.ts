@@ -14,10 +14,10 @@ import {
 } from 'node:http';
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
+import { isForbidden } from '#platform/vendor/mx-connect.ts';
 import { limitInterimResponses } from '#route/interim-responses.ts';
 import { type AddressOptions, addressesOf } from '#route/web-host-addresses.ts';
 import type { WebhookResponse } from '#rules/classify-response.ts';
-import { isForbidden } from '#vendor/mx-connect.ts';
 import { hostOf, isLocalhost } from './endpoint-url.ts';
 
 interface Request {

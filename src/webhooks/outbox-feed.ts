@@ -4,12 +4,12 @@
  * once a second at most: the first endpoint may get its first event that much later.
  */
 
-import { type Clock, systemClock } from '#base/clock.ts';
-import { pause } from '#base/waits.ts';
-import type { Db } from '#db/engine/open.ts';
 import { settledPosition } from '#db/events/read-events.ts';
 import { fanOut, passOver } from '#db/webhooks/webhook-feed.ts';
 import { hasActiveWebhooks } from '#db/webhooks/webhooks.ts';
+import { type Clock, systemClock } from '#platform/base/clock.ts';
+import { pause } from '#platform/base/waits.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import type { EventSignal } from '#record/event-signal.ts';
 
 export interface FeedParts {

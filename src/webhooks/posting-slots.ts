@@ -2,7 +2,7 @@
  * Bounds concurrent posts in total and per endpoint. A failing endpoint gets one post at a time, and all failing endpoints
  * together at most half of the slots, so that hanging receivers, which hold a slot for 15 seconds, never block the others.
  */
-import { CountedMap } from '#base/limits/counted-map.ts';
+import { CountedMap } from '#platform/base/limits/counted-map.ts';
 
 export interface DueWebhook {
   id: string;

@@ -1,13 +1,13 @@
 /** Builds the webhook pipeline: events → messages → posts → attempts. server/ starts and stops it. */
 import type { Seal } from '#accounts/seal.ts';
-import type { Clock } from '#base/clock.ts';
-import type { Log } from '#base/log.ts';
-import type { Resolve } from '#base/net/resolve.ts';
-import { groupCommit } from '#db/engine/group-commit.ts';
-import type { Db } from '#db/engine/open.ts';
-import { changeToken, createQuietCheck } from '#db/engine/quiet-check.ts';
 import { claimMessages, hasQueued, listDueWebhooks, releaseMessages } from '#db/webhooks/webhook-outbox.ts';
 import { recordTries, type WebhookTry } from '#db/webhooks/webhook-outcomes.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { Log } from '#platform/base/log.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
+import { groupCommit } from '#platform/database/engine/group-commit.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { changeToken, createQuietCheck } from '#platform/database/engine/quiet-check.ts';
 import type { EventSignal } from '#record/event-signal.ts';
 import { createPoster } from './guarded-post.ts';
 import { createFeed } from './outbox-feed.ts';

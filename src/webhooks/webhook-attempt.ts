@@ -1,6 +1,7 @@
 /** One attempt: builds the body of an event, signs it and posts it. Rejects only if it is stopped. */
-import type { Clock } from '#base/clock.ts';
+
 import type { EventRecord } from '#db/events/read-events.ts';
+import type { Clock } from '#platform/base/clock.ts';
 import { failureOf, type WebhookAttempt, type WebhookResponse } from '#rules/classify-response.ts';
 import type { WebhookFormatName } from '#rules/subscribed-types.ts';
 import { formatOf } from '#webhooks/formats/all-formats.ts';

@@ -6,11 +6,11 @@
  * and their leases released, so their endpoints may get them twice.
  */
 
-import type { Clock } from '#base/clock.ts';
-import { createDebouncedLoop } from '#base/debounced-loop.ts';
-import { pause } from '#base/waits.ts';
 import type { WebhookMessage } from '#db/webhooks/webhook-outbox.ts';
 import type { WebhookTry } from '#db/webhooks/webhook-outcomes.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { createDebouncedLoop } from '#platform/base/debounced-loop.ts';
+import { pause } from '#platform/base/waits.ts';
 import { verdictOf, type WebhookVerdict } from '#rules/classify-response.ts';
 import { createPostingSlots, type DueWebhook, type Pick } from './posting-slots.ts';
 import type { AttemptWebhook } from './webhook-attempt.ts';

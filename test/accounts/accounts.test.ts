@@ -5,11 +5,11 @@ import { allowedDomains, findCaller, mayDo, newKey, parseScopes } from '#account
 import { checkRecords, statusAfter } from '#accounts/check-records.ts';
 import { type DnsRecord, newDkimKey, type RecordPurpose, recordsFor } from '#accounts/domains.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { fixedSecrets } from '#base/secrets.ts';
 import type { KeyInUse } from '#db/accounts/keys.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { table } from '#lab/table.ts';
+import { fixedSecrets } from '#platform/base/secrets.ts';
 import { createResolver } from '#route/resolver.ts';
 
 // The seal.

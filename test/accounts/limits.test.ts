@@ -3,12 +3,12 @@ import test from 'ava';
 import { registerDomain } from '#accounts/domain-registration.ts';
 import { makeUserLink } from '#accounts/people.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { newId } from '#base/id.ts';
-import { fixedSecrets } from '#base/secrets.ts';
 import { setLimits } from '#db/accounts/organizations.ts';
 import { insertUser } from '#db/accounts/users.ts';
 import { keepMail } from '#db/bounces/inbound-mails.ts';
 import { startWorld } from '#lab/scenes/world.ts';
+import { newId } from '#platform/base/id.ts';
+import { fixedSecrets } from '#platform/base/secrets.ts';
 import type { ParseResult } from '#rules/parse-result.ts';
 
 test('of webhooks, domains, links and returned mails that are added at once, no more are kept than the limit', async (t) => {

@@ -7,7 +7,10 @@ import { cliOf } from '#lab/cli.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 
-const schema = readFileSync(new URL('../../src/db/schema/schema.sqlite.sql', import.meta.url), 'utf8');
+const schema = readFileSync(
+  new URL('../../src/platform/database/schema/schema.sqlite.sql', import.meta.url),
+  'utf8',
+);
 const tables = [...schema.matchAll(/^CREATE TABLE (\w+) \(\n(?: {2}.*\n)*? {2}org_id /gm)].map(
   ([, name]) => name!,
 );

@@ -6,13 +6,13 @@ import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { createSeal } from '#accounts/seal.ts';
-import { fixedSecrets, readSecrets } from '#base/secrets.ts';
 import { createReturnPathReader } from '#bounces/return-path.ts';
 import { countSealed } from '#db/accounts/sealed-columns.ts';
 import { cliOf, createCli } from '#lab/cli.ts';
 import { oneKind } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { fixedSecrets, readSecrets } from '#platform/base/secrets.ts';
 
 const html = '<p><a href="https://app.invalid/">Go</a></p>';
 

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { csvHead, csvOf, ListError, readAddresses } from '#accounts/suppression-csv.ts';
 import { runs } from '#lab/runs.ts';
 import { table } from '#lab/table.ts';
-import { compareKey, domainOf } from '#mail/address.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
 
 const read = async (text: string | Buffer, max?: number) =>
   (await readAddresses(Buffer.from(text), max)).addresses;

@@ -4,7 +4,7 @@ import { formBody, jsonBody, noBody, requireDeclaration } from '#api/body-limits
 import { dialectsNamed } from '#dialects/all-dialects.ts';
 import type { DialectRoute } from '#dialects/dialect.ts';
 import { type ServeParts, serveDialects } from '#dialects/serve-dialects.ts';
-import { dialectNames } from '#glossary.ts';
+import { dialectNames } from '#platform/values/glossary.ts';
 
 /** Of a dialect with this route beside its own. */
 function serve(name: (typeof dialectNames)[number], route: DialectRoute) {

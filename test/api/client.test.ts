@@ -1,6 +1,6 @@
 /** The client's address, and the proxies that are trusted to name it. */
 import test from 'ava';
-import { clientAddressOf, trustedProxies } from '#base/net/client-address.ts';
+import { clientAddressOf, trustedProxies } from '#platform/base/net/client-address.ts';
 
 const isTrusted = trustedProxies(['192.0.2.20', '2001:db8::20']);
 

@@ -4,14 +4,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { newId } from '#base/id.ts';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import type { Db } from '#db/engine/open.ts';
 import { type EventPage, readEvents, settledPosition } from '#db/events/read-events.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { openMigrated } from '#lab/database/open-migrated.ts';
 import { until } from '#lab/until.ts';
+import { newId } from '#platform/base/id.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const types = ['email.queued', 'email.delivered', 'email.bounced'];

@@ -2,11 +2,11 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { makeKey, rotateKey } from '#accounts/create-key.ts';
-import { closestName } from '#base/closest-name.ts';
 import { findKey } from '#db/accounts/keys.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
+import { closestName } from '#platform/base/closest-name.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 const file = { filename: 'a.txt', content: 'YQ==', fileName: 'b.txt' };
 const misspelt = {

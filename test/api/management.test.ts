@@ -5,7 +5,6 @@ import { json } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
 import { managementTags } from '#api/openapi/description.ts';
-import { newId } from '#base/id.ts';
 import { grant, setQuota } from '#db/accept/credit-ledger.ts';
 import { insertOrganization, setLimits } from '#db/accounts/organizations.ts';
 import { operationsOf, readContract } from '#lab/openapi.ts';
@@ -13,6 +12,7 @@ import { worldOfFile } from '#lab/scenes/shared-world.ts';
 import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import { asNewTenant, startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { newId } from '#platform/base/id.ts';
 
 const api = '/api/public';
 

@@ -4,7 +4,7 @@ import test from 'ava';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 test('within two seconds a send that differs in its text is the first one, and that is told everywhere', async (t) => {
   const world = await startWorld(t);

@@ -6,7 +6,7 @@ import test from 'ava';
 import Koa from 'koa';
 import { type AdmitCaller, withSlot } from '#api/server-busy.ts';
 import { until } from '#lab/until.ts';
-import { type Refusal, statusOf } from '#mail/refusal.ts';
+import { type Refusal, statusOf } from '#platform/values/refusal.ts';
 
 test('an organization has half of the calls in flight, and eight of them run; sends do not wait', async (t) => {
   const gate = Promise.withResolvers<void>();

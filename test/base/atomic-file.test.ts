@@ -11,7 +11,7 @@ test('if several processes create a file at once, one writes it and all read the
   const file = join(directory, 'secret');
   const program = `
     import { readFileSync } from 'node:fs';
-    import { createAtomic } from ${JSON.stringify(join(import.meta.dirname, '../../src/base/atomic-file.ts'))};
+    import { createAtomic } from ${JSON.stringify(join(import.meta.dirname, '../../src/platform/base/atomic-file.ts'))};
     createAtomic('${file}', 'written by ' + process.pid);
     process.stdout.write(readFileSync('${file}', 'utf8'));`;
   const write = () => promisify(execFile)(process.execPath, ['--input-type=module', '--eval', program]);

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createBurstDetector } from '#base/burst-detector.ts';
+import { createBurstDetector } from '#platform/base/burst-detector.ts';
 
 test('one event is not a burst; events that are close together are, until one comes late', (t) => {
   let now = 0;

@@ -1,8 +1,8 @@
 /** A patch restores the exact copy, and is small if few octets differ. */
 import test from 'ava';
 import fc from 'fast-check';
-import { patched, patchedLength, patchOf } from '#base/byte-patch.ts';
 import { runs } from '#lab/runs.ts';
+import { patched, patchedLength, patchOf } from '#platform/base/byte-patch.ts';
 
 /** Few different values, so that equal octets also occur by chance. */
 const bytes = fc.array(fc.integer({ min: 0, max: 3 }), { maxLength: 300 }).map((list) => Buffer.from(list));

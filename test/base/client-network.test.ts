@@ -1,6 +1,6 @@
 import test from 'ava';
-import { clientNetwork, isPublicAddress } from '#base/net/client-network.ts';
 import { table } from '#lab/table.ts';
+import { clientNetwork, isPublicAddress } from '#platform/base/net/client-network.ts';
 
 test('the network is the address itself for IPv4, however it is written, and the /64 for IPv6', (t) => {
   const networks = Object.fromEntries(table<[string, string]>('base/client-networks'));

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
 import test from 'ava';
-import { hmacSha256 } from '#base/hmac.ts';
+import { hmacSha256 } from '#platform/base/hmac.ts';
 
 test('it is the HMAC that Node makes, for keys and texts of any length', (t) => {
   for (const keyLength of [0, 1, 32, 63, 64]) {

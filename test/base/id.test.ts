@@ -1,6 +1,6 @@
 import test from 'ava';
 import { validate, version } from 'uuid';
-import { newId } from '#base/id.ts';
+import { newId } from '#platform/base/id.ts';
 
 test('ids are UUIDs of version 7 that sort in the order of creation', (t) => {
   const begun = Date.now();

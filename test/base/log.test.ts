@@ -12,7 +12,7 @@ import { temporaryDirectory } from '#lab/evidence.ts';
 /** Logs `count` lines of a tenth of a megabyte, and prints the memory that they still take, in megabytes, on standard error. */
 const program = (logFormat: string, count: number) => `
   import { setTimeout as sleep } from 'node:timers/promises';
-  import { createLog } from ${JSON.stringify(join(import.meta.dirname, '../../src/base/log.ts'))};
+  import { createLog } from ${JSON.stringify(join(import.meta.dirname, '../../src/platform/base/log.ts'))};
 
   const log = createLog({ logLevel: 'info', logFormat: '${logFormat}' });
   const held = () => {

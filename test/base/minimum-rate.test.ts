@@ -1,7 +1,7 @@
 import test from 'ava';
-import { systemClock } from '#base/clock.ts';
-import { createMinimumRate } from '#base/minimum-rate.ts';
 import { manualClock } from '#lab/clock.ts';
+import { systemClock } from '#platform/base/clock.ts';
+import { createMinimumRate } from '#platform/base/minimum-rate.ts';
 
 function scene() {
   const clock = manualClock();

@@ -1,10 +1,10 @@
 /** Entries are stored in the database, cached in memory, expire, and never stop a delivery. */
 import test from 'ava';
-import { createPersistentCache, type PersistentEntry } from '#base/persistent-cache.ts';
 import { forgetLearned, learnedRows } from '#db/queue/learned-rows.ts';
 import { manualClock } from '#lab/clock.ts';
 import { oneKind } from '#lab/database/databases.ts';
 import { openMigrated } from '#lab/database/open-migrated.ts';
+import { createPersistentCache, type PersistentEntry } from '#platform/base/persistent-cache.ts';
 
 const minute = 60_000;
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { Slots } from '#base/limits/slots.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
 
 const taken = (free: unknown) => (typeof free === 'function' ? 'taken' : free);
 

@@ -10,7 +10,7 @@ const root = join(import.meta.dirname, '../..');
 const program = `
   import { Worker } from 'node:worker_threads';
   import { getHeapStatistics } from 'node:v8';
-  import { clearHeapFlags } from ${JSON.stringify(join(root, 'src/base/v8-flags.ts'))};
+  import { clearHeapFlags } from ${JSON.stringify(join(root, 'src/platform/base/v8-flags.ts'))};
 
   const limitMb = "process.getBuiltinModule('node:v8').getHeapStatistics().heap_size_limit / 2 ** 20";
   const ofThread = () => new Promise((resolve) => {
@@ -32,6 +32,6 @@ test('a worker thread has its own heap limit, whatever flags the main thread was
   );
   const [main, before, after] = JSON.parse(stdout);
   t.true(main > 1000, `${main} MB for the main thread`);
-  t.is(before, main, 'V8 prefers its flags; otherwise src/base/v8-flags.ts is not needed');
+  t.is(before, main, 'V8 prefers its flags; otherwise src/platform/base/v8-flags.ts is not needed');
   t.true(after < 80, `${after} MB for a thread that was given 64`);
 });

@@ -1,7 +1,7 @@
 /** `orAborted` leaves no listener on the signal, which may live as long as the program, and no unhandled rejection. */
 import { getEventListeners } from 'node:events';
 import test from 'ava';
-import { orAborted } from '#base/waits.ts';
+import { orAborted } from '#platform/base/waits.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 

@@ -4,7 +4,7 @@ import test from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import { goldenMail, startReturns, typesOf } from '#lab/scenes/returns.ts';
 import { until } from '#lab/until.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 test('a late bounce turns delivered into bounced, once, suppresses, and is kept', async (t) => {
   const world = await startReturns(t, {});

@@ -2,7 +2,6 @@
 import { once } from 'node:events';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import test from 'ava';
-import { fixedSecrets } from '#base/secrets.ts';
 import { createIsolatedParser, serveParsing } from '#bounces/isolated-parser.ts';
 import { automaticRules } from '#bounces/parse/auto-reply.ts';
 import { complaintVariants } from '#bounces/parse/complaint.ts';
@@ -10,7 +9,6 @@ import { readMail } from '#bounces/parse/parse-bounce.ts';
 import { textBounceRules } from '#bounces/parse/text-bounce.ts';
 import { createReturnPath, createReturnPathReader } from '#bounces/return-path.ts';
 import { createServiceAddressReader, type ServiceAddress } from '#bounces/service-addresses.ts';
-import type { DeliveryStatus } from '#glossary.ts';
 import {
   goldenDelivery,
   goldenDomain,
@@ -21,6 +19,8 @@ import {
 } from '#lab/golden.ts';
 import { runs } from '#lab/runs.ts';
 import { table } from '#lab/table.ts';
+import { fixedSecrets } from '#platform/base/secrets.ts';
+import type { DeliveryStatus } from '#platform/values/glossary.ts';
 import { transitionOnBounce } from '#rules/bounce-transition.ts';
 import type { Complaint, ReportedFailure } from '#rules/parse-result.ts';
 

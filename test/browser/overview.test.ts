@@ -3,12 +3,12 @@ import test from 'ava';
 import { v7 as uuid } from 'uuid';
 import { grant, setQuota } from '#db/accept/credit-ledger.ts';
 import { setLimits } from '#db/accounts/organizations.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
 import { countNames, hourMs } from '#db/events/statistics.ts';
 import { suspend } from '#db/queue/suspensions.ts';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
 import { type Size, startChromium } from '#lab/browser/chromium.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import { latencyBounds } from '#rules/latency.ts';
 
 const { visit } = startChromium(test);

@@ -1,12 +1,12 @@
 /** `postern queue`, beside what it takes for a server (its lock): what it says of a queue, what it refuses, and in which words. */
 import test from 'ava';
-import { iso } from '#base/clock.ts';
-import { lockDataDir } from '#db/engine/data-dir-lock.ts';
 import { cliOf, createCli } from '#lab/cli.ts';
 import { golden } from '#lab/cli-golden.ts';
 import { minute, openQueue } from '#lab/database/queue-rows.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { iso } from '#platform/base/clock.ts';
+import { lockDataDir } from '#platform/database/engine/data-dir-lock.ts';
 
 const circuitOf = (at: number) => ({
   connections: 0,

@@ -3,11 +3,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
-import { openDatabase } from '#db/engine/open.ts';
 import { cliOf, createCli, startCli } from '#lab/cli.ts';
 import { golden } from '#lab/cli-golden.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
 
 /** The organization Acme with the verified domain sender.invalid, and no server. */
 async function startVerified(t: ExecutionContext) {

@@ -2,10 +2,10 @@
 import test from 'ava';
 import { why } from '#cli/render/why-view.ts';
 import type { AttemptRecord } from '#db/events/emails.ts';
-import type { DeliveryStatus, Outcome } from '#glossary.ts';
 import { conditionOf } from '#lab/conditions.ts';
 import { table } from '#lab/table.ts';
 import type { WhyInput } from '#operate/explain/why.ts';
+import type { DeliveryStatus, Outcome } from '#platform/values/glossary.ts';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 const minute = 60_000;

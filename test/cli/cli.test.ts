@@ -7,13 +7,13 @@ import { join } from 'node:path';
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
 import { commandTable } from '#cli/commands.ts';
-import { openDatabase } from '#db/engine/open.ts';
 import { cliOf, createCli, createProcessCli, makeInstallation, root, run, startCli } from '#lab/cli.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 test('domain: verified when its DKIM record is found, and no DNS trouble takes that away', async (t) => {
   const dns = await startDns({ 'example.invalid': { TXT: ['v=spf1 -all'] } });

@@ -1,10 +1,10 @@
 /** Which lines are asked for, and how they look. */
 import test from 'ava';
-import { sanitize, sanitizeJson } from '#base/sanitize.ts';
 import { createIdSearch, createKeep, type Filters } from '#cli/maillog/log-filter.ts';
 import { createAttemptMerge } from '#cli/maillog/merge-attempts.ts';
 import { readable } from '#cli/render/log-view.ts';
 import { picture } from '#lab/table.ts';
+import { sanitize, sanitizeJson } from '#platform/base/sanitize.ts';
 
 const emailId = '01a1fde4-3a44-750e-831d-9eda6307a7e9';
 const line = {

@@ -10,7 +10,7 @@ import { postern, startCli } from '#lab/cli.ts';
 import { testWithProgram } from '#lab/needing.ts';
 import { spawnTerminal } from '#lab/terminal.ts';
 import { until } from '#lab/until.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 const hasScript = (() => {
   try {

@@ -4,9 +4,9 @@ import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { newest } from '#db/schema/migrate.ts';
 import { createCli } from '#lab/cli.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
+import { newest } from '#platform/database/schema/migrate.ts';
 
 /** A release that contains nothing but what it says about itself, with its checksum. */
 async function releaseOf(t: ExecutionContext, members: Record<string, string>): Promise<string> {

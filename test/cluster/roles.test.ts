@@ -1,9 +1,9 @@
 /** Nodes with some of the roles on one PostgreSQL do together what one with all of them does, and no more each. */
 import test, { type ExecutionContext } from 'ava';
-import { readVersion } from '#base/version.ts';
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { readVersion } from '#platform/base/version.ts';
 
 const frontOnly = (t: ExecutionContext) =>
   startWorld(t, { database: 'postgres', settings: { ...sharedSecret, POSTERN_ROLES: 'http' } });

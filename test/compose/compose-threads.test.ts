@@ -4,14 +4,14 @@ import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { dkimVerify } from 'mailauth';
 import { createSeal } from '#accounts/seal.ts';
-import { fixedSecrets } from '#base/secrets.ts';
 import type { ComposeOrder } from '#compose/compose-order.ts';
 import { createComposers } from '#compose/compose-threads.ts';
 import type { Fields } from '#compose/mime.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { until } from '#lab/until.ts';
-import { parseMailbox } from '#mail/address.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { fixedSecrets } from '#platform/base/secrets.ts';
+import { parseMailbox } from '#platform/values/address.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { createTrackingLinks } from '#tracking/tracking-links.ts';
 
 const secret = 'a secret of the tests, long enough';

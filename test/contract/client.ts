@@ -19,7 +19,7 @@ import { contextOfFile } from '#lab/context-of-file.ts';
 import { changeTable } from '#lab/database/change-table.ts';
 import { oneKind } from '#lab/database/databases.ts';
 import { type Answer, startWorld, tenantName, type World, type WorldOptions } from '#lab/scenes/world.ts';
-import { compareKey } from '#mail/address.ts';
+import { compareKey } from '#platform/values/address.ts';
 
 export const sendPath = '/api/public/email/send';
 export const emailPath = (id: string) => `/api/public/email/${id}`;

@@ -6,7 +6,6 @@ import test from 'ava';
 import { createSeal } from '#accounts/seal.ts';
 import { managementTags } from '#api/openapi/description.ts';
 import type { Method } from '#api/openapi/openapi-types.ts';
-import { loadSecrets } from '#base/secrets.ts';
 import { setQuota } from '#db/accept/credit-ledger.ts';
 import { findDomain } from '#db/accounts/domains-table.ts';
 import { listKeys } from '#db/accounts/keys.ts';
@@ -17,6 +16,7 @@ import { holdExamples } from '#lab/recorded-examples.ts';
 import { exampleWorld, rename, suppress } from '#lab/scenes/example-world.ts';
 import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import type { Answer, World } from '#lab/scenes/world.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
 import { addWebhook } from '#webhooks/endpoints.ts';
 
 const hold = holdExamples(test, 'management-examples.json');

@@ -1,10 +1,10 @@
 /** The doctor's page: a real look at a machine on loopback, begun by an operator, one at a time. */
 import ava, { type ExecutionContext } from 'ava';
 import { invite } from '#accounts/people.ts';
-import { createLog } from '#base/log.ts';
 import { type Browser, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { dkimDomain, startDoctorWorld } from '#lab/scenes/doctor-world.ts';
 import { until } from '#lab/until.ts';
+import { createLog } from '#platform/base/log.ts';
 import { start } from '#server/start.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */

@@ -7,12 +7,12 @@ import test from 'ava';
 import { registerDomain } from '#accounts/domain-registration.ts';
 import { createSeal } from '#accounts/seal.ts';
 import type { Document } from '#api/openapi/openapi-types.ts';
-import { loadSecrets } from '#base/secrets.ts';
 import { addSuppression, suppressionOf } from '#db/accounts/suppressions.ts';
 import { keepReport } from '#db/bounces/domain-reports-table.ts';
 import { operationsOf, readContract } from '#lab/openapi.ts';
 import { pairs, pathOf, sampledTable } from '#lab/scenes/dashboard-samples.ts';
 import { type Org, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
 
 /** In everything that only the other organization may see. */
 const canary = 'canary';

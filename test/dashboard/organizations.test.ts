@@ -3,12 +3,12 @@ import test from 'ava';
 import { invite } from '#accounts/people.ts';
 import { grant, setQuota } from '#db/accept/credit-ledger.ts';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
 import { countNames, hourMs } from '#db/events/statistics.ts';
 import { suspend } from '#db/queue/suspensions.ts';
 import { createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import { latencyBounds } from '#rules/latency.ts';
 
 const path = '/dashboard/organizations';

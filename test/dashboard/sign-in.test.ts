@@ -4,7 +4,6 @@ import test from 'ava';
 import { Secret, TOTP } from 'otpauth';
 import { invite, makeUserLink } from '#accounts/people.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { loadSecrets } from '#base/secrets.ts';
 import {
   type Browser,
   checkHeaders,
@@ -17,6 +16,7 @@ import {
 import { cliOf } from '#lab/cli.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { column } from '#lab/table.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
 
 const olga = 'olga@postern.invalid';
 

@@ -1,6 +1,5 @@
 /** A stop while something that an operator began goes on: it is broken off, and what has a hand in the database is waited for. */
 import test from 'ava';
-import { createLog } from '#base/log.ts';
 import { createBackgroundJobs } from '#dashboard/background-job.ts';
 import { createOperatorJobs } from '#dashboard/operator-jobs.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
@@ -9,7 +8,8 @@ import { oneKind } from '#lab/database/databases.ts';
 import { openQueue } from '#lab/database/queue-rows.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
-import { loadConfig } from '#settings/config.ts';
+import { createLog } from '#platform/base/log.ts';
+import { loadConfig } from '#platform/settings/config.ts';
 
 test('what goes on is told, and waited for; nothing is begun after it', async (t) => {
   const { promise: ending, resolve: end } = Promise.withResolvers<void>();

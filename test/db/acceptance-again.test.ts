@@ -3,11 +3,11 @@ import test, { type ExecutionContext } from 'ava';
 import { acceptAll } from '#db/accept/acceptance.ts';
 import { setQuota } from '#db/accept/credit-ledger.ts';
 import { forgetAnswers } from '#db/accept/idempotency.ts';
-import type { Send } from '#db/accept/send-record.ts';
 import { freeOrphans } from '#db/queue/lease-statements.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
 import { leaseMs, sendOf } from '#lab/sends.ts';
+import type { Send } from '#platform/database/tables/send-record.ts';
 
 const policy = { keepMs: 60 * minute, lowShare: 0.1 };
 

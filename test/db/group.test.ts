@@ -1,5 +1,5 @@
 import test from 'ava';
-import { groupCommit } from '#db/engine/group-commit.ts';
+import { groupCommit } from '#platform/database/engine/group-commit.ts';
 
 /** Commits by hand: each call waits until `settle` is called with what is to become of it. */
 function byHand() {

@@ -1,11 +1,11 @@
 /** Rows that go as one JSON value come back as they were given, on both databases. */
 import { randomBytes } from 'node:crypto';
 import test from 'ava';
-import { newId } from '#base/id.ts';
-import { insertRawRows, insertRows } from '#db/engine/insert-rows.ts';
-import { writeTogether } from '#db/engine/write-together.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { openQueue } from '#lab/database/queue-rows.ts';
+import { newId } from '#platform/base/id.ts';
+import { insertRawRows, insertRows } from '#platform/database/engine/insert-rows.ts';
+import { writeTogether } from '#platform/database/engine/write-together.ts';
 
 const texts = ['', 'null', '1', `'"\\`, '{"a":[1]}', 'Grüße 😀', 'line\r\n\tline', 'x'.repeat(100_000)];
 const numbers = [0, -1, Number.MAX_SAFE_INTEGER];

@@ -3,9 +3,9 @@ import test from 'ava';
 import { v7 as uuid } from 'uuid';
 import { ledgerByDay } from '#db/accept/credit-ledger.ts';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
 
 const day = 86_400_000;
 const first = Date.UTC(2026, 2, 1);

@@ -15,7 +15,7 @@ import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { runs } from '#lab/runs.ts';
-import { recipientsOf } from '#mail/recipients.ts';
+import { recipientsOf } from '#platform/values/recipients.ts';
 import { addressesOf } from '#record/telemetry.ts';
 
 const signer = {

@@ -1,13 +1,13 @@
 /** What attempts leave behind is packed; rows of older versions, which are not, read the same. */
 import test from 'ava';
-import { unpackJson } from '#db/engine/packed-json.ts';
 import { findEmail, listAttempts } from '#db/events/emails.ts';
 import { readEvents } from '#db/events/read-events.ts';
 import { listQueue } from '#db/queue/queue-view.ts';
-import type { Attempt, Reply } from '#glossary.ts';
 import { cliOf } from '#lab/cli.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { unpackJson } from '#platform/database/engine/packed-json.ts';
+import type { Attempt, Reply } from '#platform/values/glossary.ts';
 
 /** Writes all rows as versions before 024-packed wrote them. */
 async function unpackAll({ db }: World): Promise<number> {

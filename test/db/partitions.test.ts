@@ -1,21 +1,21 @@
 /** Tables that grow, on PostgreSQL: how partitions are cut ahead of what is written, and what goes when they are dropped. */
 import test, { type ExecutionContext } from 'ava';
-import { type Db, openDatabase } from '#db/engine/open.ts';
 import { readEvents } from '#db/events/read-events.ts';
-import { migrate } from '#db/schema/migrate.ts';
 import { partitionJobs } from '#db/schema/partitioned-tables.ts';
+import { dropPast } from '#db/schema/partitions-past.ts';
+import { createDatabase } from '#lab/database/databases.ts';
+import { insertEmail } from '#lab/database/partitioned-rows.ts';
+import { until } from '#lab/until.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
 import {
   boundText,
   type PartitionedTable,
   partitionsOf,
   withStablePartitions,
   withTableLock,
-} from '#db/schema/partitions.ts';
-import { createAhead } from '#db/schema/partitions-ahead.ts';
-import { dropPast } from '#db/schema/partitions-past.ts';
-import { createDatabase } from '#lab/database/databases.ts';
-import { insertEmail } from '#lab/database/partitioned-rows.ts';
-import { until } from '#lab/until.ts';
+} from '#platform/database/schema/partitions.ts';
+import { createAhead } from '#platform/database/schema/partitions-ahead.ts';
 
 const day = 86_400_000;
 const noon = Date.UTC(2026, 5, 10, 12);

@@ -6,8 +6,6 @@ import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { acceptAll } from '#db/accept/acceptance.ts';
 import { forgetAnswers } from '#db/accept/idempotency.ts';
-import type { Send } from '#db/accept/send-record.ts';
-import { type Db, isPostgres } from '#db/engine/open.ts';
 import { findEmail, listAttempts } from '#db/events/emails.ts';
 import { recordVisits } from '#db/events/engagement.ts';
 import { forgetEmails } from '#db/events/forget-emails.ts';
@@ -32,8 +30,6 @@ import { recordAll } from '#db/queue/outcomes.ts';
 import { oldestDue, queueDepth, webhookBacklog } from '#db/queue/queue-counts.ts';
 import { listQueue, summarizeQueue } from '#db/queue/queue-view.ts';
 import { startScheduled } from '#db/queue/scheduled-mail.ts';
-import { stages } from '#db/queue/unfinished-deliveries.ts';
-import type { Delivery } from '#glossary.ts';
 import { deadDomain, fill } from '#lab/database/backlog-rows.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { splitTables } from '#lab/database/partitioned-rows.ts';
@@ -41,6 +37,10 @@ import { plansOf } from '#lab/database/plans.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { attemptOf, sendOf } from '#lab/sends.ts';
 import { readStatus } from '#operate/status/read-status.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
+import type { Send } from '#platform/database/tables/send-record.ts';
+import { stages } from '#platform/database/tables/unfinished-deliveries.ts';
+import type { Delivery } from '#platform/values/glossary.ts';
 import { transition } from '#rules/transition.ts';
 
 /** Those that grow: with each mail, or with each recipient that is suppressed. */

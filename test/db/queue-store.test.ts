@@ -2,7 +2,6 @@
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import type { Db } from '#db/engine/open.ts';
 import {
   claimBacklogs,
   claimExpired,
@@ -12,6 +11,7 @@ import {
 } from '#db/queue/lease-statements.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { openMigrated } from '#lab/database/open-migrated.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 const now = Date.UTC(2026, 0, 1);
 const terms = { node: 'node', now, leaseMs: 1000 };

@@ -1,6 +1,6 @@
 /** A list of members converts rows to records and back. */
 import test from 'ava';
-import { flag, inColumn, json, number, orNull, records, text } from '#db/engine/records.ts';
+import { flag, inColumn, json, number, orNull, records, text } from '#platform/database/engine/records.ts';
 
 const people = records({
   id: text,

@@ -1,13 +1,13 @@
 /** What goes in time, and what stays, on both databases; the clock is turned by hand. */
 import test, { type ExecutionContext } from 'ava';
-import { newId } from '#base/id.ts';
 import { forgetAttempts, forgetEvents, removeMessages } from '#db/events/retention.ts';
-import { lastIdOf } from '#db/events/time-of-id.ts';
 import { cliOf } from '#lab/cli.ts';
 import { manualClock } from '#lab/clock.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { newId } from '#platform/base/id.ts';
+import { lastIdOf } from '#platform/database/tables/time-of-id.ts';
 import { startMaintenance } from '#server/maintenance.ts';
 
 const script = { rcpt: ({ address = '' }) => (address.startsWith('greta') ? '451 4.7.1 later' : undefined) };

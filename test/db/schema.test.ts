@@ -5,12 +5,12 @@
 import { hash } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { openDatabase } from '#db/engine/open.ts';
-import { migrate, migrationsOf, readSchema } from '#db/schema/migrate.ts';
 import { createDatabase, type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { dumpSchema } from '#lab/database/schema-dump.ts';
 import { toVersion09 } from '#lab/database/version-09.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
+import { migrate, migrationsOf, readSchema } from '#platform/database/schema/migrate.ts';
 
 /** SHA-256 of the schemas that 0.9.0 makes. */
 const schemas09 = {

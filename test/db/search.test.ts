@@ -1,13 +1,13 @@
 /** Search: what each filter finds, page by page, within bounds, on both databases. */
 import test, { type ExecutionContext } from 'ava';
-import { newId } from '#base/id.ts';
 import { insertOrganization } from '#db/accounts/organizations.ts';
 import { searchEmails } from '#db/events/search-emails.ts';
-import type { DeliveryStatus } from '#glossary.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { readContract } from '#lab/openapi.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { table } from '#lab/table.ts';
+import { newId } from '#platform/base/id.ts';
+import type { DeliveryStatus } from '#platform/values/glossary.ts';
 
 const path = '/api/public/emails';
 const start = Date.UTC(2026, 0, 10);

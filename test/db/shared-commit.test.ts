@@ -1,10 +1,10 @@
 /** Works that come while a transaction is open share the next one, and each is done once or not at all. */
 import test, { type ExecutionContext } from 'ava';
-import { groupCommit } from '#db/engine/group-commit.ts';
-import type { Trx } from '#db/engine/open.ts';
-import { beforeSharedCommit, inSharedCommit } from '#db/engine/shared-commit.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { openQueue } from '#lab/database/queue-rows.ts';
+import { groupCommit } from '#platform/database/engine/group-commit.ts';
+import type { Trx } from '#platform/database/engine/open.ts';
+import { beforeSharedCommit, inSharedCommit } from '#platform/database/engine/shared-commit.ts';
 
 const insert = (trx: Trx, name: string) =>
   trx('learned').insert({ kind: 'test', name, value: '1', expires_at: 1 });

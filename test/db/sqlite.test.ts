@@ -2,10 +2,10 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { keepLogShort, openDatabase } from '#db/engine/open.ts';
-import { inSharedCommit } from '#db/engine/shared-commit.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { keepLogShort, openDatabase } from '#platform/database/engine/open.ts';
+import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
 
 async function newDatabase(t: ExecutionContext) {
   const dataDir = await temporaryDirectory(t);

@@ -2,11 +2,11 @@
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { openDatabase } from '#db/engine/open.ts';
 import { forgetFigures, type HourFigures, hourMs, readFigures, sumUp } from '#db/events/statistics.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
 import { latencyBounds, quantile } from '#rules/latency.ts';
 
 /** The world's own service is stopped: the tests count by themselves. */

@@ -1,6 +1,5 @@
 /** Counting TLS sessions: bounded rows, and one taker of a report. */
 import test from 'ava';
-import { openDatabase } from '#db/engine/open.ts';
 import {
   countTlsSessions,
   dayMs,
@@ -9,9 +8,10 @@ import {
   reportTime,
   takeTlsReport,
 } from '#db/queue/tls-results.ts';
-import type { Attempt, TlsSession } from '#glossary.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
+import type { Attempt, TlsSession } from '#platform/values/glossary.ts';
 
 const session = (of: Partial<TlsSession>): TlsSession => ({
   policy: 'sts',

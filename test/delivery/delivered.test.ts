@@ -1,8 +1,8 @@
 import test from 'ava';
-import { loadSecrets } from '#base/secrets.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { startWorld } from '#lab/scenes/world.ts';
-import { createMessageId } from '#mail/message-id.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
+import { createMessageId } from '#platform/values/message-id.ts';
 
 test('a send is accepted, signed, delivered and told', async (t) => {
   const world = await startWorld(t);

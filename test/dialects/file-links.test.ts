@@ -1,6 +1,6 @@
 import test from 'ava';
-import { fixedSecrets } from '#base/secrets.ts';
 import { createFileLinks } from '#dialects/file-links.ts';
+import { fixedSecrets } from '#platform/base/secrets.ts';
 
 const file = { orgId: 'o1', emailId: 'e1', id: '0' };
 const now = 1_800_000_000_000;

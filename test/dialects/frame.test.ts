@@ -1,10 +1,10 @@
 /** What all dialects have in common, in each service's own form: what is kept, refused and left out. */
 import test from 'ava';
 import { suppressAddress } from '#accounts/suppression-list.ts';
-import { type DialectName, dialectNames } from '#glossary.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { cliOf } from '#lab/cli.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
+import { type DialectName, dialectNames } from '#platform/values/glossary.ts';
 
 interface Mail {
   to: string | string[];

@@ -13,7 +13,7 @@ import { findKeyByHash } from '#db/accounts/keys.ts';
 import type { Dialect } from '#dialects/dialect.ts';
 import { serveDialects } from '#dialects/serve-dialects.ts';
 import { startWorld } from '#lab/scenes/world.ts';
-import { Refusal, statusOf } from '#mail/refusal.ts';
+import { Refusal, statusOf } from '#platform/values/refusal.ts';
 import { takeRequest } from '#rules/limits.ts';
 
 interface Pair {

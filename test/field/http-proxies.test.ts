@@ -9,10 +9,10 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { listen } from '#api/http/http-server.ts';
-import { clientAddressOf, trustedProxies } from '#base/net/client-address.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { table } from '#lab/table.ts';
-import { loadConfig } from '#settings/config.ts';
+import { clientAddressOf, trustedProxies } from '#platform/base/net/client-address.ts';
+import { loadConfig } from '#platform/settings/config.ts';
 
 const isTrusted = trustedProxies(['192.0.2.20', '10.0.0.0/8', '2001:db8:ffff::/48', '::ffff:172.16.0.0/108']);
 

@@ -9,8 +9,8 @@ import test from 'ava';
 import { endpoints } from '#api/all-endpoints.ts';
 import { methodsOf } from '#api/own-methods.ts';
 import { dialectsNamed } from '#dialects/all-dialects.ts';
-import { dialectNames } from '#glossary.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { dialectNames } from '#platform/values/glossary.ts';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
 

@@ -7,7 +7,7 @@ import { oneKind } from '#lab/database/databases.ts';
 import { loggedIn, submissionWorlds, tenantOf, transportOf } from '#lab/scenes/submission.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 const submission = submissionWorlds([oneKind], { settings: { POSTERN_SUBMISSION_RECIPIENTS: '100' } });
 

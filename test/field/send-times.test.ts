@@ -7,7 +7,7 @@ import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import { startSubmission } from '#lab/scenes/submission.ts';
 import { sendBy } from '#lab/scenes/ways-in.ts';
 import { column, table } from '#lab/table.ts';
-import { readTime } from '#mail/read-time.ts';
+import { readTime } from '#platform/values/read-time.ts';
 
 const forms = table<[text: string, iso: string]>('mail/times');
 

@@ -19,7 +19,7 @@ import {
 } from '#lab/scenes/submission.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 const worlds = submissionWorlds([oneKind], { settings: { POSTERN_SMTP_PER_CLIENT: '500' } });
 let made: Promise<Tenant> | undefined;

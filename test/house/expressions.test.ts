@@ -23,14 +23,14 @@ const src = join(import.meta.dirname, '../../src');
 const allowed: Record<string, string> = {
   "cli/postern.ts  argument '.*?' is invalid\\. ":
     'reads the message of commander about the arguments of the command line',
-  'db/schema/partitions.ts ^FOR VALUES FROM \\((.+)\\) TO \\((.+)\\)$':
+  'platform/database/schema/partitions.ts ^FOR VALUES FROM \\((.+)\\) TO \\((.+)\\)$':
     'reads the bounds that PostgreSQL wrote',
 };
 
 /** `new RegExp` with a pattern that is not a literal, with the reason why its texts are harmless. */
 const constructed: Record<string, string> = {
   'api/send/attachments.ts': 'the pattern of a Content-ID, which is cut before it is matched',
-  'rules/diagnostic.ts': 'constants joined; its test measures them',
+  'platform/values/diagnostic.ts': 'constants joined; its test measures them',
   'bounces/parse/text-bounces/general.ts': 'constants joined, matched at the beginning of the text only',
   'cli/maillog/log-filter.ts': 'an id, escaped',
   'compose/header-grammar.ts': 'sticky, each part bounded; its test measures it',

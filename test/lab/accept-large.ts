@@ -3,7 +3,7 @@
  * by one, until one fails. A process of its own, because the limit of its files is (`ulimit -f`).
  */
 import { acceptAll } from '#db/accept/acceptance.ts';
-import { openDatabase } from '#db/engine/open.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
 import { minute } from './database/queue-rows.ts';
 import { sendOf } from './sends.ts';
 

@@ -10,7 +10,7 @@
  */
 import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises';
 import ms from 'ms';
-import type { Clock } from '#base/clock.ts';
+import type { Clock } from '#platform/base/clock.ts';
 import { type Truthy, type UntilOptions, until } from './until.ts';
 
 export interface ManualClock extends Clock {

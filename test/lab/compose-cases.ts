@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Attachment } from '#compose/attachment.ts';
 import type { Fields } from '#compose/mime.ts';
-import { parseMailbox } from '#mail/address.ts';
+import { parseMailbox } from '#platform/values/address.ts';
 
 export const folder = join(import.meta.dirname, '../fixtures/compose');
 export const cases = readdirSync(folder).flatMap((file) =>

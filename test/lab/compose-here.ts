@@ -4,8 +4,8 @@
  */
 import { EventEmitter } from 'node:events';
 import { MessageChannel, type Worker } from 'node:worker_threads';
-import { loadSecrets } from '#base/secrets.ts';
 import { serveOrders } from '#compose/compose-threads.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
 import { createOrderComposer } from '#server/compose-orders.ts';
 import type { Overrides } from '#server/context.ts';
 

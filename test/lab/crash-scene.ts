@@ -3,7 +3,7 @@
  * (load/reconciliation.ts). kill-at.ts is loaded by the process that ends itself at a named step.
  */
 import type { ExecutionContext } from 'ava';
-import { type Db, openDatabase } from '#db/engine/open.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
 import { createMigrated, type DatabaseKind } from './database/databases.ts';
 import { startDns } from './dns/dns.ts';
 import { temporaryDirectory } from './evidence.ts';

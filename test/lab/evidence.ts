@@ -8,8 +8,8 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import pino from 'pino';
-import type { Log } from '#base/log.ts';
-import type { Db } from '#db/engine/open.ts';
+import type { Log } from '#platform/base/log.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 /** scripts/test.ts sets TEST_DIRECTORY, and prints at the end which directories are left. */
 const parent = process.env.TEST_DIRECTORY ?? tmpdir();

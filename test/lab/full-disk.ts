@@ -3,7 +3,7 @@
  * (SQLITE_FULL), PostgreSQL by a trigger that says what the server says then (disk_full, 53100).
  */
 import sqlite3 from 'sqlite3';
-import { type Db, isPostgres } from '#db/engine/open.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import { changeTable } from './database/change-table.ts';
 
 const connections = new Set<sqlite3.Database>();

@@ -1,5 +1,5 @@
 /**
- * Ends the process that loads it with SIGKILL when it reaches a named step (src/base/failpoints.ts) for the nth time:
+ * Ends the process that loads it with SIGKILL when it reaches a named step (src/platform/base/failpoints.ts) for the nth time:
  * `node --import …/kill-at.ts?step=accepted&nth=7 src/main.ts`. The next line of the program does not run. It counts
  * from the first send on, or with `&from=start` what happens before as well.
  */

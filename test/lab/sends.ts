@@ -1,7 +1,7 @@
 /** A send as the accepting commit takes it (src/db/accept/acceptance.ts), and an attempt as an outcome is recorded from it. */
 import { v7 as uuid } from 'uuid';
-import type { Send } from '#db/accept/send-record.ts';
-import type { Attempt } from '#glossary.ts';
+import type { Send } from '#platform/database/tables/send-record.ts';
+import type { Attempt } from '#platform/values/glossary.ts';
 import { minute, now } from './database/queue-rows.ts';
 
 export const leaseMs = 3 * minute;

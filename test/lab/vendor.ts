@@ -1,4 +1,4 @@
-/** What every test of a file in src/vendor/ checks: the installed version, and that the private parts still work. */
+/** What every test of a file in src/platform/vendor/ checks: the installed version, and that the private parts still work. */
 import { readFileSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
 

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { table } from '#lab/table.ts';
-import { compareKey, domainOf, envelopeAddress, parseMailbox, toDomain } from '#mail/address.ts';
+import { compareKey, domainOf, envelopeAddress, parseMailbox, toDomain } from '#platform/values/address.ts';
 
 const of = (character: string, count: number) => character.repeat(count);
 /** A domain of exactly `length` characters, in labels that are not too long. */

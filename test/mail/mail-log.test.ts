@@ -1,10 +1,10 @@
 import { mkdir, readFile, rmdir } from 'node:fs/promises';
 import test from 'ava';
-import type { Log } from '#base/log.ts';
 import { manualClock } from '#lab/clock.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { until } from '#lab/until.ts';
-import { createMailLog, mailLogFile } from '#mail/mail-log.ts';
+import type { Log } from '#platform/base/log.ts';
+import { createMailLog, mailLogFile } from '#platform/values/mail-log.ts';
 
 const line = { emailId: 'e', orgId: 'o', recipient: 'a@there.invalid', destination: 'there.invalid' };
 

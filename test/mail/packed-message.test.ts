@@ -1,8 +1,8 @@
 /** Messages as they are stored: what every version has stored can be read, exactly. */
 import { hash, randomBytes } from 'node:crypto';
 import test from 'ava';
-import { maxPreloadedBytes } from '#glossary.ts';
-import { packMessage, unpackMessage } from '#mail/packed-message.ts';
+import { maxPreloadedBytes } from '#platform/values/glossary.ts';
+import { packMessage, unpackMessage } from '#platform/values/packed-message.ts';
 
 const mail = Buffer.from(
   `DKIM-Signature: v=1; a=rsa-sha256; c=relaxed/relaxed; d=sender.invalid;\r\nSubject: Grüße\r\n\r\n${'Some line of text.\r\n'.repeat(100)}`,

@@ -15,7 +15,7 @@ import { examine } from '#operate/doctor/examine.ts';
 import { setCertificates } from '#operate/metrics/certificate-metrics.ts';
 import { createMetrics } from '#operate/metrics/metrics.ts';
 import { readStatus } from '#operate/status/read-status.ts';
-import { loadConfig } from '#settings/config.ts';
+import { loadConfig } from '#platform/settings/config.ts';
 
 const day = 86_400_000;
 

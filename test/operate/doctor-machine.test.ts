@@ -3,7 +3,6 @@ import { chmod, copyFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import ava from 'ava';
 import { listOrganizations } from '#db/accounts/organizations.ts';
-import type { Db } from '#db/engine/open.ts';
 import { assignPool } from '#db/queue/ip-pools.ts';
 import { type Change, names } from '#lab/scenes/doctor-names.ts';
 import { type DoctorWorld, hostname, startDoctorWorld } from '#lab/scenes/doctor-world.ts';
@@ -11,6 +10,7 @@ import { table } from '#lab/table.ts';
 import { checkCertificate } from '#operate/doctor/checks/certificate.ts';
 import type { Finding } from '#operate/doctor/finding.ts';
 import { realSurroundings } from '#operate/doctor/surroundings.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

@@ -3,7 +3,7 @@ import ava from 'ava';
 import { startSilent } from '#lab/mx/silent.ts';
 import { names } from '#lab/scenes/doctor-names.ts';
 import { hostname, startDoctorWorld } from '#lab/scenes/doctor-world.ts';
-import { isSameAddress, reversed, reverseName } from '#mail/reverse-name.ts';
+import { isSameAddress, reversed, reverseName } from '#platform/values/reverse-name.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
 const test = ava.serial;

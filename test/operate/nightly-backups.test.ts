@@ -2,13 +2,13 @@
 import { mkdir, readdir, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
-import { readLastBackup } from '#db/admin/last-backup.ts';
-import { nodeId } from '#db/engine/node-id.ts';
 import { createCli } from '#lab/cli.ts';
 import { memoryLog, temporaryDirectory } from '#lab/evidence.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 import { isBackupDue } from '#operate/backup/nightly-backups.ts';
+import { readLastBackup } from '#platform/database/admin/last-backup.ts';
+import { nodeId } from '#platform/database/engine/node-id.ts';
 
 const hour = 3_600_000;
 const at = (time: string) => new Date(`2026-11-26T${time}`).getTime();

@@ -2,13 +2,13 @@
 import { stripVTControlCharacters } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
 import type { SilentDestination } from '#db/queue/destination-status-rows.ts';
-import type { Attempt } from '#glossary.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { cliOf } from '#lab/cli.ts';
 import { startSilent } from '#lab/mx/silent.ts';
 import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
 import { until as eventually } from '#lab/until.ts';
 import { noWaysOut } from '#operate/condition/no-way-out.ts';
+import type { Attempt } from '#platform/values/glossary.ts';
 import { DestinationHealth } from '#record/destination-health.ts';
 import type { ProblemCause } from '#rules/problem-cause.ts';
 

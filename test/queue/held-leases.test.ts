@@ -8,11 +8,11 @@ import {
   takeBack,
 } from '#db/queue/lease-statements.ts';
 import { recordAll } from '#db/queue/outcomes.ts';
-import type { Delivery } from '#glossary.ts';
 import { manualClock } from '#lab/clock.ts';
 import { kinds, oneKind } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
 import { attemptOf } from '#lab/sends.ts';
+import type { Delivery } from '#platform/values/glossary.ts';
 import { HeldLeases } from '#queue/held-leases.ts';
 import { transition } from '#rules/transition.ts';
 

@@ -1,7 +1,7 @@
 /** How the concurrency state of a destination follows from each observation. */
 import test from 'ava';
-import type { Signal } from '#glossary.ts';
-import type { DestinationShape } from '#mail/destination-shape.ts';
+import type { DestinationShape } from '#platform/values/destination-shape.ts';
+import type { Signal } from '#platform/values/glossary.ts';
 import {
   afterAttempt,
   afterStart,

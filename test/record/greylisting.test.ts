@@ -1,7 +1,7 @@
 /** Which mails are watched through greylisting, what is learned from them, and what they are told. */
 import test from 'ava';
-import type { PersistentCache } from '#base/persistent-cache.ts';
-import type { Attempt, Delivery, Outcome } from '#glossary.ts';
+import type { PersistentCache } from '#platform/base/persistent-cache.ts';
+import type { Attempt, Delivery, Outcome } from '#platform/values/glossary.ts';
 import type { Greylisting } from '#queue/greylist.ts';
 import { createGreylistObserver } from '#record/greylist-observer.ts';
 

@@ -3,8 +3,8 @@ import test from 'ava';
 import { recordedReplies } from '#lab/mx/replies.ts';
 import { table } from '#lab/table.ts';
 import { threadMs } from '#lab/thread-time.ts';
-import { parseReply } from '#mail/reply.ts';
 import { classify, type Phase, replyText, type SessionResult } from '#outcome.ts';
+import { parseReply } from '#platform/values/reply.ts';
 import { rules } from '#reply-rules/classify.ts';
 import { retryAfterMs } from '#reply-rules/retry-after.ts';
 

@@ -1,11 +1,11 @@
 /** MTA-STS: from what a domain publishes to what is demanded of each of its hosts (RFC 8461). */
 import test, { type ExecutionContext } from 'ava';
-import type { PersistentCache } from '#base/persistent-cache.ts';
 import { type ManualClock, manualClock } from '#lab/clock.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { policy, startPolicyHost, trustAuthority } from '#lab/mx/policy-host.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
+import type { PersistentCache } from '#platform/base/persistent-cache.ts';
 import type { DaneFinding } from '#route/dane-records.ts';
 import { createFetchPolicy } from '#route/fetch-mta-sts.ts';
 import { createSts, type StoredPolicy } from '#route/mta-sts.ts';

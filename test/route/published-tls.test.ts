@@ -1,6 +1,6 @@
 /** What a report says of a session, by what the recipient's domain publishes (RFC 8460 section 4.3). */
 import test from 'ava';
-import type { TlsTrial } from '#glossary.ts';
+import type { TlsTrial } from '#platform/values/glossary.ts';
 import { sessionOf, sessionOfSkipped } from '#route/published-tls.ts';
 import type { Host, HostTls } from '#route/route.ts';
 

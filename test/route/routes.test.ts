@@ -1,10 +1,10 @@
 /** From a domain to its hosts: what DNS means, what is kept and for how long, and who comes first. */
 
 import test, { type ExecutionContext } from 'ava';
-import type { Resolve } from '#base/net/resolve.ts';
 import { manualClock } from '#lab/clock.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
-import type { DestinationShape } from '#mail/destination-shape.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
+import type { DestinationShape } from '#platform/values/destination-shape.ts';
 import { createResolver } from '#route/resolver.ts';
 import type { Exchanger, Host, Protect, Route } from '#route/route.ts';
 import { createRouteCache, type RouteCacheParts } from '#route/route-cache.ts';

@@ -8,9 +8,9 @@ import { temporaryDirectory } from '#lab/evidence.ts';
 import { startProcess } from '#lab/scenes/process.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { loadConfig } from '#platform/settings/config.ts';
 import { start } from '#server/start.ts';
 import { describeStartError } from '#server/start-messages.ts';
-import { loadConfig } from '#settings/config.ts';
 
 const startHere = async (settings: Record<string, string>) =>
   start(loadConfig({ POSTERN_HTTP_PORT: '0', POSTERN_LOG_LEVEL: 'silent', ...settings }));

@@ -5,12 +5,12 @@ import { closeSync, fstatSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { createServiceManager } from '#base/systemd/service-manager.ts';
 import { createCli } from '#lab/cli.ts';
 import { manualClock } from '#lab/clock.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { createServiceManager } from '#platform/base/systemd/service-manager.ts';
 
 const start = join(import.meta.dirname, '../../scripts/start');
 const withPerl = spawnSync('perl', ['-MSocket', '-e', '1']).status === 0 ? test : test.skip;

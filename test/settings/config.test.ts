@@ -8,9 +8,9 @@ import { hostname, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { table } from '#lab/table.ts';
-import { type Config, effectiveConfig, loadConfig, settings } from '#settings/config.ts';
-import { ConfigError } from '#settings/config-error.ts';
-import { hostnameAdvice } from '#settings/hostname-advice.ts';
+import { type Config, effectiveConfig, loadConfig, settings } from '#platform/settings/config.ts';
+import { ConfigError } from '#platform/settings/config-error.ts';
+import { hostnameAdvice } from '#platform/settings/hostname-advice.ts';
 
 const sample = join(import.meta.dirname, '../../config/postern.jsonc');
 const badConfigs = join(import.meta.dirname, '../fixtures/bad-config');

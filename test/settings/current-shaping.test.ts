@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { temporaryDirectory } from '#lab/evidence.ts';
-import { createCurrentShaping } from '#settings/current-shaping.ts';
+import { createCurrentShaping } from '#platform/settings/current-shaping.ts';
 
 test('the shaping file is read again when it changes, and the limits of the operator go before it', async (t) => {
   const path = join(await temporaryDirectory(t), 'shaping.jsonc');

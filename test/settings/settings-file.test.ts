@@ -9,7 +9,7 @@ import { parseEnv } from 'node:util';
 import test from 'ava';
 import { createCli, makeInstallation, root, run } from '#lab/cli.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
-import { parseEnvFile } from '#settings/env-file.ts';
+import { parseEnvFile } from '#platform/settings/env-file.ts';
 
 const read = (text: string) => {
   const { variables, problems } = parseEnvFile(text);

@@ -6,10 +6,10 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { loadConfig } from '#settings/config.ts';
-import { ConfigError } from '#settings/config-error.ts';
-import { loadShaping } from '#settings/shaping-file.ts';
-import { createDestinationOf, defaultShape } from '#settings/shaping-rules.ts';
+import { loadConfig } from '#platform/settings/config.ts';
+import { ConfigError } from '#platform/settings/config-error.ts';
+import { loadShaping } from '#platform/settings/shaping-file.ts';
+import { createDestinationOf, defaultShape } from '#platform/settings/shaping-rules.ts';
 
 const badFiles = join(import.meta.dirname, '../fixtures/bad-shaping');
 

@@ -1,9 +1,9 @@
 /** From a domain and its hosts to a destination: its name, and the shape that the rules give it. */
 import test from 'ava';
 import { table } from '#lab/table.ts';
-import type { DestinationShape } from '#mail/destination-shape.ts';
-import { loadShaping } from '#settings/shaping-file.ts';
-import { createDestinationOf, defaultShape, type ShapingRule } from '#settings/shaping-rules.ts';
+import { loadShaping } from '#platform/settings/shaping-file.ts';
+import { createDestinationOf, defaultShape, type ShapingRule } from '#platform/settings/shaping-rules.ts';
+import type { DestinationShape } from '#platform/values/destination-shape.ts';
 
 const fallback = defaultShape(20);
 

@@ -7,7 +7,6 @@ import { Agent, type RequestOptions, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '#base/clock.ts';
 import { setDomainTracking } from '#db/accounts/domains-table.ts';
 import { certificateShown } from '#lab/certificates/acme-world.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
@@ -18,6 +17,7 @@ import { type Pebble, type PebbleOptions, startPebble } from '#lab/programs/pebb
 import { isInstalled } from '#lab/programs/programs.ts';
 import { startWorld, type WorldOptions } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { systemClock } from '#platform/base/clock.ts';
 
 const hasPebble = isInstalled('pebble');
 if (!hasPebble) process.stderr.write('test/slow/acme-pebble.test.ts is skipped: apt-get install pebble\n');

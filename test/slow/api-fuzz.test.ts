@@ -11,7 +11,7 @@ import fc from 'fast-check';
 import { composeMime, toBytes } from '#compose/mime.ts';
 import { checkBroken, nasty } from '#lab/broken-requests.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
-import { compareKey, domainOf, envelopeAddress, parseMailbox } from '#mail/address.ts';
+import { compareKey, domainOf, envelopeAddress, parseMailbox } from '#platform/values/address.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 1000);
 

@@ -6,7 +6,6 @@ import { existsSync } from 'node:fs';
 import { copyFile, mkdir, readdir, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { openDatabase } from '#db/engine/open.ts';
 import { createCli, createProcessCli, makeInstallation } from '#lab/cli.ts';
 import { type CrashScene, createCrashScene, sendUntilGone } from '#lab/crash-scene.ts';
 import { kinds } from '#lab/database/databases.ts';
@@ -14,6 +13,7 @@ import { temporaryDirectory } from '#lab/evidence.ts';
 import { startProcess } from '#lab/scenes/process.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
 
 const senders = 8;
 

@@ -5,7 +5,6 @@
  * key, it is taken once.
  */
 import test, { type ExecutionContext } from 'ava';
-import type { FailpointName } from '#base/failpoints.ts';
 import {
   assertPromises,
   type CrashScene,
@@ -17,6 +16,7 @@ import {
 import { kinds } from '#lab/database/databases.ts';
 import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
 import { until } from '#lab/until.ts';
+import type { FailpointName } from '#platform/base/failpoints.ts';
 
 const senders = 8;
 

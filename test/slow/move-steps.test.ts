@@ -7,15 +7,15 @@ import { randomBytes } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { type MoveResult, moveDatabase } from '#db/admin/move/move-database.ts';
-import { readMarker } from '#db/admin/moved-marker.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { type Db, openDatabase } from '#db/engine/open.ts';
-import { migrate } from '#db/schema/migrate.ts';
 import { createDatabase } from '#lab/database/databases.ts';
 import { startPostgres } from '#lab/database/postgres.ts';
 import { now, openQueue } from '#lab/database/queue-rows.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
+import { type MoveResult, moveDatabase } from '#platform/database/admin/move/move-database.ts';
+import { readMarker } from '#platform/database/admin/moved-marker.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
 
 interface Scene extends Awaited<ReturnType<typeof openQueue>> {
   dataDir: string;

@@ -6,16 +6,16 @@ import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { markerFile, readMarker } from '#db/admin/moved-marker.ts';
-import { type Db, openDatabase } from '#db/engine/open.ts';
-import { attemptDetail } from '#db/events/packed-records.ts';
-import { migrate } from '#db/schema/migrate.ts';
 import { createCli, createProcessCli } from '#lab/cli.ts';
 import { type CrashScene, createCrashScene, drained, sendUntilGone } from '#lab/crash-scene.ts';
 import { createDatabase } from '#lab/database/databases.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { startProcess } from '#lab/scenes/process.ts';
 import { until } from '#lab/until.ts';
+import { markerFile, readMarker } from '#platform/database/admin/moved-marker.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
+import { attemptDetail } from '#platform/database/tables/packed-records.ts';
 
 const secret = 'a secret of this test';
 

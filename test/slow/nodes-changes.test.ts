@@ -1,6 +1,6 @@
 /**
  * What is changed on one node, or by the command line, holds on the others within a second. Most is read anew for each
- * call; verified domains and keys are kept for a second (src/base/bounded-cache.ts); suspensions are read once a second.
+ * call; verified domains and keys are kept for a second (src/platform/base/bounded-cache.ts); suspensions are read once a second.
  */
 import test, { type ExecutionContext } from 'ava';
 import { setDomainStatus, setDomainTracking } from '#db/accounts/domains-table.ts';

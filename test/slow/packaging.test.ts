@@ -9,11 +9,11 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { openDatabase } from '#db/engine/open.ts';
 import { createCli, run as runCommand } from '#lab/cli.ts';
 import { createMigrated } from '#lab/database/databases.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
-import { loadConfig, settings } from '#settings/config.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
+import { loadConfig, settings } from '#platform/settings/config.ts';
 
 const root = join(import.meta.dirname, '../..');
 const read = (path: string) => readFile(join(root, path), 'utf8');

@@ -1,11 +1,11 @@
 /** Connections to a PostgreSQL that commits without waiting for its disk, and to one that takes no writes any more. */
 import test from 'ava';
-import { openDatabase } from '#db/engine/open.ts';
-import { migrate } from '#db/schema/migrate.ts';
 import { createDatabase } from '#lab/database/databases.ts';
 import { startPostgres } from '#lab/database/postgres.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { checkDatabase } from '#operate/doctor/checks/database.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
 
 test('commits wait for the disk even where the server or the database has turned that off', async (t) => {
   const server = await startPostgres(await temporaryDirectory(t), {

@@ -7,8 +7,6 @@ import { Secret, TOTP } from 'otpauth';
 import pg from 'pg';
 import { makeSetUpLink } from '#accounts/people.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { systemClock } from '#base/clock.ts';
-import { loadSecrets } from '#base/secrets.ts';
 import { setLimits } from '#db/accounts/organizations.ts';
 import { createBrowser, setUp, signIn } from '#lab/browser/browser.ts';
 import { composeHere } from '#lab/compose-here.ts';
@@ -20,6 +18,8 @@ import { startProcess } from '#lab/scenes/process.ts';
 import { startWorld, testSettings, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 import { checkDatabase } from '#operate/doctor/checks/database.ts';
+import { systemClock } from '#platform/base/clock.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
 import { start } from '#server/start.ts';
 
 /** A migrated database whose tables belong to a user of its own; `admin` is connected as another one. */

@@ -4,7 +4,6 @@
  */
 import test from 'ava';
 import fc from 'fast-check';
-import { fixedSecrets } from '#base/secrets.ts';
 import { BounceHandler } from '#bounces/bounce-handler.ts';
 import { createDeliveryOf } from '#bounces/complaint-tokens.ts';
 import { readMail } from '#bounces/parse/parse-bounce.ts';
@@ -15,7 +14,8 @@ import type { BounceResult, IncomingBounce } from '#db/bounces/record-bounces.ts
 import { manualClock } from '#lab/clock.ts';
 import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from '#lab/golden.ts';
 import { column } from '#lab/table.ts';
-import { createMessageIdReader } from '#mail/message-id.ts';
+import { fixedSecrets } from '#platform/base/secrets.ts';
+import { createMessageIdReader } from '#platform/values/message-id.ts';
 import type { ParseResult } from '#rules/parse-result.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 2000);

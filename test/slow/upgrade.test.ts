@@ -1,12 +1,12 @@
 import test, { type ExecutionContext } from 'ava';
-import { type Db, openDatabase } from '#db/engine/open.ts';
-import { leaseMs } from '#db/queue/nodes.ts';
-import { migrate, type Upgrade, upgradeNotice } from '#db/schema/migrate.ts';
 import { createCli } from '#lab/cli.ts';
 import { createDatabase, type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { toVersion09 } from '#lab/database/version-09.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { startProcess } from '#lab/scenes/process.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import { migrate, type Upgrade, upgradeNotice } from '#platform/database/schema/migrate.ts';
+import { leaseMs } from '#platform/database/tables/nodes.ts';
 
 const version09 = '027-destination-rules';
 

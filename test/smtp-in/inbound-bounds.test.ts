@@ -1,16 +1,16 @@
 /** What clients may take up: connections, time, memory. However they try, others are served. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '#base/clock.ts';
-import { createMinimumRate } from '#base/minimum-rate.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { freePort } from '#lab/load/ports.ts';
 import { ownCertificate, startListener } from '#lab/mx/listener.ts';
 import { connectSmtp, plain, type SmtpClient } from '#lab/mx/smtp-client.ts';
 import { until } from '#lab/until.ts';
-import { SmtpRefusal } from '#mail/mail-handler.ts';
+import { systemClock } from '#platform/base/clock.ts';
+import { createMinimumRate } from '#platform/base/minimum-rate.ts';
+import { loadConfig } from '#platform/settings/config.ts';
+import { SmtpRefusal } from '#platform/values/mail-handler.ts';
 import { openListeners } from '#server/smtp-listeners.ts';
-import { loadConfig } from '#settings/config.ts';
 import { createMemoryBudget } from '#smtp-in/memory-budget.ts';
 
 const mebi = 1024 * 1024;

@@ -1,10 +1,10 @@
 /** The listener's surroundings: a balancer in front of it, a stop in the middle. */
 import { createServer } from 'node:net';
 import test from 'ava';
-import { ListenError } from '#base/net/tcp-listen.ts';
 import { startListener } from '#lab/mx/listener.ts';
 import { connectSmtp } from '#lab/mx/smtp-client.ts';
 import { until } from '#lab/until.ts';
+import { ListenError } from '#platform/base/net/tcp-listen.ts';
 
 test('a PROXY header from a balancer tells the client; nobody else may send one, and the balancer must', async (t) => {
   const { port, taken } = await startListener(t, { proxies: ['127.0.0.4/31'], perClient: 1 });

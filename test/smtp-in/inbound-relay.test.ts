@@ -8,7 +8,7 @@ import { startListener } from '#lab/mx/listener.ts';
 import { connectSmtp } from '#lab/mx/smtp-client.ts';
 import { submissionWorlds } from '#lab/scenes/submission.ts';
 import { table } from '#lab/table.ts';
-import { SmtpRefusal } from '#mail/mail-handler.ts';
+import { SmtpRefusal } from '#platform/values/mail-handler.ts';
 
 const worlds = submissionWorlds(['sqlite']);
 

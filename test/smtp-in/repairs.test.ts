@@ -3,7 +3,7 @@ import test from 'ava';
 import fc from 'fast-check';
 import { runs } from '#lab/runs.ts';
 import { threadMs } from '#lab/thread-time.ts';
-import { readAddressList } from '#mail/mailbox-list.ts';
+import { readAddressList } from '#platform/values/mailbox-list.ts';
 import { readContent } from '#smtp-in/submission/message-rules.ts';
 import { repaired } from '#smtp-in/submission/repairs.ts';
 

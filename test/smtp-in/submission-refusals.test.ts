@@ -19,7 +19,7 @@ import {
 } from '#lab/scenes/submission.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
-import { compareKey } from '#mail/address.ts';
+import { compareKey } from '#platform/values/address.ts';
 
 const worlds = submissionWorlds(kinds);
 

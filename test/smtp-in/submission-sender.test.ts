@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { runs } from '#lab/runs.ts';
 import { column, table } from '#lab/table.ts';
 import { threadMs } from '#lab/thread-time.ts';
-import { parseMailbox } from '#mail/address.ts';
+import { parseMailbox } from '#platform/values/address.ts';
 import { senderOf } from '#smtp-in/submission/from-field.ts';
 
 const read: Record<string, string> = Object.fromEntries(table('submission/sender-of-field'));

@@ -2,7 +2,6 @@
 import { isAscii } from 'node:buffer';
 import test from 'ava';
 import fc from 'fast-check';
-import { loadSecrets } from '#base/secrets.ts';
 import { readSources } from '#db/events/emails.ts';
 import { kinds, oneKind } from '#lab/database/databases.ts';
 import { verifyDkim } from '#lab/dkim.ts';
@@ -19,7 +18,8 @@ import {
   transportOf,
 } from '#lab/scenes/submission.ts';
 import { until } from '#lab/until.ts';
-import { createMessageId } from '#mail/message-id.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
+import { createMessageId } from '#platform/values/message-id.ts';
 
 const worlds = submissionWorlds(kinds);
 

@@ -1,8 +1,8 @@
 /** DANE and MTA-STS together: what holds for each host where a domain publishes one, both or neither. */
 import test, { type ExecutionContext } from 'ava';
-import { systemClock } from '#base/clock.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { policy, startPolicyHost, trustAuthority } from '#lab/mx/policy-host.ts';
+import { systemClock } from '#platform/base/clock.ts';
 import { createDane } from '#route/dane-records.ts';
 import { createSecureResolve } from '#route/dnssec.ts';
 import { createFetchPolicy } from '#route/fetch-mta-sts.ts';

@@ -1,7 +1,7 @@
 /** SMTP replies taken apart. A reply's lines are what nodemailer hands over: the whole text, line ends inside. */
 import test from 'ava';
 import { table } from '#lab/table.ts';
-import { parseReply } from '#mail/reply.ts';
+import { parseReply } from '#platform/values/reply.ts';
 
 const replies: [what: string, raw: string, code: number, enhanced: string | null, text: string][] =
   table('smtp-out/replies');

@@ -1,7 +1,7 @@
 /** Many mails go over one connection. */
 import test from 'ava';
-import { attemptDetail } from '#db/events/packed-records.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { attemptDetail } from '#platform/database/tables/packed-records.ts';
 
 const mailsOf = (world: World) =>
   world.mx[0]!.sessions.map(({ commands }) => commands.filter((one) => one.startsWith('MAIL')).length);

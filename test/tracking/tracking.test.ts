@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
 import { type Token, type TokenHandler, Tokenizer, TokenizerMode } from 'parse5';
-import { fixedSecrets } from '#base/secrets.ts';
 import { eachTag } from '#compose/html-tags.ts';
 import {
   linkLimitIfExceeded,
@@ -18,6 +17,7 @@ import {
 } from '#compose/tracking/html-tracking.ts';
 import { runs } from '#lab/runs.ts';
 import { column, table } from '#lab/table.ts';
+import { fixedSecrets } from '#platform/base/secrets.ts';
 import { recordVisit, type Visit, type Visited } from '#rules/visit.ts';
 import { type Visitor, visitorKind } from '#rules/visitor.ts';
 import { createTrackingLinks } from '#tracking/tracking-links.ts';

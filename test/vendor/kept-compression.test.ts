@@ -1,4 +1,4 @@
-/** The private parts of Node's zlib are still what src/vendor/kept-compression.ts expects. */
+/** The private parts of Node's zlib are still what src/platform/vendor/kept-compression.ts expects. */
 import { randomBytes } from 'node:crypto';
 import {
   constants,
@@ -10,9 +10,9 @@ import {
 } from 'node:zlib';
 import test from 'ava';
 import { checkPart } from '#lab/vendor.ts';
-import { keepDeflateRaw, keepZstd } from '#vendor/kept-compression.ts';
+import { keepDeflateRaw, keepZstd } from '#platform/vendor/kept-compression.ts';
 
-const file = 'src/vendor/kept-compression.ts';
+const file = 'src/platform/vendor/kept-compression.ts';
 const dictionary = Buffer.from('Content-Type: text/plain; charset=utf-8\r\nSubject: '.repeat(8));
 const maxOutput = 8192;
 const texts = [

@@ -1,10 +1,10 @@
-/** The private parts of knex are still what src/vendor/knex.ts expects. */
+/** The private parts of knex are still what src/platform/vendor/knex.ts expects. */
 import test from 'ava';
 import knex, { type Knex } from 'knex';
 import { checkPart, checkVersion } from '#lab/vendor.ts';
 
-const file = 'src/vendor/knex.ts';
-const load = () => import('#vendor/knex.ts');
+const file = 'src/platform/vendor/knex.ts';
+const load = () => import('#platform/vendor/knex.ts');
 
 interface Raw {
   prepare(...args: unknown[]): unknown;

@@ -1,10 +1,10 @@
-/** The reading of a DKIM key record by mailauth is still what src/vendor/mailauth-dkim-key.ts expects. */
+/** The reading of a DKIM key record by mailauth is still what src/platform/vendor/mailauth-dkim-key.ts expects. */
 import test from 'ava';
 import { dkimKey } from '#lab/dkim.ts';
 import { checkPart, checkVersion } from '#lab/vendor.ts';
-import { readDkimKey } from '#vendor/mailauth-dkim-key.ts';
+import { readDkimKey } from '#platform/vendor/mailauth-dkim-key.ts';
 
-const file = 'src/vendor/mailauth-dkim-key.ts';
+const file = 'src/platform/vendor/mailauth-dkim-key.ts';
 
 test('mailauth (DKIM keys) is pinned to the version that was read', (t) => checkVersion(t, 'mailauth', file));
 

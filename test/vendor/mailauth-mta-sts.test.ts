@@ -1,9 +1,9 @@
-/** The MTA-STS grammar of mailauth is still what src/vendor/mailauth-mta-sts.ts expects. */
+/** The MTA-STS grammar of mailauth is still what src/platform/vendor/mailauth-mta-sts.ts expects. */
 import test from 'ava';
 import { checkPart, checkVersion } from '#lab/vendor.ts';
 
-const file = 'src/vendor/mailauth-mta-sts.ts';
-const load = () => import('#vendor/mailauth-mta-sts.ts');
+const file = 'src/platform/vendor/mailauth-mta-sts.ts';
+const load = () => import('#platform/vendor/mailauth-mta-sts.ts');
 
 test('mailauth (MTA-STS) is pinned to the version that was read', (t) => checkVersion(t, 'mailauth', file));
 

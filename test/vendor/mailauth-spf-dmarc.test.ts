@@ -1,9 +1,9 @@
-/** The SPF and DMARC evaluation of mailauth is still what src/vendor/mailauth-spf-dmarc.ts expects. */
+/** The SPF and DMARC evaluation of mailauth is still what src/platform/vendor/mailauth-spf-dmarc.ts expects. */
 import test from 'ava';
 import { checkPart, checkVersion } from '#lab/vendor.ts';
-import { evaluateDmarc, evaluateSpf } from '#vendor/mailauth-spf-dmarc.ts';
+import { evaluateDmarc, evaluateSpf } from '#platform/vendor/mailauth-spf-dmarc.ts';
 
-const file = 'src/vendor/mailauth-spf-dmarc.ts';
+const file = 'src/platform/vendor/mailauth-spf-dmarc.ts';
 
 /** A DNS with this one TXT record. */
 const withRecord = (name: string, text: string) => async (asked: string, type?: string) => {

@@ -1,12 +1,12 @@
-/** The parts of mailauth that src/vendor/mailauth.ts uses are as they were in the version that was read. */
+/** The parts of mailauth that src/platform/vendor/mailauth.ts uses are as they were in the version that was read. */
 import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
 import { createRequire } from 'node:module';
 import test from 'ava';
 import { dkimSign } from 'mailauth/lib/dkim/sign.js';
-import { dkimBody, generateCanonicalizedHeader, getSigningHeaderLines } from '#vendor/mailauth.ts';
+import { dkimBody, generateCanonicalizedHeader, getSigningHeaderLines } from '#platform/vendor/mailauth.ts';
 
 const changed =
-  "mailauth's DKIM signer has changed: read its lib/dkim and lib/tools.js again and adapt src/vendor/mailauth.ts";
+  "mailauth's DKIM signer has changed: read its lib/dkim and lib/tools.js again and adapt src/platform/vendor/mailauth.ts";
 
 /** What src/compose/sign.ts does with the parts. */
 function signedByParts(privateKey: string, signTime: Date): string {

@@ -1,12 +1,12 @@
-/** The private parts of mx-connect are still what src/vendor/mx-connect.ts expects. */
+/** The private parts of mx-connect are still what src/platform/vendor/mx-connect.ts expects. */
 import { createHash, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { checkPart, checkVersion } from '#lab/vendor.ts';
-import type { MxDelivery } from '#vendor/mx-connect.ts';
+import type { MxDelivery } from '#platform/vendor/mx-connect.ts';
 
-const file = 'src/vendor/mx-connect.ts';
-const load = () => import('#vendor/mx-connect.ts');
+const file = 'src/platform/vendor/mx-connect.ts';
+const load = () => import('#platform/vendor/mx-connect.ts');
 
 test('mx-connect is pinned to the version that was read', (t) => checkVersion(t, 'mx-connect', file));
 

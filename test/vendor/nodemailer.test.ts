@@ -1,10 +1,10 @@
-/** The functions that src/vendor/nodemailer.ts uses are as they were in the version that was read. */
+/** The functions that src/platform/vendor/nodemailer.ts uses are as they were in the version that was read. */
 import { createRequire } from 'node:module';
 import test from 'ava';
-import * as mimeFuncs from '#vendor/nodemailer.ts';
+import * as mimeFuncs from '#platform/vendor/nodemailer.ts';
 
 const changed =
-  "nodemailer's header functions have changed: read its lib/mime-funcs again and adapt src/vendor/nodemailer.ts";
+  "nodemailer's header functions have changed: read its lib/mime-funcs again and adapt src/platform/vendor/nodemailer.ts";
 
 test('the header functions give what the composer expects of them', (t) => {
   const { version } = createRequire(import.meta.url)('nodemailer/package.json');

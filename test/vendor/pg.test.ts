@@ -1,13 +1,13 @@
-/** The private parts of pg are still what src/vendor/pg.ts expects. */
+/** The private parts of pg are still what src/platform/vendor/pg.ts expects. */
 import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import pg from 'pg';
 import { createDatabase } from '#lab/database/databases.ts';
 import { checkPart, checkVersion } from '#lab/vendor.ts';
-import { dropAfter, endWhenSilent } from '#vendor/pg.ts';
+import { dropAfter, endWhenSilent } from '#platform/vendor/pg.ts';
 
-const file = 'src/vendor/pg.ts';
+const file = 'src/platform/vendor/pg.ts';
 
 test('pg is pinned to the version that was read', (t) => checkVersion(t, 'pg', file));
 

@@ -1,9 +1,9 @@
-/** The private part of @scalar/fastify-api-reference is still what src/vendor/scalar.ts expects. */
+/** The private part of @scalar/fastify-api-reference is still what src/platform/vendor/scalar.ts expects. */
 import test from 'ava';
 import { checkPart, checkVersion } from '#lab/vendor.ts';
-import { readReferenceScript } from '#vendor/scalar.ts';
+import { readReferenceScript } from '#platform/vendor/scalar.ts';
 
-const file = 'src/vendor/scalar.ts';
+const file = 'src/platform/vendor/scalar.ts';
 
 test('@scalar/fastify-api-reference is pinned to the version that was read', (t) =>
   checkVersion(t, '@scalar/fastify-api-reference', file));

@@ -1,12 +1,12 @@
-/** The private parts of smtp-server are still what src/vendor/smtp-server.ts expects. */
+/** The private parts of smtp-server are still what src/platform/vendor/smtp-server.ts expects. */
 import { once } from 'node:events';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import test from 'ava';
 import type { SMTPServer } from 'smtp-server';
 import { checkPart, checkVersion } from '#lab/vendor.ts';
 
-const file = 'src/vendor/smtp-server.ts';
-const load = () => import('#vendor/smtp-server.ts');
+const file = 'src/platform/vendor/smtp-server.ts';
+const load = () => import('#platform/vendor/smtp-server.ts');
 
 test('smtp-server is pinned to the version that was read', (t) => checkVersion(t, 'smtp-server', file));
 

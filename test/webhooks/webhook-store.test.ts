@@ -1,9 +1,6 @@
 /** The outbox's statements on both databases: what is made of events, who is due, in which order, what is kept. */
 import test, { type ExecutionContext } from 'ava';
-import { newId } from '#base/id.ts';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import type { Db } from '#db/engine/open.ts';
 import { settledPosition } from '#db/events/read-events.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from '#db/webhooks/webhook-attempts.ts';
 import { fanOut, passOver } from '#db/webhooks/webhook-feed.ts';
@@ -18,6 +15,9 @@ import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.t
 import { findWebhook, insertWebhook } from '#db/webhooks/webhooks.ts';
 import { type DatabaseKind, oneKind } from '#lab/database/databases.ts';
 import { openMigrated } from '#lab/database/open-migrated.ts';
+import { newId } from '#platform/base/id.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { verdictOf, type WebhookVerdict } from '#rules/classify-response.ts';
 
 const start = Date.UTC(2026, 0, 1);

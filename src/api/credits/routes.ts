@@ -1,9 +1,9 @@
 /** GET /api/public/credits: the credits that an organization has left, and its ledger. */
 
 import { answer, readPage, requireFound, resource } from '#api/management.ts';
-import { iso } from '#base/clock.ts';
 import { listLedger, quotaState } from '#db/accept/credit-ledger.ts';
 import { findOrganization } from '#db/accounts/organizations.ts';
+import { iso } from '#platform/base/clock.ts';
 import { creditSchemas, creditsQuery } from './schema.ts';
 
 export const creditEndpoints = [

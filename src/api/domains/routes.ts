@@ -4,7 +4,6 @@ import { demandedTls, dkimKeys, type Names, recordsFor } from '#accounts/domains
 import { noBody } from '#api/body-limits.ts';
 import { pathParameter } from '#api/endpoint.ts';
 import { answer, doneAnswer, requireFound, resource } from '#api/management.ts';
-import { iso, isoOrNull } from '#base/clock.ts';
 import {
   type DomainRecord,
   deleteDomain,
@@ -14,7 +13,8 @@ import {
   setDomainTracking,
 } from '#db/accounts/domains-table.ts';
 import { returnPathInUse } from '#db/accounts/return-paths.ts';
-import { toDomain } from '#mail/address.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import { toDomain } from '#platform/values/address.ts';
 import { domainChange, domainSchemas, newDomain } from './schema.ts';
 
 const domains = resource('Domains', {

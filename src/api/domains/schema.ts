@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { tlsFloors } from '#accounts/domains.ts';
 import { moment, success } from '#api/management.ts';
 import { rule } from '#api/send/schema-rule.ts';
-import { toDomain } from '#mail/address.ts';
+import { toDomain } from '#platform/values/address.ts';
 
 const withoutDot = (text: string) => text.replace(/\.$/, '');
 

@@ -3,9 +3,9 @@
  * tests, which check real responses against it. record/telemetry.ts creates the response; it is not checked at run time.
  */
 import { z } from 'zod';
-import { capital } from '#base/capital.ts';
-import { deliveryStates, dialectNames, type EventType, recipientKinds } from '#glossary.ts';
-import { mixedStates } from '#rules/states.ts';
+import { capital } from '#platform/base/capital.ts';
+import { deliveryStates, dialectNames, type EventType, recipientKinds } from '#platform/values/glossary.ts';
+import { mixedStates } from '#platform/values/states.ts';
 
 const time = z.iso.datetime({ precision: 3 });
 const count = z.int().nonnegative();

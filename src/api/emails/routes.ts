@@ -1,9 +1,9 @@
 /** GET /api/public/emails: an organization's emails that match a search, newest first. */
 
 import { answer, resource } from '#api/management.ts';
-import { iso } from '#base/clock.ts';
 import { type EmailSummary, searchEmails } from '#db/events/search-emails.ts';
-import type { RecipientKind } from '#glossary.ts';
+import { iso } from '#platform/base/clock.ts';
+import type { RecipientKind } from '#platform/values/glossary.ts';
 import { emailsQuery, emailsSchemas } from './schema.ts';
 
 export const emailsEndpoints = [

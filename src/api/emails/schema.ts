@@ -3,8 +3,8 @@ import { z } from 'zod';
 import { emailStates } from '#api/email/schema.ts';
 import { after, id, limit, time } from '#api/query.ts';
 import { rule } from '#api/send/schema-rule.ts';
-import { deliveryStates, recipientKinds } from '#glossary.ts';
-import { compareKey, domainOf, toDomain } from '#mail/address.ts';
+import { compareKey, domainOf, toDomain } from '#platform/values/address.ts';
+import { deliveryStates, recipientKinds } from '#platform/values/glossary.ts';
 
 /** An address in the form in which addresses are compared, or a domain with its @. */
 const address = z

@@ -4,7 +4,7 @@
  * so that an invented cursor, or one of another organization, is recognised.
  */
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto';
-import { deriveKey, keysOf, type Secrets } from '#base/secrets.ts';
+import { deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
 
 export interface Cursors {
   write(orgId: string, position: number): string;

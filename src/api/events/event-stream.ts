@@ -11,9 +11,9 @@
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import { setBusyHeaders } from '#api/server-busy.ts';
-import { Slots } from '#base/limits/slots.ts';
 import type { EventPage, EventQuery } from '#db/events/read-events.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { outwardEvent } from '#record/event.ts';
 import type { EventSignal } from '#record/event-signal.ts';
 import type { Cursors } from './event-cursor.ts';

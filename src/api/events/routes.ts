@@ -9,7 +9,7 @@ import type { Authorize } from '#api/authorize.ts';
 import { type Endpoint, invalidQuery, readErrors } from '#api/endpoint.ts';
 import { readQuery } from '#api/query.ts';
 import type { EventPage, EventQuery } from '#db/events/read-events.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { outwardEvent } from '#record/event.ts';
 import type { Cursors } from './event-cursor.ts';
 import { eventStream, type Streams } from './event-stream.ts';

@@ -1,7 +1,7 @@
 /** The schemas of GET /api/public/events. */
 import { z } from 'zod';
 import { id, limit, several } from '#api/query.ts';
-import { eventTypes } from '#glossary.ts';
+import { eventTypes } from '#platform/values/glossary.ts';
 
 export const eventsQuery = z.object({
   after: z.string().optional().meta({

@@ -1,7 +1,7 @@
-/** Limits the open connections of each client network (base/net/client-network.ts); connections beyond that are closed. */
+/** Limits the open connections of each client network (platform/base/net/client-network.ts); connections beyond that are closed. */
 import type { Socket } from 'node:net';
-import { Slots } from '#base/limits/slots.ts';
-import { clientNetwork } from '#base/net/client-network.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
+import { clientNetwork } from '#platform/base/net/client-network.ts';
 
 /** A listener for a server's `connection`. A proxy's address is exempt, because many networks connect through it. */
 export function limitNetworks(max: number, isExempt: (address: string) => boolean): (socket: Socket) => void {

@@ -8,8 +8,8 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
-import { trustedProxies } from '#base/net/client-address.ts';
-import { listening } from '#base/net/tcp-listen.ts';
+import { trustedProxies } from '#platform/base/net/client-address.ts';
+import { listening } from '#platform/base/net/tcp-listen.ts';
 import { limitNetworks } from './connections-per-network.ts';
 import { joinChunks } from './joined-chunks.ts';
 

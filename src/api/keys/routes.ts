@@ -1,12 +1,12 @@
 /**
  * /api/public/keys: an organization's API keys. A key can create others with any scopes, in its own organization, and
- * can revoke and rotate itself. A revoked key can still work for up to a second (base/bounded-cache.ts).
+ * can revoke and rotate itself. A revoked key can still work for up to a second (platform/base/bounded-cache.ts).
  */
 import { defaultOverlapMs, keyDocument, makeKey, rotateKey } from '#accounts/create-key.ts';
 import { noBody } from '#api/body-limits.ts';
 import { answer, byId, doneAnswer, readPage, resource } from '#api/management.ts';
-import { isoOrNull } from '#base/clock.ts';
 import { findKey, listKeys, revokeKey } from '#db/accounts/keys.ts';
+import { isoOrNull } from '#platform/base/clock.ts';
 import { keySchemas, keysQuery, newKeyRequest, rotateQuery } from './schema.ts';
 
 const keys = resource('Keys', byId('key', findKey));

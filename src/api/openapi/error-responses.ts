@@ -1,9 +1,9 @@
 /**
  * The errors of the public API (docs/api.md sections 2.5 and 7): for each code, when it occurs; for each status, the
- * schema of its body. The codes are in mail/refusal.ts.
+ * schema of its body. The codes are in platform/values/refusal.ts.
  */
 import { z } from 'zod';
-import { type RefusalCode, statusOf } from '#mail/refusal.ts';
+import { type RefusalCode, statusOf } from '#platform/values/refusal.ts';
 
 export const defaultErrors: Record<RefusalCode, string> = {
   VALIDATION_ERROR: 'The body fails schema validation; `issues` lists every violation.',

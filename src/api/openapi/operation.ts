@@ -1,7 +1,7 @@
 /** An endpoint's declaration as an operation of the OpenAPI document. */
 import { z } from 'zod';
 import type { Content, Endpoint, EndpointErrors } from '#api/endpoint.ts';
-import { type RefusalCode, statusOf } from '#mail/refusal.ts';
+import { type RefusalCode, statusOf } from '#platform/values/refusal.ts';
 import { inlineSchema, schemaRef } from './component-schemas.ts';
 import { defaultErrors, errorNames } from './error-responses.ts';
 import { headerRefs } from './header-components.ts';

@@ -11,11 +11,11 @@ import {
   type SendRequest,
   startCommit,
 } from '#accept.ts';
-import { failpoint } from '#base/failpoints.ts';
-import { limitConcurrency } from '#base/limits/slots.ts';
 import type { Decision } from '#db/accept/acceptance.ts';
-import type { Send } from '#db/accept/send-record.ts';
-import { asRefusal, Refusal } from '#mail/refusal.ts';
+import { failpoint } from '#platform/base/failpoints.ts';
+import { limitConcurrency } from '#platform/base/limits/slots.ts';
+import type { Send } from '#platform/database/tables/send-record.ts';
+import { asRefusal, Refusal } from '#platform/values/refusal.ts';
 import type { RefusedSend } from '#record/refused-sends.ts';
 
 export interface AcceptBatchParts extends Omit<AcceptParts, 'commit'> {

@@ -6,9 +6,9 @@ import type { IncomingMessage } from 'node:http';
 import type { Slot } from '#api/admission.ts';
 import { JsonElements, parseElements } from '#api/json-elements.ts';
 import { BodyBudgetExceeded, readBody } from '#api/request-body.ts';
-import type { Clock } from '#base/clock.ts';
-import { Slots } from '#base/limits/slots.ts';
-import { Refusal } from '#mail/refusal.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { batchBody, maxElements, sendBody } from './send-body.ts';
 
 const largestSend = sendBody.largest;

@@ -3,7 +3,7 @@ import { hash } from 'node:crypto';
 import type { SendRequest } from '#accept.ts';
 import type { Caller } from '#accounts/api-keys.ts';
 import { maxIssues, toIssues } from '#api/issues.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import {
   ignoredNote,

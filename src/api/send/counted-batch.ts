@@ -3,7 +3,7 @@ import type { Context } from 'koa';
 import type { SendRequest } from '#accept.ts';
 import type { Caller } from '#accounts/api-keys.ts';
 import { type Authorize, UncountedRefusal } from '#api/authorize.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import type { AcceptBatch } from './accept-batch.ts';
 
 export interface CountedParts {

@@ -2,10 +2,10 @@
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { readQuery } from '#api/query.ts';
-import { closestName } from '#base/closest-name.ts';
 import { readHead } from '#compose/head.ts';
-import type { SendAnswerRecord } from '#db/accept/send-record.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { closestName } from '#platform/base/closest-name.ts';
+import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { presentSend, sendAnswer } from './send-response.ts';
 
 export const sendQuery = z.object({

@@ -8,10 +8,10 @@
 
 import type { Slot } from '#api/admission.ts';
 import { BodyBudgetExceeded } from '#api/request-body.ts';
-import type { Clock } from '#base/clock.ts';
-import { limitConcurrency, Slots } from '#base/limits/slots.ts';
 import type { Attachment } from '#compose/attachment.ts';
-import { type Issue, Refusal } from '#mail/refusal.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { limitConcurrency, Slots } from '#platform/base/limits/slots.ts';
+import { type Issue, Refusal } from '#platform/values/refusal.ts';
 import type { Download } from '#webhooks/guarded-get.ts';
 import { type GivenAttachment, largestTotal } from './attachments.ts';
 

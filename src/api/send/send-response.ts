@@ -1,6 +1,6 @@
 /** The schema of the response of a send (docs/api.md section 2.4). */
 import { z } from 'zod';
-import type { SendAnswerRecord } from '#db/accept/send-record.ts';
+import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 
 const addresses = z.array(z.string().meta({ format: 'idn-email' })).min(1);
 

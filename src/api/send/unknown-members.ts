@@ -4,8 +4,8 @@
  */
 import { z } from 'zod';
 import { typeOf } from '#api/issues.ts';
-import { closestName } from '#base/closest-name.ts';
-import type { Issue } from '#mail/refusal.ts';
+import { closestName } from '#platform/base/closest-name.ts';
+import type { Issue } from '#platform/values/refusal.ts';
 import { sendSchema } from './schema.ts';
 
 export const ignoredHeader = 'X-Postern-Ignored';

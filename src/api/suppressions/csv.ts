@@ -23,7 +23,7 @@ import {
 } from '#api/management.ts';
 import { readBody } from '#api/request-body.ts';
 import { CallSlots, refuseWhileBusy } from '#api/server-busy.ts';
-import { type Issue, Refusal } from '#mail/refusal.ts';
+import { type Issue, Refusal } from '#platform/values/refusal.ts';
 import { suppressionSchemas } from './schema.ts';
 
 const limits = csvBody(10 * 1024 * 1024);

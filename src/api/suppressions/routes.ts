@@ -3,9 +3,9 @@ import { searchList, suppressAddress, unsuppressAddress } from '#accounts/suppre
 import { noBody } from '#api/body-limits.ts';
 import { pathParameter } from '#api/endpoint.ts';
 import { answer, doneAnswer, requireFound, resource } from '#api/management.ts';
-import { iso } from '#base/clock.ts';
 import { findSuppression, type Suppression } from '#db/accounts/suppressions.ts';
-import { compareKey, domainOf } from '#mail/address.ts';
+import { iso } from '#platform/base/clock.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
 import { cursorOf, newSuppression, suppressionSchemas, suppressionsQuery } from './schema.ts';
 
 const { SuppressionAddedAnswer, SuppressionAnswer, SuppressionsAnswer } = suppressionSchemas;

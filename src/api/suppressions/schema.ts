@@ -4,7 +4,7 @@ import { defaultReason } from '#accounts/suppression-list.ts';
 import { moment, oneLine, success } from '#api/management.ts';
 import { after, limit } from '#api/query.ts';
 import { rule } from '#api/send/schema-rule.ts';
-import { domainOf } from '#mail/address.ts';
+import { domainOf } from '#platform/values/address.ts';
 
 const longestCursor = 1024;
 

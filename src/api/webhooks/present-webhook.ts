@@ -1,8 +1,9 @@
 /** Converts webhooks and their attempts to the members of responses, without secrets. */
-import { iso, isoOrNull } from '#base/clock.ts';
+
 import type { WebhookAttemptRecord } from '#db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '#db/webhooks/webhooks.ts';
-import type { EventType } from '#glossary.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import type { EventType } from '#platform/values/glossary.ts';
 import type { WebhookAttempt } from '#rules/classify-response.ts';
 
 export function presentWebhook(webhook: Webhook) {

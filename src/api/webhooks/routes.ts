@@ -2,10 +2,10 @@
 
 import { noBody } from '#api/body-limits.ts';
 import { answer, byId, doneAnswer, type Management, requireFound, resource } from '#api/management.ts';
-import { isoOrNull } from '#base/clock.ts';
 import { countMessages } from '#db/webhooks/webhook-attempts.ts';
 import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '#db/webhooks/webhooks.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { isoOrNull } from '#platform/base/clock.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook, rotateSecret } from '#webhooks/endpoints.ts';
 import { presentWebhook } from './present-webhook.ts';

@@ -4,7 +4,7 @@ import { moment, nextId, success } from '#api/management.ts';
 import { after, id, limit, time } from '#api/query.ts';
 import { limitSize } from '#api/send/at-most.ts';
 import { rule } from '#api/send/schema-rule.ts';
-import { eventTypes } from '#glossary.ts';
+import { eventTypes } from '#platform/values/glossary.ts';
 import { webhookFormats } from '#rules/subscribed-types.ts';
 
 const url = z.string().meta({ examples: ['https://app.example.com/webhooks'] });

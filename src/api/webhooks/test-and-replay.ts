@@ -7,7 +7,7 @@ import { noBody } from '#api/body-limits.ts';
 import { answer, goneSignal, readPage } from '#api/management.ts';
 import { listWebhookAttempts } from '#db/webhooks/webhook-attempts.ts';
 import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { testWebhook } from '#webhooks/endpoints.ts';
 import { presentAttempt, presentStoredAttempt } from './present-webhook.ts';
 import { webhooks } from './routes.ts';

@@ -4,7 +4,7 @@
  */
 
 import { failure, hostIn, withCauseIn } from '#bounces/classify-bounce.ts';
-import { readDiagnostic } from '#rules/diagnostic.ts';
+import { readDiagnostic } from '#platform/values/diagnostic.ts';
 import type { ParseResult } from '#rules/parse-result.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import { type FieldBlock, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';

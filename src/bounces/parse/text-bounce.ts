@@ -8,7 +8,7 @@ import { general } from '#bounces/parse/text-bounces/general.ts';
 import { groupware } from '#bounces/parse/text-bounces/groupware.ts';
 import { servers } from '#bounces/parse/text-bounces/mail-servers.ts';
 import { providers } from '#bounces/parse/text-bounces/mailbox-providers.ts';
-import { type Diagnostic, readDiagnostic } from '#rules/diagnostic.ts';
+import { type Diagnostic, readDiagnostic } from '#platform/values/diagnostic.ts';
 import type { ParseResult } from '#rules/parse-result.ts';
 import { isAnswer } from './auto-reply.ts';
 import type { ParsedMail } from './parsed-mail.ts';

@@ -3,7 +3,7 @@
  * about mail that claims to be from a domain. Many reporters leave fields out; only the domain is required.
  */
 import { XMLParser } from 'fast-xml-parser';
-import { toDomain } from '#mail/address.ts';
+import { toDomain } from '#platform/values/address.ts';
 import type { DmarcReport, DmarcSource } from '#rules/aggregate-report.ts';
 import { hasMoreThan, oneLine } from './unpack.ts';
 

@@ -3,7 +3,7 @@
  * Most reports cover one policy domain. If there are several, the first one is the report's domain, and all are counted.
  */
 import { z } from 'zod';
-import { toDomain } from '#mail/address.ts';
+import { toDomain } from '#platform/values/address.ts';
 import type { ReportedTlsFailure, TlsReport } from '#rules/aggregate-report.ts';
 import { hasMoreThan, oneLine } from './unpack.ts';
 

@@ -5,15 +5,21 @@
 import { InvalidArgumentError, Option } from 'commander';
 import { parseScopes } from '#accounts/api-keys.ts';
 import { tlsFloors } from '#accounts/domains.ts';
-import { isOneLine } from '#base/sanitize.ts';
 import { states } from '#cli/maillog/log-filter.ts';
-import { eventTypes as allEventTypes } from '#glossary.ts';
-import { domainOf, toDomain } from '#mail/address.ts';
-import { readDestination } from '#mail/host-name.ts';
-import { readTime, timeForm } from '#mail/read-time.ts';
-import { duration } from '#settings/durations.ts';
-import { oneOf, postgresUrl as postgresGrammar, Refused, refuse, wholeNumber } from '#settings/grammar.ts';
-import { poolName } from '#settings/source-address-grammar.ts';
+import { isOneLine } from '#platform/base/sanitize.ts';
+import { duration } from '#platform/settings/durations.ts';
+import {
+  oneOf,
+  postgresUrl as postgresGrammar,
+  Refused,
+  refuse,
+  wholeNumber,
+} from '#platform/settings/grammar.ts';
+import { poolName } from '#platform/settings/source-address-grammar.ts';
+import { domainOf, toDomain } from '#platform/values/address.ts';
+import { eventTypes as allEventTypes } from '#platform/values/glossary.ts';
+import { readDestination } from '#platform/values/host-name.ts';
+import { readTime, timeForm } from '#platform/values/read-time.ts';
 
 /** Makes a parser of a function that throws Refused, as the grammars of settings do. */
 export function parser<T>(read: (text: string) => T): (text: string) => T {

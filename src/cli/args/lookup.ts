@@ -16,12 +16,12 @@ import {
   type Organization,
 } from '#db/accounts/organizations.ts';
 import { findUserByEmail, type User } from '#db/accounts/users.ts';
-import type { Db } from '#db/engine/open.ts';
 import { type EmailRecord, findEmail } from '#db/events/emails.ts';
 import { emailIdsOf, idsEndingIn } from '#db/events/find-by-name.ts';
 import { findWebhook } from '#db/webhooks/webhooks.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 export async function requireOrganization(db: Db, idOrName: string): Promise<Organization> {
   const byId = isUuid(idOrName) ? await findOrganization(db, idOrName.toLowerCase()) : null;

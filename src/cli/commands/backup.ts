@@ -8,9 +8,9 @@ import { pipeline } from 'node:stream/promises';
 import type { Command } from 'commander';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import { noteBackup } from '#db/admin/last-backup.ts';
 import { type Backing, makeBackup, withCopy } from '#operate/backup/make-backup.ts';
-import type { Config } from '#settings/config.ts';
+import { noteBackup } from '#platform/database/admin/last-backup.ts';
+import type { Config } from '#platform/settings/config.ts';
 
 interface Options {
   force?: true;

@@ -1,10 +1,10 @@
 /** `postern completion` prints a shell's script; the hidden `postern complete` is what the scripts call. */
 import type { Command } from 'commander';
-import { sanitize } from '#base/sanitize.ts';
 import { choice } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { complete } from '#cli/completion/complete.ts';
 import { type Shell, shellScripts, shells } from '#cli/completion/shell-scripts.ts';
+import { sanitize } from '#platform/base/sanitize.ts';
 
 export function completionCommand(program: Command, { out }: CommandContext): void {
   program

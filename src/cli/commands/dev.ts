@@ -3,8 +3,8 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { domain, parser } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
-import { wholeNumber } from '#settings/grammar.ts';
-import { devDirectory } from '#settings/installation.ts';
+import { wholeNumber } from '#platform/settings/grammar.ts';
+import { devDirectory } from '#platform/settings/installation.ts';
 
 interface Options {
   port?: number;

@@ -1,7 +1,6 @@
 /** `postern doctor`: checks whether this server can send mail. Prints findings, advice and DNS records to publish. */
 import type { Command } from 'commander';
 import type { ZoneRecord } from '#accounts/zone-text.ts';
-import { withTimeout } from '#base/waits.ts';
 import { domain as domainArgument } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import {
@@ -12,12 +11,13 @@ import {
   publishRecords,
 } from '#cli/publish.ts';
 import { doctorBlocks, doctorDocument } from '#cli/render/doctor-view.ts';
-import { refuseMoved } from '#db/admin/moved-marker.ts';
-import { type Db, openExisting } from '#db/engine/open.ts';
 import { type ExamineProgress, examine } from '#operate/doctor/examine.ts';
 import type { Finding } from '#operate/doctor/finding.ts';
 import type { ProviderName } from '#operate/publish/providers.ts';
-import type { Config } from '#settings/config.ts';
+import { withTimeout } from '#platform/base/waits.ts';
+import { refuseMoved } from '#platform/database/admin/moved-marker.ts';
+import { type Db, openExisting } from '#platform/database/engine/open.ts';
+import type { Config } from '#platform/settings/config.ts';
 
 export function doctorCommands(program: Command, context: CommandContext): void {
   program

@@ -1,11 +1,11 @@
 /** `postern inbound`: received mail that is kept: bounces, complaints, and mail to postmaster and abuse. */
 import type { Command } from 'commander';
-import { iso } from '#base/clock.ts';
 import { choice, lines } from '#cli/args/arguments.ts';
 import { emailIs, requireEmailId, requireInboundId } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import type { Output } from '#cli/render/output.ts';
 import { type InboundRecord, listInbound, readInbound } from '#db/bounces/inbound-mails.ts';
+import { iso } from '#platform/base/clock.ts';
 
 const kinds = ['failed', 'complaint', 'letter'] as const;
 const defaultLimit = 50;

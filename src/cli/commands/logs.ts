@@ -5,7 +5,6 @@
  */
 import type { Command } from 'commander';
 import { validate as isUuid } from 'uuid';
-import { sanitizeJson } from '#base/sanitize.ts';
 import {
   address,
   lines,
@@ -32,9 +31,10 @@ import { createAttemptMerge, isOutcome } from '#cli/maillog/merge-attempts.ts';
 import { dayOf, readable } from '#cli/render/log-view.ts';
 import { dim } from '#cli/render/output.ts';
 import { local } from '#cli/render/times.ts';
-import type { Db } from '#db/engine/open.ts';
 import { domainsOf } from '#db/queue/destination-status-rows.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
+import { sanitizeJson } from '#platform/base/sanitize.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 interface Options extends MailFilters {
   follow?: boolean;

@@ -5,13 +5,13 @@
 import { existsSync } from 'node:fs';
 import type { Command } from 'commander';
 import type { CommandContext } from '#cli/command-context.ts';
-import { refuseMoved } from '#db/admin/moved-marker.ts';
-import { lockDataDir } from '#db/engine/data-dir-lock.ts';
-import { readNodeId } from '#db/engine/node-id.ts';
-import { type Db, openExisting, type Trx } from '#db/engine/open.ts';
-import { refuseOtherNodes } from '#db/queue/nodes.ts';
-import { migrate, migrationsOf, type Upgrade, upgradeNotice } from '#db/schema/migrate.ts';
-import { noDatabase } from '#settings/installation.ts';
+import { refuseMoved } from '#platform/database/admin/moved-marker.ts';
+import { lockDataDir } from '#platform/database/engine/data-dir-lock.ts';
+import { readNodeId } from '#platform/database/engine/node-id.ts';
+import { type Db, openExisting, type Trx } from '#platform/database/engine/open.ts';
+import { migrate, migrationsOf, type Upgrade, upgradeNotice } from '#platform/database/schema/migrate.ts';
+import { refuseOtherNodes } from '#platform/database/tables/nodes.ts';
+import { noDatabase } from '#platform/settings/installation.ts';
 
 export function migrateCommands(program: Command, context: CommandContext): void {
   program

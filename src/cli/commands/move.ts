@@ -1,22 +1,26 @@
 /**
  * `postern move --to URL`: moves the database of this data directory from SQLite to PostgreSQL, while no server runs. This
- * file has the checks before, the progress and the advice after; the move itself is in db/admin/move/move-database.ts.
+ * file has the checks before, the progress and the advice after; the move itself is in platform/database/admin/move/move-database.ts.
  */
 import type { Command } from 'commander';
-import { span } from '#base/span.ts';
 import { postgresUrl } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { grouped } from '#cli/render/cells.ts';
 import type { Output } from '#cli/render/output.ts';
-import { type MoveProgress, type MoveResult, moveDatabase } from '#db/admin/move/move-database.ts';
-import { readMarker } from '#db/admin/moved-marker.ts';
-import { lockDataDir } from '#db/engine/data-dir-lock.ts';
-import { type Db, openDatabase, openExisting } from '#db/engine/open.ts';
 import { countUnfinished } from '#db/queue/queue-counts.ts';
-import { upgradeNotice } from '#db/schema/migrate.ts';
-import { postgresUrl as postgresGrammar } from '#settings/grammar.ts';
-import type { Environment } from '#settings/setting-sources.ts';
+import { span } from '#platform/base/span.ts';
+import {
+  type MoveProgress,
+  type MoveResult,
+  moveDatabase,
+} from '#platform/database/admin/move/move-database.ts';
+import { readMarker } from '#platform/database/admin/moved-marker.ts';
+import { lockDataDir } from '#platform/database/engine/data-dir-lock.ts';
+import { type Db, openDatabase, openExisting } from '#platform/database/engine/open.ts';
+import { upgradeNotice } from '#platform/database/schema/migrate.ts';
+import { postgresUrl as postgresGrammar } from '#platform/settings/grammar.ts';
+import type { Environment } from '#platform/settings/setting-sources.ts';
 
 export function moveCommands(program: Command, context: CommandContext): void {
   program

@@ -1,7 +1,6 @@
 /** `postern org`: the organizations that send, with their quotas and limits. */
 import type { Command } from 'commander';
 import { makeOrganization } from '#accounts/create-organization.ts';
-import { iso } from '#base/clock.ts';
 import {
   credits,
   limit,
@@ -31,10 +30,11 @@ import {
   setOrganizationTls,
 } from '#db/accounts/organizations.ts';
 import { pauseOrganization, resumeOrganization } from '#db/accounts/pauses.ts';
-import type { Db } from '#db/engine/open.ts';
 import { assignPool, readPools } from '#db/queue/ip-pools.ts';
-import type { TlsFloor } from '#glossary.ts';
-import { defaultPool } from '#mail/ip-pool.ts';
+import { iso } from '#platform/base/clock.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { TlsFloor } from '#platform/values/glossary.ts';
+import { defaultPool } from '#platform/values/ip-pool.ts';
 import { removeCommand } from './org-remove.ts';
 
 export function orgCommands(program: Command, context: CommandContext): void {

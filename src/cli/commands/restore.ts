@@ -9,17 +9,17 @@ import { chmod, copyFile, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import type { Command } from 'commander';
 import { createSeal } from '#accounts/seal.ts';
-import { loadSecrets, readSecrets, secretFile, writeSecrets } from '#base/secrets.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { countSealed } from '#db/accounts/sealed-columns.ts';
-import { refuseMoved } from '#db/admin/moved-marker.ts';
 import { holdQueue, skipPastEvents } from '#db/admin/restored.ts';
-import { problemOf } from '#db/admin/sqlite-backup.ts';
-import { lockDataDir } from '#db/engine/data-dir-lock.ts';
-import { type Db, openDatabase } from '#db/engine/open.ts';
-import { migrate } from '#db/schema/migrate.ts';
 import { sync } from '#operate/backup/make-backup.ts';
+import { loadSecrets, readSecrets, secretFile, writeSecrets } from '#platform/base/secrets.ts';
+import { refuseMoved } from '#platform/database/admin/moved-marker.ts';
+import { problemOf } from '#platform/database/admin/sqlite-backup.ts';
+import { lockDataDir } from '#platform/database/engine/data-dir-lock.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
 
 interface Options {
   force?: true;

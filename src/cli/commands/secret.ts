@@ -10,7 +10,11 @@ import { statSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { createSeal } from '#accounts/seal.ts';
-import { iso } from '#base/clock.ts';
+import { timeSpan } from '#cli/args/arguments.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { countSealed, resealAll } from '#db/accounts/sealed-columns.ts';
+import { iso } from '#platform/base/clock.ts';
 import {
   fingerprint,
   fixedSecrets,
@@ -18,12 +22,8 @@ import {
   readSecrets,
   secretFile,
   writeSecrets,
-} from '#base/secrets.ts';
-import { timeSpan } from '#cli/args/arguments.ts';
-import type { CommandContext } from '#cli/command-context.ts';
-import { Failure } from '#cli/failure.ts';
-import { countSealed, resealAll } from '#db/accounts/sealed-columns.ts';
-import { lockDataDir } from '#db/engine/data-dir-lock.ts';
+} from '#platform/base/secrets.ts';
+import { lockDataDir } from '#platform/database/engine/data-dir-lock.ts';
 
 const month = 30 * 24 * 60 * 60_000;
 /** A running server may still store keys that it encrypted with the old secret shortly before. */

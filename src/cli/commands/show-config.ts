@@ -1,8 +1,8 @@
 /** `postern config`: the effective settings, each with its source; an invalid one is an error that names it. */
 import type { Command } from 'commander';
 import type { CommandContext } from '#cli/command-context.ts';
-import { type EffectiveSetting, effectiveConfig } from '#settings/config.ts';
-import { loadShaping } from '#settings/shaping-file.ts';
+import { type EffectiveSetting, effectiveConfig } from '#platform/settings/config.ts';
+import { loadShaping } from '#platform/settings/shaping-file.ts';
 
 export function configCommands(program: Command, { out, env, config }: CommandContext): void {
   program

@@ -3,7 +3,6 @@
 import type { Command } from 'commander';
 import { csvStream, ListError, linesText, readAddresses } from '#accounts/suppression-csv.ts';
 import { importAddresses, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
-import { iso } from '#base/clock.ts';
 import { address as addressArgument } from '#cli/args/arguments.ts';
 import { readGiven } from '#cli/args/given-file.ts';
 import { type OwnerOption, requireOwner, withOwner } from '#cli/args/lookup.ts';
@@ -11,8 +10,9 @@ import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import type { Organization } from '#db/accounts/organizations.ts';
 import { causeOf, findSuppression, listSuppressions } from '#db/accounts/suppressions.ts';
-import { compareKey } from '#mail/address.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import { iso } from '#platform/base/clock.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
+import { compareKey } from '#platform/values/address.ts';
 
 export function suppressionCommands(program: Command, context: CommandContext): void {
   const suppression = program

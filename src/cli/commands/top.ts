@@ -15,9 +15,9 @@ import { readLine } from '#cli/maillog/log-filter.ts';
 import { countedMs, Traffic } from '#cli/maillog/traffic.ts';
 import { openScreen } from '#cli/render/screen.ts';
 import { render, type Snapshot, sorts, topBlocks, topDocument } from '#cli/render/top-view.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
 import { readSummary } from '#operate/explain/queue-rows-by-destination.ts';
 import { readStatus, type Status } from '#operate/status/read-status.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 interface Options {
   once?: boolean;

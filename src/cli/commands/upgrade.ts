@@ -10,14 +10,14 @@ import { closeSync, openSync, statfsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { bracketed } from '#base/net/tcp-listen.ts';
-import { readVersion } from '#base/version.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { type InstalledProgram, installedProgram } from '#cli/upgrade/installed-program.ts';
 import { type Release, readRelease, requireSuccessor } from '#cli/upgrade/release-file.ts';
-import { newest } from '#db/schema/migrate.ts';
-import { serviceFile } from '#settings/env-file.ts';
+import { bracketed } from '#platform/base/net/tcp-listen.ts';
+import { readVersion } from '#platform/base/version.ts';
+import { newest } from '#platform/database/schema/migrate.ts';
+import { serviceFile } from '#platform/settings/env-file.ts';
 
 const healthyWithinMs = 60_000;
 const pollMs = 500;

@@ -3,7 +3,6 @@
 import { type Command, Option } from 'commander';
 import { createSeal } from '#accounts/seal.ts';
 import { presentAttempt, presentStoredAttempt } from '#api/webhooks/present-webhook.ts';
-import { isoOrNull, systemClock } from '#base/clock.ts';
 import { eventTypes, lines } from '#cli/args/arguments.ts';
 import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
 import {
@@ -17,6 +16,7 @@ import type { CommandContext } from '#cli/command-context.ts';
 import { attemptFields, attemptRows, documentOf, rowsOf, webhookFields } from '#cli/render/webhook-view.ts';
 import { countMessages, listWebhookAttempts } from '#db/webhooks/webhook-attempts.ts';
 import { deleteWebhook, listWebhooks } from '#db/webhooks/webhooks.ts';
+import { isoOrNull, systemClock } from '#platform/base/clock.ts';
 import { createResolver } from '#route/resolver.ts';
 import { type WebhookFormatName, webhookFormats } from '#rules/subscribed-types.ts';
 import { addWebhook, changeWebhook, rotateSecret, testWebhook } from '#webhooks/endpoints.ts';

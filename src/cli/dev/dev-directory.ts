@@ -1,10 +1,10 @@
 /** The directory of a development server: its data, and a file that marks it and keeps its key for the next run. */
 import { existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { makeDirectory, writeAtomic } from '#base/atomic-file.ts';
 import { Failure } from '#cli/failure.ts';
-import { lockDataDir } from '#db/engine/data-dir-lock.ts';
-import { devSettingsFile } from '#settings/installation.ts';
+import { makeDirectory, writeAtomic } from '#platform/base/atomic-file.ts';
+import { lockDataDir } from '#platform/database/engine/data-dir-lock.ts';
+import { devSettingsFile } from '#platform/settings/installation.ts';
 
 /** The secrets that the next run needs again: API keys are stored as hashes only. */
 export interface DevState {
@@ -25,7 +25,7 @@ export function writeState(directory: string, state: DevState): void {
   writeAtomic(stateFile(directory), `${JSON.stringify(state)}\n`);
 }
 
-/** The settings for commands that are given in the directory above, or in this one (settings/installation.ts). */
+/** The settings for commands that are given in the directory above, or in this one (platform/settings/installation.ts). */
 export function writeSettings(directory: string, settings: Record<string, string>): void {
   const { POSTERN_DATA_DIR: _, ...others } = settings;
   const lines = Object.entries(others).map(([name, value]) => `${name}=${value}`);

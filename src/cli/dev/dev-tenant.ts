@@ -6,7 +6,6 @@ import { recordsFor } from '#accounts/domains.ts';
 import { makeLink } from '#accounts/one-time-links.ts';
 import { invite } from '#accounts/people.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { openSecrets } from '#base/secrets.ts';
 import { Failure } from '#cli/failure.ts';
 import { findDomain, listDomains } from '#db/accounts/domains-table.ts';
 import {
@@ -15,10 +14,11 @@ import {
   listOrganizations,
   setLimits,
 } from '#db/accounts/organizations.ts';
-import type { Db } from '#db/engine/open.ts';
-import { testDomain } from '#mail/test-route.ts';
+import { openSecrets } from '#platform/base/secrets.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { Config } from '#platform/settings/config.ts';
+import { testDomain } from '#platform/values/test-route.ts';
 import { createResolver } from '#route/resolver.ts';
-import type { Config } from '#settings/config.ts';
 import { type DevState, readState, writeState } from './dev-directory.ts';
 import type { PublishedRecord } from './dev-dns.ts';
 

@@ -1,12 +1,12 @@
 /** The output of `postern dev`: how to use the server, and one line for each event of a mail. */
 import { styleText } from 'node:util';
 import { sendSamples } from '#api/send-samples.ts';
-import { iso } from '#base/clock.ts';
 import { readLine } from '#cli/maillog/log-filter.ts';
 import { coloured, dim, type Output, sanitize } from '#cli/render/output.ts';
 import type { EventRecord } from '#db/events/read-events.ts';
 import type { WebhookAttemptRecord } from '#db/webhooks/webhook-attempts.ts';
-import { testDomain } from '#mail/test-route.ts';
+import { iso } from '#platform/base/clock.ts';
+import { testDomain } from '#platform/values/test-route.ts';
 
 export interface DevServer {
   url: string;

@@ -1,6 +1,6 @@
 /**
  * Runs a development server until it is stopped: the whole service in this process, on loopback, with all mail as test mail
- * (mail/test-route.ts), a DNS server of its own, and the organization of dev-tenant.ts.
+ * (platform/values/test-route.ts), a DNS server of its own, and the organization of dev-tenant.ts.
  */
 
 import { once } from 'node:events';
@@ -8,20 +8,20 @@ import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pino from 'pino';
-import { newId } from '#base/id.ts';
-import type { Log } from '#base/log.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { openLog } from '#cli/maillog/log-file.ts';
-import { type Db, openDatabase } from '#db/engine/open.ts';
 import { readEvents, settledPosition } from '#db/events/read-events.ts';
 import { listAttemptsAfter } from '#db/webhooks/webhook-attempts.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
-import { testDomain } from '#mail/test-route.ts';
+import { newId } from '#platform/base/id.ts';
+import type { Log } from '#platform/base/log.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import { type Config, loadConfig } from '#platform/settings/config.ts';
+import { devDirectory } from '#platform/settings/installation.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
+import { testDomain } from '#platform/values/test-route.ts';
 import { start } from '#server/start.ts';
-import { type Config, loadConfig } from '#settings/config.ts';
-import { devDirectory } from '#settings/installation.ts';
-import { shellWord } from '#settings/shell-word.ts';
 import { openDirectory, writeSettings } from './dev-directory.ts';
 import { startDevDns } from './dev-dns.ts';
 import { type DevTenant, prepareTenant, publishedRecords } from './dev-tenant.ts';

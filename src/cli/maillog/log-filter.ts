@@ -2,8 +2,8 @@
  * Filters for lines of the mail log. A filter is a function of the line alone, unless it searches for an id: then it
  * learns from the lines which emails the id belongs to, so the log must be read in order.
  */
-import { compareKey, domainOf, parseMailbox, toDomain } from '#mail/address.ts';
-import type { MailLogLine } from '#mail/mail-log.ts';
+import { compareKey, domainOf, parseMailbox, toDomain } from '#platform/values/address.ts';
+import type { MailLogLine } from '#platform/values/mail-log.ts';
 
 /** A line of the file. Other programs may have written to it, so only these three members are certain. */
 export type LogLine = Partial<MailLogLine> & { time: string; event: string; msg: string };

@@ -1,8 +1,8 @@
 /** Single values: plain for a pipe, short and coloured for a terminal. Control characters are shown, not sent. */
 import { styleText } from 'node:util';
-import { iso } from '#base/clock.ts';
-import { sanitize } from '#base/sanitize.ts';
-import { relative } from '#base/span.ts';
+import { iso } from '#platform/base/clock.ts';
+import { sanitize } from '#platform/base/sanitize.ts';
+import { relative } from '#platform/base/span.ts';
 import { timeOfDay } from './times.ts';
 
 /** Null is shown as "-". On a terminal a time is relative, a count is short, and a state has a colour. */

@@ -1,10 +1,10 @@
 /** An email for a person: its envelope, its recipients, and each attempt with its SMTP transcript. */
 
-import { iso } from '#base/clock.ts';
-import { span } from '#base/span.ts';
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '#db/events/emails.ts';
-import type { TranscriptLine } from '#glossary.ts';
 import { replyText } from '#outcome.ts';
+import { iso } from '#platform/base/clock.ts';
+import { span } from '#platform/base/span.ts';
+import type { TranscriptLine } from '#platform/values/glossary.ts';
 import { addressesOf } from '#record/telemetry.ts';
 import { tlsWords } from '#record/tls-words.ts';
 import { type Cell, coloured, dim, type OutputBlock, sanitize } from './output.ts';

@@ -3,9 +3,9 @@
  * indented if the terminal is too narrow.
  */
 import { styleText } from 'node:util';
-import { sanitize } from '#base/sanitize.ts';
-import { span } from '#base/span.ts';
 import { endOf, type LogLine } from '#cli/maillog/log-filter.ts';
+import { sanitize } from '#platform/base/sanitize.ts';
+import { span } from '#platform/base/span.ts';
 import { coloured, dim } from './cells.ts';
 import { local } from './times.ts';
 import { wrap } from './width.ts';

@@ -1,9 +1,10 @@
 /** An organization with its quota and limits. */
-import { iso } from '#base/clock.ts';
+
 import type { CommandContext } from '#cli/command-context.ts';
 import { quotaState } from '#db/accept/credit-ledger.ts';
 import type { Organization } from '#db/accounts/organizations.ts';
-import { defaultPool } from '#mail/ip-pool.ts';
+import { iso } from '#platform/base/clock.ts';
+import { defaultPool } from '#platform/values/ip-pool.ts';
 import type { Cell } from './output.ts';
 
 export function printOrganization({ out, now }: CommandContext, org: Organization): void {

@@ -7,14 +7,14 @@
  * the terminal's cursor or breaks a line in two.
  */
 
-import { sanitize, sanitizeJson } from '#base/sanitize.ts';
-import { relative } from '#base/span.ts';
+import { sanitize, sanitizeJson } from '#platform/base/sanitize.ts';
+import { relative } from '#platform/base/span.ts';
 import { type Cell, dim, plainCell, terminalCell } from './cells.ts';
 import { type Rows, tableLines } from './table.ts';
 import { local } from './times.ts';
 import { cut, wrap } from './width.ts';
 
-export { sanitize } from '#base/sanitize.ts';
+export { sanitize } from '#platform/base/sanitize.ts';
 export type { Cell } from './cells.ts';
 export { coloured, dim } from './cells.ts';
 

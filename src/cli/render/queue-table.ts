@@ -1,7 +1,8 @@
 /** The queue by destination and age, like Postfix's qshape, with the condition of each destination: `queue summary` and `top`. */
-import { iso, isoOrNull } from '#base/clock.ts';
+
 import { conditionDocument, conditionText, type When } from '#operate/condition/condition-words.ts';
 import { ageNames, type QueueRow, totalOf } from '#operate/explain/queue-rows-by-destination.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
 import type { Cell } from './cells.ts';
 import type { Rows } from './table.ts';
 

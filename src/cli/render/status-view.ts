@@ -4,12 +4,12 @@
  */
 import { styleText } from 'node:util';
 import stringWidth from 'string-width';
-import { sanitize } from '#base/sanitize.ts';
-import { span } from '#base/span.ts';
 import { causes } from '#operate/condition/causes.ts';
 import { type Need, thisServer } from '#operate/status/need.ts';
 import { orderText } from '#operate/status/operator-orders.ts';
 import { isWell, type Status, statusDocument, verdictText } from '#operate/status/read-status.ts';
+import { sanitize } from '#platform/base/sanitize.ts';
+import { span } from '#platform/base/span.ts';
 import type { Cell } from './cells.ts';
 import { dim, type OutputBlock } from './output.ts';
 import { cut, fit, wrap } from './width.ts';

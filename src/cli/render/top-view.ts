@@ -3,12 +3,12 @@
  * a snapshot to lines.
  */
 import { styleText } from 'node:util';
-import { iso } from '#base/clock.ts';
-import { sanitize } from '#base/sanitize.ts';
-import { span } from '#base/span.ts';
 import type { Rates } from '#cli/maillog/traffic.ts';
 import { type QueueRow, totalOf } from '#operate/explain/queue-rows-by-destination.ts';
 import { type Status, statusDocument } from '#operate/status/read-status.ts';
+import { iso } from '#platform/base/clock.ts';
+import { sanitize } from '#platform/base/sanitize.ts';
+import { span } from '#platform/base/span.ts';
 import { coloured, dim, grouped } from './cells.ts';
 import type { OutputBlock } from './output.ts';
 import { queueDocument, queueTable } from './queue-table.ts';

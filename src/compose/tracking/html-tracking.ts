@@ -6,8 +6,9 @@
  * At most `maxLinks` links of a mail are tracked; later ones stay unchanged. Other schemes, anchors and relative links,
  * links that opt out, and links in comments (Outlook's conditional ones too) are never tracked.
  */
-import { escapeHtml } from '#base/sanitize.ts';
+
 import { eachTag, type Tag } from '#compose/html-tags.ts';
+import { escapeHtml } from '#platform/base/sanitize.ts';
 import { readOptOut } from './opt-out.ts';
 import { PixelPlace } from './pixel-place.ts';
 

@@ -4,8 +4,8 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
-import type { Clock } from '#base/clock.ts';
 import type { User } from '#db/accounts/users.ts';
+import type { Clock } from '#platform/base/clock.ts';
 import type { Cookies } from './cookies.ts';
 import type { Signer } from './signer.ts';
 

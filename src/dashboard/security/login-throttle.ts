@@ -6,9 +6,9 @@
  * The counters are in memory and their number is bounded. Losing them gives an attacker one more window, nothing else.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '#base/bounded-cache.ts';
-import type { Clock } from '#base/clock.ts';
-import { clientNetwork } from '#base/net/client-network.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { clientNetwork } from '#platform/base/net/client-network.ts';
 
 const windowMs = 15 * 60_000;
 const max = { network: 30, account: 10 };

@@ -1,6 +1,6 @@
 /** Headers of every page: it loads only our own files, nothing inline, and is not cached. */
 import type { Context } from 'koa';
-import { newId } from '#base/id.ts';
+import { newId } from '#platform/base/id.ts';
 
 const policy = [
   "default-src 'none'",

@@ -5,8 +5,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
 import { tokenHash } from '#accounts/one-time-links.ts';
-import type { Clock } from '#base/clock.ts';
-import { clientAddress } from '#base/net/client-address.ts';
 import {
   endSession,
   findSession,
@@ -15,7 +13,9 @@ import {
   type Session,
 } from '#db/accounts/sessions-table.ts';
 import { changeUser, type User } from '#db/accounts/users.ts';
-import type { Db } from '#db/engine/open.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { clientAddress } from '#platform/base/net/client-address.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import type { Cookies } from './cookies.ts';
 import type { KnownBrowsers } from './known-browsers.ts';
 

@@ -1,6 +1,6 @@
 /** Signs what the dashboard gives to browsers and gets back: CSRF tokens, flash messages, the ids of known browsers. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { deriveKey, keysOf, type Secrets } from '#base/secrets.ts';
+import { deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
 
 export interface Signer {
   /** `text` begins with a word for its purpose, so that a signature is valid for one purpose only. */

@@ -1,12 +1,17 @@
 /** The rows of accepted sends, table by table, in the order that the foreign keys require. */
 
-import { patchedLength } from '#base/byte-patch.ts';
-import { iso } from '#base/clock.ts';
-import type { RawRow } from '#db/engine/insert-rows.ts';
-import { eventRow } from '#db/events/event-row.ts';
-import { mailboxText } from '#mail/address.ts';
-import { deliveries, emails } from './mail-tables.ts';
-import type { Send, SendAnswerRecord, SendMessage, SendRecipient } from './send-record.ts';
+import { patchedLength } from '#platform/base/byte-patch.ts';
+import { iso } from '#platform/base/clock.ts';
+import type { RawRow } from '#platform/database/engine/insert-rows.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
+import { deliveries, emails } from '#platform/database/tables/mail-tables.ts';
+import type {
+  Send,
+  SendAnswerRecord,
+  SendMessage,
+  SendRecipient,
+} from '#platform/database/tables/send-record.ts';
+import { mailboxText } from '#platform/values/address.ts';
 
 /** The decision about one recipient. */
 export type Disposition = 'queued' | 'suppressed' | 'insufficient_credit';

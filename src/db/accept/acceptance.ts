@@ -10,23 +10,29 @@
  * (accepted-before.ts).
  */
 
-import { failpoint } from '#base/failpoints.ts';
 import { type Organization, readOrganizations } from '#db/accounts/organizations.ts';
 import { watchRow } from '#db/accounts/soft-bounces.ts';
 import { readSuppressed, suppressionKey } from '#db/accounts/suppressions.ts';
-import { bytesOf, insertRawRows, insertRows, insertWithBytes, maxRawBytes } from '#db/engine/insert-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { readTogether } from '#db/engine/read-together.ts';
-import { inSharedCommit } from '#db/engine/shared-commit.ts';
-import { writeTogether } from '#db/engine/write-together.ts';
-import { eventRow } from '#db/events/event-row.ts';
+import { failpoint } from '#platform/base/failpoints.ts';
+import {
+  bytesOf,
+  insertRawRows,
+  insertRows,
+  insertWithBytes,
+  maxRawBytes,
+} from '#platform/database/engine/insert-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { readTogether } from '#platform/database/engine/read-together.ts';
+import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
+import { writeTogether } from '#platform/database/engine/write-together.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
+import type { Send, SendAnswerRecord, SendRecipient } from '#platform/database/tables/send-record.ts';
 import { dayOf, type RequestCount, untilMidnight } from '#rules/limits.ts';
 import { type AcceptanceRows, type Disposition, newRows, type Paid } from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
 import { balanceOf, creditEvents, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
 import { addUsages, readUsages, withMissing } from './daily-usage.ts';
 import { type EarlierAnswer, isRepeat, readEarlier } from './idempotency.ts';
-import type { Send, SendAnswerRecord, SendRecipient } from './send-record.ts';
 
 /** Accepted, answered with the answer of an earlier send, or refused. */
 export type Decision =

@@ -7,9 +7,9 @@
  * renewed and the send continues as if nothing had been lost. If they are not, queue/held-leases.ts has freed the
  * deliveries meanwhile, and any node may send them.
  */
-import { jsonRows, query } from '#db/engine/json-rows.ts';
-import type { Trx } from '#db/engine/open.ts';
-import type { Send, SendAnswerRecord } from './send-record.ts';
+import { jsonRows, query } from '#platform/database/engine/json-rows.ts';
+import type { Trx } from '#platform/database/engine/open.ts';
+import type { Send, SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 
 export interface AcceptedBefore {
   answer: SendAnswerRecord;

@@ -1,7 +1,8 @@
 /** The answer to a refused send (docs/design.md section 2.1, steps 11 to 14). */
-import { Refusal } from '#mail/refusal.ts';
+
+import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import type { Decision } from './acceptance.ts';
-import type { SendAnswerRecord } from './send-record.ts';
 
 /** `list`: the recipients that decide about suppression, as words for the message: empty, or " in to". */
 export function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord }>, list: string): Refusal {

@@ -3,11 +3,11 @@
  * (docs/api.md section 4.1, rules 5 and 6). Written in the accepting commit, so an answer is kept exactly if its send is;
  * a refused send keeps nothing, and its key can be used again.
  */
-import { insertOf } from '#db/engine/insert-rows.ts';
-import { jsonRows } from '#db/engine/json-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { inColumn, json, number, records, text, value } from '#db/engine/records.ts';
-import type { Send, SendAnswerRecord } from './send-record.ts';
+import { insertOf } from '#platform/database/engine/insert-rows.ts';
+import { jsonRows } from '#platform/database/engine/json-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { inColumn, json, number, records, text, value } from '#platform/database/engine/records.ts';
+import type { Send, SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 
 const answers = records({
   orgId: text,

@@ -2,8 +2,8 @@
  * Our account at each certificate authority, which all nodes share; its key is sealed (accounts/seal.ts). While the authority
  * fails or limits us, no node asks it before `resumeAt`.
  */
-import type { Db } from '#db/engine/open.ts';
-import { number, records, text } from '#db/engine/records.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { number, records, text } from '#platform/database/engine/records.ts';
 
 const accounts = records({
   directory: text,

@@ -2,9 +2,9 @@
  * The facts that an organization's overview shows besides statistics: which setup steps are done, and which mail waits. Each
  * answer comes from a few rows of an index, however much mail there is.
  */
-import type { Db } from '#db/engine/open.ts';
-import { number, records, text } from '#db/engine/records.ts';
-import { inStage } from '#db/queue/unfinished-deliveries.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { number, records, text } from '#platform/database/engine/records.ts';
+import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 
 export async function progressOf(db: Db, orgId: string) {
   const some = (table: string) => db(table).where({ org_id: orgId }).select('id').first();

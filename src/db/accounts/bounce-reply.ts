@@ -3,8 +3,8 @@
  * shown; the codes are those of the reply that it quotes, or 550.
  */
 
-import type { Reply } from '#glossary.ts';
-import { readDiagnostic } from '#rules/diagnostic.ts';
+import { readDiagnostic } from '#platform/values/diagnostic.ts';
+import type { Reply } from '#platform/values/glossary.ts';
 
 /** `reply`: of the session that ended with the bounce, if there was one. */
 export function replyIn(text: string, reply: Reply | null = null): Reply {

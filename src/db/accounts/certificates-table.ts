@@ -4,8 +4,8 @@
  *
  * While the authority checks a host, its row has the challenge, which any node may have to answer.
  */
-import type { Db } from '#db/engine/open.ts';
-import { json, number, orNull, records, text, value } from '#db/engine/records.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { json, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
 
 /** `server`: one of the operator's. `tracking`: a customer's. `mta-sts`: the policy host of a sender domain. */
 export type HostPurpose = 'server' | 'tracking' | 'mta-sts';

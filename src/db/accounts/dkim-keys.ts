@@ -7,10 +7,10 @@
  * A retired key has no private key. Its public key must stay in DNS until `keepUntil`, for the mail that it has signed.
  * Lock the domain's row before changing a key's state.
  */
-import { newId } from '#base/id.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { number, orNull, records, text, value } from '#db/engine/records.ts';
-import { inStage } from '#db/queue/unfinished-deliveries.ts';
+import { newId } from '#platform/base/id.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { number, orNull, records, text, value } from '#platform/database/engine/records.ts';
+import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 
 export type DkimAlgorithm = 'rsa' | 'ed25519';
 

@@ -2,8 +2,8 @@
  * Stores the result of a look-up of a domain's records, with the event of the organization that follows from it. The row
  * is locked meanwhile, so that two checks at the same time never report the same change twice.
  */
-import type { Db } from '#db/engine/open.ts';
-import { eventRow } from '#db/events/event-row.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
 import { domains } from './domains-table.ts';
 import type { ReturnPathState } from './return-paths.ts';
 

@@ -1,9 +1,9 @@
 /** Sender domains. `name` is the A-label in lower case; the private DKIM key is sealed (accounts/seal.ts). */
 
-import { newId } from '#base/id.ts';
-import type { Db } from '#db/engine/open.ts';
-import { flag, number, orNull, records, text, value } from '#db/engine/records.ts';
-import type { TlsFloor } from '#glossary.ts';
+import { newId } from '#platform/base/id.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { flag, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
+import type { TlsFloor } from '#platform/values/glossary.ts';
 import { type DkimKeyRecord, dkimKeys } from './dkim-keys.ts';
 import type { ReturnPathState } from './return-paths.ts';
 

@@ -1,10 +1,10 @@
 /** API keys. Only the SHA-256 of a key is stored, never the key. */
 
-import { newId } from '#base/id.ts';
-import { jsonRows, query } from '#db/engine/json-rows.ts';
-import { type Neighbors, readNeighbors } from '#db/engine/neighbors.ts';
-import type { Db } from '#db/engine/open.ts';
-import { flag, json, number, orNull, records, text } from '#db/engine/records.ts';
+import { newId } from '#platform/base/id.ts';
+import { jsonRows, query } from '#platform/database/engine/json-rows.ts';
+import { type Neighbors, readNeighbors } from '#platform/database/engine/neighbors.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { flag, json, number, orNull, records, text } from '#platform/database/engine/records.ts';
 import type { RequestLimits } from '#rules/limits.ts';
 import { type Pause, pauseOf } from './organizations.ts';
 

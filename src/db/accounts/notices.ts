@@ -2,9 +2,9 @@
  * The entries of the status that people have been notified of by mail, and when. A row is taken before its mail is sent, so that
  * one of several nodes sends it; an entry has one mail an hour at most, and all of them together have `maxAnHour`.
  */
-import { countOf } from '#db/engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
-import { flag, json, number, records, text } from '#db/engine/records.ts';
+import { countOf } from '#platform/database/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
+import { flag, json, number, records, text } from '#platform/database/engine/records.ts';
 
 interface NoticeEntry {
   /** A cause of operate/condition/causes.ts, or `destination`. */

@@ -1,8 +1,9 @@
 /** One-time links and recovery codes. Only their SHA-256 is stored; using one deletes it. */
-import { countOf } from '#db/engine/json-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { number, orNull, records, text, value } from '#db/engine/records.ts';
-import { deleteExpired } from '#db/events/delete-old.ts';
+
+import { deleteExpired } from '#platform/database/engine/delete-old.ts';
+import { countOf } from '#platform/database/engine/json-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { number, orNull, records, text, value } from '#platform/database/engine/records.ts';
 
 /** Creates the first operator, sets a new user's password, resets a lost one, or (`postern dev`) signs a user in. */
 export type LinkPurpose = 'set-up' | 'invitation' | 'reset' | 'sign-in';

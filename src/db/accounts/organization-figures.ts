@@ -2,8 +2,8 @@
  * Organizations with what they sent, what waits and what they can still spend, sorted by one of these. Reads the hourly
  * statistics, the index of waiting mail and the rows of organizations; counts no emails.
  */
-import type { Db } from '#db/engine/open.ts';
-import { inStage } from '#db/queue/unfinished-deliveries.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 import { type Organization, organizationFrom } from './organizations.ts';
 
 const summed = ['sent', 'bounced', 'complained'] as const;

@@ -1,10 +1,10 @@
 /** Organizations, which own keys, domains and credits. A null limit is no limit. */
 
-import { newId } from '#base/id.ts';
-import { countOf, forUpdate, idList, query } from '#db/engine/json-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { flag, number, orNull, records, text, value } from '#db/engine/records.ts';
-import type { TlsFloor } from '#glossary.ts';
+import { newId } from '#platform/base/id.ts';
+import { countOf, forUpdate, idList, query } from '#platform/database/engine/json-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { flag, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
+import type { TlsFloor } from '#platform/values/glossary.ts';
 
 const organizations = records({
   id: text,

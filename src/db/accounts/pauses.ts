@@ -8,8 +8,8 @@
  * repeated.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { inStage } from '#db/queue/unfinished-deliveries.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 import { type Pause, pauseOf } from './organizations.ts';
 
 /** An organization that is already paused keeps the time when its pause began. */

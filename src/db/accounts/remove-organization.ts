@@ -5,11 +5,11 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { countOf } from '#db/engine/json-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
 import { deleteEmails } from '#db/events/forget-emails.ts';
-import { withoutForeignKeys } from '#db/events/without-foreign-keys.ts';
-import { inStage } from '#db/queue/unfinished-deliveries.ts';
+import { countOf } from '#platform/database/engine/json-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { withoutForeignKeys } from '#platform/database/engine/without-foreign-keys.ts';
+import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 
 /** The rows that are deleted. */
 export interface OrganizationContents {

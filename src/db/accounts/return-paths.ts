@@ -6,7 +6,7 @@
  *   used     its record is there, so its mail has this return path
  *   former   the record was there once; bounces of mail from that time are still accepted
  */
-import type { Db } from '#db/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 export type ReturnPathState = 'none' | 'used' | 'former';
 

@@ -2,7 +2,7 @@
  * All columns with sealed values (accounts/seal.ts), which are sealed again when the secret changes. A new sealed column must
  * be added here.
  */
-import type { Db } from '#db/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 const sealedColumns = [
   { table: 'domains', column: 'dkim_private_key', key: 'id' },

@@ -1,8 +1,8 @@
 /** Sessions of the dashboard. Only the SHA-256 of the browser's token is stored; deleting the row ends the session. */
-import { newId } from '#base/id.ts';
-import type { Db } from '#db/engine/open.ts';
-import { number, records, text } from '#db/engine/records.ts';
-import { deleteExpired } from '#db/events/delete-old.ts';
+import { newId } from '#platform/base/id.ts';
+import { deleteExpired } from '#platform/database/engine/delete-old.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { number, records, text } from '#platform/database/engine/records.ts';
 import { type User, users } from './users.ts';
 
 const sessions = records({

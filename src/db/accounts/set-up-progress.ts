@@ -1,5 +1,5 @@
 /** How far the set-up of this server has come: one row of an index for each step. */
-import type { Db } from '#db/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 /** The first domain that is or was verified; if there is none, the last that was added. */
 export async function firstDomain(

@@ -6,12 +6,12 @@
  * An address has rows here only after such a bounce. From then on acceptance notes the mail sent to it (`watchRow`), which
  * is how a delivery in between is found without an index of all deliveries by recipient.
  */
-import { newId } from '#base/id.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { deleteOldest } from '#db/events/delete-old.ts';
-import type { Reply } from '#glossary.ts';
-import { compareKey } from '#mail/address.ts';
+import { newId } from '#platform/base/id.ts';
+import { deleteOldest } from '#platform/database/engine/delete-old.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { compareKey } from '#platform/values/address.ts';
+import type { Reply } from '#platform/values/glossary.ts';
 import type { NewSuppression } from './suppressions.ts';
 
 const dayMs = 86_400_000;

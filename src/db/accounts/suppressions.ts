@@ -3,19 +3,19 @@
  * of the list adds an event of the organization in the same transaction.
  */
 
-import { newId } from '#base/id.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { jsonRows, query } from '#db/engine/json-rows.ts';
-import { type Neighbors, nearestFirst } from '#db/engine/neighbors.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { partsOf } from '#db/engine/parts-of.ts';
-import type { Read } from '#db/engine/read-together.ts';
-import { json, number, orNull, records, text } from '#db/engine/records.ts';
-import { eventRow } from '#db/events/event-row.ts';
-import { pagedSearch } from '#db/events/paged-search.ts';
-import { lastIdOf, timeOfId } from '#db/events/time-of-id.ts';
-import type { Reply } from '#glossary.ts';
-import { compareKey } from '#mail/address.ts';
+import { newId } from '#platform/base/id.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { jsonRows, query } from '#platform/database/engine/json-rows.ts';
+import { type Neighbors, nearestFirst } from '#platform/database/engine/neighbors.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { partsOf } from '#platform/database/engine/parts-of.ts';
+import type { Read } from '#platform/database/engine/read-together.ts';
+import { json, number, orNull, records, text } from '#platform/database/engine/records.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
+import { pagedSearch } from '#platform/database/tables/paged-search.ts';
+import { lastIdOf, timeOfId } from '#platform/database/tables/time-of-id.ts';
+import { compareKey } from '#platform/values/address.ts';
+import type { Reply } from '#platform/values/glossary.ts';
 import { replyIn } from './bounce-reply.ts';
 
 const suppressions = records({

@@ -1,9 +1,9 @@
 /** Users of the dashboard. An address belongs to one user; only the hash of a password is stored. */
 
-import { newId } from '#base/id.ts';
-import type { Db } from '#db/engine/open.ts';
-import { flag, inColumn, number, orNull, records, text } from '#db/engine/records.ts';
-import { compareKey } from '#mail/address.ts';
+import { newId } from '#platform/base/id.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { flag, inColumn, number, orNull, records, text } from '#platform/database/engine/records.ts';
+import { compareKey } from '#platform/values/address.ts';
 
 export const users = records({
   id: text,

@@ -5,9 +5,10 @@
  * - Readers of events remember positions that do not exist here yet. New events come after all of these, so that the readers
  *   do not miss them.
  */
-import { type Db, isPostgres } from '#db/engine/open.ts';
+
 import { applyQueueAction, type QueueActionResult } from '#db/queue/apply-queue-action.ts';
-import { inStage } from '#db/queue/unfinished-deliveries.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
+import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 
 /** More than the number of events between a backup and its use. */
 const positionGap = 1_000_000_000;

@@ -3,9 +3,9 @@
  * organization sees reports on domains that it has verified itself: an unverified domain, or a name below it, proves nothing.
  */
 import type { Knex } from 'knex';
-import { newId } from '#base/id.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { deleteBeyond } from '#db/events/delete-old.ts';
+import { newId } from '#platform/base/id.ts';
+import { deleteBeyond } from '#platform/database/engine/delete-old.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
 import type { AggregateReport } from '#rules/aggregate-report.ts';
 
 const maxPerDomain = 1000;

@@ -4,8 +4,8 @@
  * is bounded, because anyone may send mail to us.
  */
 
-import type { Db } from '#db/engine/open.ts';
-import { deleteBeyond } from '#db/events/delete-old.ts';
+import { deleteBeyond } from '#platform/database/engine/delete-old.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import type { ParseResult } from '#rules/parse-result.ts';
 import { type InboundMail, inboundMails, mailRow } from './record-bounces.ts';
 

@@ -2,21 +2,22 @@
  * Records returned mail: the delivery's new state, the mail itself, the event and, if needed, the suppression of the
  * address; many mails in one transaction, with the deliveries locked. The commit comes before the 250.
  */
-import { newId } from '#base/id.ts';
-import { deliveries, emails } from '#db/accept/mail-tables.ts';
+
 import { replyIn } from '#db/accounts/bounce-reply.ts';
 import { noteSoftBounces, type SoftBounce } from '#db/accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '#db/accounts/suppressions.ts';
-import { insertRows, insertWithBytes } from '#db/engine/insert-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { json, number, orNull, records, text, value } from '#db/engine/records.ts';
-import { inSharedCommit } from '#db/engine/shared-commit.ts';
-import { bumpUpdatedAt } from '#db/events/bump-updated-at.ts';
-import { eventRow } from '#db/events/event-row.ts';
-import { attemptDetail } from '#db/events/packed-records.ts';
-import type { DeliveryStatus } from '#glossary.ts';
-import { compareKey } from '#mail/address.ts';
-import { isTestMail } from '#mail/test-route.ts';
+import { newId } from '#platform/base/id.ts';
+import { insertRows, insertWithBytes } from '#platform/database/engine/insert-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { json, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
+import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
+import { bumpUpdatedAt } from '#platform/database/tables/bump-updated-at.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
+import { deliveries, emails } from '#platform/database/tables/mail-tables.ts';
+import { attemptDetail } from '#platform/database/tables/packed-records.ts';
+import { compareKey } from '#platform/values/address.ts';
+import type { DeliveryStatus } from '#platform/values/glossary.ts';
+import { isTestMail } from '#platform/values/test-route.ts';
 import { type BounceTransition, transitionOnBounce } from '#rules/bounce-transition.ts';
 import type { Complaint, ParseResult, ReportedFailure } from '#rules/parse-result.ts';
 import { isSoftForMailbox, suppressionReason } from '#rules/transition.ts';

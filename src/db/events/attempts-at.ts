@@ -1,8 +1,8 @@
 /** Lists the latest attempts at a destination, for a trace. */
-import type { Db } from '#db/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { attemptMx } from '#platform/database/tables/packed-records.ts';
+import { lastIdOf } from '#platform/database/tables/time-of-id.ts';
 import { type AttemptRecord, attemptFrom } from './emails.ts';
-import { attemptMx } from './packed-records.ts';
-import { lastIdOf } from './time-of-id.ts';
 
 export interface TracedAttempt {
   id: string;

@@ -1,11 +1,12 @@
 /** Reads emails with their deliveries, events and attempts, in a fixed number of statements. */
-import { deliveries, type EmailRow, emails } from '#db/accept/mail-tables.ts';
-import { query } from '#db/engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
-import { number, orNull, records, text } from '#db/engine/records.ts';
-import { bytesOf, type StoredMessage, storedMessage } from '#db/queue/messages.ts';
+
+import { query } from '#platform/database/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
+import { number, orNull, records, text } from '#platform/database/engine/records.ts';
+import { deliveries, type EmailRow, emails } from '#platform/database/tables/mail-tables.ts';
+import { bytesOf, type StoredMessage, storedMessage } from '#platform/database/tables/messages.ts';
+import { attemptDetail, eventData, lastResult } from '#platform/database/tables/packed-records.ts';
 import { tallyFrom } from './engagement.ts';
-import { attemptDetail, eventData, lastResult } from './packed-records.ts';
 
 const events = records({
   id: text,

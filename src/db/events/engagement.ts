@@ -3,11 +3,11 @@
  * change, so the counts are exact with any number of nodes. A visit to a deleted delivery is ignored.
  */
 
-import { insertRows } from '#db/engine/insert-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { inSharedCommit } from '#db/engine/shared-commit.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
 import { recordVisit, type Tally, type Visit } from '#rules/visit.ts';
-import { eventRow } from './event-row.ts';
 
 /** Returns for each visit whether its delivery exists. */
 export async function recordVisits(db: Db, visits: Visit[]): Promise<boolean[]> {

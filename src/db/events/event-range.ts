@@ -1,5 +1,5 @@
 /** Reads an organization's events by time, and backwards. Positions follow the times of events only roughly: see `skewMs`. */
-import type { Db } from '#db/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { type EventPage, findEvents, settledPosition } from './read-events.ts';
 
 /** An event has its time before its transaction gives it a position, and nodes have clocks of their own. */

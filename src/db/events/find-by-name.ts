@@ -5,8 +5,8 @@
  */
 import type { Knex } from 'knex';
 import { validate as isUuid } from 'uuid';
-import type { Db } from '#db/engine/open.ts';
-import { domainOf } from '#mail/address.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { domainOf } from '#platform/values/address.ts';
 
 /** Ends of ids are random; with six hexadecimal digits, one in sixteen million is the same by chance. */
 const idEnd = /^[0-9a-f-]{6,36}$/i;
@@ -59,7 +59,7 @@ async function ofOwnMessageId(db: Db, messageId: string): Promise<string[]> {
   return id === null ? [] : db('emails').where({ id, message_id: messageId }).pluck('id');
 }
 
-/** A Message-ID of ours contains the id of its email (mail/message-id.ts). */
+/** A Message-ID of ours contains the id of its email (platform/values/message-id.ts). */
 function idWithin(messageId: string): string | null {
   const [local = ''] = messageId.split('@');
   if (!/^[\w-]{32}$/.test(local)) return null;

@@ -6,10 +6,10 @@
  * A bounce or click that is recorded at the same time has locked its delivery, or does not find it.
  */
 
-import type { Db, Trx } from '#db/engine/open.ts';
-import { isFinal } from '#rules/states.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { withoutForeignKeys } from '#platform/database/engine/without-foreign-keys.ts';
+import { isFinal } from '#platform/values/states.ts';
 import { scanEmails } from './scan-emails.ts';
-import { withoutForeignKeys } from './without-foreign-keys.ts';
 
 /** Takes some 10 ms, during which SQLite does nothing else. */
 const emailsAtOnce = 50;

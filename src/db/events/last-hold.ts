@@ -1,5 +1,5 @@
 /** The operator's reason for the latest hold of a recipient's mail; null if it was never held. */
-import type { Db } from '#db/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 export async function lastHold(db: Db, emailId: string, recipient: string): Promise<string | null> {
   const row = await db('events')

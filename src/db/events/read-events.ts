@@ -9,9 +9,9 @@
  * from the locks (schema.postgres.sql), in a statement of its own before the rows are read, so that they are read in their state
  * after it.
  */
-import { type Db, isPostgres } from '#db/engine/open.ts';
-import { number, orNull, records, text } from '#db/engine/records.ts';
-import { eventData } from './packed-records.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
+import { number, orNull, records, text } from '#platform/database/engine/records.ts';
+import { eventData } from '#platform/database/tables/packed-records.ts';
 
 const events = records({
   position: number,

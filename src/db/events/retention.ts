@@ -7,11 +7,11 @@
  * SQLite reuses freed pages: the file stops growing, but does not shrink.
  */
 
-import type { Db, Trx } from '#db/engine/open.ts';
-import { isFinal } from '#rules/states.ts';
-import { deleteOldest } from './delete-old.ts';
+import { deleteOldest } from '#platform/database/engine/delete-old.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { withoutForeignKeys } from '#platform/database/engine/without-foreign-keys.ts';
+import { isFinal } from '#platform/values/states.ts';
 import { scanEmails } from './scan-emails.ts';
-import { withoutForeignKeys } from './without-foreign-keys.ts';
 
 const emailsAtOnce = 200;
 

@@ -1,5 +1,5 @@
 /** Scans old emails page by page, the oldest first, and starts again some minutes after the end. */
-import { firstId, lastIdOf } from './time-of-id.ts';
+import { firstId, lastIdOf } from '#platform/database/tables/time-of-id.ts';
 
 /** Pause between two scans, because each scan reads the emails that have to stay again. */
 const pauseMs = 5 * 60_000;

@@ -4,14 +4,14 @@
  * next request continues after the last email.
  */
 
-import { emails } from '#db/accept/mail-tables.ts';
-import { nearestFirst } from '#db/engine/neighbors.ts';
-import type { Db } from '#db/engine/open.ts';
-import type { DeliveryStatus, RecipientKind } from '#glossary.ts';
-import { compareKey, parseMailbox } from '#mail/address.ts';
-import { type EmailStatus, statusOf } from '#rules/states.ts';
-import { pagedSearch } from './paged-search.ts';
-import { lastIdOf } from './time-of-id.ts';
+import { nearestFirst } from '#platform/database/engine/neighbors.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { emails } from '#platform/database/tables/mail-tables.ts';
+import { pagedSearch } from '#platform/database/tables/paged-search.ts';
+import { lastIdOf } from '#platform/database/tables/time-of-id.ts';
+import { compareKey, parseMailbox } from '#platform/values/address.ts';
+import type { DeliveryStatus, RecipientKind } from '#platform/values/glossary.ts';
+import { type EmailStatus, statusOf } from '#platform/values/states.ts';
 
 export interface Search {
   orgId: string;

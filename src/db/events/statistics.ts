@@ -6,8 +6,8 @@
  * not counted.
  */
 
-import { query } from '#db/engine/json-rows.ts';
-import type { Db } from '#db/engine/open.ts';
+import { query } from '#platform/database/engine/json-rows.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { latencyBounds } from '#rules/latency.ts';
 import { settledPosition } from './read-events.ts';
 

@@ -10,15 +10,15 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
 import { refund } from '#db/accept/credit-ledger.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { countOf } from '#db/engine/json-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { bumpUpdatedAt } from '#db/events/bump-updated-at.ts';
-import { eventRow } from '#db/events/event-row.ts';
-import type { DeliveryStatus } from '#glossary.ts';
-import { compareKey, domainOf } from '#mail/address.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { countOf } from '#platform/database/engine/json-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { bumpUpdatedAt } from '#platform/database/tables/bump-updated-at.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
+import { everyStage, inStage, type Stage } from '#platform/database/tables/unfinished-deliveries.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
+import type { DeliveryStatus } from '#platform/values/glossary.ts';
 import { ofDestination } from './queue-view.ts';
-import { everyStage, inStage, type Stage } from './unfinished-deliveries.ts';
 
 export type QueueAction = 'retry' | 'hold' | 'release' | 'cancel';
 

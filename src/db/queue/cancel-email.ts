@@ -1,6 +1,7 @@
 /** Cancels what has not been sent of an email. The database decides: a recipient that a node has leased is being sent. */
-import type { Db } from '#db/engine/open.ts';
+
 import { type EmailRecord, findEmail } from '#db/events/emails.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { applyQueueAction } from './apply-queue-action.ts';
 
 export interface CanceledEmail {

@@ -3,8 +3,8 @@
  * `hold` and `bounce` say what becomes of all mail to a recipient domain, until they are removed. Rules whose time is up are
  * ignored, and deleted when the next one is written.
  */
-import type { Db } from '#db/engine/open.ts';
-import { number, orNull, records, text, value } from '#db/engine/records.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { number, orNull, records, text, value } from '#platform/database/engine/records.ts';
 import { listSuspensions, type StoredSuspension } from './suspensions.ts';
 
 export type RuleKind = 'slow' | 'hold' | 'bounce';

@@ -4,12 +4,12 @@
  * (`destinations`). A row older than a minute is from a node that has stopped, and is ignored.
  */
 
-import { type Db, isPostgres } from '#db/engine/open.ts';
-import { partsOf } from '#db/engine/parts-of.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
+import { partsOf } from '#platform/database/engine/parts-of.ts';
+import { isServedOnPostgres } from '#platform/database/tables/server-running.ts';
 import type { ProblemCause } from '#rules/problem-cause.ts';
 import { type DestinationOrder, listOrders } from './destination-rules.ts';
 import { readMissing } from './ip-pools.ts';
-import { isServedOnPostgres } from './server-running.ts';
 
 /** The state on one node, or the sum of several nodes. */
 export interface DestinationState {

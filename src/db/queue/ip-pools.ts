@@ -4,9 +4,9 @@
  * database publishes them when it starts.
  */
 
-import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
-import { defaultPool } from '#mail/ip-pool.ts';
-import { inStage } from './unfinished-deliveries.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
+import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
+import { defaultPool } from '#platform/values/ip-pool.ts';
 
 const freshMs = 60_000;
 /** Rows of a node are deleted when it has been gone for this long. */

@@ -1,6 +1,6 @@
-/** Rows of the persistent caches (base/persistent-cache.ts): one per kind and name, the value as JSON. The last writer wins. */
-import type { PersistentCacheRows } from '#base/persistent-cache.ts';
-import type { Db } from '#db/engine/open.ts';
+/** Rows of the persistent caches (platform/base/persistent-cache.ts): one per kind and name, the value as JSON. The last writer wins. */
+import type { PersistentCacheRows } from '#platform/base/persistent-cache.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 export function learnedRows<Value>(db: Db, kind: string): PersistentCacheRows<Value> {
   return {

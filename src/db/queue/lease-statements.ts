@@ -8,18 +8,18 @@
  * On PostgreSQL any number of nodes claim in parallel (SKIP LOCKED); SQLite has one writer.
  */
 
-import { deliveries, emails } from '#db/accept/mail-tables.ts';
 import { pausedOrganizations } from '#db/accounts/pauses.ts';
-import { idList, jsonRows, query } from '#db/engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
-import { partsOf } from '#db/engine/parts-of.ts';
-import { inSharedCommit } from '#db/engine/shared-commit.ts';
-import { firstId } from '#db/events/time-of-id.ts';
-import { type Backlog, type Delivery, maxPreloadedBytes } from '#glossary.ts';
-import { unpackMessage } from '#mail/packed-message.ts';
+import { idList, jsonRows, query } from '#platform/database/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
+import { partsOf } from '#platform/database/engine/parts-of.ts';
+import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
+import { deliveries, emails } from '#platform/database/tables/mail-tables.ts';
+import { bytesOf, type StoredMessage, storedMessage } from '#platform/database/tables/messages.ts';
+import { firstId } from '#platform/database/tables/time-of-id.ts';
+import { inStage, stages } from '#platform/database/tables/unfinished-deliveries.ts';
+import { type Backlog, type Delivery, maxPreloadedBytes } from '#platform/values/glossary.ts';
+import { unpackMessage } from '#platform/values/packed-message.ts';
 import { sendersOf } from './ip-pools.ts';
-import { bytesOf, type StoredMessage, storedMessage } from './messages.ts';
-import { inStage, stages } from './unfinished-deliveries.ts';
 
 export interface Lease {
   node: string;

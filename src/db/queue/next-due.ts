@@ -1,7 +1,7 @@
 /** When time alone changes something in the queue: mail falls due or reaches its maximum age, or an operator's rule ends. */
-import { query } from '#db/engine/json-rows.ts';
-import type { Db } from '#db/engine/open.ts';
-import { stages } from './unfinished-deliveries.ts';
+import { query } from '#platform/database/engine/json-rows.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { stages } from '#platform/database/tables/unfinished-deliveries.ts';
 
 /** The earliest such time, which may have passed; infinite if there is none. Four index seeks, and a look at few rows. */
 export async function nextDueAt(db: Db): Promise<number> {

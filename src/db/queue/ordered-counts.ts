@@ -1,6 +1,6 @@
 /** How much mail waits for the end of what the operator has ordered. Counts up to a limit, as in waiting-counts.ts. */
-import type { Db } from '#db/engine/open.ts';
-import { inStage } from './unfinished-deliveries.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 import { countIn, maxCounted } from './waiting-counts.ts';
 
 /** Mail to a destination, or to a recipient domain. */

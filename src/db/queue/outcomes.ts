@@ -11,22 +11,22 @@
  * not tried, what it had already written.
  */
 
-import { failpoint } from '#base/failpoints.ts';
-import { newId } from '#base/id.ts';
 import { replyIn } from '#db/accounts/bounce-reply.ts';
 import { noteSoftBounces, type SoftBounce } from '#db/accounts/soft-bounces.ts';
 import { type NewSuppression, suppress } from '#db/accounts/suppressions.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { type JsonColumns, jsonItems, query } from '#db/engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
-import { inSharedCommit } from '#db/engine/shared-commit.ts';
-import { type Write, writeTogether } from '#db/engine/write-together.ts';
-import { bumpUpdatedAt } from '#db/events/bump-updated-at.ts';
-import { eventRow } from '#db/events/event-row.ts';
-import { packAttempt, packResult } from '#db/events/packed-records.ts';
-import type { Attempt, Reply } from '#glossary.ts';
-import { compareKey } from '#mail/address.ts';
-import { isTestMail } from '#mail/test-route.ts';
+import { failpoint } from '#platform/base/failpoints.ts';
+import { newId } from '#platform/base/id.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { type JsonColumns, jsonItems, query } from '#platform/database/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
+import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
+import { type Write, writeTogether } from '#platform/database/engine/write-together.ts';
+import { bumpUpdatedAt } from '#platform/database/tables/bump-updated-at.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
+import { packAttempt, packResult } from '#platform/database/tables/packed-records.ts';
+import { compareKey } from '#platform/values/address.ts';
+import type { Attempt, Reply } from '#platform/values/glossary.ts';
+import { isTestMail } from '#platform/values/test-route.ts';
 import { softMailboxCategory, suppressionReason, type Transition, wasTried } from '#rules/transition.ts';
 import { isOurs } from './lease-statements.ts';
 import { countTlsSessions } from './tls-results.ts';

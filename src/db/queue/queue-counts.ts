@@ -2,9 +2,9 @@
  * The queue's size, for the metrics. Counting reads only the partial indexes of unfinished deliveries (unfinished-deliveries.ts),
  * no table: some 30 ms for a million on SQLite. The caller uses a connection that nothing else waits for, and not too often.
  */
-import { query } from '#db/engine/json-rows.ts';
-import type { Db } from '#db/engine/open.ts';
-import { stages } from './unfinished-deliveries.ts';
+import { query } from '#platform/database/engine/json-rows.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { stages } from '#platform/database/tables/unfinished-deliveries.ts';
 
 export interface QueueDepth {
   /** Due, and waiting for capacity. */

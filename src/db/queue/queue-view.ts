@@ -3,16 +3,21 @@
  * nothing. A summary reads each of their stages once.
  */
 import type { Knex } from 'knex';
-import { deliveries } from '#db/accept/mail-tables.ts';
 import { countPausedMail } from '#db/accounts/pauses.ts';
-import type { Db } from '#db/engine/open.ts';
-import { partsOf } from '#db/engine/parts-of.ts';
 import { isTo } from '#db/events/find-by-name.ts';
-import { lastResult } from '#db/events/packed-records.ts';
-import type { DeliveryStatus, Reply } from '#glossary.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { partsOf } from '#platform/database/engine/parts-of.ts';
+import { deliveries } from '#platform/database/tables/mail-tables.ts';
+import { lastResult } from '#platform/database/tables/packed-records.ts';
+import {
+  everyStage,
+  inStage,
+  queueStages,
+  type Stage,
+} from '#platform/database/tables/unfinished-deliveries.ts';
+import type { DeliveryStatus, Reply } from '#platform/values/glossary.ts';
 import { ruleFor } from '#reply-rules/classify.ts';
 import { readMissing, readNoEgress } from './ip-pools.ts';
-import { everyStage, inStage, queueStages, type Stage } from './unfinished-deliveries.ts';
 
 export type WaitingFigures = 'queued' | 'sending' | 'deferred' | 'held';
 

@@ -5,13 +5,13 @@
  */
 
 import { keepRetiredKeys } from '#db/accounts/dkim-keys.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { idList, query } from '#db/engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
-import { bumpUpdatedAt } from '#db/events/bump-updated-at.ts';
-import { eventRow } from '#db/events/event-row.ts';
-import type { Backlog } from '#glossary.ts';
-import { inStage, stages } from './unfinished-deliveries.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { idList, query } from '#platform/database/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
+import { bumpUpdatedAt } from '#platform/database/tables/bump-updated-at.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
+import { inStage, stages } from '#platform/database/tables/unfinished-deliveries.ts';
+import type { Backlog } from '#platform/values/glossary.ts';
 
 export interface StartedMail {
   /** The backlogs that have new due mail. */

@@ -2,8 +2,8 @@
  * Destinations or recipient domains that the operator has suspended until a given time. Expired suspensions are ignored, and
  * deleted when the next one is written.
  */
-import type { Db } from '#db/engine/open.ts';
-import { number, records, text } from '#db/engine/records.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { number, records, text } from '#platform/database/engine/records.ts';
 
 const suspensions = records({ destination: text, reason: text, createdAt: number, until: number });
 

@@ -3,7 +3,7 @@
  * cannot make us send many to a third party. Both are rows of `tls_results` with a policy that no session has; they are kept
  * for some days.
  */
-import type { Db } from '#db/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { bookkeeping, dayMs } from './tls-results.ts';
 
 const { sent, wanted } = bookkeeping;

@@ -4,10 +4,10 @@
  * called, not on the mails.
  */
 import { createHash } from 'node:crypto';
-import { insertOf } from '#db/engine/insert-rows.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { inColumn, json, number, orNull, records, text, value } from '#db/engine/records.ts';
-import type { Attempt, TlsSession } from '#glossary.ts';
+import { insertOf } from '#platform/database/engine/insert-rows.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { inColumn, json, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
+import type { Attempt, TlsSession } from '#platform/values/glossary.ts';
 
 const hourMs = 3_600_000;
 export const dayMs = 24 * hourMs;

@@ -2,9 +2,9 @@
  * How much mail waits for some destinations. Counts in the index of waiting mail by domain, and only up to a limit, so that a
  * view that refreshes itself costs the same however long the queue is.
  */
-import type { Db } from '#db/engine/open.ts';
-import { partsOf } from '#db/engine/parts-of.ts';
-import { inStage, type Stage } from './unfinished-deliveries.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { partsOf } from '#platform/database/engine/parts-of.ts';
+import { inStage, type Stage } from '#platform/database/tables/unfinished-deliveries.ts';
 
 export const maxCounted = 100_000;
 

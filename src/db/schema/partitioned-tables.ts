@@ -8,12 +8,12 @@
  * on both databases, together with those rows; empty partitions are dropped afterwards.
  */
 
-import { type Db, isPostgres } from '#db/engine/open.ts';
 import { forgetEmails } from '#db/events/forget-emails.ts';
 import { forgetAttempts, forgetEvents } from '#db/events/retention.ts';
-import type { MaintenanceJob } from './maintenance-job.ts';
-import type { PartitionedTable } from './partitions.ts';
-import { createAhead } from './partitions-ahead.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
+import type { MaintenanceJob } from '#platform/database/schema/maintenance-job.ts';
+import type { PartitionedTable } from '#platform/database/schema/partitions.ts';
+import { createAhead } from '#platform/database/schema/partitions-ahead.ts';
 import { dropPast } from './partitions-past.ts';
 
 export interface PartitionedTablesParts {

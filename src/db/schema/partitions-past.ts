@@ -3,9 +3,8 @@
  * partition takes the place of the dropped ones, for rows with older keys, such as those of a move from another database.
  */
 
-import type { Db } from '#db/engine/open.ts';
 import { settledPosition } from '#db/events/read-events.ts';
-import { timeOfId } from '#db/events/time-of-id.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import {
   boundName,
   createPartition,
@@ -15,7 +14,8 @@ import {
   partitionsOf,
   withStablePartitions,
   withTableLock,
-} from './partitions.ts';
+} from '#platform/database/schema/partitions.ts';
+import { timeOfId } from '#platform/database/tables/time-of-id.ts';
 
 /** The column with the time of the row's event, which is never after the row was inserted. */
 const times: Record<PartitionedTable, string> = { attempts: 'ended_at', emails: 'created_at', events: 'at' };

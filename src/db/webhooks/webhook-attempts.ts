@@ -1,11 +1,11 @@
 /** Webhook messages and attempts, shown to users and deleted when they are old. */
 
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { countOf, idList, query } from '#db/engine/json-rows.ts';
-import { type Neighbors, readNeighbors } from '#db/engine/neighbors.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { inColumn, number, orNull, records, text, value } from '#db/engine/records.ts';
-import { deleteOldest } from '#db/events/delete-old.ts';
+import { deleteOldest } from '#platform/database/engine/delete-old.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { countOf, idList, query } from '#platform/database/engine/json-rows.ts';
+import { type Neighbors, readNeighbors } from '#platform/database/engine/neighbors.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { inColumn, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
 
 const attempts = records({
   id: text,

@@ -3,10 +3,11 @@
  * reader's new position. So each endpoint gets each event once, also after a crash, and the code that adds events does not
  * know about webhooks. The reader's row is the lock: one node reads at a time.
  */
-import { newId } from '#base/id.ts';
-import { insertOf } from '#db/engine/insert-rows.ts';
-import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
+
 import { type EventRecord, readEvents } from '#db/events/read-events.ts';
+import { newId } from '#platform/base/id.ts';
+import { insertOf } from '#platform/database/engine/insert-rows.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
 import { wants } from '#rules/subscribed-types.ts';
 import { orderingKeyOf, promote } from './webhook-outbox.ts';
 import { lockWebhooks } from './webhooks.ts';

@@ -13,10 +13,10 @@
  * number of nodes claim in parallel (SKIP LOCKED).
  */
 
-import { jsonRows, query } from '#db/engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
-import { inColumn, number, records, text } from '#db/engine/records.ts';
 import { type EventRecord, findEvents } from '#db/events/read-events.ts';
+import { jsonRows, query } from '#platform/database/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
+import { inColumn, number, records, text } from '#platform/database/engine/records.ts';
 import { secretsOf } from '#rules/endpoint-secrets.ts';
 import { webhooks } from './webhooks.ts';
 

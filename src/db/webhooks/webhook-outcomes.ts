@@ -3,12 +3,12 @@
  * health of the endpoint; many in one transaction. A message is skipped if this node has lost its lease, or if it was
  * deleted with its endpoint.
  */
-import { newId } from '#base/id.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { type JsonColumns, jsonItems, query } from '#db/engine/json-rows.ts';
-import { type Db, isPostgres, type Trx } from '#db/engine/open.ts';
-import { inSharedCommit } from '#db/engine/shared-commit.ts';
-import { eventRow } from '#db/events/event-row.ts';
+import { newId } from '#platform/base/id.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { type JsonColumns, jsonItems, query } from '#platform/database/engine/json-rows.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
+import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
 import type { WebhookAttempt, WebhookVerdict } from '#rules/classify-response.ts';
 import { endpointHealthAfter } from '#rules/endpoint-health.ts';
 import { promote, type WebhookMessage } from './webhook-outbox.ts';

@@ -4,8 +4,8 @@
  * email keep their order. Works in pages, each a short transaction; an interrupted replay can be repeated.
  */
 
-import type { Db, Trx } from '#db/engine/open.ts';
 import { type EventRecord, findEvents } from '#db/events/read-events.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { wants } from '#rules/subscribed-types.ts';
 import { addMessages } from './webhook-feed.ts';
 import { orderingKeyOf, promote } from './webhook-outbox.ts';

@@ -4,10 +4,11 @@
  * An endpoint's row is also the lock of its messages: lock it before messages are added or change their state, and lock
  * several endpoints in the order of their ids.
  */
-import { newId } from '#base/id.ts';
-import type { Db, Trx } from '#db/engine/open.ts';
-import { json, number, orNull, records, text, value } from '#db/engine/records.ts';
+
 import { settledPosition } from '#db/events/read-events.ts';
+import { newId } from '#platform/base/id.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { json, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
 import type { EndpointHealth } from '#rules/endpoint-health.ts';
 import type { WebhookFormatName } from '#rules/subscribed-types.ts';
 

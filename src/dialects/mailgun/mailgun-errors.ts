@@ -1,7 +1,7 @@
 /** Mailgun's errors: a message, and the status of the response. Its SDKs know a wrong key by the text `Forbidden`. */
 import type { Context } from 'koa';
 import { answerTo, messageOf } from '#dialects/refusals.ts';
-import type { Refusal } from '#mail/refusal.ts';
+import type { Refusal } from '#platform/values/refusal.ts';
 
 export function writeMailgunError(context: Context, refusal: Refusal): void {
   context.status = answerTo('mailgun', refusal);

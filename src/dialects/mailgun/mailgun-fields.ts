@@ -1,12 +1,13 @@
 /** The fields of Mailgun's forms that its two ways of sending have in common, as the members of our own send. */
-import { iso } from '#base/clock.ts';
+
 import { listDomains } from '#db/accounts/domains-table.ts';
 import { addressTexts, longestAddresses } from '#dialects/address-texts.ts';
 import type { DialectCall } from '#dialects/dialect.ts';
 import { Form } from '#dialects/form.ts';
-import { parseMailbox } from '#mail/address.ts';
-import { readTime, timeForm } from '#mail/read-time.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { iso } from '#platform/base/clock.ts';
+import { parseMailbox } from '#platform/values/address.ts';
+import { readTime, timeForm } from '#platform/values/read-time.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { withOptions } from './mailgun-options.ts';
 
 export const maxRecipients = 1000;

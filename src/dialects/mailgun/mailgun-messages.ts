@@ -14,9 +14,9 @@ import {
 } from '#dialects/dialect-send.ts';
 import type { Form } from '#dialects/form.ts';
 import { acceptMade } from '#dialects/several-emails.ts';
-import { compareKey } from '#mail/address.ts';
-import type { Recipient } from '#mail/recipients.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { compareKey } from '#platform/values/address.ts';
+import type { Recipient } from '#platform/values/recipients.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import {
   addressesIn,
   completed,

@@ -11,7 +11,7 @@ import { maxHeadLength, readHead } from '#compose/head.ts';
 import type { DialectCall } from '#dialects/dialect.ts';
 import { idempotencyKeyOf, idempotencyOf, mailbox, tags } from '#dialects/dialect-send.ts';
 import type { Form } from '#dialects/form.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { withCrlf } from '#smtp-in/submission/send-request.ts';
 import {
   addressesIn,

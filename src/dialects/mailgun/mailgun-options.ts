@@ -3,7 +3,7 @@ import { decodeWords } from 'postal-mime';
 import { jsonLimits } from '#api/body-limits.ts';
 import { objectIn } from '#dialects/dialect-body.ts';
 import type { Form } from '#dialects/form.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 /** Together, in characters. */
 const longestOptions = 256 * 1024;

@@ -1,8 +1,8 @@
 /** Mailgun's recipient variables: with them each recipient gets an email of their own, in which `%recipient.NAME%` is replaced. */
 import { jsonLimits } from '#api/body-limits.ts';
 import { objectIn } from '#dialects/dialect-body.ts';
-import { compareKey } from '#mail/address.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { compareKey } from '#platform/values/address.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 /** A hundred variables for each of a thousand recipients. */
 const ofRecipients = jsonLimits({ members: 100_000, lists: { '': 2_000, '*': 1_000 } });

@@ -1,9 +1,9 @@
 /** Postmark's lists of addresses: one text with commas. */
 import { decodeWords } from 'postal-mime';
 import { addressTexts } from '#dialects/address-texts.ts';
-import { mailboxText, parseMailbox } from '#mail/address.ts';
-import type { NamedAddress } from '#mail/recipients.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { mailboxText, parseMailbox } from '#platform/values/address.ts';
+import type { NamedAddress } from '#platform/values/recipients.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 export const maxAddresses = 50;
 /** More than so many addresses with the longest names have. */

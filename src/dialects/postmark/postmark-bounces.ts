@@ -11,7 +11,7 @@ import { readFigures } from '#db/events/statistics.ts';
 import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
 import { unsuppress } from '#dialects/dialect-suppressions.ts';
 import { eventPages } from '#dialects/event-pages.ts';
-import { compareKey } from '#mail/address.ts';
+import { compareKey } from '#platform/values/address.ts';
 import { emailEventOf } from '#webhooks/formats/email-event.ts';
 import { postmarkBounce, postmarkBounces } from '#webhooks/formats/postmark-format.ts';
 import { fromDate, pageOf, toDate, tooMany } from './postmark-query.ts';

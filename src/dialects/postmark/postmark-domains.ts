@@ -11,8 +11,8 @@ import { checked } from '#api/issues.ts';
 import { type DomainRecord, deleteDomain, listDomains } from '#db/accounts/domains-table.ts';
 import { returnPathOf } from '#db/accounts/return-paths.ts';
 import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
-import { toDomain } from '#mail/address.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { toDomain } from '#platform/values/address.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { findByNumber, numberOf } from './postmark-ids.ts';
 import { pageOf } from './postmark-query.ts';
 

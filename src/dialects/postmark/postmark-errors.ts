@@ -4,7 +4,7 @@
  */
 import type { Context } from 'koa';
 import { answerTo, messageOf } from '#dialects/refusals.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 export function writePostmarkError(context: Context, refusal: Refusal): void {
   [context.status] = answerTo('postmark', refusal);

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import { requireItem } from '#dialects/dialect.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 export function numberOf(id: string): number {
   return hash('sha256', id, 'buffer').readUInt32BE() >>> 1;

@@ -1,14 +1,14 @@
 /** Postmark's outbound messages: a search, one with its events, and its source. */
 import { z } from 'zod';
-import { iso } from '#base/clock.ts';
 import { type EmailRecord, findEmail } from '#db/events/emails.ts';
 import { readEvents } from '#db/events/read-events.ts';
 import { type SearchPage, searchEmails } from '#db/events/search-emails.ts';
 import { type DialectCall, type DialectRoute, requireById } from '#dialects/dialect.ts';
 import { readMessage } from '#dialects/serve-files.ts';
-import type { DeliveryStatus, RecipientKind } from '#glossary.ts';
-import { compareKey, domainOf, parseMailbox } from '#mail/address.ts';
-import { isFinal } from '#rules/states.ts';
+import { iso } from '#platform/base/clock.ts';
+import { compareKey, domainOf, parseMailbox } from '#platform/values/address.ts';
+import type { DeliveryStatus, RecipientKind } from '#platform/values/glossary.ts';
+import { isFinal } from '#platform/values/states.ts';
 import { type EmailEvent, emailEventOf, replyText } from '#webhooks/formats/email-event.ts';
 import { fromDate, pageOf, queryIn, toDate, tooMany } from './postmark-query.ts';
 import { checkStream, stream } from './postmark-stream.ts';

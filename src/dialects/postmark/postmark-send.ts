@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { below, jsonBody, largestBody, largestContent, noBody } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import { iso } from '#base/clock.ts';
 import { type DialectCall, type DialectRoute, pairs } from '#dialects/dialect.ts';
 import {
   type DialectSend,
@@ -12,7 +11,8 @@ import {
   type SendTerms,
 } from '#dialects/dialect-send.ts';
 import { acceptSeveral } from '#dialects/several-emails.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { iso } from '#platform/base/clock.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { addressesIn, mailboxesIn, maxAddresses } from './postmark-addresses.ts';
 import { allInactive, postmarkError, someInactive } from './postmark-errors.ts';
 import { inAnyCase } from './postmark-query.ts';

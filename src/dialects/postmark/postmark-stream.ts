@@ -1,5 +1,5 @@
 /** Postern has the one message stream that each of Postmark's servers has from the start. */
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 export const stream = 'outbound';
 

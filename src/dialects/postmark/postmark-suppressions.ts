@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { originOf } from '#accounts/suppression-list.ts';
 import { smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import { iso } from '#base/clock.ts';
 import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
 import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
 import { findSuppressed, listSuppressed, suppress, unsuppress } from '#dialects/dialect-suppressions.ts';
-import { domainOf } from '#mail/address.ts';
+import { iso } from '#platform/base/clock.ts';
+import { domainOf } from '#platform/values/address.ts';
 import { fromDate, queryIn, toDate } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 

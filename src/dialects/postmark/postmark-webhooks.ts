@@ -4,7 +4,7 @@ import { noBody, smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
 import { deleteWebhook, listWebhooks, type Webhook } from '#db/webhooks/webhooks.ts';
 import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook } from '#webhooks/endpoints.ts';
 import { findByNumber, numberOf } from './postmark-ids.ts';

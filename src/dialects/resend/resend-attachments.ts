@@ -1,8 +1,9 @@
 /** The attachments of a sent email. */
-import { iso } from '#base/clock.ts';
+
 import type { DialectCall, DialectRoute, OpenRoute } from '#dialects/dialect.ts';
 import type { SentFile } from '#dialects/sent-files.ts';
 import { downloadFile, requireFile, sentFiles } from '#dialects/serve-files.ts';
+import { iso } from '#platform/base/clock.ts';
 import { requireEmail } from './resend-emails.ts';
 import { listOf } from './resend-lists.ts';
 

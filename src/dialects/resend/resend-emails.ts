@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { requireAllowedDomain, requireSender } from '#accounts/sender.ts';
 import { below, jsonBody, largestBody, largestContent, noBody, smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import { iso, isoOrNull } from '#base/clock.ts';
 import { type EmailRecord, findEmail } from '#db/events/emails.ts';
 import { type EmailSummary, searchEmails } from '#db/events/search-emails.ts';
 import { cancelEmail } from '#db/queue/cancel-email.ts';
@@ -18,11 +17,12 @@ import {
   type SendTerms,
 } from '#dialects/dialect-send.ts';
 import { messageOf } from '#dialects/refusals.ts';
-import type { RecipientKind } from '#glossary.ts';
-import { readTime, timeForm } from '#mail/read-time.ts';
-import { Refusal } from '#mail/refusal.ts';
-import { scheduledAtRefusal } from '#mail/send-times.ts';
-import { type EmailStatus, statusOf } from '#rules/states.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import type { RecipientKind } from '#platform/values/glossary.ts';
+import { readTime, timeForm } from '#platform/values/read-time.ts';
+import { Refusal } from '#platform/values/refusal.ts';
+import { scheduledAtRefusal } from '#platform/values/send-times.ts';
+import { type EmailStatus, statusOf } from '#platform/values/states.ts';
 import { pageOf } from './resend-lists.ts';
 
 /** Generous: our own rules say more exactly what is wrong. */

@@ -1,7 +1,7 @@
 /** Resend's errors. Its SDKs look for the status and the name in the body: Ruby's and Python's read no other status. */
 import type { Context } from 'koa';
 import { answerTo, messageOf } from '#dialects/refusals.ts';
-import type { Refusal } from '#mail/refusal.ts';
+import type { Refusal } from '#platform/values/refusal.ts';
 
 /** Errors of a field, by its name. */
 const fieldErrors: Record<string, string> = {

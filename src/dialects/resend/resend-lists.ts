@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { checked } from '#api/issues.ts';
 import { uuidIn } from '#api/query.ts';
 import type { DialectCall } from '#dialects/dialect.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 const maxLimit = 100;
 

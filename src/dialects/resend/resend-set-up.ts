@@ -8,7 +8,6 @@ import { noBody, smallJson } from '#api/body-limits.ts';
 import { newDomain } from '#api/domains/schema.ts';
 import { checked } from '#api/issues.ts';
 import { oneLine } from '#api/management.ts';
-import { iso, isoOrNull } from '#base/clock.ts';
 import {
   type DomainRecord,
   deleteDomain,
@@ -18,6 +17,7 @@ import {
 } from '#db/accounts/domains-table.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '#db/accounts/keys.ts';
 import { type DialectCall, type DialectRoute, requireById, requireItem } from '#dialects/dialect.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
 import { listOf, pageOf } from './resend-lists.ts';
 
 const grant = 'full_access';

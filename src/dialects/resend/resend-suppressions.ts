@@ -3,7 +3,6 @@ import { z } from 'zod';
 import { originOf } from '#accounts/suppression-list.ts';
 import { noBody, smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import { iso } from '#base/clock.ts';
 import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
 import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
 import {
@@ -13,6 +12,7 @@ import {
   suppressedAddress,
   unsuppress,
 } from '#dialects/dialect-suppressions.ts';
+import { iso } from '#platform/base/clock.ts';
 import { listQuery } from './resend-lists.ts';
 
 const grant = 'full_access';

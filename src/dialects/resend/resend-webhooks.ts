@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { noBody, smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import { iso, isoOrNull } from '#base/clock.ts';
 import { findEvents } from '#db/events/read-events.ts';
 import {
   listWebhookAttempts,
@@ -12,7 +11,8 @@ import {
 import { replay } from '#db/webhooks/webhook-replay-rows.ts';
 import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '#db/webhooks/webhooks.ts';
 import { type DialectCall, type DialectRoute, requireById, requireItem } from '#dialects/dialect.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook, rotateSecret } from '#webhooks/endpoints.ts';
 import { resendTypes, writeBody } from '#webhooks/formats/resend-format.ts';

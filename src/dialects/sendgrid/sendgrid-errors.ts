@@ -1,7 +1,7 @@
 /** SendGrid's errors: a list, of which each has the path of its field. */
 import type { Context } from 'koa';
 import { answerTo } from '#dialects/refusals.ts';
-import type { Refusal } from '#mail/refusal.ts';
+import type { Refusal } from '#platform/values/refusal.ts';
 
 export function writeSendgridError(context: Context, refusal: Refusal): void {
   const { code, issues, message, retryAfterMs } = refusal;

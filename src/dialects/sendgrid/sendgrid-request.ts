@@ -1,7 +1,7 @@
 /** The body of SendGrid's mail/send. Our own rules check the values later, and the paths of both are SendGrid's. */
 import { z } from 'zod';
 import { pairs, recordOf } from '#dialects/dialect.ts';
-import { domainOf } from '#mail/address.ts';
+import { domainOf } from '#platform/values/address.ts';
 
 const maxPersonalizations = 1000;
 /** In all personalizations together, as SendGrid has it. */

@@ -16,8 +16,8 @@ import {
   suppressedAddress,
   unsuppress,
 } from '#dialects/dialect-suppressions.ts';
-import { domainOf } from '#mail/address.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { domainOf } from '#platform/values/address.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 type Origin = ReturnType<typeof originOf>;
 

@@ -1,5 +1,5 @@
 /** Replaces the tags of one personalization (`{{name}}`, `-name-`) in texts, in one pass: a value is not replaced again. */
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 /** More than the subject, the HTML or the text of an email can be; it bounds what short tags with long values make. */
 const maxLength = 2 * 1024 * 1024;

@@ -7,11 +7,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { createSeal } from '#accounts/seal.ts';
-import { type Secrets, secretFile } from '#base/secrets.ts';
 import { countSealed } from '#db/accounts/sealed-columns.ts';
-import { noteBackup } from '#db/admin/last-backup.ts';
-import { type Copying, copyDatabase, problemOf } from '#db/admin/sqlite-backup.ts';
-import { openDatabase } from '#db/engine/open.ts';
+import { type Secrets, secretFile } from '#platform/base/secrets.ts';
+import { noteBackup } from '#platform/database/admin/last-backup.ts';
+import { type Copying, copyDatabase, problemOf } from '#platform/database/admin/sqlite-backup.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
 
 /** Its message is for the operator: the reason why the backup failed, and what to do. */
 export class BackupError extends Error {}

@@ -9,9 +9,9 @@ import { mkdirSync, statSync } from 'node:fs';
 import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '#base/clock.ts';
 import { formatBytes } from '#operate/doctor/checks/disk.ts';
-import type { Config } from '#settings/config.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { Config } from '#platform/settings/config.ts';
 import { type Backing, BackupError, makeBackup, partial } from './make-backup.ts';
 
 export interface NightlyParts {

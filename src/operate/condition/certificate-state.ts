@@ -2,9 +2,10 @@
  * The state of a certificate that the server gets itself (POSTERN_ACME), in the words of every view: `postern certificate list`,
  * status, doctor and metrics. Each problem has its cure.
  */
-import { iso, isoOrNull } from '#base/clock.ts';
-import { dueIn, span } from '#base/span.ts';
+
 import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import { dueIn, span } from '#platform/base/span.ts';
 import type { Severity } from './condition.ts';
 
 export interface CertificateState {

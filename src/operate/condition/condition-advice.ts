@@ -1,9 +1,9 @@
 /** Advice for a destination in trouble, and the command to run next. The replies that led here are not trusted. */
 
-import { capital } from '#base/capital.ts';
 import { authenticationAdvice } from '#operate/explain/authentication-advice.ts';
 import { blocklistAdvice } from '#operate/explain/blocklist-advice.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import { capital } from '#platform/base/capital.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
 import type { Cause } from './causes.ts';
 import type { Condition } from './condition.ts';
 import type { NoWayOut } from './no-way-out.ts';

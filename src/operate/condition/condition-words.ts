@@ -1,5 +1,5 @@
 /** A condition in a few words, for a row that names the destination, and in a sentence, for `email why`. */
-import { iso, isoOrNull } from '#base/clock.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
 import { causes } from './causes.ts';
 import type { Condition } from './condition.ts';
 import { paceDocument, paceSentence, paceText } from './pace.ts';

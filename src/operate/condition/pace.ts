@@ -1,6 +1,7 @@
 /** How fast a destination accepts mail, and how long what waits there will take. Pure functions of its published state. */
-import { span } from '#base/span.ts';
+
 import type { DestinationState } from '#db/queue/destination-status-rows.ts';
+import { span } from '#platform/base/span.ts';
 
 export interface Pace {
   /** Mails accepted in a minute; null if it is not known yet. */

@@ -1,10 +1,11 @@
 /** The facts that several checks need, looked up once: DNS, the connections to port 25, our addresses, the sender domains. */
-import { isPublicAddress } from '#base/net/client-network.ts';
-import { withTimeout } from '#base/waits.ts';
+
 import { type DomainRecord, listSenderDomains } from '#db/accounts/domains-table.ts';
-import type { Db } from '#db/engine/open.ts';
 import type { OpenDb } from '#operate/doctor/checks/database.ts';
-import type { Config } from '#settings/config.ts';
+import { isPublicAddress } from '#platform/base/net/client-network.ts';
+import { withTimeout } from '#platform/base/waits.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { Config } from '#platform/settings/config.ts';
 import { createDns, type Dns } from './doctor-dns.ts';
 import {
   type Origin,

@@ -6,7 +6,7 @@
  */
 
 import { getServers } from 'node:dns';
-import type { Resolve } from '#base/net/resolve.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
 import { createResolver } from '#route/resolver.ts';
 
 /** DNS did not answer. `noServerAnswers`: not for any name, so it says nothing about this one. */

@@ -6,7 +6,7 @@
  * Changes nothing, except for a small file in the data directory that it removes again. Never rejects: an error of a check
  * is a finding.
  */
-import { withTimeout } from '#base/waits.ts';
+import { withTimeout } from '#platform/base/waits.ts';
 import {
   addressChecks,
   certificateChecks,

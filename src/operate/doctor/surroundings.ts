@@ -7,7 +7,7 @@ import { open, readFile, rm, statfs } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { type Blocklist, wellKnownBlocklists } from '#operate/doctor/checks/blocklists.ts';
-import type { Environment } from '#settings/setting-sources.ts';
+import type { Environment } from '#platform/settings/setting-sources.ts';
 
 /** In milliseconds. The longest chain (DNS lookup, SMTP session, DNS lookup) stays below `all`. */
 interface Timeouts {

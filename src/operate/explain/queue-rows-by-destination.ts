@@ -2,7 +2,7 @@
  * The rows of the queue summary, one for each destination or recipient domain: joins the queue (db/queue/queue-view.ts)
  * with the status of destinations (db/queue/destination-status-rows.ts), in the age groups of Postfix's qshape.
  */
-import type { Db } from '#db/engine/open.ts';
+
 import {
   type DestinationState,
   type DestinationStatuses,
@@ -16,6 +16,7 @@ import {
   type Subject,
 } from '#operate/condition/condition.ts';
 import { replyText } from '#outcome.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 /** A destination and the mail that waits for it. */
 export interface QueueRow {

@@ -1,12 +1,12 @@
 /** Reads from the database what why.ts explains. */
 import { readPause } from '#db/accounts/pauses.ts';
-import type { Db } from '#db/engine/open.ts';
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '#db/events/emails.ts';
 import { readDestinationStatuses, routesOf } from '#db/queue/destination-status-rows.ts';
 import { poolOf } from '#db/queue/ip-pools.ts';
 import { countWaiting } from '#db/queue/waiting-counts.ts';
-import { parseMailbox } from '#mail/address.ts';
 import { conditionsAt, named, type Subject } from '#operate/condition/condition.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { parseMailbox } from '#platform/values/address.ts';
 import type { WhyInput } from './why.ts';
 
 /** One for each recipient. `served`: whether a server runs; read from the database if left out. */

@@ -3,15 +3,16 @@
  * function of what is stored (why-input.ts). `when` formats times, and `remedies` say what the reader can do. Text from
  * other hosts is quoted unchanged, so callers must make it safe to print.
  */
-import { capital } from '#base/capital.ts';
+
 import type { AttemptRecord, DeliveryRecord } from '#db/events/emails.ts';
-import type { DeliveryStatus, Fault } from '#glossary.ts';
-import { domainOf } from '#mail/address.ts';
-import { isTestMail } from '#mail/test-route.ts';
 import type { Cause } from '#operate/condition/causes.ts';
 import type { Condition } from '#operate/condition/condition.ts';
 import { reasonToWait, type When } from '#operate/condition/condition-words.ts';
 import { replyText } from '#outcome.ts';
+import { capital } from '#platform/base/capital.ts';
+import { domainOf } from '#platform/values/address.ts';
+import type { DeliveryStatus, Fault } from '#platform/values/glossary.ts';
+import { isTestMail } from '#platform/values/test-route.ts';
 import { authenticationAdvice } from './authentication-advice.ts';
 import { blocklistAdvice } from './blocklist-advice.ts';
 

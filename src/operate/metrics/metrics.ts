@@ -5,10 +5,10 @@
  */
 
 import type { Decision } from '#db/accept/acceptance.ts';
-import type { Send } from '#db/accept/send-record.ts';
 import type { WebhookTry } from '#db/webhooks/webhook-outcomes.ts';
-import type { RefusalCode } from '#mail/refusal.ts';
-import { isTestMail } from '#mail/test-route.ts';
+import type { Send } from '#platform/database/tables/send-record.ts';
+import type { RefusalCode } from '#platform/values/refusal.ts';
+import { isTestMail } from '#platform/values/test-route.ts';
 import type { ReadyQueue } from '#queue/ready-queue.ts';
 import type { ParseResult } from '#rules/parse-result.ts';
 import type { Transition } from '#rules/transition.ts';

@@ -5,10 +5,10 @@
  * that it returns the previous counts and their age.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '#base/clock.ts';
 import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
 import type { QueueDepth, WebhookBacklog } from '#db/queue/queue-counts.ts';
 import type { Status } from '#operate/status/read-status.ts';
+import type { Clock } from '#platform/base/clock.ts';
 import { setCertificates } from './certificate-metrics.ts';
 import type { Meters } from './registry.ts';
 import { setStatus } from './status-metrics.ts';

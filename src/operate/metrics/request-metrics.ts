@@ -1,7 +1,7 @@
 /** Counts HTTP requests by route, and refused sends of the API and of SMTP submission. */
 import type { Middleware } from 'koa';
-import { type MailHandler, SmtpRefusal } from '#mail/mail-handler.ts';
-import { type RefusalCode, statusOf } from '#mail/refusal.ts';
+import { type MailHandler, SmtpRefusal } from '#platform/values/mail-handler.ts';
+import { type RefusalCode, statusOf } from '#platform/values/refusal.ts';
 import type { Metrics } from './metrics.ts';
 
 const sendRoute = '/api/public/email/send';

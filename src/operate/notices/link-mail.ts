@@ -2,7 +2,7 @@
  * The mail with a one-time link: an invitation to the dashboard, or a reset of a password. It has no text of the person who asked
  * for it.
  */
-import { utcMinute } from '#base/clock.ts';
+import { utcMinute } from '#platform/base/clock.ts';
 import type { ServerMail } from './server-mail.ts';
 
 interface LinkMail {

@@ -1,8 +1,9 @@
 /** The text of a notice: the problems that need action, each with the command or the page for it, and those that are solved. */
-import { capital } from '#base/capital.ts';
-import { utcMinute } from '#base/clock.ts';
+
 import type { NoticeChange } from '#db/accounts/notices.ts';
 import type { Need } from '#operate/status/need.ts';
+import { capital } from '#platform/base/capital.ts';
+import { utcMinute } from '#platform/base/clock.ts';
 import type { Paragraph, ServerMail } from './server-mail.ts';
 
 /** A problem that has begun or is solved. */

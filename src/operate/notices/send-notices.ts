@@ -7,14 +7,14 @@ import { createHash } from 'node:crypto';
 import { giveNoticesBack, type Notice, openNotices, takeNotices } from '#db/accounts/notices.ts';
 import { exhaustedOrganizations } from '#db/accounts/organizations.ts';
 import { responsibleAddresses } from '#db/accounts/users.ts';
-import type { Db } from '#db/engine/open.ts';
 import { routesOf } from '#db/queue/destination-status-rows.ts';
-import { domainOf } from '#mail/address.ts';
 import { causes } from '#operate/condition/causes.ts';
 import type { Need } from '#operate/status/need.ts';
 import { creditNeeds } from '#operate/status/owner-needs.ts';
 import { readStatus, type Status } from '#operate/status/read-status.ts';
-import type { Config } from '#settings/config.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { Config } from '#platform/settings/config.ts';
+import { domainOf } from '#platform/values/address.ts';
 import { noticeMail, type Told } from './notice-mail.ts';
 import type { ServerMailer } from './server-mail.ts';
 

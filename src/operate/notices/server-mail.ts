@@ -2,13 +2,14 @@
  * Mail from this server to users of its dashboard, as an email of the organization that has the domain of POSTERN_NOTICES_FROM.
  * It is accepted like any mail, and costs that organization nothing.
  */
-import { escapeHtml, sanitize } from '#base/sanitize.ts';
+
 import { findVerifiedOwner } from '#db/accounts/domains-table.ts';
-import type { Db } from '#db/engine/open.ts';
-import type { Mailbox } from '#glossary.ts';
-import { headerOf } from '#mail/address.ts';
-import { type Recipient, recipientsOf, withoutName } from '#mail/recipients.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { escapeHtml, sanitize } from '#platform/base/sanitize.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { headerOf } from '#platform/values/address.ts';
+import type { Mailbox } from '#platform/values/glossary.ts';
+import { type Recipient, recipientsOf, withoutName } from '#platform/values/recipients.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 /** A paragraph: text of any origin, a command to copy, or the URL of a page. */
 export type Paragraph = { head: string } | { text: string } | { command: string } | { url: string };

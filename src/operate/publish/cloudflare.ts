@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { type ZoneRecord, zoneData } from '#accounts/zone-text.ts';
-import { readBounded } from '#base/net/read-bounded.ts';
+import { readBounded } from '#platform/base/net/read-bounded.ts';
 import { areSame, type Change, type DnsProvider, replacedBy } from './plan-changes.ts';
 import { changedMeanwhile } from './rfc2136.ts';
 

@@ -3,7 +3,7 @@
  * and leaves ours out. A record at the name of one of our DKIM selectors is ours, so an old value there is replaced.
  */
 import type { ZoneRecord } from '#accounts/zone-text.ts';
-import { normalName } from '#base/net/resolve.ts';
+import { normalName } from '#platform/base/net/resolve.ts';
 
 /** The part of a DNS provider that publishing needs. Errors have a message of one sentence, without secrets. */
 export interface DnsProvider {

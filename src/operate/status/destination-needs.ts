@@ -2,14 +2,15 @@
  * Destinations that something is wrong with (operate/condition/condition.ts). Mail is counted only for those that are shown.
  * If nothing gets out at all, that is one entry, and the destinations are folded below it.
  */
-import { dueIn, span } from '#base/span.ts';
-import { type Db, isPostgres } from '#db/engine/open.ts';
+
 import type { DestinationStatuses } from '#db/queue/destination-status-rows.ts';
 import { countAllWaiting, countWaiting, maxCounted } from '#db/queue/waiting-counts.ts';
 import { type Condition, conditionsAt, named } from '#operate/condition/condition.ts';
 import { adviceFor, adviceWithoutWay } from '#operate/condition/condition-advice.ts';
 import { type NoWayOut, noWaysOut } from '#operate/condition/no-way-out.ts';
 import { paceText } from '#operate/condition/pace.ts';
+import { dueIn, span } from '#platform/base/span.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import { type Need, ranked, thisServer } from './need.ts';
 
 /** More are only counted. */

@@ -3,11 +3,11 @@
  * with how much mail waits for its end, and the command that ends it.
  */
 
-import type { Db } from '#db/engine/open.ts';
 import type { DestinationStatuses } from '#db/queue/destination-status-rows.ts';
 import { countOrdered, heldByDomain, pausedWithMail } from '#db/queue/ordered-counts.ts';
 import { countIn } from '#db/queue/waiting-counts.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
 
 export interface Order {
   kind: 'held' | 'hold' | 'bounce' | 'slow' | 'suspend' | 'pause';

@@ -9,9 +9,9 @@ import {
   troubledDomains,
   troubledWebhooks,
 } from '#db/accounts/server-attention-rows.ts';
-import type { Db } from '#db/engine/open.ts';
 import { hourMs } from '#db/events/statistics.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
 import type { Need } from './need.ts';
 import { bounceRate, complaintRate, type Rate } from './reputation.ts';
 

@@ -2,17 +2,18 @@
  * The troubles of one organization, as its owners see it: nothing of another organization, so no count of a destination's mail
  * and no reply, which may be about another's. Asked for every few seconds: each fact comes from a few rows of an index.
  */
-import { dueIn, span } from '#base/span.ts';
+
 import { balanceOf, quotaState } from '#db/accept/credit-ledger.ts';
 import { longestWaiting, type WaitingMail } from '#db/accounts/attention-rows.ts';
 import type { Organization } from '#db/accounts/organizations.ts';
 import { troubledDomains, troubledWebhooks } from '#db/accounts/server-attention-rows.ts';
-import type { Db } from '#db/engine/open.ts';
 import type { Counts } from '#db/events/statistics.ts';
 import { readDestinationStatuses, routesOf } from '#db/queue/destination-status-rows.ts';
-import { defaultPool } from '#mail/ip-pool.ts';
 import { causes } from '#operate/condition/causes.ts';
 import { type Condition, conditionsAt, named } from '#operate/condition/condition.ts';
+import { dueIn, span } from '#platform/base/span.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { defaultPool } from '#platform/values/ip-pool.ts';
 import { type Need, ranked, thisServer } from './need.ts';
 import { domainNeed, rateNeeds, webhookNeed } from './organization-needs.ts';
 

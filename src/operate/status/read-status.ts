@@ -3,11 +3,12 @@
  * command line, `top` and the dashboard show the same. The cost does not grow with the mail that waits: it reads the published
  * states of destinations, small tables and the statistics of a day, and counts mail only for what it lists, up to a limit.
  */
-import { iso, isoOrNull } from '#base/clock.ts';
-import type { Db } from '#db/engine/open.ts';
+
 import { readDestinationStatuses } from '#db/queue/destination-status-rows.ts';
 import { paceDocument } from '#operate/condition/pace.ts';
-import type { Config } from '#settings/config.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { Config } from '#platform/settings/config.ts';
 import { readDestinationNeeds } from './destination-needs.ts';
 import { type Need, ranked } from './need.ts';
 import { type Order, readOrders } from './operator-orders.ts';

@@ -1,10 +1,6 @@
 /** The needs of this server itself: a running process, disk space, valid certificates, source addresses, a recent backup. */
 
-import { capital } from '#base/capital.ts';
-import { span } from '#base/span.ts';
 import { listCertificates } from '#db/accounts/certificates-table.ts';
-import { readLastBackup } from '#db/admin/last-backup.ts';
-import type { Db } from '#db/engine/open.ts';
 import type { DestinationStatuses } from '#db/queue/destination-status-rows.ts';
 import { readNoEgress } from '#db/queue/ip-pools.ts';
 import { oldestDue } from '#db/queue/queue-counts.ts';
@@ -15,8 +11,12 @@ import { checkCertificate } from '#operate/doctor/checks/certificate.ts';
 import { checkDiskSpace } from '#operate/doctor/checks/disk.ts';
 import type { FindingDraft } from '#operate/doctor/finding.ts';
 import { realSurroundings, type Surroundings } from '#operate/doctor/surroundings.ts';
-import type { Config } from '#settings/config.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import { capital } from '#platform/base/capital.ts';
+import { span } from '#platform/base/span.ts';
+import { readLastBackup } from '#platform/database/admin/last-backup.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { Config } from '#platform/settings/config.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
 import { type Need, thisServer } from './need.ts';
 
 export interface ServerParts {

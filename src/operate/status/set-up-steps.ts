@@ -1,8 +1,8 @@
 /** The steps that are left until the first mail can be sent. */
 
 import { firstDomain, firstOrganization, hasAcceptedMail } from '#db/accounts/set-up-progress.ts';
-import type { Db } from '#db/engine/open.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
 
 /** The command to run next; null once a domain is or was verified, or mail was accepted. */
 export async function nextSetUpStep(db: Db): Promise<string | null> {

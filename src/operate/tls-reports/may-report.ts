@@ -3,11 +3,12 @@
  * A report by mail goes to the domain itself, to one above it with the same owner, or to one that several owners' domains name, as
  * services that read reports are. By https it may go anywhere: nothing is shown to people there.
  */
-import type { Db } from '#db/engine/open.ts';
+
 import { noteWanted, type OutgoingTlsReport } from '#db/queue/tls-report-limits.ts';
 import type { DueReport } from '#db/queue/tls-results.ts';
-import { compareKey, domainOf } from '#mail/address.ts';
-import { organizationalDomain } from '#mail/organizational-domain.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
+import { organizationalDomain } from '#platform/values/organizational-domain.ts';
 import type { ReportAddress } from './report-addresses.ts';
 
 /** The report as its limits count it. */

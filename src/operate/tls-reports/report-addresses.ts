@@ -1,5 +1,5 @@
 /** The addresses to which a domain wants its TLS reports: the TXT record at _smtp._tls.DOMAIN (RFC 8460 section 3). */
-import { domainOf } from '#mail/address.ts';
+import { domainOf } from '#platform/values/address.ts';
 
 export type ReportAddress = { kind: 'mail'; address: string } | { kind: 'https'; url: string };
 

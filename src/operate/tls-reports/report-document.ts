@@ -1,8 +1,8 @@
 /** A TLS report as RFC 8460 section 4 wants it: its JSON, and the mail that carries it (section 5.3). */
 import { gzipSync } from 'node:zlib';
-import { iso } from '#base/clock.ts';
 import { type DueReport, dayMs, type TlsResultRow } from '#db/queue/tls-results.ts';
-import type { Mailbox } from '#glossary.ts';
+import { iso } from '#platform/base/clock.ts';
+import type { Mailbox } from '#platform/values/glossary.ts';
 
 export interface TlsReportDocument {
   id: string;

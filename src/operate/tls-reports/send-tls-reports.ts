@@ -5,8 +5,6 @@
  */
 
 import { createHash } from 'node:crypto';
-import { type Resolve, recordsOf } from '#base/net/resolve.ts';
-import type { Db } from '#db/engine/open.ts';
 import { forgetReports, giveReportBack, takeReport } from '#db/queue/tls-report-limits.ts';
 import {
   type DueReport,
@@ -17,8 +15,10 @@ import {
   type TlsResultRow,
   takeTlsReport,
 } from '#db/queue/tls-results.ts';
-import type { Mailbox } from '#glossary.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { type Resolve, recordsOf } from '#platform/base/net/resolve.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { Mailbox } from '#platform/values/glossary.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { countedReport, mayReport } from './may-report.ts';
 import { type ReportAddress, reportAddresses } from './report-addresses.ts';
 import { reportDocument, reportMail, type TlsReportDocument } from './report-document.ts';

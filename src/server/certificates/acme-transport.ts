@@ -5,8 +5,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';
-import { readBounded } from '#base/net/read-bounded.ts';
-import { sanitize } from '#base/sanitize.ts';
+import { readBounded } from '#platform/base/net/read-bounded.ts';
+import { sanitize } from '#platform/base/sanitize.ts';
 import { maxRetryAfterMs } from './renewal-schedule.ts';
 
 /** The cause: the host, the authority, or our own too frequent requests. */

@@ -7,10 +7,6 @@
  */
 import { generateKeyPairSync } from 'node:crypto';
 import type { Seal } from '#accounts/seal.ts';
-import type { Clock } from '#base/clock.ts';
-import type { Log } from '#base/log.ts';
-import type { Resolve } from '#base/net/resolve.ts';
-import { orAborted, pause } from '#base/waits.ts';
 import { type AcmeAccount, openAccount, pauseAccount } from '#db/accounts/acme-accounts.ts';
 import {
   type CertificateRecord,
@@ -24,7 +20,11 @@ import {
   type WantedHost,
   wantHosts,
 } from '#db/accounts/certificates-table.ts';
-import type { Db } from '#db/engine/open.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { Log } from '#platform/base/log.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
+import { orAborted, pause } from '#platform/base/waits.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { AcmeFailure } from './acme-transport.ts';
 import { Authority, type AuthorityParts, type ChallengeType } from './authority.ts';
 import { type HostCertificates, refreshIntervalMs } from './host-certificates.ts';

@@ -9,10 +9,10 @@
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import type { Seal } from '#accounts/seal.ts';
-import { lruOptions } from '#base/bounded-cache.ts';
-import type { Clock } from '#base/clock.ts';
 import { type ChangedHost, readCertificate, readChangedHosts } from '#db/accounts/certificates-table.ts';
-import type { Db } from '#db/engine/open.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import type { Certificate, Pair } from '#smtp-in/listener-certificate.ts';
 import { challengeCertificate } from '#smtp-in/self-signed.ts';
 

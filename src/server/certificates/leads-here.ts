@@ -4,8 +4,8 @@
  * host, every address must be one of them, because the authority may choose any (RFC 8555 section 10.2).
  */
 import { networkInterfaces } from 'node:os';
-import { type Resolve, recordsOf } from '#base/net/resolve.ts';
 import type { CertificateProblem, HostPurpose } from '#db/accounts/certificates-table.ts';
+import { type Resolve, recordsOf } from '#platform/base/net/resolve.ts';
 
 type LookProblem = Pick<CertificateProblem, 'type' | 'text'>;
 

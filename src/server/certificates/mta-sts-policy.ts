@@ -5,9 +5,9 @@
  * domain's mail away, so it is `testing`, for which senders report failures and deliver anyway.
  */
 import { LRUCache } from 'lru-cache';
-import { lruOptions } from '#base/bounded-cache.ts';
-import { type Resolve, recordsOf } from '#base/net/resolve.ts';
-import { asHostName } from '#mail/host-name.ts';
+import { lruOptions } from '#platform/base/bounded-cache.ts';
+import { type Resolve, recordsOf } from '#platform/base/net/resolve.ts';
+import { asHostName } from '#platform/values/host-name.ts';
 
 /** `text` is null if the domain has no policy here. `isKnown` is false if the database or DNS gave no answer. */
 type Policy = { isKnown: true; text: string | null } | { isKnown: false };

@@ -1,6 +1,6 @@
 /** The hosts that need a certificate: the operator's own, and those of the verified sender domains. */
 import type { WantedHost } from '#db/accounts/certificates-table.ts';
-import { asHostName } from '#mail/host-name.ts';
+import { asHostName } from '#platform/values/host-name.ts';
 
 interface ServerNames {
   hostname: string;

@@ -1,8 +1,8 @@
 /** Reads the address lists of a submitted message: To and Cc, which say who sees whom, and Reply-To. */
 import { fieldValue, type Head } from '#compose/head.ts';
-import { compareKey, domainOf } from '#mail/address.ts';
-import { readAddressList } from '#mail/mailbox-list.ts';
-import { type NamedAddress, type Recipient, recipientsOf } from '#mail/recipients.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
+import { readAddressList } from '#platform/values/mailbox-list.ts';
+import { type NamedAddress, type Recipient, recipientsOf } from '#platform/values/recipients.ts';
 import { shown } from './from-field.ts';
 
 /** The names are for people. Text that is not a valid address is left out. The head is bounded (compose/head.ts). */

@@ -3,8 +3,8 @@
  * one from it: quoted strings and comments are removed first, and the rest may contain one address and no trace of a second.
  */
 import { decodeWords } from 'postal-mime';
-import { mailboxText, parseMailbox } from '#mail/address.ts';
-import { endOfComment } from '#mail/mailbox-list.ts';
+import { mailboxText, parseMailbox } from '#platform/values/address.ts';
+import { endOfComment } from '#platform/values/mailbox-list.ts';
 
 /** Replaces each quoted string while the rest of the value is checked. */
 const mark = '\u0001';

@@ -8,8 +8,8 @@ import { isExecutable } from '#api/send/attachments.ts';
 import { fieldValue, type Head, maxFields, maxHeadLength } from '#compose/head.ts';
 import { longLines } from '#compose/long-lines.ts';
 import { type MimeTreePart, partsOf, readTree } from '#compose/mime-tree.ts';
-import type { NamedAddress } from '#mail/recipients.ts';
-import { Refusal } from '#mail/refusal.ts';
+import type { NamedAddress } from '#platform/values/recipients.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { addressesIn } from './address-fields.ts';
 import { senderOf } from './from-field.ts';
 

@@ -3,8 +3,8 @@
  * and the main thread serves all clients. A message that ends the thread is refused.
  */
 import type { SendRequest } from '#accept.ts';
-import { bufferOf } from '#base/guarded-thread.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { bufferOf } from '#platform/base/guarded-thread.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { requestOf, type Submitted } from './send-request.ts';
 
 export type ReadSubmitted = (orgId: string, raw: Buffer, submitted: Submitted) => Promise<SendRequest>;

@@ -3,8 +3,8 @@
  * A client retries by itself after 4xx and reports 5xx, so every temporary refusal is 4xx and says when to retry.
  */
 import { seconds } from '#api/rate-headers.ts';
-import { SmtpRefusal } from '#mail/mail-handler.ts';
-import type { Refusal, RefusalCode } from '#mail/refusal.ts';
+import { SmtpRefusal } from '#platform/values/mail-handler.ts';
+import type { Refusal, RefusalCode } from '#platform/values/refusal.ts';
 
 const codes: Record<RefusalCode, [code: number, enhanced: string]> = {
   VALIDATION_ERROR: [554, '5.6.0'],

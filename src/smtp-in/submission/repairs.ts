@@ -9,8 +9,8 @@ import { field as fieldLine, mailbox, unstructured } from '#compose/field.ts';
 import { type Field, type Head, readHead } from '#compose/head.ts';
 import { structureOf } from '#compose/header-grammar.ts';
 import { hasLongLine } from '#compose/long-lines.ts';
-import { domainOf } from '#mail/address.ts';
-import { readAddressList } from '#mail/mailbox-list.ts';
+import { domainOf } from '#platform/values/address.ts';
+import { readAddressList } from '#platform/values/mailbox-list.ts';
 import { shown } from './from-field.ts';
 
 export interface Repaired {

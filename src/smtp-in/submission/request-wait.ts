@@ -7,10 +7,10 @@
  * else, and ends with it.
  */
 
-import type { Clock } from '#base/clock.ts';
-import { Slots } from '#base/limits/slots.ts';
-import { SmtpRefusal } from '#mail/mail-handler.ts';
-import { Refusal } from '#mail/refusal.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
+import { SmtpRefusal } from '#platform/values/mail-handler.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import { bindingWindow, overLimit, type RequestLimits, type Taken } from '#rules/limits.ts';
 
 export interface RequestWaitParts {

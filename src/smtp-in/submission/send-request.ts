@@ -5,8 +5,8 @@
 import { createHash } from 'node:crypto';
 import type { SendRequest } from '#accept.ts';
 import { type Field, fieldValue, type Head } from '#compose/head.ts';
-import type { Recipient } from '#mail/recipients.ts';
-import { isTlsNotRequired, tlsRequiredField } from '#mail/tls-required.ts';
+import type { Recipient } from '#platform/values/recipients.ts';
+import { isTlsNotRequired, tlsRequiredField } from '#platform/values/tls-required.ts';
 import { recipientsIn } from './address-fields.ts';
 import { readContent } from './message-rules.ts';
 import { repaired } from './repairs.ts';

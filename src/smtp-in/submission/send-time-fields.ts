@@ -2,8 +2,8 @@
 import { z } from 'zod';
 import { expiresAfter, scheduledAt } from '#api/send/schema.ts';
 import type { Field } from '#compose/head.ts';
-import { Refusal } from '#mail/refusal.ts';
-import type { SendTimes } from '#mail/send-times.ts';
+import { Refusal } from '#platform/values/refusal.ts';
+import type { SendTimes } from '#platform/values/send-times.ts';
 
 const schema = z.object({
   'x-postern-scheduled-at': scheduledAt.optional(),

@@ -10,16 +10,16 @@ import type { Accept } from '#accept.ts';
 import { type Caller, requireGrant } from '#accounts/api-keys.ts';
 import type { AuthThrottle } from '#api/auth-throttle.ts';
 import { admitSend, type SendCapacity } from '#api/send/admit-send.ts';
-import type { SendAnswerRecord } from '#db/accept/send-record.ts';
-import { domainOf } from '#mail/address.ts';
+import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
+import { domainOf } from '#platform/values/address.ts';
 import {
   type Client,
   type Envelope,
   type MailHandler,
   type MailSession,
   SmtpRefusal,
-} from '#mail/mail-handler.ts';
-import { Refusal } from '#mail/refusal.ts';
+} from '#platform/values/mail-handler.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import type { ReadSubmitted } from './read-submitted.ts';
 import { printable, replyOf } from './refusal-replies.ts';
 import type { RequestWait } from './request-wait.ts';

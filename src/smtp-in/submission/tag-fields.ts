@@ -2,7 +2,7 @@
 import { decodeWords } from 'postal-mime';
 import { tags as schema } from '#api/send/schema.ts';
 import type { Field } from '#compose/head.ts';
-import { Refusal } from '#mail/refusal.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 
 const prefix = 'x-postern-tag-';
 

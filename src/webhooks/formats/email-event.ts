@@ -1,6 +1,6 @@
 /** The members of an email's event that other services' formats write, too, under their own names. */
 import type { EventRecord } from '#db/events/read-events.ts';
-import type { Peer, Reply } from '#glossary.ts';
+import type { Peer, Reply } from '#platform/values/glossary.ts';
 import type { Bounce } from '#rules/transition.ts';
 
 export interface EmailEvent {

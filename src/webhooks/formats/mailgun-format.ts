@@ -4,7 +4,7 @@
  */
 
 import { createHmac, randomBytes } from 'node:crypto';
-import { domainOf } from '#mail/address.ts';
+import { domainOf } from '#platform/values/address.ts';
 import type { WrittenType } from '#rules/subscribed-types.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf } from './email-event.ts';

@@ -1,5 +1,5 @@
 /** Drops indexes while tables are filled, which is several times as fast, and creates them again afterwards. */
-import { type Db, isPostgres } from '#db/engine/open.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 
 /** Drops all indexes except those of keys. The returned function creates them again. */
 export async function dropIndexes(db: Db, tables: readonly string[]): Promise<() => Promise<void>> {

@@ -9,7 +9,7 @@
  */
 
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { type Db, isPostgres } from '#db/engine/open.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import { dropIndexes } from './backlog-indexes.ts';
 
 export interface Amounts {

@@ -1,6 +1,6 @@
 /** A database with the schema, and connections to it, which end with the test. */
 import type { ExecutionContext } from 'ava';
-import { openDatabase } from '#db/engine/open.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
 import { temporaryDirectory } from '../evidence.ts';
 import { createMigrated, type DatabaseKind } from './databases.ts';
 

@@ -1,6 +1,6 @@
 /** How a database goes about the statements of a function, asked of the statements that it has really run. */
 import type { Knex } from 'knex';
-import { isPostgres } from '#db/engine/open.ts';
+import { isPostgres } from '#platform/database/engine/open.ts';
 
 export interface Plan {
   sql: string;

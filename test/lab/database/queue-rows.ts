@@ -2,8 +2,8 @@
 import type { ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '#db/accounts/organizations.ts';
-import { insertRows } from '#db/engine/insert-rows.ts';
-import { domainOf } from '#mail/address.ts';
+import { insertRows } from '#platform/database/engine/insert-rows.ts';
+import { domainOf } from '#platform/values/address.ts';
 import type { DatabaseKind } from './databases.ts';
 import { openMigrated } from './open-migrated.ts';
 

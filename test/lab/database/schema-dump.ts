@@ -1,5 +1,5 @@
 /** The schema of a database as SQL that creates it: plain enough to be read in review, and the same however it came about. */
-import { type Db, isPostgres } from '#db/engine/open.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 
 export const dumpSchema = (db: Db): Promise<string> => (isPostgres(db) ? dumpPostgres : dumpSqlite)(db);
 

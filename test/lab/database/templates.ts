@@ -5,8 +5,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
-import { openDatabase } from '#db/engine/open.ts';
-import { migrate } from '#db/schema/migrate.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
 
 /** The name of PostgreSQL's. */
 export const templateName = 'migrated';

@@ -1,6 +1,6 @@
 /** Makes a database of this program one as 0.9.0 leaves it, by undoing the steps since then. */
-import type { Db } from '#db/engine/open.ts';
-import { baseline, steps } from '#db/schema/steps.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { baseline, steps } from '#platform/database/schema/steps.ts';
 
 const undone: [step: RegExp, undo: string][] = [
   [/^alter table (\w+) add column (\w+) .*$/, 'alter table $1 drop column $2'],

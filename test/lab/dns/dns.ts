@@ -37,7 +37,7 @@ import {
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
-import { normalName } from '#base/net/resolve.ts';
+import { normalName } from '#platform/base/net/resolve.ts';
 
 type DnsFailure = 'SERVFAIL' | 'REFUSED' | 'TIMEOUT';
 type DnsType = 'A' | 'AAAA' | 'MX' | 'TXT' | 'CNAME' | 'PTR' | 'TLSA';

@@ -5,7 +5,7 @@
  */
 import http from 'node:http';
 import Table from 'cli-table3';
-import { databaseInfo } from '#db/admin/server-info.ts';
+import { databaseInfo } from '#platform/database/admin/server-info.ts';
 import { startDns } from '../dns/dns.ts';
 import { startSink } from '../mx/sink.ts';
 import { launchPostern } from '../scenes/postern.ts';

@@ -6,7 +6,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type Db, openDatabase } from '#db/engine/open.ts';
+import { type Db, openDatabase } from '#platform/database/engine/open.ts';
 
 export interface Where {
   dataDir: string;

@@ -2,7 +2,7 @@
  * Records the windows of an organization's limit per second: a trigger in the database stores each of them with the highest
  * number of requests that it ever had, whichever node wrote it.
  */
-import type { Db } from '#db/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 export interface Windows {
   count: number;

@@ -1,6 +1,6 @@
 /** Compares what Postern recorded with what it promised and what arrived: nothing may be lost or invented. */
-import type { Db } from '#db/engine/open.ts';
-import { attemptDetail } from '#db/events/packed-records.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { attemptDetail } from '#platform/database/tables/packed-records.ts';
 import { until } from '../until.ts';
 
 export interface Audit {

@@ -15,7 +15,7 @@ import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type ParseArgsOptionsConfig, parseArgs } from 'node:util';
-import { orAborted } from '#base/waits.ts';
+import { orAborted } from '#platform/base/waits.ts';
 
 export interface Stage {
   /** Empty at first, and accessible to all users (0755) for programs that drop root's privileges. */

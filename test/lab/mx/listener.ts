@@ -1,7 +1,12 @@
 /** A listener by itself, on loopback, in front of a handler that keeps what it is given; for what is the listener's alone. */
 import type { ExecutionContext } from 'ava';
-import { Slots } from '#base/limits/slots.ts';
-import { type Envelope, type MailHandler, type MailSession, SmtpRefusal } from '#mail/mail-handler.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
+import {
+  type Envelope,
+  type MailHandler,
+  type MailSession,
+  SmtpRefusal,
+} from '#platform/values/mail-handler.ts';
 import { type Certificate, openCertificate } from '#smtp-in/listener-certificate.ts';
 import { createMemoryBudget } from '#smtp-in/memory-budget.ts';
 import { type ListenerParts, openListener } from '#smtp-in/smtp-listener.ts';

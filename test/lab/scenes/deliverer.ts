@@ -5,13 +5,13 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import type { ExecutionContext } from 'ava';
-import { systemClock } from '#base/clock.ts';
-import type { PersistentCache } from '#base/persistent-cache.ts';
 import { createDeliver } from '#deliver.ts';
-import type { Attempt, Delivery } from '#glossary.ts';
-import type { DestinationShape } from '#mail/destination-shape.ts';
+import { systemClock } from '#platform/base/clock.ts';
+import type { PersistentCache } from '#platform/base/persistent-cache.ts';
+import { defaultTimeouts } from '#platform/settings/durations.ts';
+import type { DestinationShape } from '#platform/values/destination-shape.ts';
+import type { Attempt, Delivery } from '#platform/values/glossary.ts';
 import type { Route } from '#route/route.ts';
-import { defaultTimeouts } from '#settings/durations.ts';
 import { ConnectionCache } from '#smtp-out/connection-cache.ts';
 import type { SessionTimeouts } from '#smtp-out/deadline.ts';
 import { createOffer, forgetTlsFailure, type TlsFailure } from '#smtp-out/offer.ts';

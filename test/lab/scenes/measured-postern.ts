@@ -9,7 +9,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { openSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type Db, isPostgres } from '#db/engine/open.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import { zoneOf } from '../../../scripts/bench/bench-cases.ts';
 import { startDns, type Zone } from '../dns/dns.ts';
 import { idAt } from '../load/outcome-times.ts';

@@ -1,8 +1,8 @@
 /** Another node beside a world's own, in this process: on its database and clock, with a directory of its own. */
 import type { ExecutionContext } from 'ava';
+import type { Config } from '#platform/settings/config.ts';
 import type { Overrides } from '#server/context.ts';
 import { type Running, start } from '#server/start.ts';
-import type { Config } from '#settings/config.ts';
 import { composeHere } from '../compose-here.ts';
 import { keepOnFailure, memoryLog, temporaryDirectory } from '../evidence.ts';
 import { until } from '../until.ts';

@@ -2,8 +2,8 @@
 import { randomInt } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
-import { loadSecrets } from '#base/secrets.ts';
 import { createReturnPath } from '#bounces/return-path.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
 import { goldenMails, goldenReturnPath } from '../golden.ts';
 import { freePort } from '../load/ports.ts';
 import { startWorld, type World, type WorldOptions } from './world.ts';

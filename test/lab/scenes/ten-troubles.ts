@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { ExecutionContext } from 'ava';
-import { type Clock, systemClock } from '#base/clock.ts';
+import { type Clock, systemClock } from '#platform/base/clock.ts';
 import type { MxOptions } from '../mx/mx.ts';
 import { policy, startPolicyHost, trustAuthority } from '../mx/policy-host.ts';
 import { startWorld } from './world.ts';

@@ -1,10 +1,10 @@
 /** `postern domain reports`: reports about a domain's mail (DMARC) and about TLS sessions with its mail hosts (TLS-RPT). */
 import type { Command } from 'commander';
-import { iso } from '#base/clock.ts';
 import { domain as domainArgument, lines } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import type { Cell, Output, OutputBlock } from '#cli/render/output.ts';
 import { listAllReports, type ReportRecord } from '#db/bounces/domain-reports-table.ts';
+import { iso } from '#platform/base/clock.ts';
 import type { DmarcReport, TlsReport } from '#rules/aggregate-report.ts';
 
 const defaultLimit = 50;

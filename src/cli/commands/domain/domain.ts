@@ -32,10 +32,10 @@ import {
   setDomainTls,
   setDomainTracking,
 } from '#db/accounts/domains-table.ts';
-import type { TlsFloor } from '#glossary.ts';
 import type { ProviderName } from '#operate/publish/providers.ts';
-import { hostnameAdvice } from '#settings/hostname-advice.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import { hostnameAdvice } from '#platform/settings/hostname-advice.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
+import type { TlsFloor } from '#platform/values/glossary.ts';
 import { publishCommand } from './domain-publish.ts';
 import { reportsCommand } from './domain-reports.ts';
 import { rotationCommands } from './domain-rotate.ts';

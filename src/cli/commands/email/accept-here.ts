@@ -5,12 +5,12 @@
  */
 import { type Accept, createAccept } from '#accept.ts';
 import { createTestSender } from '#accounts/test-sender.ts';
-import { systemClock } from '#base/clock.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { acceptAll, dryRun } from '#db/accept/acceptance.ts';
-import type { Send } from '#db/accept/send-record.ts';
 import { findDomain } from '#db/accounts/domains-table.ts';
-import { createMessageId } from '#mail/message-id.ts';
+import { systemClock } from '#platform/base/clock.ts';
+import type { Send } from '#platform/database/tables/send-record.ts';
+import { createMessageId } from '#platform/values/message-id.ts';
 import { createOrderComposer } from '#server/compose-orders.ts';
 
 /** The owner of the leases of a send that starts leased, which none does here. */

@@ -1,6 +1,5 @@
 /** `postern email list`: the emails of an organization, the newest first. */
 import type { Command } from 'commander';
-import { iso } from '#base/clock.ts';
 import {
   choice,
   lines,
@@ -14,9 +13,10 @@ import { requireOwner, withOwner } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import type { Output } from '#cli/render/output.ts';
 import { type EmailSummary, type Search, searchEmails } from '#db/events/search-emails.ts';
-import { deliveryStates } from '#glossary.ts';
-import { compareKey } from '#mail/address.ts';
-import { type EmailStatus, mixedStates } from '#rules/states.ts';
+import { iso } from '#platform/base/clock.ts';
+import { compareKey } from '#platform/values/address.ts';
+import { deliveryStates } from '#platform/values/glossary.ts';
+import { type EmailStatus, mixedStates } from '#platform/values/states.ts';
 
 const defaultLimit = 50;
 const maxEmails = 100_000;

@@ -1,7 +1,5 @@
 /** `postern email`: the history of one email, the explanation of its status, and its exact bytes. */
 import type { Command } from 'commander';
-import { iso } from '#base/clock.ts';
-import { relative } from '#base/span.ts';
 import { address, reason, timeWithOffset } from '#cli/args/arguments.ts';
 import { emailIs, findEmailId, requireEmail } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
@@ -21,13 +19,15 @@ import { type DeliveryRecord, type EmailRecord, listAttempts } from '#db/events/
 import { cancelEmail } from '#db/queue/cancel-email.ts';
 import { findMessage } from '#db/queue/lease-statements.ts';
 import { reschedule } from '#db/queue/scheduled-mail.ts';
-import { compareKey } from '#mail/address.ts';
-import { scheduledAtRefusal } from '#mail/send-times.ts';
 import { conditionDocument } from '#operate/condition/condition-words.ts';
 import type { WhyInput } from '#operate/explain/why.ts';
 import { readWhyInputs } from '#operate/explain/why-input.ts';
+import { iso } from '#platform/base/clock.ts';
+import { relative } from '#platform/base/span.ts';
+import { compareKey } from '#platform/values/address.ts';
+import { scheduledAtRefusal } from '#platform/values/send-times.ts';
+import { isFinal } from '#platform/values/states.ts';
 import { telemetry } from '#record/telemetry.ts';
-import { isFinal } from '#rules/states.ts';
 import { listCommand } from './email-list.ts';
 import { isEmpty, reportBlock, reportDocument, reportOn } from './why-address.ts';
 

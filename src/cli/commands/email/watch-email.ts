@@ -1,13 +1,13 @@
 /** Follows an email: prints its events as they come, until nothing more is sent for any recipient. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { iso } from '#base/clock.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import type { LogLine } from '#cli/maillog/log-filter.ts';
 import { readable } from '#cli/render/log-view.ts';
 import { local } from '#cli/render/times.ts';
 import { type EmailRecord, findEmail } from '#db/events/emails.ts';
 import { replyText } from '#outcome.ts';
-import { isFinal } from '#rules/states.ts';
+import { iso } from '#platform/base/clock.ts';
+import { isFinal } from '#platform/values/states.ts';
 
 const pollMs = 300;
 

@@ -3,9 +3,6 @@
  * refused, and, if there is no email, addresses that are spelled like it. Refused sends are in the mail log alone.
  */
 
-import { iso } from '#base/clock.ts';
-import { nearest } from '#base/closest-name.ts';
-import { relative } from '#base/span.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { type LogFile, openLog } from '#cli/maillog/log-file.ts';
 import { createKeep, readLine } from '#cli/maillog/log-filter.ts';
@@ -13,10 +10,13 @@ import { coloured, dim, type OutputBlock } from '#cli/render/output.ts';
 import { local } from '#cli/render/times.ts';
 import { wrap } from '#cli/render/width.ts';
 import { suppressionsOf } from '#db/accounts/suppressions.ts';
-import { compareKey, domainOf } from '#mail/address.ts';
-import { mailLogFile } from '#mail/mail-log.ts';
-import { longDuration } from '#settings/durations.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import { iso } from '#platform/base/clock.ts';
+import { nearest } from '#platform/base/closest-name.ts';
+import { relative } from '#platform/base/span.ts';
+import { longDuration } from '#platform/settings/durations.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
+import { mailLogFile } from '#platform/values/mail-log.ts';
 
 const maxRefusals = 5;
 const maxNearest = 3;

@@ -1,12 +1,12 @@
 /** The answers that `postern init` works with: from options, from an earlier run, or from a person at the terminal. */
 import { createInterface } from 'node:readline';
 import { CommanderError, InvalidArgumentError } from 'commander';
-import { capital } from '#base/capital.ts';
 import { address, domain, parser } from '#cli/args/arguments.ts';
 import type { CommandContext, CommandProcess } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import { organizationalDomain } from '#mail/organizational-domain.ts';
-import { domainName } from '#settings/grammar.ts';
+import { capital } from '#platform/base/capital.ts';
+import { domainName } from '#platform/settings/grammar.ts';
+import { organizationalDomain } from '#platform/values/organizational-domain.ts';
 
 export interface Answers {
   hostname: string;

@@ -1,5 +1,5 @@
 /** The first mail: sent from the domain and followed until it is delivered, or it is known why it is not. */
-import { iso } from '#base/clock.ts';
+
 import type { CommandContext } from '#cli/command-context.ts';
 import { sendHere } from '#cli/commands/email/send.ts';
 import { watchEmail } from '#cli/commands/email/watch-email.ts';
@@ -9,8 +9,9 @@ import { type EmailRecord, findEmail, listAttempts } from '#db/events/emails.ts'
 import { emailIdsOf } from '#db/events/find-by-name.ts';
 import { type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';
 import { readWhyInputs } from '#operate/explain/why-input.ts';
+import { iso } from '#platform/base/clock.ts';
+import { isFinal } from '#platform/values/states.ts';
 import { telemetry } from '#record/telemetry.ts';
-import { isFinal } from '#rules/states.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
 import { findOwner } from './tenant.ts';

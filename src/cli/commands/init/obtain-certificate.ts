@@ -2,7 +2,7 @@
  * The certificate of the server's name. The running server gets it; this step has it look at once after DNS was wrong, and waits
  * until it is there or the authority has refused.
  */
-import { iso } from '#base/clock.ts';
+
 import { Failure } from '#cli/failure.ts';
 import { waitFor } from '#cli/wait-for.ts';
 import {
@@ -12,6 +12,7 @@ import {
 } from '#db/accounts/certificates-table.ts';
 import { certificateState } from '#operate/condition/certificate-state.ts';
 import { failure, ok } from '#operate/doctor/finding.ts';
+import { iso } from '#platform/base/clock.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
 

@@ -5,12 +5,12 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { makeDirectory, writeAtomic } from '#base/atomic-file.ts';
 import { Failure } from '#cli/failure.ts';
 import { ok } from '#operate/doctor/finding.ts';
-import { type Config, loadConfig } from '#settings/config.ts';
-import { parseEnvFile } from '#settings/env-file.ts';
-import type { Environment } from '#settings/setting-sources.ts';
+import { makeDirectory, writeAtomic } from '#platform/base/atomic-file.ts';
+import { type Config, loadConfig } from '#platform/settings/config.ts';
+import { parseEnvFile } from '#platform/settings/env-file.ts';
+import type { Environment } from '#platform/settings/setting-sources.ts';
 import type { Answers } from './answers.ts';
 import type { Step } from './step.ts';
 

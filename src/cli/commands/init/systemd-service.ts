@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Failure } from '#cli/failure.ts';
 import { ok } from '#operate/doctor/finding.ts';
-import { serviceFile } from '#settings/env-file.ts';
+import { serviceFile } from '#platform/settings/env-file.ts';
 import type { Step } from './step.ts';
 
 const user = 'postern';

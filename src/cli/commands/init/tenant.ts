@@ -4,7 +4,6 @@ import { makeOrganization } from '#accounts/create-organization.ts';
 import { registerDomain } from '#accounts/domain-registration.ts';
 import { invite } from '#accounts/people.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { iso } from '#base/clock.ts';
 import { type DomainRecord, findDomain, listSenderDomains } from '#db/accounts/domains-table.ts';
 import { listKeys } from '#db/accounts/keys.ts';
 import {
@@ -15,7 +14,8 @@ import {
 } from '#db/accounts/organizations.ts';
 import { findUserByEmail } from '#db/accounts/users.ts';
 import { ok } from '#operate/doctor/finding.ts';
-import { shellWord } from '#settings/shell-word.ts';
+import { iso } from '#platform/base/clock.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
 

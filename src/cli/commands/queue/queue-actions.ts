@@ -18,9 +18,9 @@ import {
   type QueueActionResult,
   type Selection,
 } from '#db/queue/apply-queue-action.ts';
-import type { DeliveryStatus } from '#glossary.ts';
-import { compareKey } from '#mail/address.ts';
 import { actionWords, beingSent, leftAlone } from '#operate/explain/action-words.ts';
+import { compareKey } from '#platform/values/address.ts';
+import type { DeliveryStatus } from '#platform/values/glossary.ts';
 
 interface Options extends MailFilters, Consent {
   status?: DeliveryStatus;

@@ -3,17 +3,17 @@
  * into force within a second. `queue resume` ends a limit before its time.
  */
 import type { Command } from 'commander';
-import { iso, isoOrNull } from '#base/clock.ts';
 import { choice, destination, domain, mailsPerMinute, reason, spanOption } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { type DestinationOrder, listOrders, putRule, removeRules } from '#db/queue/destination-rules.ts';
 import { isKnownDestination, routesOf } from '#db/queue/destination-status-rows.ts';
 import { countIn } from '#db/queue/waiting-counts.ts';
-import { toDomain } from '#mail/address.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import { createCurrentShaping } from '#platform/settings/current-shaping.ts';
+import { toDomain } from '#platform/values/address.ts';
 import { findMx } from '#route/mx.ts';
 import { createResolver } from '#route/resolver.ts';
-import { createCurrentShaping } from '#settings/current-shaping.ts';
 
 const defaultReason = 'on the command line';
 const reasonIs = 'why, shown by `queue rules`, `queue summary` and `email why`';

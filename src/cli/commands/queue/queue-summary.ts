@@ -1,10 +1,10 @@
 /** `postern queue summary`: waiting mail by destination and age, with each destination's condition. */
 import type { Command } from 'commander';
-import { iso } from '#base/clock.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { queueDocument, queueTable } from '#cli/render/queue-table.ts';
 import { timeOfDay } from '#cli/render/times.ts';
 import { readSummary } from '#operate/explain/queue-rows-by-destination.ts';
+import { iso } from '#platform/base/clock.ts';
 
 export function summaryCommand(queue: Command, { db, out, now: clock, isServed }: CommandContext): void {
   queue

@@ -1,12 +1,12 @@
 /** `postern queue trace`: the SMTP transcript of each attempt at one destination, as soon as the attempt ends. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { sanitizeJson } from '#base/sanitize.ts';
 import { destination, lines } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { attemptDocument, attemptLines, attemptRows } from '#cli/render/email-view.ts';
 import { listAttemptsWhere, type TracedAttempt } from '#db/events/attempts-at.ts';
-import { createCurrentShaping } from '#settings/current-shaping.ts';
+import { sanitizeJson } from '#platform/base/sanitize.ts';
+import { createCurrentShaping } from '#platform/settings/current-shaping.ts';
 
 const pollMs = 500;
 /** Attempts of several nodes are committed in another order than that of their ids. */

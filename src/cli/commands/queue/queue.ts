@@ -1,14 +1,14 @@
 /** `postern queue`, and `queue list`; its other commands are in the files beside this one. */
 import type { Command } from 'commander';
-import { iso, isoOrNull } from '#base/clock.ts';
 import { address, choice, lines } from '#cli/args/arguments.ts';
 import { organizationId } from '#cli/args/lookup.ts';
 import { addMailFilters, type MailFilters } from '#cli/args/mail-filters.ts';
 import { type CommandContext, notServed } from '#cli/command-context.ts';
 import type { Output } from '#cli/render/output.ts';
 import { listQueue, type QueueEntry } from '#db/queue/queue-view.ts';
-import { type DeliveryStatus, deliveryStates } from '#glossary.ts';
 import { replyText } from '#outcome.ts';
+import { iso, isoOrNull } from '#platform/base/clock.ts';
+import { type DeliveryStatus, deliveryStates } from '#platform/values/glossary.ts';
 import { actionCommands } from './queue-actions.ts';
 import { ruleCommands } from './queue-rules.ts';
 import { summaryCommand } from './queue-summary.ts';

@@ -3,7 +3,6 @@
  * progress. The last result is kept until the next run or a restart.
  */
 import { z } from 'zod';
-import { capital } from '#base/capital.ts';
 import { checkForm, type Errors, optional, parsedBy, valuesOf } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
@@ -14,8 +13,9 @@ import {
   show,
   type UserVisit,
 } from '#dashboard/page.ts';
-import { toDomain } from '#mail/address.ts';
 import { counted, type Finding, type FindingStatus } from '#operate/doctor/finding.ts';
+import { capital } from '#platform/base/capital.ts';
+import { toDomain } from '#platform/values/address.ts';
 
 export const doctorPage: DashboardPage = {
   operator: {

@@ -19,8 +19,8 @@ import {
   setDomainTracking,
 } from '#db/accounts/domains-table.ts';
 import { listReports } from '#db/bounces/domain-reports-table.ts';
-import { toDomain } from '#mail/address.ts';
-import { organizationalDomain } from '#mail/organizational-domain.ts';
+import { toDomain } from '#platform/values/address.ts';
+import { organizationalDomain } from '#platform/values/organizational-domain.ts';
 import { names, verdictOn } from './domain-words.ts';
 import { domainName } from './routes.ts';
 

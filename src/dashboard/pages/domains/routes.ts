@@ -5,7 +5,7 @@ import { asProblem, inSlot, showForm } from '#dashboard/form-page.ts';
 import { checkForm, type Errors } from '#dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect } from '#dashboard/page.ts';
 import { listDomains } from '#db/accounts/domains-table.ts';
-import { toDomain } from '#mail/address.ts';
+import { toDomain } from '#platform/values/address.ts';
 
 /** People paste URLs and email addresses, too. */
 const bare = (text: string) =>

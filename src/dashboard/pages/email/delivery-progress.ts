@@ -1,16 +1,16 @@
 /** The live part of an email's page: each delivery's progress, its explanation, its attempts with transcripts; the events. */
 
-import { relative, span } from '#base/span.ts';
 import { statusWords } from '#dashboard/email-status.ts';
 import { legible } from '#dashboard/legible.ts';
 import { exactly } from '#dashboard/number-format.ts';
-import type { Db } from '#db/engine/open.ts';
 import { type AttemptRecord, type EmailRecord, listAttempts } from '#db/events/emails.ts';
-import type { TranscriptLine } from '#glossary.ts';
 import { type Remedies, type WhyInput, why } from '#operate/explain/why.ts';
 import { readWhyInputs } from '#operate/explain/why-input.ts';
+import { relative, span } from '#platform/base/span.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import type { TranscriptLine } from '#platform/values/glossary.ts';
+import { isFinal, statusOf } from '#platform/values/states.ts';
 import { tlsWords } from '#record/tls-words.ts';
-import { isFinal, statusOf } from '#rules/states.ts';
 import { journeyOf } from './journey.ts';
 import { timelineOf } from './timeline.ts';
 

@@ -2,10 +2,11 @@
  * The progress of one delivery as steps: accepted, connected, encrypted, delivered. A pure function of what is stored: an
  * attempt is stored when it ends, so the steps of a running attempt are still ahead.
  */
-import { dueIn, relative, span } from '#base/span.ts';
+
 import type { AttemptRecord, DeliveryRecord } from '#db/events/emails.ts';
-import { isTestMail } from '#mail/test-route.ts';
 import { replyText } from '#outcome.ts';
+import { dueIn, relative, span } from '#platform/base/span.ts';
+import { isTestMail } from '#platform/values/test-route.ts';
 import { tlsWords } from '#record/tls-words.ts';
 
 export interface JourneyStep {

@@ -3,8 +3,8 @@
 import { legible } from '#dashboard/legible.ts';
 import { agentName } from '#dashboard/number-format.ts';
 import type { EmailRecord } from '#db/events/emails.ts';
-import type { Reply } from '#glossary.ts';
 import { replyText } from '#outcome.ts';
+import type { Reply } from '#platform/values/glossary.ts';
 
 type Data = Record<string, unknown>;
 type Tone = 'good' | 'bad' | 'warn' | 'busy' | 'quiet';

@@ -1,11 +1,11 @@
 /** Export of the emails that the list's filters find as CSV, a row for each recipient; times are in UTC. */
 
 import { csvStreamOf, csvText } from '#accounts/csv-text.ts';
-import { iso } from '#base/clock.ts';
 import { sendExport } from '#dashboard/form-page.ts';
 import type { DashboardPage } from '#dashboard/page.ts';
-import type { Db } from '#db/engine/open.ts';
 import { type EmailSummary, type Search, searchEmails } from '#db/events/search-emails.ts';
+import { iso } from '#platform/base/clock.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { readFilters, searchOf } from './filters.ts';
 
 export const exportPage: DashboardPage = {

@@ -3,7 +3,7 @@
 import { statusOptions } from '#dashboard/email-status.ts';
 import { withoutBrackets } from '#db/events/find-by-name.ts';
 import type { Search } from '#db/events/search-emails.ts';
-import type { EmailStatus } from '#rules/states.ts';
+import type { EmailStatus } from '#platform/values/states.ts';
 
 export type Values = Record<(typeof names)[number], string>;
 

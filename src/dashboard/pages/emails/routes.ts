@@ -22,8 +22,8 @@ import { notFound } from '#dashboard/page-error.ts';
 import { emailIdByIndex } from '#db/events/find-by-name.ts';
 import { deleteTestMail } from '#db/events/forget-emails.ts';
 import { type EmailSummary, searchEmails } from '#db/events/search-emails.ts';
-import { timeOfId } from '#db/events/time-of-id.ts';
-import { testDomain } from '#mail/test-route.ts';
+import { timeOfId } from '#platform/database/tables/time-of-id.ts';
+import { testDomain } from '#platform/values/test-route.ts';
 import { addressOf, readFilters, searchOf, spans, statuses, unknownStatus, type Values } from './filters.ts';
 
 export const emailsPage: DashboardPage = {
@@ -48,7 +48,7 @@ const maxRounds = 100;
 const maxDeleted = 2_000;
 const maxTags = 3;
 
-/** All emails, or the inbox: those of test keys (mail/test-route.ts). */
+/** All emails, or the inbox: those of test keys (platform/values/test-route.ts). */
 const lists = {
   emails: { title: 'Emails', intervalMs: 4000 },
   // Somebody who tries something out waits for its mail.

@@ -10,7 +10,7 @@ import { pageOf } from '#dashboard/pagination.ts';
 import { listDomains } from '#db/accounts/domains-table.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '#db/accounts/keys.ts';
 import { latestEmailOf } from '#db/events/emails.ts';
-import { testDomain } from '#mail/test-route.ts';
+import { testDomain } from '#platform/values/test-route.ts';
 
 const fields = z
   .object({

@@ -9,8 +9,8 @@ import { balanceOf, quotaState } from '#db/accept/credit-ledger.ts';
 import { listMemberships, newestOrganizations } from '#db/accounts/memberships.ts';
 import { listWithFigures, maxWaiting, organizationOrders } from '#db/accounts/organization-figures.ts';
 import { NameTaken } from '#db/accounts/organizations.ts';
-import type { Db } from '#db/engine/open.ts';
 import { hourMs } from '#db/events/statistics.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 
 export const organizationsPage: DashboardPage = {
   user: {

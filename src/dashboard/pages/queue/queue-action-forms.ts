@@ -23,8 +23,8 @@ import {
   type Selection,
 } from '#db/queue/apply-queue-action.ts';
 import { listQueue } from '#db/queue/queue-view.ts';
-import { toDomain } from '#mail/address.ts';
 import { actionWords, beingSent, leftAlone } from '#operate/explain/action-words.ts';
+import { toDomain } from '#platform/values/address.ts';
 import { presentMail } from './routes.ts';
 import { destinationField, reason } from './suspension-forms.ts';
 

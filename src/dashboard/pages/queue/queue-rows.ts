@@ -1,10 +1,10 @@
 /** Destinations as the queue pages show them: pure functions of database rows. */
 
-import { capital } from '#base/capital.ts';
 import { exactly } from '#dashboard/number-format.ts';
 import { causes } from '#operate/condition/causes.ts';
 import { conditionText } from '#operate/condition/condition-words.ts';
 import { ageNames, type QueueRow, totalOf } from '#operate/explain/queue-rows-by-destination.ts';
+import { capital } from '#platform/base/capital.ts';
 
 /** Keyed by severity. */
 const tones = { act: 'bad', watch: 'warn', ok: 'good' };

@@ -14,10 +14,10 @@ import { pageOf } from '#dashboard/pagination.ts';
 import { organizationNames } from '#db/accounts/memberships.ts';
 import { isKnownDestination, readDestinationStatuses } from '#db/queue/destination-status-rows.ts';
 import { listQueue, type QueueEntry } from '#db/queue/queue-view.ts';
-import type { DeliveryStatus } from '#glossary.ts';
-import { readDestination } from '#mail/host-name.ts';
 import { idleRow, type QueueRow } from '#operate/explain/queue-rows-by-destination.ts';
 import { replyText } from '#outcome.ts';
+import type { DeliveryStatus } from '#platform/values/glossary.ts';
+import { readDestination } from '#platform/values/host-name.ts';
 import { matching, nextAttempt, presentRow, presentRows, totals } from './queue-rows.ts';
 
 export const queuePage: DashboardPage = {

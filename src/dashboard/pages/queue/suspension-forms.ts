@@ -9,8 +9,8 @@ import {
   type UserVisit,
 } from '#dashboard/page.ts';
 import { resume, suspend } from '#db/queue/suspensions.ts';
-import { readDestination } from '#mail/host-name.ts';
-import { duration } from '#settings/durations.ts';
+import { duration } from '#platform/settings/durations.ts';
+import { readDestination } from '#platform/values/host-name.ts';
 import { hrefOf } from './queue-rows.ts';
 import { overview } from './routes.ts';
 

@@ -2,7 +2,6 @@
 import { z } from 'zod';
 import { formBody } from '#api/body-limits.ts';
 import { sendSchema, toRequest } from '#api/send/schema.ts';
-import { newId } from '#base/id.ts';
 import { checkForm, type Errors, oneLine, valuesOf } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
@@ -14,9 +13,10 @@ import {
 } from '#dashboard/page.ts';
 import { idempotencyOf, send } from '#dashboard/sending.ts';
 import { type DomainRecord, listDomains } from '#db/accounts/domains-table.ts';
-import { domainOf } from '#mail/address.ts';
-import { Refusal, type RefusalCode } from '#mail/refusal.ts';
-import { testDomain } from '#mail/test-route.ts';
+import { newId } from '#platform/base/id.ts';
+import { domainOf } from '#platform/values/address.ts';
+import { Refusal, type RefusalCode } from '#platform/values/refusal.ts';
+import { testDomain } from '#platform/values/test-route.ts';
 import { testMail } from './test-mail.ts';
 
 export const sendTestPage: DashboardPage = {

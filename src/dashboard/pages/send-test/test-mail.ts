@@ -1,5 +1,5 @@
 /** The form's default content. It looks like a real email, so that spam filters treat it like one. */
-import { escapeHtml } from '#base/sanitize.ts';
+import { escapeHtml } from '#platform/base/sanitize.ts';
 
 export function testMail(organization: string) {
   return {

@@ -6,8 +6,6 @@
 import { z } from 'zod';
 import { pausedMessage } from '#accounts/create-organization.ts';
 import { recoveryCodeHash, totpStepOf } from '#accounts/totp.ts';
-import { clientAddress } from '#base/net/client-address.ts';
-import { span } from '#base/span.ts';
 import { checkForm } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
@@ -23,8 +21,10 @@ import { listMemberships } from '#db/accounts/memberships.ts';
 import { useRecoveryCode } from '#db/accounts/one-time.ts';
 import type { Pause } from '#db/accounts/organizations.ts';
 import { findUser, findUserByEmail, hasOperator, type User, useTotpStep } from '#db/accounts/users.ts';
-import type { Db } from '#db/engine/open.ts';
-import { compareKey } from '#mail/address.ts';
+import { clientAddress } from '#platform/base/net/client-address.ts';
+import { span } from '#platform/base/span.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { compareKey } from '#platform/values/address.ts';
 
 export const signInPage: DashboardPage = {
   open: {

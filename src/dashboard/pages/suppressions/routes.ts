@@ -12,7 +12,7 @@ import {
   findSuppressionById,
   type SuppressionRecord,
 } from '#db/accounts/suppressions.ts';
-import { compareKey, domainOf } from '#mail/address.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
 import { whyOf } from './suppression-words.ts';
 
 const fields = z.object({ address: emailField, reason: nullable(oneLine('a reason')) });

@@ -1,5 +1,5 @@
 /** The reason of a suppression in words. */
-import { capital } from '#base/capital.ts';
+import { capital } from '#platform/base/capital.ts';
 
 /** How the reason that a bounce leaves begins (rules/transition.ts). */
 const bounce = 'hard bounce: ';

@@ -3,7 +3,6 @@
  * `postern credits` and `postern org` do.
  */
 import { z } from 'zod';
-import { iso } from '#base/clock.ts';
 import { limitOf, wholeOf } from '#dashboard/form-amounts.ts';
 import { showForm } from '#dashboard/form-page.ts';
 import { checkForm, type Errors, parsedBy } from '#dashboard/forms.ts';
@@ -14,9 +13,10 @@ import { balanceOf, grant, ledgerByDay, quotaState, setQuota } from '#db/accept/
 import { readUsage } from '#db/accept/daily-usage.ts';
 import { findOrganization, type Organization, setLimits } from '#db/accounts/organizations.ts';
 import { assignPool, readPools } from '#db/queue/ip-pools.ts';
-import { defaultPool } from '#mail/ip-pool.ts';
+import { iso } from '#platform/base/clock.ts';
+import { poolName } from '#platform/settings/source-address-grammar.ts';
+import { defaultPool } from '#platform/values/ip-pool.ts';
 import { dayOf } from '#rules/limits.ts';
-import { poolName } from '#settings/source-address-grammar.ts';
 
 const quotaFields = z.object({ quota: limitOf(0, 999_999_999_999) });
 
@@ -87,7 +87,7 @@ export const usagePage: DashboardPage = {
 const daysAtOnce = 31;
 /** A day with more entries is still shown whole. */
 const maxEntries = 100_000;
-/** After every id (db/events/time-of-id.ts). */
+/** After every id (platform/database/tables/time-of-id.ts). */
 const endOfTime = 2 ** 48 - 1;
 
 async function page(visit: OrgVisit, { db, config }: PageParts, errors: Errors = {}) {

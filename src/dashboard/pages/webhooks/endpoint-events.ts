@@ -5,7 +5,6 @@
 import { z } from 'zod';
 import { type DashboardPage, type OrgVisit, type PageParts, part, show } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
-import { pagedSearch } from '#db/events/paged-search.ts';
 import { findEvents } from '#db/events/read-events.ts';
 import {
   countMessages,
@@ -15,9 +14,10 @@ import {
   type WebhookMessageRecord,
 } from '#db/webhooks/webhook-attempts.ts';
 import type { Webhook } from '#db/webhooks/webhooks.ts';
-import { eventTypes } from '#glossary.ts';
+import { pagedSearch } from '#platform/database/tables/paged-search.ts';
+import { shellWord } from '#platform/settings/shell-word.ts';
+import { eventTypes } from '#platform/values/glossary.ts';
 import { secretsOf } from '#rules/endpoint-secrets.ts';
-import { shellWord } from '#settings/shell-word.ts';
 import { signedPost } from '#webhooks/webhook-attempt.ts';
 import { webhookIn } from './find-endpoint.ts';
 

@@ -1,8 +1,8 @@
 /** The event types of an endpoint in a form: all, or the selected ones. */
 import { z } from 'zod';
-import { capital } from '#base/capital.ts';
 import { checkboxes } from '#dashboard/forms.ts';
-import { eventTypes } from '#glossary.ts';
+import { capital } from '#platform/base/capital.ts';
+import { eventTypes } from '#platform/values/glossary.ts';
 
 /** webhook.test is always posted to the endpoint that is tested, so it cannot be chosen. */
 const choosable = eventTypes.filter((type) => type !== 'webhook.test');

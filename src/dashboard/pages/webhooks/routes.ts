@@ -1,10 +1,10 @@
 /** The list of webhook endpoints, and adding one. Its secret is shown once. endpoint-page.ts shows one endpoint. */
 import { z } from 'zod';
-import { capital } from '#base/capital.ts';
 import { asProblem, showForm } from '#dashboard/form-page.ts';
 import { checkForm, type Errors } from '#dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, show } from '#dashboard/page.ts';
 import { listWebhooks } from '#db/webhooks/webhooks.ts';
+import { capital } from '#platform/base/capital.ts';
 import { webhookFormats } from '#rules/subscribed-types.ts';
 import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
 import { addWebhook } from '#webhooks/endpoints.ts';

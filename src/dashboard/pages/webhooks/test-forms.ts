@@ -1,13 +1,13 @@
 /** Posts a test event to an endpoint immediately, or replays earlier events. */
 import { z } from 'zod';
 import { goneSignal } from '#api/management.ts';
-import { span } from '#base/span.ts';
 import { inSlot } from '#dashboard/form-page.ts';
 import { checkForm } from '#dashboard/forms.ts';
 import { count } from '#dashboard/number-format.ts';
 import { type DashboardPage, type Flash, redirect } from '#dashboard/page.ts';
 import { PageError } from '#dashboard/page-error.ts';
 import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
+import { span } from '#platform/base/span.ts';
 import { testWebhook } from '#webhooks/endpoints.ts';
 import { webhookIn } from './find-endpoint.ts';
 

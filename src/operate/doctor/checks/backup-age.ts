@@ -1,8 +1,9 @@
 /** The age of the last backup of the SQLite database. */
-import { span } from '#base/span.ts';
-import { readLastBackup } from '#db/admin/last-backup.ts';
+
 import { type FindingDraft, ok, skipped, warning } from '#operate/doctor/finding.ts';
-import type { Config } from '#settings/config.ts';
+import { span } from '#platform/base/span.ts';
+import { readLastBackup } from '#platform/database/admin/last-backup.ts';
+import type { Config } from '#platform/settings/config.ts';
 
 const dayMs = 86_400_000;
 

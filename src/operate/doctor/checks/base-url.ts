@@ -1,8 +1,8 @@
 /** The public URL of tracking links and the dashboard: whether other machines can open it, over HTTPS. */
 import { isIP } from 'node:net';
-import { isPublicAddress } from '#base/net/client-network.ts';
 import { type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';
-import type { Config } from '#settings/config.ts';
+import { isPublicAddress } from '#platform/base/net/client-network.ts';
+import type { Config } from '#platform/settings/config.ts';
 
 const advice =
   'set POSTERN_BASE_URL to the https URL of the web server in front of Postern (config/Caddyfile is a sample)';

@@ -5,9 +5,9 @@
  * Some say so in the answer (Spamhaus: 127.255.255.x), others pretend that nothing is listed.
  */
 import { isIP, isIPv4 } from 'node:net';
-import { reversed } from '#mail/reverse-name.ts';
 import type { Dns } from '#operate/doctor/doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import { reversed } from '#platform/values/reverse-name.ts';
 
 export interface Blocklist {
   name: string;

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
 import { certificateState } from '#operate/condition/certificate-state.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
-import type { Config } from '#settings/config.ts';
+import type { Config } from '#platform/settings/config.ts';
 
 type CertificateConfig = Pick<
   Config,

@@ -1,9 +1,10 @@
 /** The database: whether it answers, its size, and whether its schema fits this version of Postern. */
-import { databaseInfo } from '#db/admin/server-info.ts';
-import { requireUsable } from '#db/admin/usable.ts';
-import type { Db } from '#db/engine/open.ts';
-import { isServed } from '#db/queue/server-running.ts';
+
 import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import { databaseInfo } from '#platform/database/admin/server-info.ts';
+import { requireUsable } from '#platform/database/admin/usable.ts';
+import type { Db } from '#platform/database/engine/open.ts';
+import { isServed } from '#platform/database/tables/server-running.ts';
 import { formatBytes } from './disk.ts';
 
 /** Null: it does not exist yet. Rejects with a DatabaseError, whose message says after a semicolon what to do. */

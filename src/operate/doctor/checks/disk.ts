@@ -2,7 +2,7 @@
 
 import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
 import type { Surroundings } from '#operate/doctor/surroundings.ts';
-import type { Config } from '#settings/config.ts';
+import type { Config } from '#platform/settings/config.ts';
 
 /** A commit waits for about two syncs. An SSD takes about 1 ms for one, a spinning disk 10 ms. */
 const slowMs = 25;

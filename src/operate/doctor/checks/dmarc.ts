@@ -5,7 +5,7 @@ import { returnPathInUse } from '#db/accounts/return-paths.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import { Unanswered } from '#operate/doctor/doctor-dns.ts';
 import { type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';
-import { evaluateDmarc } from '#vendor/mailauth-spf-dmarc.ts';
+import { evaluateDmarc } from '#platform/vendor/mailauth-spf-dmarc.ts';
 
 type Context = Pick<DoctorContext, 'dns' | 'config'>;
 

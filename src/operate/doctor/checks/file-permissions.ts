@@ -3,8 +3,8 @@ import { readdir, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { type FindingDraft, ok, skipped, warning } from '#operate/doctor/finding.ts';
 import type { Surroundings } from '#operate/doctor/surroundings.ts';
-import type { Config } from '#settings/config.ts';
-import { serviceFile } from '#settings/env-file.ts';
+import type { Config } from '#platform/settings/config.ts';
+import { serviceFile } from '#platform/settings/env-file.ts';
 
 /** There may be many logs and backups; a few names are enough in the finding. */
 const maxFiles = 1_000;

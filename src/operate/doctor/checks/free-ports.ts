@@ -1,7 +1,7 @@
 /** Before the first start: whether the ports of the settings are free. Opens each of them for a moment. */
 import { createServer } from 'node:net';
 import { type FindingDraft, failure, ok, skipped } from '#operate/doctor/finding.ts';
-import type { Config } from '#settings/config.ts';
+import type { Config } from '#platform/settings/config.ts';
 
 type PortConfig = Pick<
   Config,

@@ -1,11 +1,11 @@
 /** Our EHLO names and addresses: whether forward and reverse DNS agree with what we say in EHLO (RFC 5321 section 4.1.4). */
 import type { ZoneRecord } from '#accounts/zone-text.ts';
-import { normalName } from '#base/net/resolve.ts';
-import { isSameAddress, reverseName } from '#mail/reverse-name.ts';
 import type { Dns } from '#operate/doctor/doctor-dns.ts';
 import { type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';
 import type { SendingAddress } from '#operate/doctor/sending-addresses.ts';
-import { hostnameAdvice } from '#settings/hostname-advice.ts';
+import { normalName } from '#platform/base/net/resolve.ts';
+import { hostnameAdvice } from '#platform/settings/hostname-advice.ts';
+import { isSameAddress, reverseName } from '#platform/values/reverse-name.ts';
 
 /** Names for private networks (RFC 6762, RFC 8375, ICANN, common use), which no public DNS server knows. */
 const privateEndings = /(^|\.)(local|localhost|localdomain|lan|internal|intranet|home|corp|home\.arpa)$/;

@@ -1,9 +1,9 @@
 /** IP pools: whether some running node has an address in each pool that organizations send from. */
 import { poolsOf } from '#cluster/pool-assignment.ts';
 import { countAssigned, readPools } from '#db/queue/ip-pools.ts';
-import { defaultPool } from '#mail/ip-pool.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import { type FindingDraft, failure, ok, skipped } from '#operate/doctor/finding.ts';
+import { defaultPool } from '#platform/values/ip-pool.ts';
 
 export async function checkIpPools({ config, openDb, now }: DoctorContext): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);

@@ -1,7 +1,7 @@
 /** Whether notices can be sent: the domain of POSTERN_NOTICES_FROM must be verified in an organization. */
 import { findVerifiedOwner } from '#db/accounts/domains-table.ts';
-import type { Mailbox } from '#glossary.ts';
 import { type FindingDraft, ok, skipped, warning } from '#operate/doctor/finding.ts';
+import type { Mailbox } from '#platform/values/glossary.ts';
 import type { OpenDb } from './database.ts';
 
 export async function checkNoticesSender({ domain }: Mailbox, openDb: OpenDb): Promise<FindingDraft> {

@@ -2,7 +2,7 @@
 
 import { type FindingDraft, ok, skipped, warning } from '#operate/doctor/finding.ts';
 import type { Surroundings } from '#operate/doctor/surroundings.ts';
-import type { Config } from '#settings/config.ts';
+import type { Config } from '#platform/settings/config.ts';
 
 type Ports = Pick<Config, 'inboundPort' | 'submissionPort' | 'submissionTlsPort'>;
 

@@ -2,10 +2,10 @@
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { createSeal } from '#accounts/seal.ts';
-import { fixedSecrets, readSecrets, type Secrets, secretFile } from '#base/secrets.ts';
 import { countSealed } from '#db/accounts/sealed-columns.ts';
 import { type FindingDraft, failure, ok, skipped } from '#operate/doctor/finding.ts';
-import type { Config } from '#settings/config.ts';
+import { fixedSecrets, readSecrets, type Secrets, secretFile } from '#platform/base/secrets.ts';
+import type { Config } from '#platform/settings/config.ts';
 import type { OpenDb } from './database.ts';
 
 export async function checkSecret(

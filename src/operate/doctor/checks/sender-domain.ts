@@ -8,7 +8,7 @@ import type { DomainRecord } from '#db/accounts/domains-table.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import type { Dns } from '#operate/doctor/doctor-dns.ts';
 import { type Check, type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';
-import type { Config } from '#settings/config.ts';
+import type { Config } from '#platform/settings/config.ts';
 import { checkDmarc } from './dmarc.ts';
 
 /** One for each key; each organization has its own keys for a domain. */

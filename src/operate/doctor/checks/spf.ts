@@ -3,12 +3,12 @@
  * Receivers evaluate no other: a record at the sender domain itself decides nothing.
  */
 import { isIPv6 } from 'node:net';
-import { isSameAddress } from '#mail/reverse-name.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import { type Dns, Unanswered } from '#operate/doctor/doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
 import type { SendingAddress } from '#operate/doctor/sending-addresses.ts';
-import { evaluateSpf } from '#vendor/mailauth-spf-dmarc.ts';
+import { isSameAddress } from '#platform/values/reverse-name.ts';
+import { evaluateSpf } from '#platform/vendor/mailauth-spf-dmarc.ts';
 
 const timeoutMs = 8_000;
 
