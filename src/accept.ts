@@ -9,6 +9,7 @@
 import { hash } from 'node:crypto';
 import type { Caller } from '#accounts/api-keys.ts';
 import { demandedTls, mailTls } from '#accounts/domains.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import {
   effectiveTracking,
   requireAllowedDomain,
@@ -20,7 +21,6 @@ import type { Attachment } from '#compose/attachment.ts';
 import type { Compose, ComposeOrder } from '#compose/compose-order.ts';
 import type { Decision } from '#db/accept/acceptance.ts';
 import { refusalOf } from '#db/accept/decision-refusal.ts';
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
 import { patched } from '#platform/base/byte-patch.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failpoint } from '#platform/base/failpoints.ts';

@@ -2,7 +2,7 @@
 
 import { makeKey } from '#accounts/create-key.ts';
 import { newDkimKey } from '#accounts/domains.ts';
-import { insertDomain } from '#db/accounts/domains-table.ts';
+import { insertDomain } from '#accounts/rows/domains-table.ts';
 import { callJson, type Reply } from '#lab/ask.ts';
 import { connectSmtp } from '#lab/mx/smtp-client.ts';
 import { goldenMail } from '#lab/scenes/returns.ts';

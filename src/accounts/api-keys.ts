@@ -3,12 +3,12 @@
  * key may do. `domain_scope:D` restricts the sender domain and grants nothing by itself.
  */
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { KeyInUse } from '#db/accounts/keys.ts';
-import type { Pause } from '#db/accounts/organizations.ts';
+import type { KeyInUse } from '#accounts/rows/keys.ts';
+import type { Pause } from '#accounts/rows/organizations.ts';
 import { toDomain } from '#platform/values/address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import type { RequestLimits } from '#rules/limits.ts';
 import { pausedMessage } from './create-organization.ts';
+import type { RequestLimits } from './limits.ts';
 
 export const grants = ['email:send', 'email:read', 'full_access'] as const;
 export type Grant = (typeof grants)[number];

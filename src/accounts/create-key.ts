@@ -1,6 +1,6 @@
 /** Creates, rotates and revokes API keys, for API, command line and dashboard. The key itself is returned only once. */
 
-import { endKeyAt, findKey, insertKey, type KeyRecord, revokeKey } from '#db/accounts/keys.ts';
+import { endKeyAt, findKey, insertKey, type KeyRecord, revokeKey } from '#accounts/rows/keys.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { Refusal } from '#platform/values/refusal.ts';

@@ -1,12 +1,12 @@
 /** Creates organizations, for API, command line and dashboard; the message that a paused organization gets. */
 
-import { grant, setQuota } from '#db/accept/credit-ledger.ts';
+import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
 import {
   findOrganization,
   insertOrganization,
   type Organization,
   type Pause,
-} from '#db/accounts/organizations.ts';
+} from '#accounts/rows/organizations.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 

@@ -15,8 +15,8 @@ import {
   recordKeyCheck,
   retire,
   untilSent,
-} from '#db/accounts/dkim-keys.ts';
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
+} from '#accounts/rows/dkim-keys.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { checkRecords, isUnknown } from './check-records.ts';

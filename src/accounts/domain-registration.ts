@@ -1,6 +1,6 @@
 /** Registers and verifies sender domains, for API, command line and dashboard. */
-import { type DomainRecord, findDomain, insertDomain, listDomains } from '#db/accounts/domains-table.ts';
-import { insertWithin } from '#db/accounts/organizations.ts';
+import { type DomainRecord, findDomain, insertDomain, listDomains } from '#accounts/rows/domains-table.ts';
+import { insertWithin } from '#accounts/rows/organizations.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { isPublicSuffix } from '#platform/values/organizational-domain.ts';
 import { Refusal } from '#platform/values/refusal.ts';

@@ -1,8 +1,8 @@
 /** Sender domains: DKIM keys, the DNS records to publish, and the TLS that a domain's mail requires. */
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
-import type { DkimAlgorithm, DkimKeyRecord } from '#db/accounts/dkim-keys.ts';
-import { returnPathOf } from '#db/accounts/return-paths.ts';
+import type { DkimAlgorithm, DkimKeyRecord } from '#accounts/rows/dkim-keys.ts';
+import { returnPathOf } from '#accounts/rows/return-paths.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { MailTls, TlsFloor } from '#platform/values/glossary.ts';
 import { ownSpf } from './return-path-record.ts';

@@ -1,6 +1,6 @@
 /** One-time links of the dashboard: 256 random bits in the path, stored as their SHA-256. */
 import { hash, randomBytes } from 'node:crypto';
-import { insertLink, type LinkPurpose, type OneTimeLink } from '#db/accounts/one-time.ts';
+import { insertLink, type LinkPurpose, type OneTimeLink } from '#accounts/rows/one-time.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 
 const hour = 3_600_000;

@@ -2,7 +2,7 @@
  * The sender of an email: a mailbox at a verified domain of the organization, which the API key can send from; and what the
  * domain decides about its mail.
  */
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import type { Mailbox } from '#platform/values/glossary.ts';
 import { Refusal } from '#platform/values/refusal.ts';

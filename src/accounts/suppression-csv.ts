@@ -9,7 +9,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as turn } from 'node:timers/promises';
 import { CsvError, parse } from 'csv-parse';
-import { pageOfSuppressions, type Suppression } from '#db/accounts/suppressions.ts';
+import { pageOfSuppressions, type Suppression } from '#accounts/rows/suppressions.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';

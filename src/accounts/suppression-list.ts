@@ -5,13 +5,13 @@ import {
   type SuppressionSearch,
   searchSuppressions,
   suppressionOf,
-} from '#db/accounts/suppressions.ts';
+} from '#accounts/rows/suppressions.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { compareKey } from '#platform/values/address.ts';
 import type { Reply } from '#platform/values/glossary.ts';
 
-export { replyIn } from '#db/accounts/bounce-reply.ts';
-export { originOf, type SuppressionKind } from '#db/accounts/suppressions.ts';
+export { replyIn } from '#accounts/rows/bounce-reply.ts';
+export { originOf, type SuppressionKind } from '#accounts/rows/suppressions.ts';
 
 /** The reason of an entry that was added without one. */
 export const defaultReason = 'manual';

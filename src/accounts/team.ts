@@ -9,13 +9,13 @@ import {
   lockOwners,
   removeMembership,
   setMembership,
-} from '#db/accounts/memberships.ts';
-import { findUserByEmail, type User } from '#db/accounts/users.ts';
+} from '#accounts/rows/memberships.ts';
+import { findUserByEmail, type User } from '#accounts/rows/users.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import type { Role } from '#rules/roles.ts';
 import type { MadeLink } from './one-time-links.ts';
 import { type Invitation, invite, makeUserLink } from './people.ts';
+import type { Role } from './roles.ts';
 
 export type Invited = { link: MadeLink | null } | { reason: 'member' | 'other-organization' };
 

@@ -3,7 +3,7 @@
  * only, because test mail leaves no server and nobody looks the key up.
  */
 
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import type { Secrets } from '#platform/base/secrets.ts';
 import { testDomain } from '#platform/values/test-route.ts';
 import { newDkimKey } from './domains.ts';

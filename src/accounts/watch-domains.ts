@@ -10,8 +10,8 @@ import {
   maxFailures,
   postponeDomainCheck,
   recordDomainCheck,
-} from '#db/accounts/domain-checks.ts';
-import { findDomain } from '#db/accounts/domains-table.ts';
+} from '#accounts/rows/domain-checks.ts';
+import { findDomain } from '#accounts/rows/domains-table.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { type CheckedRecord, checkRecords, isUnknown, statusAfter } from './check-records.ts';

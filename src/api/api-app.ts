@@ -4,12 +4,12 @@
  */
 import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
+import type { Window } from '#accounts/limits.ts';
 import { documentOf } from '#api/openapi/openapi-document.ts';
 import { newId } from '#platform/base/id.ts';
 import { resolveClientAddress, trustedProxies } from '#platform/base/net/client-address.ts';
 import { errorBody, Refusal, statusOf } from '#platform/values/refusal.ts';
 import { type RefusedSend, recipientsIn } from '#record/refused-sends.ts';
-import type { Window } from '#rules/limits.ts';
 import { type EndpointParts, endpoints } from './all-endpoints.ts';
 import { type Authorize, UncountedRefusal } from './authorize.ts';
 import { requireDeclaration } from './body-limits.ts';

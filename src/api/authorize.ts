@@ -6,9 +6,15 @@
 
 import type { Context } from 'koa';
 import { type Caller, type Grant, mayDo, requireGrant } from '#accounts/api-keys.ts';
+import {
+  overLimit,
+  type RequestCount,
+  type RequestLimits,
+  type Taken,
+  type Window,
+} from '#accounts/limits.ts';
 import { clientAddress } from '#platform/base/net/client-address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { overLimit, type RequestCount, type RequestLimits, type Taken, type Window } from '#rules/limits.ts';
 import type { AuthThrottle } from './auth-throttle.ts';
 import { setRateHeaders } from './rate-headers.ts';
 import type { AdmitCaller } from './server-busy.ts';

@@ -3,7 +3,7 @@
  * The former describe the window that limits the caller most, or say that nothing limits.
  */
 import type { Context } from 'koa';
-import { bindingWindow, type Window } from '#rules/limits.ts';
+import { bindingWindow, type Window } from '#accounts/limits.ts';
 
 const unlimited = 2_147_483_647;
 const lengths = { second: 1, day: 86_400, 'failed-keys': 60, capacity: 1 };

@@ -12,7 +12,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { type Hmac, hmacSha256 } from '#platform/base/hmac.ts';
 import { deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
 
-/** `domain`: that of the server. `own`: under the sender's domain (db/accounts/return-paths.ts). */
+/** `domain`: that of the server. `own`: under the sender's domain (accounts/rows/return-paths.ts). */
 export function createReturnPath(
   secrets: Secrets,
   domain: string,

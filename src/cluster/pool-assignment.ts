@@ -1,6 +1,6 @@
 /**
  * Decides which mail this node sends: the IP pool that each organization's mail leaves from, whether this node has addresses in it
- * (queue/README.md), and which organizations are paused (db/accounts/pauses.ts), whose mail no node sends. The database is
+ * (queue/README.md), and which organizations are paused (accounts/rows/pauses.ts), whose mail no node sends. The database is
  * read once a second and questions are answered from memory, so that no mail costs a look-up.
  *
  * BUGS: every assignment is read every second, so ten thousand assigned organizations cost each node ten thousand small rows.

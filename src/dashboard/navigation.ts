@@ -1,7 +1,7 @@
 /** The links of the sidebar. A link is shown if its page exists and the visitor may open it. */
 
+import { isAtLeast, type Role } from '#accounts/roles.ts';
 import { access, type RouteAccess } from '#dashboard/security/route-access.ts';
-import { isAtLeast, type Role } from '#rules/roles.ts';
 
 interface NavEntry {
   name: string;

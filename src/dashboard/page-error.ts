@@ -1,6 +1,6 @@
 /** Errors that a page shows to people: a status, a title and a message. Any other error becomes a 500. */
 import { pausedMessage } from '#accounts/create-organization.ts';
-import type { Pause } from '#db/accounts/organizations.ts';
+import type { Pause } from '#accounts/rows/organizations.ts';
 import { Refusal, statusOf } from '#platform/values/refusal.ts';
 
 export class PageError extends Error {

@@ -5,6 +5,10 @@
  */
 import type { Context } from 'koa';
 import type { Passwords } from '#accounts/passwords.ts';
+import type { Role } from '#accounts/roles.ts';
+import type { Membership } from '#accounts/rows/memberships.ts';
+import type { Session } from '#accounts/rows/sessions-table.ts';
+import type { User } from '#accounts/rows/users.ts';
 import type { Seal } from '#accounts/seal.ts';
 import type { FormBody } from '#api/body-limits.ts';
 import type { Management } from '#api/management.ts';
@@ -14,12 +18,8 @@ import type { Cookies } from '#dashboard/security/cookies.ts';
 import type { KnownBrowsers } from '#dashboard/security/known-browsers.ts';
 import type { LoginThrottle } from '#dashboard/security/login-throttle.ts';
 import type { Sessions } from '#dashboard/security/sessions.ts';
-import type { Membership } from '#db/accounts/memberships.ts';
-import type { Session } from '#db/accounts/sessions-table.ts';
-import type { User } from '#db/accounts/users.ts';
 import type { Log } from '#platform/base/log.ts';
 import type { Config } from '#platform/settings/config.ts';
-import type { Role } from '#rules/roles.ts';
 import type { LongWorkSlots } from './long-work-slots.ts';
 import type { OperatorJobs } from './operator-jobs.ts';
 import type { Sending } from './sending.ts';

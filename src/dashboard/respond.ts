@@ -1,11 +1,11 @@
 /** Writes responses: a page in its frame, a part of a page, a redirect, a body; error pages; the redirect to the sign-in page. */
 import type { Context } from 'koa';
+import { listMemberships, type Membership, newestOrganizations } from '#accounts/rows/memberships.ts';
+import type { User } from '#accounts/rows/users.ts';
 import type { Cookies } from '#dashboard/security/cookies.ts';
 import type { Csrf } from '#dashboard/security/csrf.ts';
 import type { Sessions } from '#dashboard/security/sessions.ts';
 import { pathOf, pathWithin } from '#dashboard/security/sign-in-return.ts';
-import { listMemberships, type Membership, newestOrganizations } from '#db/accounts/memberships.ts';
-import type { User } from '#db/accounts/users.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Flashes } from './flash.ts';

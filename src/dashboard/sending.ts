@@ -5,12 +5,12 @@
 import { createHash } from 'node:crypto';
 import type { Accept, SendRequest } from '#accept.ts';
 import { requireNotPaused } from '#accounts/api-keys.ts';
+import type { RequestLimits, Taken } from '#accounts/limits.ts';
+import { findOrganization } from '#accounts/rows/organizations.ts';
 import { admitSend, countSend, type SendCapacity } from '#api/send/admit-send.ts';
-import { findOrganization } from '#db/accounts/organizations.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import type { RequestLimits, Taken } from '#rules/limits.ts';
 
 export interface Sending extends SendCapacity {
   accept: Accept;

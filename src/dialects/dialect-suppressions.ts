@@ -1,5 +1,6 @@
 /** The organization's one suppression list, as dialects read and change it. Their lists are parts of it, by the reasons. */
 import { z } from 'zod';
+import { findSuppression, type SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import {
   type ListEntry,
   type SuppressionKind,
@@ -8,7 +9,6 @@ import {
   suppressAddresses,
   unsuppressAddress,
 } from '#accounts/suppression-list.ts';
-import { findSuppression, type SuppressionRecord } from '#db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
 import type { DialectCall } from './dialect.ts';
 

@@ -68,7 +68,7 @@ export function transition(delivery: Delivery, attempt: Attempt, nextAt: number 
 /** Categories of soft bounces that are about the mailbox, not about one mail. */
 const mailboxCategories = new Set(['mailbox_full', 'mailbox_disabled', 'unknown_user', 'unavailable']);
 
-/** Whether the bounce counts towards the suppression of an address that keeps bouncing (db/accounts/soft-bounces.ts). */
+/** Whether the bounce counts towards the suppression of an address that keeps bouncing (accounts/rows/soft-bounces.ts). */
 export function isSoftForMailbox(bounce: Bounce | null): bounce is Bounce {
   return bounce?.type === 'soft' && bounce.fault === 'recipient' && mailboxCategories.has(bounce.category);
 }

@@ -3,13 +3,13 @@
  * to the listener of POSTERN_INBOUND_PORT.
  */
 import { Worker } from 'node:worker_threads';
+import { isReturnPath } from '#accounts/rows/return-paths.ts';
 import { BounceHandler, type BounceHandlerParts } from '#bounces/bounce-handler.ts';
 import { logBounce } from '#bounces/bounce-log-lines.ts';
 import { createDeliveryOf } from '#bounces/complaint-tokens.ts';
 import { createIsolatedParser } from '#bounces/isolated-parser.ts';
 import { createReturnPathReader } from '#bounces/return-path.ts';
 import { createServiceAddressReader } from '#bounces/service-addresses.ts';
-import { isReturnPath } from '#db/accounts/return-paths.ts';
 import { keepReport } from '#db/bounces/domain-reports-table.ts';
 import { keepMail } from '#db/bounces/inbound-mails.ts';
 import {

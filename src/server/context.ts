@@ -4,9 +4,9 @@
  */
 import { Worker } from 'node:worker_threads';
 import { type Cost, defaultCost } from '#accounts/passwords.ts';
+import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal, type Seal, SealError } from '#accounts/seal.ts';
 import { createNotify, type Notify } from '#cluster/notify.ts';
-import { countSealed } from '#db/accounts/sealed-columns.ts';
 import { settledPosition } from '#db/events/read-events.ts';
 import { freeBytes, type Surroundings } from '#operate/doctor/surroundings.ts';
 import { createMetrics, type Metrics } from '#operate/metrics/metrics.ts';

@@ -1,8 +1,8 @@
 /** Builds delivery: queue → route → SMTP → outcome. start.ts starts and stops it. */
 
+import { readPaused } from '#accounts/rows/pauses.ts';
 import { createPeers } from '#cluster/peers.ts';
 import { createPoolAssignment, type PoolAssignment } from '#cluster/pool-assignment.ts';
-import { readPaused } from '#db/accounts/pauses.ts';
 import { publishPools, readPoolAssignments, readPools, withdrawPools } from '#db/queue/ip-pools.ts';
 import { learnedRows } from '#db/queue/learned-rows.ts';
 import {

@@ -1,12 +1,12 @@
 /** The jobs that maintenance.ts runs; most delete rows that are older than the time for which their kind is kept. */
 import type { Accept } from '#accept.ts';
 import { watchKeys } from '#accounts/dkim-rotation.ts';
+import { findVerifiedOwner } from '#accounts/rows/domains-table.ts';
+import { forgetLinks } from '#accounts/rows/one-time.ts';
+import { forgetSessions } from '#accounts/rows/sessions-table.ts';
+import { forgetSoftBounces } from '#accounts/rows/soft-bounces.ts';
 import { watchDomains } from '#accounts/watch-domains.ts';
 import { forgetAnswers } from '#db/accept/idempotency.ts';
-import { findVerifiedOwner } from '#db/accounts/domains-table.ts';
-import { forgetLinks } from '#db/accounts/one-time.ts';
-import { forgetSessions } from '#db/accounts/sessions-table.ts';
-import { forgetSoftBounces } from '#db/accounts/soft-bounces.ts';
 import { removeMessages } from '#db/events/retention.ts';
 import { forgetFigures, sumUp } from '#db/events/statistics.ts';
 import { forgetLearned } from '#db/queue/learned-rows.ts';

@@ -1,11 +1,12 @@
 /**
- * Chooses the return path of each delivery: under the sender's domain while its record is there (db/accounts/return-paths.ts),
+ * Chooses the return path of each delivery: under the sender's domain while its record is there (accounts/rows/return-paths.ts),
  * otherwise at the server's. The database is read once a second and questions are answered from memory.
  *
  * BUGS: every domain with its own return path is read every second, so ten thousand cost each node ten thousand small rows.
  */
+
+import { returnPathOf, returnPathsInUse } from '#accounts/rows/return-paths.ts';
 import { createReturnPath } from '#bounces/return-path.ts';
-import { returnPathOf, returnPathsInUse } from '#db/accounts/return-paths.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import type { Delivery } from '#platform/values/glossary.ts';
 import type { ServerContext } from './context.ts';

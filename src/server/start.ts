@@ -4,12 +4,12 @@
  */
 import { availableParallelism } from 'node:os';
 import { makeSetUpLink } from '#accounts/people.ts';
+import { hasOrganizations } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { type HttpServer, listen } from '#api/http/http-server.ts';
 import { onlyForLoopbackHosts } from '#api/loopback-hosts.ts';
 import { composeAlone } from '#compose/compose-alone.ts';
 import { type Composers, createComposers } from '#compose/compose-threads.ts';
-import { hasOrganizations } from '#db/accounts/organizations.ts';
 import { takeProblems } from '#db/queue/destination-status-rows.ts';
 import { startNightlyBackups } from '#operate/backup/nightly-backups.ts';
 import { bracketed } from '#platform/base/net/tcp-listen.ts';

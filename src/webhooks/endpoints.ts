@@ -2,8 +2,9 @@
  * Adds and changes endpoints, rotates their secrets and tests them, for API, command line and dashboard. A secret is shown once
  * and stored sealed. Invalid input throws a WebhookError whose message says what is wrong.
  */
+
+import { insertWithin } from '#accounts/rows/organizations.ts';
 import type { Seal } from '#accounts/seal.ts';
-import { insertWithin } from '#db/accounts/organizations.ts';
 import { insertTried } from '#db/webhooks/webhook-attempts.ts';
 import { attemptRow } from '#db/webhooks/webhook-outcomes.ts';
 import {

@@ -3,7 +3,7 @@
  * record of the old one stays until nothing waits that it has signed. Judged by mailauth's verifier.
  */
 import test from 'ava';
-import { findDomain } from '#db/accounts/domains-table.ts';
+import { findDomain } from '#accounts/rows/domains-table.ts';
 import { cliOf } from '#lab/cli.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';

@@ -2,9 +2,9 @@
 import test from 'ava';
 import { registerDomain } from '#accounts/domain-registration.ts';
 import { makeUserLink } from '#accounts/people.ts';
+import { setLimits } from '#accounts/rows/organizations.ts';
+import { insertUser } from '#accounts/rows/users.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { setLimits } from '#db/accounts/organizations.ts';
-import { insertUser } from '#db/accounts/users.ts';
 import { keepMail } from '#db/bounces/inbound-mails.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { newId } from '#platform/base/id.ts';

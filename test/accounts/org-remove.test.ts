@@ -1,8 +1,8 @@
 /** `postern org remove` leaves no row of an organization, and everything of the others. */
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
-import { setMembership } from '#db/accounts/memberships.ts';
-import { findUserByEmail, insertUser } from '#db/accounts/users.ts';
+import { setMembership } from '#accounts/rows/memberships.ts';
+import { findUserByEmail, insertUser } from '#accounts/rows/users.ts';
 import { cliOf } from '#lab/cli.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';

@@ -1,9 +1,9 @@
 /** A paused organization stops within a second, over all nodes: keys, submission, people, queue. Resumed, it has lost no mail. */
 import test, { type ExecutionContext } from 'ava';
 import { createPasswords } from '#accounts/passwords.ts';
-import { setMembership } from '#db/accounts/memberships.ts';
-import { insertOrganization } from '#db/accounts/organizations.ts';
-import { changeUser, insertUser } from '#db/accounts/users.ts';
+import { setMembership } from '#accounts/rows/memberships.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
+import { changeUser, insertUser } from '#accounts/rows/users.ts';
 import { createBrowser, password, signIn } from '#lab/browser/browser.ts';
 import { cliOf } from '#lab/cli.ts';
 import { type DatabaseKind, oneKind } from '#lab/database/databases.ts';

@@ -1,6 +1,6 @@
 /** The windows of an organization's request limits, as nodes whose clocks differ a little write them. */
 import test from 'ava';
-import { takeRequest } from '#rules/limits.ts';
+import { takeRequest } from '#accounts/limits.ts';
 
 test('a request by a clock that is a little behind is in the window that is open', (t) => {
   const limits = { perSecond: 2, perDay: null };

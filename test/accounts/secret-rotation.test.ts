@@ -5,9 +5,9 @@
 import { readFile, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
+import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { createReturnPathReader } from '#bounces/return-path.ts';
-import { countSealed } from '#db/accounts/sealed-columns.ts';
 import { cliOf, createCli } from '#lab/cli.ts';
 import { oneKind } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';

@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { type EventPage, readEvents, settledPosition } from '#db/events/read-events.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { openMigrated } from '#lab/database/open-migrated.ts';

@@ -2,9 +2,9 @@
 import { randomUUID } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { newKey } from '#accounts/api-keys.ts';
-import { insertKey, revokeKey } from '#db/accounts/keys.ts';
-import { insertOrganization } from '#db/accounts/organizations.ts';
-import { addSuppression } from '#db/accounts/suppressions.ts';
+import { insertKey, revokeKey } from '#accounts/rows/keys.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
+import { addSuppression } from '#accounts/rows/suppressions.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { readContract } from '#lab/openapi.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import test from 'ava';
 import { makeKey, rotateKey } from '#accounts/create-key.ts';
-import { findKey } from '#db/accounts/keys.ts';
+import { findKey } from '#accounts/rows/keys.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 import { closestName } from '#platform/base/closest-name.ts';

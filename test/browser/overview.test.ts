@@ -1,8 +1,8 @@
 /** The overview, credits and limits, with real rows, on both databases; and as a browser shows them. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { grant, setQuota } from '#db/accept/credit-ledger.ts';
-import { setLimits } from '#db/accounts/organizations.ts';
+import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
+import { setLimits } from '#accounts/rows/organizations.ts';
 import { countNames, hourMs } from '#db/events/statistics.ts';
 import { suspend } from '#db/queue/suspensions.ts';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';

@@ -1,11 +1,11 @@
 /** What people read of the command line: tables on a terminal, times, and when a quota renews. */
 import test from 'ava';
+import { renewsAt } from '#accounts/quota-period.ts';
 import { organizationDocument } from '#cli/render/org-view.ts';
 import { createOutput } from '#cli/render/output.ts';
 import { timeOfDay } from '#cli/render/times.ts';
 import { picture } from '#lab/table.ts';
 import { relative, span } from '#platform/base/span.ts';
-import { renewsAt } from '#rules/quota-period.ts';
 
 test('a terminal gets a table, its times relative, its last column cut to fit', (t) => {
   let shown = '';

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { Webhook } from 'standardwebhooks';
-import { addSuppression } from '#db/accounts/suppressions.ts';
+import { addSuppression } from '#accounts/rows/suppressions.ts';
 import { cliOf } from '#lab/cli.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';

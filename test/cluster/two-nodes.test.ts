@@ -1,6 +1,6 @@
 /** Two nodes on one PostgreSQL answer as one: keys, limits and credits are exact whichever of them is asked. */
 import test from 'ava';
-import { setLimits } from '#db/accounts/organizations.ts';
+import { setLimits } from '#accounts/rows/organizations.ts';
 import { contextOfFile } from '#lab/context-of-file.ts';
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';

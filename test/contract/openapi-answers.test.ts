@@ -4,8 +4,8 @@
  */
 import { randomUUID } from 'node:crypto';
 import test from 'ava';
-import { setQuota } from '#db/accept/credit-ledger.ts';
-import { findOrganization, setLimits } from '#db/accounts/organizations.ts';
+import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { findOrganization, setLimits } from '#accounts/rows/organizations.ts';
 import { applyQueueAction, type QueueAction } from '#db/queue/apply-queue-action.ts';
 import { errorExamples, keyWith, provoker } from '#lab/provoke.ts';
 import { holdExamples } from '#lab/recorded-examples.ts';

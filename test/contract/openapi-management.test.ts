@@ -3,13 +3,13 @@
  * each documented error is provoked.
  */
 import test from 'ava';
+import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { findDomain } from '#accounts/rows/domains-table.ts';
+import { listKeys } from '#accounts/rows/keys.ts';
+import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { managementTags } from '#api/openapi/description.ts';
 import type { Method } from '#api/openapi/openapi-types.ts';
-import { setQuota } from '#db/accept/credit-ledger.ts';
-import { findDomain } from '#db/accounts/domains-table.ts';
-import { listKeys } from '#db/accounts/keys.ts';
-import { insertOrganization, setLimits } from '#db/accounts/organizations.ts';
 import { operationsOf } from '#lab/openapi.ts';
 import { errorExamples, keyWith, provoker } from '#lab/provoke.ts';
 import { holdExamples } from '#lab/recorded-examples.ts';

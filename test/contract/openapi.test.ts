@@ -1,7 +1,7 @@
 /** The OpenAPI document is valid and public, and has the same limits as the server. */
 import { Validator } from '@seriousme/openapi-schema-validator';
 import test from 'ava';
-import { findOrganization, insertOrganization, setLimits } from '#db/accounts/organizations.ts';
+import { findOrganization, insertOrganization, setLimits } from '#accounts/rows/organizations.ts';
 import { operationsOf } from '#lab/openapi.ts';
 import { baseUrl, exampleOptions, rename, sendPath, withContract } from '#lab/scenes/example-world.ts';
 import { worldOfFile } from '#lab/scenes/shared-world.ts';

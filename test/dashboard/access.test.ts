@@ -1,11 +1,11 @@
 /** Where nobody gets in: without a session, without a token, from another site, into another's organization, beyond one's role. */
 import test, { type ExecutionContext } from 'ava';
 import { invite } from '#accounts/people.ts';
+import { type Role, roles } from '#accounts/roles.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { access, accessProblems, accessTable } from '#dashboard/security/route-access.ts';
-import { insertOrganization } from '#db/accounts/organizations.ts';
 import { checkHeaders, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { startWorld } from '#lab/scenes/world.ts';
-import { type Role, roles } from '#rules/roles.ts';
 
 const somewhere = '01a1ffff-0000-7000-8000-000000000000';
 

@@ -3,12 +3,12 @@
  * another organization is not there, whoever names it, however.
  */
 import test, { type ExecutionContext } from 'ava';
+import { isAtLeast, type Role, roles } from '#accounts/roles.ts';
 import { checkHeaders, type Page } from '#lab/browser/browser.ts';
 import type { Sample } from '#lab/scenes/dashboard-sample.ts';
 import { pairs, pathOf, sampledTable, staleSamples } from '#lab/scenes/dashboard-samples.ts';
 import { type Org, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
 import { until } from '#lab/until.ts';
-import { isAtLeast, type Role, roles } from '#rules/roles.ts';
 
 type Tried = (typeof sampledTable)[number];
 type SceneBrowser = Awaited<ReturnType<Scene['browserOf']>>;

@@ -5,9 +5,9 @@
  */
 import test from 'ava';
 import { registerDomain } from '#accounts/domain-registration.ts';
+import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { createSeal } from '#accounts/seal.ts';
 import type { Document } from '#api/openapi/openapi-types.ts';
-import { addSuppression, suppressionOf } from '#db/accounts/suppressions.ts';
 import { keepReport } from '#db/bounces/domain-reports-table.ts';
 import { operationsOf, readContract } from '#lab/openapi.ts';
 import { pairs, pathOf, sampledTable } from '#lab/scenes/dashboard-samples.ts';

@@ -1,8 +1,8 @@
 /** The organizations as a table of what is stored, sorted by a column, on either database; a member's list has names only. */
 import test from 'ava';
+import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
 import { invite } from '#accounts/people.ts';
-import { grant, setQuota } from '#db/accept/credit-ledger.ts';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { countNames, hourMs } from '#db/events/statistics.ts';
 import { suspend } from '#db/queue/suspensions.ts';
 import { createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';

@@ -1,7 +1,7 @@
 /** A send whose commit is asked for again, because the answer to the first was lost: taken once, and gone on with. */
 import test, { type ExecutionContext } from 'ava';
+import { setQuota } from '#accounts/credits/credit-ledger.ts';
 import { acceptAll } from '#db/accept/acceptance.ts';
-import { setQuota } from '#db/accept/credit-ledger.ts';
 import { forgetAnswers } from '#db/accept/idempotency.ts';
 import { freeOrphans } from '#db/queue/lease-statements.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';

@@ -1,8 +1,8 @@
 /** The ledger by day: each day whole, its entries summed by reason, in pages of days. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { ledgerByDay } from '#db/accept/credit-ledger.ts';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { ledgerByDay } from '#accounts/credits/credit-ledger.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';

@@ -5,10 +5,10 @@
 import { createPrivateKey } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { type AcceptParts, createAccept, type SendRequest } from '#accept.ts';
+import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import { composeMessages } from '#compose/message.ts';
 import { acceptAll } from '#db/accept/acceptance.ts';
-import { setQuota } from '#db/accept/credit-ledger.ts';
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
 import { findEmail, readSources } from '#db/events/emails.ts';
 import { searchEmails } from '#db/events/search-emails.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';

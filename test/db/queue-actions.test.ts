@@ -1,6 +1,6 @@
 /** The operator's actions as changes of rows, on both databases; test/queue/operator.test.ts has them beside a running server. */
 import test from 'ava';
-import { addSuppressions, removeSuppression } from '#db/accounts/suppressions.ts';
+import { addSuppressions, removeSuppression } from '#accounts/rows/suppressions.ts';
 import { findEmail } from '#db/events/emails.ts';
 import {
   applyQueueAction,

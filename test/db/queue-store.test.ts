@@ -1,7 +1,7 @@
 /** The queue's statements on both databases: what is seen, leased and given back, by whom, in which order. */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import {
   claimBacklogs,
   claimExpired,

@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { createDatabase, type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { dumpSchema } from '#lab/database/schema-dump.ts';
 import { toVersion09 } from '#lab/database/version-09.ts';

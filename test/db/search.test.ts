@@ -1,6 +1,6 @@
 /** Search: what each filter finds, page by page, within bounds, on both databases. */
 import test, { type ExecutionContext } from 'ava';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { searchEmails } from '#db/events/search-emails.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { readContract } from '#lab/openapi.ts';

@@ -1,7 +1,7 @@
 /** Figures by the hour: each event counts once, whoever dies or counts beside; none is counted before its time. */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { forgetFigures, type HourFigures, hourMs, readFigures, sumUp } from '#db/events/statistics.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';

@@ -1,6 +1,6 @@
 /** A part of the suppression list is read by the database: of a long list, only what is wanted comes here. */
 import test from 'ava';
-import { addSuppressions, originOf, pageOfSuppressions, suppressionOf } from '#db/accounts/suppressions.ts';
+import { addSuppressions, originOf, pageOfSuppressions, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { column } from '#lab/table.ts';

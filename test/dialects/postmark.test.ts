@@ -2,7 +2,7 @@
 import test from 'ava';
 import PostalMime from 'postal-mime';
 import { Errors, type Message, Models, ServerClient } from 'postmark';
-import { addSuppression, suppressionOf } from '#db/accounts/suppressions.ts';
+import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { areSigned } from '#lab/dkim.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 

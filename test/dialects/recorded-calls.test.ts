@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
 import PostalMime from 'postal-mime';
-import { addSuppression, suppressionOf } from '#db/accounts/suppressions.ts';
+import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { type RecordedCall, recordedCalls } from '#lab/recorded-calls.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';

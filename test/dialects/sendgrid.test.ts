@@ -3,7 +3,7 @@ import sendgridClient from '@sendgrid/client';
 import sendgridMail from '@sendgrid/mail';
 import test from 'ava';
 import PostalMime from 'postal-mime';
-import { addSuppression, suppressionOf } from '#db/accounts/suppressions.ts';
+import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { areSigned } from '#lab/dkim.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 

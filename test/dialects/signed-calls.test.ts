@@ -5,16 +5,16 @@ import { createServer } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
 import Koa, { type Context } from 'koa';
 import { findCaller } from '#accounts/api-keys.ts';
+import { takeRequest } from '#accounts/limits.ts';
+import { findKeyByHash } from '#accounts/rows/keys.ts';
 import { Admission } from '#api/admission.ts';
 import { createAuthThrottle } from '#api/auth-throttle.ts';
 import { createAuthorize } from '#api/authorize.ts';
 import { smallJson } from '#api/body-limits.ts';
-import { findKeyByHash } from '#db/accounts/keys.ts';
 import type { Dialect } from '#dialects/dialect.ts';
 import { serveDialects } from '#dialects/serve-dialects.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { Refusal, statusOf } from '#platform/values/refusal.ts';
-import { takeRequest } from '#rules/limits.ts';
 
 interface Pair {
   secret: string;

@@ -1,7 +1,7 @@
 /** A send that is refused leaves a line in the mail log, and `email why ADDRESS` always has an answer. */
 import { readFile } from 'node:fs/promises';
 import test from 'ava';
-import { addSuppression, suppressionOf } from '#db/accounts/suppressions.ts';
+import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { cliOf } from '#lab/cli.ts';
 import { oneKind } from '#lab/database/databases.ts';
 import { loggedIn, submissionWorlds, tenantOf, transportOf } from '#lab/scenes/submission.ts';

@@ -4,7 +4,7 @@
  * recipient is served, or nobody is and the program notices.
  */
 import test from 'ava';
-import { setLimits } from '#db/accounts/organizations.ts';
+import { setLimits } from '#accounts/rows/organizations.ts';
 import { oneKind } from '#lab/database/databases.ts';
 import type { SmtpClient } from '#lab/mx/smtp-client.ts';
 import {

@@ -3,7 +3,7 @@
  * prometheus/alertmanager#2011): over SMTP the limit of requests a second is waited for.
  */
 import test from 'ava';
-import { setLimits } from '#db/accounts/organizations.ts';
+import { setLimits } from '#accounts/rows/organizations.ts';
 import { kinds, oneKind } from '#lab/database/databases.ts';
 import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import {

@@ -4,10 +4,10 @@
  */
 import test from 'ava';
 import { parse } from 'parse5';
+import { setDomainTracking } from '#accounts/rows/domains-table.ts';
 import { editedParts } from '#compose/html-parts.ts';
 import { prepareTracking } from '#compose/tracking/html-tracking.ts';
 import { trackedParts } from '#compose/tracking/raw-message-tracking.ts';
-import { setDomainTracking } from '#db/accounts/domains-table.ts';
 import { partOf } from '#lab/mail.ts';
 import { messageTo, startSubmission } from '#lab/scenes/submission.ts';
 import { waysIn } from '#lab/scenes/ways-in.ts';

@@ -1,8 +1,8 @@
 /** Provokes the errors that the document lists; the real server answers them as their examples say. */
 import type { ExecutionContext } from 'ava';
 import { newKey } from '#accounts/api-keys.ts';
+import { insertKey } from '#accounts/rows/keys.ts';
 import type { Method } from '#api/openapi/openapi-types.ts';
-import { insertKey } from '#db/accounts/keys.ts';
 import { type Contract, operationsOf } from './openapi.ts';
 import type { Hold } from './recorded-examples.ts';
 import type { Answer, World } from './scenes/world.ts';

@@ -1,6 +1,6 @@
 /** `postern doctor` on the way back and on sender domains: when one thing alone is wrong, exactly that is named. */
 import ava, { type ExecutionContext } from 'ava';
-import { setDomainStatus } from '#db/accounts/domains-table.ts';
+import { setDomainStatus } from '#accounts/rows/domains-table.ts';
 import { startMx } from '#lab/mx/mx.ts';
 import { type Change, names } from '#lab/scenes/doctor-names.ts';
 import { dkimDomain, startDoctorWorld } from '#lab/scenes/doctor-world.ts';

@@ -2,7 +2,7 @@
 import { chmod, copyFile, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import ava from 'ava';
-import { listOrganizations } from '#db/accounts/organizations.ts';
+import { listOrganizations } from '#accounts/rows/organizations.ts';
 import { assignPool } from '#db/queue/ip-pools.ts';
 import { type Change, names } from '#lab/scenes/doctor-names.ts';
 import { type DoctorWorld, hostname, startDoctorWorld } from '#lab/scenes/doctor-world.ts';

@@ -1,10 +1,10 @@
 /** Notices by mail: who is told of what, once, by one of several nodes, without cost; bounded in the hour, and never about themselves. */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
+import { setMembership } from '#accounts/rows/memberships.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
+import { changeUser, insertUser } from '#accounts/rows/users.ts';
 import { parseMail } from '#bounces/parse/parsed-mail.ts';
-import { setMembership } from '#db/accounts/memberships.ts';
-import { insertOrganization } from '#db/accounts/organizations.ts';
-import { changeUser, insertUser } from '#db/accounts/users.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { partOf } from '#lab/mail.ts';

@@ -1,8 +1,8 @@
 /** What the owners of an organization see as wrong, on both databases: their own troubles, and nothing of anybody else's. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
+import { findOrganization } from '#accounts/rows/organizations.ts';
 import { totalOf } from '#dashboard/pages/overview/figures.ts';
-import { findOrganization } from '#db/accounts/organizations.ts';
 import { publishPools } from '#db/queue/ip-pools.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';

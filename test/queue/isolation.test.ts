@@ -1,9 +1,9 @@
 /** One slow or dead destination, whatever its backlog, never delays another; tenants share one fairly. */
 import test from 'ava';
 import { newKey } from '#accounts/api-keys.ts';
-import { setQuota } from '#db/accept/credit-ledger.ts';
-import { insertKey } from '#db/accounts/keys.ts';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { insertKey } from '#accounts/rows/keys.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 

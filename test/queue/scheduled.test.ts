@@ -1,8 +1,8 @@
 /** Mail that is sent later: accepted and charged now, started at its time, moved and canceled until then. */
 import test, { type ExecutionContext } from 'ava';
-import { quotaState } from '#db/accept/credit-ledger.ts';
-import { untilSent } from '#db/accounts/dkim-keys.ts';
-import { findOrganization } from '#db/accounts/organizations.ts';
+import { quotaState } from '#accounts/credits/credit-ledger.ts';
+import { untilSent } from '#accounts/rows/dkim-keys.ts';
+import { findOrganization } from '#accounts/rows/organizations.ts';
 import { cliOf } from '#lab/cli.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';

@@ -1,6 +1,6 @@
 /** An organization that is pinned to a pool of source addresses sends from these alone, whichever node took its mail. */
 import test, { type ExecutionContext } from 'ava';
-import { listOrganizations } from '#db/accounts/organizations.ts';
+import { listOrganizations } from '#accounts/rows/organizations.ts';
 import { findEmail, listAttempts } from '#db/events/emails.ts';
 import { assignPool, readPools } from '#db/queue/ip-pools.ts';
 import { cliOf } from '#lab/cli.ts';

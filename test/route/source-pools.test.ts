@@ -1,7 +1,7 @@
 /** Pools of source addresses in the database: who is pinned, which nodes have what, and what waits for none. */
 import test from 'ava';
+import { findOrganization } from '#accounts/rows/organizations.ts';
 import { createPoolAssignment, poolsOf } from '#cluster/pool-assignment.ts';
-import { findOrganization } from '#db/accounts/organizations.ts';
 import {
   assignPool,
   countAssigned,

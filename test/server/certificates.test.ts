@@ -1,7 +1,7 @@
 /** From a start without certificates to one for each host: what is asked of the authority, and what is not. */
 import { connect } from 'node:tls';
 import test from 'ava';
-import { setDomainTracking } from '#db/accounts/domains-table.ts';
+import { setDomainTracking } from '#accounts/rows/domains-table.ts';
 import { certificateShown, startAcmeWorld } from '#lab/certificates/acme-world.ts';
 import { problem } from '#lab/certificates/authority.ts';
 import { freePort } from '#lab/load/ports.ts';

@@ -7,7 +7,7 @@ import { Agent, type RequestOptions, request } from 'node:https';
 import { text } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
-import { setDomainTracking } from '#db/accounts/domains-table.ts';
+import { setDomainTracking } from '#accounts/rows/domains-table.ts';
 import { certificateShown } from '#lab/certificates/acme-world.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';

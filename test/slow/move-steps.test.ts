@@ -6,7 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { createDatabase } from '#lab/database/databases.ts';
 import { startPostgres } from '#lab/database/postgres.ts';
 import { now, openQueue } from '#lab/database/queue-rows.ts';

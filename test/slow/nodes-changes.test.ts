@@ -3,7 +3,7 @@
  * call; verified domains and keys are kept for a second (src/platform/base/bounded-cache.ts); suspensions are read once a second.
  */
 import test, { type ExecutionContext } from 'ava';
-import { setDomainStatus, setDomainTracking } from '#db/accounts/domains-table.ts';
+import { setDomainStatus, setDomainTracking } from '#accounts/rows/domains-table.ts';
 import { readSources } from '#db/events/emails.ts';
 import { suspend } from '#db/queue/suspensions.ts';
 import { disableWebhook } from '#db/webhooks/webhooks.ts';

@@ -8,7 +8,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { createCli, run as runCommand } from '#lab/cli.ts';
 import { createMigrated } from '#lab/database/databases.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';

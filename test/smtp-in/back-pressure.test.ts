@@ -3,7 +3,7 @@ import { copyFile, rename } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import { newKey } from '#accounts/api-keys.ts';
-import { setLimits } from '#db/accounts/organizations.ts';
+import { setLimits } from '#accounts/rows/organizations.ts';
 import { type Answer, startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 

@@ -1,8 +1,8 @@
 /** What is refused over SMTP, by the API's rules: its code in the text, the SMTP codes that fit, nothing left behind. */
 import test from 'ava';
-import { revokeKey } from '#db/accounts/keys.ts';
-import { setLimits } from '#db/accounts/organizations.ts';
-import { addSuppression } from '#db/accounts/suppressions.ts';
+import { revokeKey } from '#accounts/rows/keys.ts';
+import { setLimits } from '#accounts/rows/organizations.ts';
+import { addSuppression } from '#accounts/rows/suppressions.ts';
 import { kinds, oneKind } from '#lab/database/databases.ts';
 import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import {

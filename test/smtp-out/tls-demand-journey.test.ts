@@ -1,5 +1,5 @@
 import test from 'ava';
-import { setDomainTls } from '#db/accounts/domains-table.ts';
+import { setDomainTls } from '#accounts/rows/domains-table.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 
 for (const floor of ['encrypted', 'verified'] as const) {

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { setDomainTracking } from '#db/accounts/domains-table.ts';
+import { setDomainTracking } from '#accounts/rows/domains-table.ts';
 import { cliOf } from '#lab/cli.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { partOf } from '#lab/mail.ts';

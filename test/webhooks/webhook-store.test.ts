@@ -1,6 +1,6 @@
 /** The outbox's statements on both databases: what is made of events, who is due, in which order, what is kept. */
 import test, { type ExecutionContext } from 'ava';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { settledPosition } from '#db/events/read-events.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from '#db/webhooks/webhook-attempts.ts';
 import { fanOut, passOver } from '#db/webhooks/webhook-feed.ts';

@@ -1,8 +1,8 @@
 /** GET /api/public/credits: the credits that an organization has left, and its ledger. */
 
+import { listLedger, quotaState } from '#accounts/credits/credit-ledger.ts';
+import { findOrganization } from '#accounts/rows/organizations.ts';
 import { answer, readPage, requireFound, resource } from '#api/management.ts';
-import { listLedger, quotaState } from '#db/accept/credit-ledger.ts';
-import { findOrganization } from '#db/accounts/organizations.ts';
 import { iso } from '#platform/base/clock.ts';
 import { creditSchemas, creditsQuery } from './schema.ts';
 

@@ -1,9 +1,6 @@
 /** /api/public/domains: sender domains, their DNS records, and whether DNS has these records. */
 import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
 import { demandedTls, dkimKeys, type Names, recordsFor } from '#accounts/domains.ts';
-import { noBody } from '#api/body-limits.ts';
-import { pathParameter } from '#api/endpoint.ts';
-import { answer, doneAnswer, requireFound, resource } from '#api/management.ts';
 import {
   type DomainRecord,
   deleteDomain,
@@ -11,8 +8,11 @@ import {
   listDomains,
   setDomainTls,
   setDomainTracking,
-} from '#db/accounts/domains-table.ts';
-import { returnPathInUse } from '#db/accounts/return-paths.ts';
+} from '#accounts/rows/domains-table.ts';
+import { returnPathInUse } from '#accounts/rows/return-paths.ts';
+import { noBody } from '#api/body-limits.ts';
+import { pathParameter } from '#api/endpoint.ts';
+import { answer, doneAnswer, requireFound, resource } from '#api/management.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import { toDomain } from '#platform/values/address.ts';
 import { domainChange, domainSchemas, newDomain } from './schema.ts';

@@ -3,9 +3,9 @@
  * can revoke and rotate itself. A revoked key can still work for up to a second (platform/base/bounded-cache.ts).
  */
 import { defaultOverlapMs, keyDocument, makeKey, rotateKey } from '#accounts/create-key.ts';
+import { findKey, listKeys, revokeKey } from '#accounts/rows/keys.ts';
 import { noBody } from '#api/body-limits.ts';
 import { answer, byId, doneAnswer, readPage, resource } from '#api/management.ts';
-import { findKey, listKeys, revokeKey } from '#db/accounts/keys.ts';
 import { isoOrNull } from '#platform/base/clock.ts';
 import { keySchemas, keysQuery, newKeyRequest, rotateQuery } from './schema.ts';
 

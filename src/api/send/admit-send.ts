@@ -4,9 +4,9 @@
  * reports the limits in headers.
  */
 
+import { overLimit, type RequestLimits, type Taken } from '#accounts/limits.ts';
 import type { Admission, Slot } from '#api/admission.ts';
 import { busyRefusal } from '#api/server-busy.ts';
-import { overLimit, type RequestLimits, type Taken } from '#rules/limits.ts';
 
 export interface SendCapacity {
   admission: Admission;

@@ -1,9 +1,10 @@
 /** /api/public/suppressions: addresses that get no email from an organization. csv.ts has the list as CSV. */
+
+import { findSuppression, type Suppression } from '#accounts/rows/suppressions.ts';
 import { searchList, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
 import { noBody } from '#api/body-limits.ts';
 import { pathParameter } from '#api/endpoint.ts';
 import { answer, doneAnswer, requireFound, resource } from '#api/management.ts';
-import { findSuppression, type Suppression } from '#db/accounts/suppressions.ts';
 import { iso } from '#platform/base/clock.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
 import { cursorOf, newSuppression, suppressionSchemas, suppressionsQuery } from './schema.ts';

@@ -2,20 +2,20 @@
 
 import { type Command, CommanderError } from 'commander';
 import { validate as isUuid } from 'uuid';
-import type { CommandContext } from '#cli/command-context.ts';
-import { Failure } from '#cli/failure.ts';
-import { findEmailsInLog } from '#cli/maillog/find-emails.ts';
-import { openLog } from '#cli/maillog/log-file.ts';
-import { createIdSearch } from '#cli/maillog/log-filter.ts';
-import { type DomainRecord, findDomain } from '#db/accounts/domains-table.ts';
-import { findKey } from '#db/accounts/keys.ts';
+import { type DomainRecord, findDomain } from '#accounts/rows/domains-table.ts';
+import { findKey } from '#accounts/rows/keys.ts';
 import {
   findOrganization,
   findOrganizationByName,
   listOrganizations,
   type Organization,
-} from '#db/accounts/organizations.ts';
-import { findUserByEmail, type User } from '#db/accounts/users.ts';
+} from '#accounts/rows/organizations.ts';
+import { findUserByEmail, type User } from '#accounts/rows/users.ts';
+import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
+import { findEmailsInLog } from '#cli/maillog/find-emails.ts';
+import { openLog } from '#cli/maillog/log-file.ts';
+import { createIdSearch } from '#cli/maillog/log-filter.ts';
 import { type EmailRecord, findEmail } from '#db/events/emails.ts';
 import { emailIdsOf, idsEndingIn } from '#db/events/find-by-name.ts';
 import { findWebhook } from '#db/webhooks/webhooks.ts';

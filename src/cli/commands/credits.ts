@@ -1,11 +1,11 @@
 /** `postern credits`: quota, wallet and ledger of an organization. Every change is an entry of the ledger. */
 import type { Command } from 'commander';
+import { grant, listLedger, setQuota } from '#accounts/credits/credit-ledger.ts';
 import { movement, type OrUnlimited, quota, toLimit } from '#cli/args/arguments.ts';
 import { requireOrganization } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { orUnlimited, printOrganization, quotaDocument, quotaFields } from '#cli/render/org-view.ts';
-import { grant, listLedger, setQuota } from '#db/accept/credit-ledger.ts';
 import { iso } from '#platform/base/clock.ts';
 
 /** Entries that a terminal shows; pipes and --json get all. */

@@ -1,13 +1,13 @@
 /** `postern key`: API keys. The key itself is printed once, by the command that creates it. */
 import { type Command, Option } from 'commander';
 import { keyDocument, type MadeKey, makeKey, rotateKey } from '#accounts/create-key.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '#accounts/rows/keys.ts';
 import { domainScopes, name, scopes as scopesArgument, spanOption, timeSpan } from '#cli/args/arguments.ts';
 import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
 import { requireKey, requireOwner, withOwner } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import type { Output } from '#cli/render/output.ts';
-import { findKey, type KeyRecord, listKeys, revokeKey } from '#db/accounts/keys.ts';
 import { iso } from '#platform/base/clock.ts';
 
 interface CreateOptions {

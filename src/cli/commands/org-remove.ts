@@ -1,16 +1,16 @@
 /** `postern org remove`: deletes an organization with all its data, once none of its mail is being sent. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
-import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
-import { requireOrganization } from '#cli/args/lookup.ts';
-import type { CommandContext } from '#cli/command-context.ts';
-import { pauseOrganization } from '#db/accounts/pauses.ts';
+import { pauseOrganization } from '#accounts/rows/pauses.ts';
 import {
   countContents,
   countSending,
   type OrganizationContents,
   removeOrganization,
-} from '#db/accounts/remove-organization.ts';
+} from '#accounts/rows/remove-organization.ts';
+import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
+import { requireOrganization } from '#cli/args/lookup.ts';
+import type { CommandContext } from '#cli/command-context.ts';
 
 /** All nodes have read that it is paused (cluster/pool-assignment.ts), and what they were accepting is committed. */
 const settleMs = 3000;

@@ -2,6 +2,16 @@
 import type { Command } from 'commander';
 import { makeOrganization } from '#accounts/create-organization.ts';
 import {
+  listOrganizations,
+  NameTaken,
+  type Organization,
+  renameOrganization,
+  requireSecondFactor,
+  setLimits,
+  setOrganizationTls,
+} from '#accounts/rows/organizations.ts';
+import { pauseOrganization, resumeOrganization } from '#accounts/rows/pauses.ts';
+import {
   credits,
   limit,
   name,
@@ -20,16 +30,6 @@ import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { organizationDocument, printOrganization, quotaDocument } from '#cli/render/org-view.ts';
 import type { Cell } from '#cli/render/output.ts';
-import {
-  listOrganizations,
-  NameTaken,
-  type Organization,
-  renameOrganization,
-  requireSecondFactor,
-  setLimits,
-  setOrganizationTls,
-} from '#db/accounts/organizations.ts';
-import { pauseOrganization, resumeOrganization } from '#db/accounts/pauses.ts';
 import { assignPool, readPools } from '#db/queue/ip-pools.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';

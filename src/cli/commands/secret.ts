@@ -9,11 +9,11 @@
 import { statSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { countSealed, resealAll } from '#accounts/rows/sealed-columns.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { timeSpan } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import { countSealed, resealAll } from '#db/accounts/sealed-columns.ts';
 import { iso } from '#platform/base/clock.ts';
 import {
   fingerprint,

@@ -1,6 +1,8 @@
 /** `postern suppression`: addresses that an organization sends no mail to. */
 
 import type { Command } from 'commander';
+import type { Organization } from '#accounts/rows/organizations.ts';
+import { causeOf, findSuppression, listSuppressions } from '#accounts/rows/suppressions.ts';
 import { csvStream, ListError, linesText, readAddresses } from '#accounts/suppression-csv.ts';
 import { importAddresses, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
 import { address as addressArgument } from '#cli/args/arguments.ts';
@@ -8,8 +10,6 @@ import { readGiven } from '#cli/args/given-file.ts';
 import { type OwnerOption, requireOwner, withOwner } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import type { Organization } from '#db/accounts/organizations.ts';
-import { causeOf, findSuppression, listSuppressions } from '#db/accounts/suppressions.ts';
 import { iso } from '#platform/base/clock.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
 import { compareKey } from '#platform/values/address.ts';

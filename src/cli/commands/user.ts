@@ -5,18 +5,18 @@
 import { type Command, Option } from 'commander';
 import type { MadeLink } from '#accounts/one-time-links.ts';
 import { disableUser, enableUser, invite, makeUserLink } from '#accounts/people.ts';
+import { type Role, roles } from '#accounts/roles.ts';
+import { listMemberships, type Membership } from '#accounts/rows/memberships.ts';
+import { listUsers, type User } from '#accounts/rows/users.ts';
 import { address, name } from '#cli/args/arguments.ts';
 import { organizationId, requireOrganization, requireUser } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { createAcceptHere } from '#cli/commands/email/accept-here.ts';
 import { Failure } from '#cli/failure.ts';
 import type { Cell } from '#cli/render/output.ts';
-import { listMemberships, type Membership } from '#db/accounts/memberships.ts';
-import { listUsers, type User } from '#db/accounts/users.ts';
 import { linkMail } from '#operate/notices/link-mail.ts';
 import { createServerMailer } from '#operate/notices/server-mail.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
-import { type Role, roles } from '#rules/roles.ts';
 
 interface CreateOptions {
   org?: string;

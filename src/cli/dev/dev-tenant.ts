@@ -5,15 +5,15 @@ import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
 import { recordsFor } from '#accounts/domains.ts';
 import { makeLink } from '#accounts/one-time-links.ts';
 import { invite } from '#accounts/people.ts';
-import { createSeal } from '#accounts/seal.ts';
-import { Failure } from '#cli/failure.ts';
-import { findDomain, listDomains } from '#db/accounts/domains-table.ts';
+import { findDomain, listDomains } from '#accounts/rows/domains-table.ts';
 import {
   findOrganization,
   findOrganizationByName,
   listOrganizations,
   setLimits,
-} from '#db/accounts/organizations.ts';
+} from '#accounts/rows/organizations.ts';
+import { createSeal } from '#accounts/seal.ts';
+import { Failure } from '#cli/failure.ts';
 import { openSecrets } from '#platform/base/secrets.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Config } from '#platform/settings/config.ts';

@@ -2,8 +2,8 @@
 import { styleText } from 'node:util';
 import { type CheckedRecord, isUnknown, type WantedRecord } from '#accounts/check-records.ts';
 import { type DnsRecord, demandedTls, dkimKeys } from '#accounts/domains.ts';
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
-import { returnPathInUse } from '#db/accounts/return-paths.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
+import { returnPathInUse } from '#accounts/rows/return-paths.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import { type Cell, coloured, dim, type Output, type OutputBlock, sanitize } from './output.ts';
 import { wrap } from './width.ts';

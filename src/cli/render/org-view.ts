@@ -1,8 +1,8 @@
 /** An organization with its quota and limits. */
 
+import { quotaState } from '#accounts/credits/credit-ledger.ts';
+import type { Organization } from '#accounts/rows/organizations.ts';
 import type { CommandContext } from '#cli/command-context.ts';
-import { quotaState } from '#db/accept/credit-ledger.ts';
-import type { Organization } from '#db/accounts/organizations.ts';
 import { iso } from '#platform/base/clock.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
 import type { Cell } from './output.ts';

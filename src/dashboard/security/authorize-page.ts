@@ -4,17 +4,17 @@
  * does not exist.
  */
 import type { Context } from 'koa';
+import { isAtLeast, type Role, roles } from '#accounts/roles.ts';
+import { findMembership, type Membership } from '#accounts/rows/memberships.ts';
+import { findOrganization } from '#accounts/rows/organizations.ts';
+import type { User } from '#accounts/rows/users.ts';
 import type { FormBody } from '#api/body-limits.ts';
 import { CallSlots } from '#api/server-busy.ts';
 import { readForm } from '#dashboard/forms.ts';
 import type { OrgVisit, PageVisit, UserVisit } from '#dashboard/page.ts';
 import { forbidden, notFound, paused } from '#dashboard/page-error.ts';
-import { findMembership, type Membership } from '#db/accounts/memberships.ts';
-import { findOrganization } from '#db/accounts/organizations.ts';
-import type { User } from '#db/accounts/users.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { isAtLeast, type Role, roles } from '#rules/roles.ts';
 import type { Csrf } from './csrf.ts';
 import type { RouteAccess } from './route-access.ts';
 import type { Sessions } from './sessions.ts';

@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
-import type { User } from '#db/accounts/users.ts';
+import type { User } from '#accounts/rows/users.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import type { Cookies } from './cookies.ts';
 import type { Signer } from './signer.ts';

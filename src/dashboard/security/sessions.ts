@@ -11,8 +11,8 @@ import {
   insertSession,
   recordSessionUse,
   type Session,
-} from '#db/accounts/sessions-table.ts';
-import { changeUser, type User } from '#db/accounts/users.ts';
+} from '#accounts/rows/sessions-table.ts';
+import { changeUser, type User } from '#accounts/rows/users.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { clientAddress } from '#platform/base/net/client-address.ts';
 import type { Db } from '#platform/database/engine/open.ts';

@@ -10,9 +10,20 @@
  * (accepted-before.ts).
  */
 
-import { type Organization, readOrganizations } from '#db/accounts/organizations.ts';
-import { watchRow } from '#db/accounts/soft-bounces.ts';
-import { readSuppressed, suppressionKey } from '#db/accounts/suppressions.ts';
+import {
+  balanceOf,
+  creditEvents,
+  entry,
+  renew,
+  renewalEntry,
+  saveCredits,
+  spend,
+} from '#accounts/credits/credit-ledger.ts';
+import { addUsages, readUsages, withMissing } from '#accounts/credits/daily-usage.ts';
+import { dayOf, type RequestCount, untilMidnight } from '#accounts/limits.ts';
+import { type Organization, readOrganizations } from '#accounts/rows/organizations.ts';
+import { watchRow } from '#accounts/rows/soft-bounces.ts';
+import { readSuppressed, suppressionKey } from '#accounts/rows/suppressions.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import {
   bytesOf,
@@ -27,11 +38,8 @@ import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
 import { writeTogether } from '#platform/database/engine/write-together.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
 import type { Send, SendAnswerRecord, SendRecipient } from '#platform/database/tables/send-record.ts';
-import { dayOf, type RequestCount, untilMidnight } from '#rules/limits.ts';
 import { type AcceptanceRows, type Disposition, newRows, type Paid } from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
-import { balanceOf, creditEvents, entry, renew, renewalEntry, saveCredits, spend } from './credit-ledger.ts';
-import { addUsages, readUsages, withMissing } from './daily-usage.ts';
 import { type EarlierAnswer, isRepeat, readEarlier } from './idempotency.ts';
 
 /** Accepted, answered with the answer of an earlier send, or refused. */

@@ -3,11 +3,11 @@
  * of one organization. Small tables, and the figures of one day by the hour.
  */
 
+import { maxFailures } from '#accounts/rows/domain-checks.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { flag, inColumn, number, orNull, records, text } from '#platform/database/engine/records.ts';
 import { lastIdOf } from '#platform/database/tables/time-of-id.ts';
 import { disabledByOwner } from '#rules/endpoint-health.ts';
-import { maxFailures } from './domain-checks.ts';
 
 const domain = records({
   orgId: text,

@@ -3,9 +3,9 @@
  * address; many mails in one transaction, with the deliveries locked. The commit comes before the 250.
  */
 
-import { replyIn } from '#db/accounts/bounce-reply.ts';
-import { noteSoftBounces, type SoftBounce } from '#db/accounts/soft-bounces.ts';
-import { type NewSuppression, suppress } from '#db/accounts/suppressions.ts';
+import { replyIn } from '#accounts/rows/bounce-reply.ts';
+import { noteSoftBounces, type SoftBounce } from '#accounts/rows/soft-bounces.ts';
+import { type NewSuppression, suppress } from '#accounts/rows/suppressions.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertRows, insertWithBytes } from '#platform/database/engine/insert-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';

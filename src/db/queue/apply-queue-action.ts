@@ -9,7 +9,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { refund } from '#db/accept/credit-ledger.ts';
+import { refund } from '#accounts/credits/credit-ledger.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import { countOf } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
@@ -256,7 +256,7 @@ const scheduledAt = '(select coalesce(scheduled_at, 0) from emails where emails.
 
 /** The new values of the rows; an expression reads the old values. */
 const changes: Record<QueueAction, (trx: Trx, now: number) => object> = {
-  // Due mail keeps its place. A pause does not count towards the age of mail (db/accounts/pauses.ts).
+  // Due mail keeps its place. A pause does not count towards the age of mail (accounts/rows/pauses.ts).
   retry: (trx, now) => ({
     due_at: trx.raw('case when due_at < ? then due_at else ? end', [now, now]),
     expires_at: trx.raw(longer(`expires_at + coalesce((${inPause}), 0)`), [now, now]),

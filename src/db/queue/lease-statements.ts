@@ -8,7 +8,7 @@
  * On PostgreSQL any number of nodes claim in parallel (SKIP LOCKED); SQLite has one writer.
  */
 
-import { pausedOrganizations } from '#db/accounts/pauses.ts';
+import { pausedOrganizations } from '#accounts/rows/pauses.ts';
 import { idList, jsonRows, query } from '#platform/database/engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
 import { partsOf } from '#platform/database/engine/parts-of.ts';

@@ -11,9 +11,9 @@
  * not tried, what it had already written.
  */
 
-import { replyIn } from '#db/accounts/bounce-reply.ts';
-import { noteSoftBounces, type SoftBounce } from '#db/accounts/soft-bounces.ts';
-import { type NewSuppression, suppress } from '#db/accounts/suppressions.ts';
+import { replyIn } from '#accounts/rows/bounce-reply.ts';
+import { noteSoftBounces, type SoftBounce } from '#accounts/rows/soft-bounces.ts';
+import { type NewSuppression, suppress } from '#accounts/rows/suppressions.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';

@@ -3,7 +3,7 @@
  * nothing. A summary reads each of their stages once.
  */
 import type { Knex } from 'knex';
-import { countPausedMail } from '#db/accounts/pauses.ts';
+import { countPausedMail } from '#accounts/rows/pauses.ts';
 import { isTo } from '#db/events/find-by-name.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { partsOf } from '#platform/database/engine/parts-of.ts';

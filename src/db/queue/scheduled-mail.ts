@@ -4,7 +4,7 @@
  * that of the wall clock: nothing is counted down, so restarts and clock changes need no care.
  */
 
-import { keepRetiredKeys } from '#db/accounts/dkim-keys.ts';
+import { keepRetiredKeys } from '#accounts/rows/dkim-keys.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import { idList, query } from '#platform/database/engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';

@@ -1,6 +1,6 @@
 /** The fields of Mailgun's forms that its two ways of sending have in common, as the members of our own send. */
 
-import { listDomains } from '#db/accounts/domains-table.ts';
+import { listDomains } from '#accounts/rows/domains-table.ts';
 import { addressTexts, longestAddresses } from '#dialects/address-texts.ts';
 import type { DialectCall } from '#dialects/dialect.ts';
 import { Form } from '#dialects/form.ts';

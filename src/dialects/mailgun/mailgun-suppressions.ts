@@ -1,9 +1,9 @@
 /** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
 import { z } from 'zod';
+import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { type ListEntry, originOf, replyIn } from '#accounts/suppression-list.ts';
 import { formBody, jsonBody, jsonOrForm, noBody } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
 import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
 import {
   bounceOf,

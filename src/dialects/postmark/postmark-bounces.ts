@@ -3,8 +3,8 @@
  * position, as in Postmark's webhooks and in the details of a message.
  */
 import { z } from 'zod';
+import { countSuppressions, suppressedAmong, suppressionKey } from '#accounts/rows/suppressions.ts';
 import { noBody } from '#api/body-limits.ts';
-import { countSuppressions, suppressedAmong, suppressionKey } from '#db/accounts/suppressions.ts';
 import { listAttempts } from '#db/events/emails.ts';
 import { type EventRecord, readEvents } from '#db/events/read-events.ts';
 import { readFigures } from '#db/events/statistics.ts';

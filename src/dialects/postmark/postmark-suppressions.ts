@@ -1,9 +1,9 @@
 /** Postmark's suppressions of a message stream, and its server: ours is the organization's one list. */
 import { z } from 'zod';
+import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { originOf } from '#accounts/suppression-list.ts';
 import { smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
 import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
 import { findSuppressed, listSuppressed, suppress, unsuppress } from '#dialects/dialect-suppressions.ts';
 import { iso } from '#platform/base/clock.ts';

@@ -4,18 +4,18 @@ import type { CheckedRecord } from '#accounts/check-records.ts';
 import { makeKey } from '#accounts/create-key.ts';
 import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
 import { type DnsRecord, recordsFor } from '#accounts/domains.ts';
-import { noBody, smallJson } from '#api/body-limits.ts';
-import { newDomain } from '#api/domains/schema.ts';
-import { checked } from '#api/issues.ts';
-import { oneLine } from '#api/management.ts';
 import {
   type DomainRecord,
   deleteDomain,
   listDomains,
   setDomainTls,
   setDomainTracking,
-} from '#db/accounts/domains-table.ts';
-import { findKey, type KeyRecord, listKeys, revokeKey } from '#db/accounts/keys.ts';
+} from '#accounts/rows/domains-table.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '#accounts/rows/keys.ts';
+import { noBody, smallJson } from '#api/body-limits.ts';
+import { newDomain } from '#api/domains/schema.ts';
+import { checked } from '#api/issues.ts';
+import { oneLine } from '#api/management.ts';
 import { type DialectCall, type DialectRoute, requireById, requireItem } from '#dialects/dialect.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import { listOf, pageOf } from './resend-lists.ts';

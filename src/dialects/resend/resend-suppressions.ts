@@ -1,9 +1,9 @@
 /** Resend's suppressions. The address is the id: with it our list goes on, and calls on one suppression take either in Resend. */
 import { z } from 'zod';
+import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { originOf } from '#accounts/suppression-list.ts';
 import { noBody, smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
 import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
 import {
   findSuppressed,

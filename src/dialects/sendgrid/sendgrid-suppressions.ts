@@ -3,10 +3,10 @@
  * is malformed or whose server blocked a mail, so those lists are empty.
  */
 import { z } from 'zod';
+import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { originOf } from '#accounts/suppression-list.ts';
 import { jsonBody, noBody } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import type { SuppressionRecord } from '#db/accounts/suppressions.ts';
 import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
 import {
   bounceOf,

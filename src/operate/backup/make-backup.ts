@@ -6,8 +6,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { chmod, mkdtemp, open, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { countSealed } from '#db/accounts/sealed-columns.ts';
 import { type Secrets, secretFile } from '#platform/base/secrets.ts';
 import { noteBackup } from '#platform/database/admin/last-backup.ts';
 import { type Copying, copyDatabase, problemOf } from '#platform/database/admin/sqlite-backup.ts';

@@ -3,7 +3,7 @@
  * `queue summary`, `email why`, the dashboard and the metrics render it (condition-words.ts, condition-advice.ts). Pure
  * functions of what is stored (db/queue/destination-status-rows.ts).
  */
-import type { Pause } from '#db/accounts/organizations.ts';
+import type { Pause } from '#accounts/rows/organizations.ts';
 import type { DestinationOrder } from '#db/queue/destination-rules.ts';
 import type { DestinationState, DestinationStatuses } from '#db/queue/destination-status-rows.ts';
 import { throttledMs } from '#record/destination-health.ts';

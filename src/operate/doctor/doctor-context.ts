@@ -1,6 +1,6 @@
 /** The facts that several checks need, looked up once: DNS, the connections to port 25, our addresses, the sender domains. */
 
-import { type DomainRecord, listSenderDomains } from '#db/accounts/domains-table.ts';
+import { type DomainRecord, listSenderDomains } from '#accounts/rows/domains-table.ts';
 import type { OpenDb } from '#operate/doctor/checks/database.ts';
 import { isPublicAddress } from '#platform/base/net/client-network.ts';
 import { withTimeout } from '#platform/base/waits.ts';

@@ -1,5 +1,5 @@
 /** Reads from the database what why.ts explains. */
-import { readPause } from '#db/accounts/pauses.ts';
+import { readPause } from '#accounts/rows/pauses.ts';
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '#db/events/emails.ts';
 import { readDestinationStatuses, routesOf } from '#db/queue/destination-status-rows.ts';
 import { poolOf } from '#db/queue/ip-pools.ts';

@@ -1,6 +1,6 @@
 /** The text of a notice: the problems that need action, each with the command or the page for it, and those that are solved. */
 
-import type { NoticeChange } from '#db/accounts/notices.ts';
+import type { NoticeChange } from '#accounts/rows/notices.ts';
 import type { Need } from '#operate/status/need.ts';
 import { capital } from '#platform/base/capital.ts';
 import { utcMinute } from '#platform/base/clock.ts';

@@ -4,9 +4,9 @@
  * be delivered is dropped after a day. A destination's entry is not sent to addresses there, because that mail would wait too.
  */
 import { createHash } from 'node:crypto';
-import { giveNoticesBack, type Notice, openNotices, takeNotices } from '#db/accounts/notices.ts';
-import { exhaustedOrganizations } from '#db/accounts/organizations.ts';
-import { responsibleAddresses } from '#db/accounts/users.ts';
+import { giveNoticesBack, type Notice, openNotices, takeNotices } from '#accounts/rows/notices.ts';
+import { exhaustedOrganizations } from '#accounts/rows/organizations.ts';
+import { responsibleAddresses } from '#accounts/rows/users.ts';
 import { routesOf } from '#db/queue/destination-status-rows.ts';
 import { causes } from '#operate/condition/causes.ts';
 import type { Need } from '#operate/status/need.ts';

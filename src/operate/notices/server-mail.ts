@@ -3,7 +3,7 @@
  * It is accepted like any mail, and costs that organization nothing.
  */
 
-import { findVerifiedOwner } from '#db/accounts/domains-table.ts';
+import { findVerifiedOwner } from '#accounts/rows/domains-table.ts';
 import { escapeHtml, sanitize } from '#platform/base/sanitize.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { headerOf } from '#platform/values/address.ts';

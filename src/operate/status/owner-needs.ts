@@ -3,9 +3,9 @@
  * and no reply, which may be about another's. Asked for every few seconds: each fact comes from a few rows of an index.
  */
 
-import { balanceOf, quotaState } from '#db/accept/credit-ledger.ts';
-import { longestWaiting, type WaitingMail } from '#db/accounts/attention-rows.ts';
-import type { Organization } from '#db/accounts/organizations.ts';
+import { balanceOf, quotaState } from '#accounts/credits/credit-ledger.ts';
+import { longestWaiting, type WaitingMail } from '#accounts/rows/attention-rows.ts';
+import type { Organization } from '#accounts/rows/organizations.ts';
 import { troubledDomains, troubledWebhooks } from '#db/accounts/server-attention-rows.ts';
 import type { Counts } from '#db/events/statistics.ts';
 import { readDestinationStatuses, routesOf } from '#db/queue/destination-status-rows.ts';

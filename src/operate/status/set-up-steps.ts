@@ -1,6 +1,6 @@
 /** The steps that are left until the first mail can be sent. */
 
-import { firstDomain, firstOrganization, hasAcceptedMail } from '#db/accounts/set-up-progress.ts';
+import { firstDomain, firstOrganization, hasAcceptedMail } from '#accounts/rows/set-up-progress.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
 

@@ -1,8 +1,8 @@
 /** Builds the parts of POSTERN_ACME: the certificates in the database, the two web ports, the keeper that gets certificates. */
 import { readFileSync } from 'node:fs';
+import { findVerifiedOwner, listSenderHosts } from '#accounts/rows/domains-table.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { type HttpServer, listen } from '#api/http/http-server.ts';
-import { findVerifiedOwner, listSenderHosts } from '#db/accounts/domains-table.ts';
 import { ConfigError } from '#platform/settings/config-error.ts';
 import { createResolver } from '#route/resolver.ts';
 import type { ServerContext } from '#server/context.ts';

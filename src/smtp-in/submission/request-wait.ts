@@ -7,11 +7,11 @@
  * else, and ends with it.
  */
 
+import { bindingWindow, overLimit, type RequestLimits, type Taken } from '#accounts/limits.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
 import { SmtpRefusal } from '#platform/values/mail-handler.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { bindingWindow, overLimit, type RequestLimits, type Taken } from '#rules/limits.ts';
 
 export interface RequestWaitParts {
   /** Counts a request of the organization. */

@@ -8,7 +8,7 @@
  * overdue since they were accepted.
  */
 
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import { dropIndexes } from './backlog-indexes.ts';
 

@@ -1,6 +1,6 @@
 /** Emails of any age with all that belongs to them, as rows, whose ids tell their age as the program's own do. */
 import { v7 } from 'uuid';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { boundName, createPartition, type PartitionedTable } from '#platform/database/schema/partitions.ts';
 

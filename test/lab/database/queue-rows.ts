@@ -1,7 +1,7 @@
 /** A database without a server, whose queue a test fills row by row. */
 import type { ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { insertOrganization } from '#db/accounts/organizations.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import { domainOf } from '#platform/values/address.ts';
 import type { DatabaseKind } from './databases.ts';

@@ -4,8 +4,8 @@
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { grant } from '#db/accept/credit-ledger.ts';
-import { type Limits, setLimits } from '#db/accounts/organizations.ts';
+import { grant } from '#accounts/credits/credit-ledger.ts';
+import { type Limits, setLimits } from '#accounts/rows/organizations.ts';
 import { type Db, openDatabase } from '#platform/database/engine/open.ts';
 import { migrate } from '#platform/database/schema/migrate.ts';
 import { startPostgres } from '../database/postgres.ts';

@@ -1,6 +1,6 @@
 /** The world that the examples of the OpenAPI document live in, and the document that its server gives. */
 import type { ExecutionContext } from 'ava';
-import { addSuppression } from '#db/accounts/suppressions.ts';
+import { addSuppression } from '#accounts/rows/suppressions.ts';
 import { compareKey } from '#platform/values/address.ts';
 import { readContract } from '../openapi.ts';
 import { startWorld, type World, type WorldOptions } from './world.ts';

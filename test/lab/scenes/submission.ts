@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
 import { newKey } from '#accounts/api-keys.ts';
-import { insertKey } from '#db/accounts/keys.ts';
+import { insertKey } from '#accounts/rows/keys.ts';
 import { contextOfFile } from '../context-of-file.ts';
 import type { DatabaseKind } from '../database/databases.ts';
 import { freePort } from '../load/ports.ts';

@@ -9,11 +9,11 @@
  */
 import type { ExecutionContext } from 'ava';
 import { newKey } from '#accounts/api-keys.ts';
+import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { insertDomain, setDomainStatus } from '#accounts/rows/domains-table.ts';
+import { insertKey } from '#accounts/rows/keys.ts';
+import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { setQuota } from '#db/accept/credit-ledger.ts';
-import { insertDomain, setDomainStatus } from '#db/accounts/domains-table.ts';
-import { insertKey } from '#db/accounts/keys.ts';
-import { insertOrganization, setLimits } from '#db/accounts/organizations.ts';
 import { newId } from '#platform/base/id.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 import { type Db, openDatabase } from '#platform/database/engine/open.ts';

@@ -5,14 +5,14 @@
 import type { Command } from 'commander';
 import { addKeys, algorithmsOf, endEd25519 } from '#accounts/dkim-rotation.ts';
 import { recordsFor } from '#accounts/domains.ts';
+import { type DkimAlgorithm, dropPendingKeys } from '#accounts/rows/dkim-keys.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { onOff } from '#cli/args/arguments.ts';
 import { type OwnerOption, orgOption, requireDomain, requireOwner } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { domainDocument, recordsBlock } from '#cli/render/domain-view.ts';
-import { type DkimAlgorithm, dropPendingKeys } from '#db/accounts/dkim-keys.ts';
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
 
 export function rotationCommands(
   named: (command: string, description: string) => Command,

@@ -3,12 +3,12 @@ import type { Command } from 'commander';
 import { type CheckedRecord, checkRecords, isUnknown, statusAfter } from '#accounts/check-records.ts';
 import { verifyDomain } from '#accounts/domain-registration.ts';
 import { recordsFor } from '#accounts/domains.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import { spanOption } from '#cli/args/arguments.ts';
 import { type OwnerOption, requireDomain, requireOwner } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { recordsBlock } from '#cli/render/domain-view.ts';
 import { waitFor } from '#cli/wait-for.ts';
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
 import { createResolver } from '#route/resolver.ts';
 
 interface VerifyOptions extends OwnerOption {

@@ -3,6 +3,13 @@
 import type { Command } from 'commander';
 import { registerDomain } from '#accounts/domain-registration.ts';
 import { recordsFor } from '#accounts/domains.ts';
+import {
+  type DomainRecord,
+  deleteDomain,
+  listDomains,
+  setDomainTls,
+  setDomainTracking,
+} from '#accounts/rows/domains-table.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { zoneText } from '#accounts/zone-text.ts';
 import {
@@ -25,13 +32,6 @@ import {
   publishRecords,
 } from '#cli/publish.ts';
 import { domainBlocks, domainDocument, printDomains, tlsDocument, tlsText } from '#cli/render/domain-view.ts';
-import {
-  type DomainRecord,
-  deleteDomain,
-  listDomains,
-  setDomainTls,
-  setDomainTracking,
-} from '#db/accounts/domains-table.ts';
 import type { ProviderName } from '#operate/publish/providers.ts';
 import { hostnameAdvice } from '#platform/settings/hostname-advice.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';

@@ -3,13 +3,13 @@
  * refused, and, if there is no email, addresses that are spelled like it. Refused sends are in the mail log alone.
  */
 
+import { suppressionsOf } from '#accounts/rows/suppressions.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { type LogFile, openLog } from '#cli/maillog/log-file.ts';
 import { createKeep, readLine } from '#cli/maillog/log-filter.ts';
 import { coloured, dim, type OutputBlock } from '#cli/render/output.ts';
 import { local } from '#cli/render/times.ts';
 import { wrap } from '#cli/render/width.ts';
-import { suppressionsOf } from '#db/accounts/suppressions.ts';
 import { iso } from '#platform/base/clock.ts';
 import { nearest } from '#platform/base/closest-name.ts';
 import { relative } from '#platform/base/span.ts';

@@ -3,16 +3,16 @@ import { makeKey } from '#accounts/create-key.ts';
 import { makeOrganization } from '#accounts/create-organization.ts';
 import { registerDomain } from '#accounts/domain-registration.ts';
 import { invite } from '#accounts/people.ts';
-import { createSeal } from '#accounts/seal.ts';
-import { type DomainRecord, findDomain, listSenderDomains } from '#db/accounts/domains-table.ts';
-import { listKeys } from '#db/accounts/keys.ts';
+import { type DomainRecord, findDomain, listSenderDomains } from '#accounts/rows/domains-table.ts';
+import { listKeys } from '#accounts/rows/keys.ts';
 import {
   findOrganization,
   findOrganizationByName,
   listOrganizations,
   type Organization,
-} from '#db/accounts/organizations.ts';
-import { findUserByEmail } from '#db/accounts/users.ts';
+} from '#accounts/rows/organizations.ts';
+import { findUserByEmail } from '#accounts/rows/users.ts';
+import { createSeal } from '#accounts/seal.ts';
 import { ok } from '#operate/doctor/finding.ts';
 import { iso } from '#platform/base/clock.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';

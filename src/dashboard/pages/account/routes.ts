@@ -1,6 +1,9 @@
 /** The signed-in person's account: name, password, sessions. The second factor is in second-factor.ts. */
 import { z } from 'zod';
 import { passwordProblem } from '#accounts/passwords.ts';
+import { countRecoveryCodes } from '#accounts/rows/one-time.ts';
+import { endSession, endSessions, listSessions } from '#accounts/rows/sessions-table.ts';
+import { changeUser } from '#accounts/rows/users.ts';
 import { checkForm, type Errors, oneLine } from '#dashboard/forms.ts';
 import { agentName } from '#dashboard/number-format.ts';
 import {
@@ -12,9 +15,6 @@ import {
   type UserVisit,
 } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
-import { countRecoveryCodes } from '#db/accounts/one-time.ts';
-import { endSession, endSessions, listSessions } from '#db/accounts/sessions-table.ts';
-import { changeUser } from '#db/accounts/users.ts';
 import { clientAddress } from '#platform/base/net/client-address.ts';
 
 export const accountPage: DashboardPage = {

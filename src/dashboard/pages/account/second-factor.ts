@@ -1,5 +1,8 @@
 /** The second factor: shown as a QR code, turned on by a code that proves the app has the secret, turned off with the password. */
 import { renderSVG } from 'uqr';
+import { setRecoveryCodes } from '#accounts/rows/one-time.ts';
+import { endSessions } from '#accounts/rows/sessions-table.ts';
+import { changeUser } from '#accounts/rows/users.ts';
 import { newRecoveryCodes, newTotpSecret, totpStepOf, totpUri } from '#accounts/totp.ts';
 import {
   type DashboardPage,
@@ -10,9 +13,6 @@ import {
   type UserVisit,
 } from '#dashboard/page.ts';
 import { pathWithin } from '#dashboard/security/sign-in-return.ts';
-import { setRecoveryCodes } from '#db/accounts/one-time.ts';
-import { endSessions } from '#db/accounts/sessions-table.ts';
-import { changeUser } from '#db/accounts/users.ts';
 import { wrongPassword } from './routes.ts';
 
 export const secondFactorPage: DashboardPage = {

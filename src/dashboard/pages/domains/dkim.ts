@@ -1,9 +1,9 @@
 /** A domain's DKIM keys. A new key signs once its record is found, by a check on the page or by the server's own. */
 import { addKeys, algorithmsOf, endEd25519 } from '#accounts/dkim-rotation.ts';
+import { dropPendingKeys } from '#accounts/rows/dkim-keys.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import { inSlot } from '#dashboard/form-page.ts';
 import { type DashboardPage, type Flash, type OrgVisit, type PageParts, redirect } from '#dashboard/page.ts';
-import { dropPendingKeys } from '#db/accounts/dkim-keys.ts';
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
 import { domainIn } from './domain-page.ts';
 
 export const dkimPage: DashboardPage = {

@@ -6,18 +6,18 @@ import { z } from 'zod';
 import { type CheckedRecord, checkRecords } from '#accounts/check-records.ts';
 import { verifyDomain } from '#accounts/domain-registration.ts';
 import { type DnsRecord, demandedTls, dkimKeys, recordsFor, tlsFloors } from '#accounts/domains.ts';
-import { zoneText } from '#accounts/zone-text.ts';
-import { inSlot, showForm } from '#dashboard/form-page.ts';
-import { checkbox, checkForm, type Errors, nullable, valuesOf } from '#dashboard/forms.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '#dashboard/page.ts';
-import { notFound } from '#dashboard/page-error.ts';
 import {
   type DomainRecord,
   deleteDomain,
   findDomain,
   setDomainTls,
   setDomainTracking,
-} from '#db/accounts/domains-table.ts';
+} from '#accounts/rows/domains-table.ts';
+import { zoneText } from '#accounts/zone-text.ts';
+import { inSlot, showForm } from '#dashboard/form-page.ts';
+import { checkbox, checkForm, type Errors, nullable, valuesOf } from '#dashboard/forms.ts';
+import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '#dashboard/page.ts';
+import { notFound } from '#dashboard/page-error.ts';
 import { listReports } from '#db/bounces/domain-reports-table.ts';
 import { toDomain } from '#platform/values/address.ts';
 import { organizationalDomain } from '#platform/values/organizational-domain.ts';

@@ -1,10 +1,10 @@
 /** The list of sender domains, and adding one. domain-page.ts shows one domain. */
 import { z } from 'zod';
 import { registerDomain } from '#accounts/domain-registration.ts';
+import { listDomains } from '#accounts/rows/domains-table.ts';
 import { asProblem, inSlot, showForm } from '#dashboard/form-page.ts';
 import { checkForm, type Errors } from '#dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect } from '#dashboard/page.ts';
-import { listDomains } from '#db/accounts/domains-table.ts';
 import { toDomain } from '#platform/values/address.ts';
 
 /** People paste URLs and email addresses, too. */

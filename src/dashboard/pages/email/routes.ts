@@ -1,3 +1,4 @@
+import { suppressedAmong, suppressionKey } from '#accounts/rows/suppressions.ts';
 import { itemIn } from '#dashboard/form-page.ts';
 import { legible } from '#dashboard/legible.ts';
 import { unlessCurrent, versionOf } from '#dashboard/live-fragment.ts';
@@ -11,7 +12,6 @@ import {
   show,
 } from '#dashboard/page.ts';
 import { send } from '#dashboard/sending.ts';
-import { suppressedAmong, suppressionKey } from '#db/accounts/suppressions.ts';
 import { type EmailRecord, findEmail } from '#db/events/emails.ts';
 import { applyQueueAction, changeable } from '#db/queue/apply-queue-action.ts';
 import { reschedule } from '#db/queue/scheduled-mail.ts';

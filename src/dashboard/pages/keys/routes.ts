@@ -2,13 +2,13 @@
 import { z } from 'zod';
 import { allowedDomains, grants, parseScopes } from '#accounts/api-keys.ts';
 import { defaultOverlapMs, makeKey, rotateKey } from '#accounts/create-key.ts';
+import { listDomains } from '#accounts/rows/domains-table.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '#accounts/rows/keys.ts';
 import { sendSamples, smtpOf } from '#api/send-samples.ts';
 import { asProblem, itemIn, showForm } from '#dashboard/form-page.ts';
 import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '#dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, part, redirect, show } from '#dashboard/page.ts';
 import { pageOf } from '#dashboard/pagination.ts';
-import { listDomains } from '#db/accounts/domains-table.ts';
-import { findKey, type KeyRecord, listKeys, revokeKey } from '#db/accounts/keys.ts';
 import { latestEmailOf } from '#db/events/emails.ts';
 import { testDomain } from '#platform/values/test-route.ts';
 

@@ -1,14 +1,14 @@
 /** The start page, and the list of organizations. Operators see all of them and create new ones. */
 import { z } from 'zod';
 import { makeOrganization } from '#accounts/create-organization.ts';
+import { balanceOf, quotaState } from '#accounts/credits/credit-ledger.ts';
+import { listMemberships, newestOrganizations } from '#accounts/rows/memberships.ts';
+import { listWithFigures, maxWaiting, organizationOrders } from '#accounts/rows/organization-figures.ts';
+import { NameTaken } from '#accounts/rows/organizations.ts';
 import { checkForm, oneLine, valuesOf } from '#dashboard/forms.ts';
 import { type DashboardPage, type PageParts, redirect, show, type UserVisit } from '#dashboard/page.ts';
 import { pageOf } from '#dashboard/pagination.ts';
 import { presentStatus } from '#dashboard/server-status.ts';
-import { balanceOf, quotaState } from '#db/accept/credit-ledger.ts';
-import { listMemberships, newestOrganizations } from '#db/accounts/memberships.ts';
-import { listWithFigures, maxWaiting, organizationOrders } from '#db/accounts/organization-figures.ts';
-import { NameTaken } from '#db/accounts/organizations.ts';
 import { hourMs } from '#db/events/statistics.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 

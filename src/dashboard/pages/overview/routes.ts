@@ -1,10 +1,10 @@
 /** An organization's overview: figures and what needs attention. Before its first email, the steps to send one. */
 
+import { progressOf } from '#accounts/rows/attention-rows.ts';
+import { findOrganization } from '#accounts/rows/organizations.ts';
 import { type DashboardPage, type OrgVisit, type PageAnswer, type PageParts, show } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
 import { presentNeeds, presentStatus } from '#dashboard/server-status.ts';
-import { progressOf } from '#db/accounts/attention-rows.ts';
-import { findOrganization } from '#db/accounts/organizations.ts';
 import { readFigures } from '#db/events/statistics.ts';
 import { readOwnerNeeds } from '#operate/status/owner-needs.ts';
 import { bounceRate, complaintRate, shareOf } from '#operate/status/reputation.ts';

@@ -3,6 +3,7 @@
  * needs a reason and runs in the background if it takes long. The same functions as on the command line.
  */
 import { z } from 'zod';
+import { findOrganization } from '#accounts/rows/organizations.ts';
 import { checkForm, type Errors, emailField, optional, parsedBy, valuesOf } from '#dashboard/forms.ts';
 import { count } from '#dashboard/number-format.ts';
 import {
@@ -14,7 +15,6 @@ import {
   show,
   type UserVisit,
 } from '#dashboard/page.ts';
-import { findOrganization } from '#db/accounts/organizations.ts';
 import {
   changeable,
   dryRunQueueAction,

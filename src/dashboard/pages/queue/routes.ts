@@ -1,5 +1,6 @@
 /** The queue by destination, live, and one destination with its mail. The actions are in the files beside this one. */
 import { z } from 'zod';
+import { organizationNames } from '#accounts/rows/memberships.ts';
 import { type Errors, valuesOf } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
@@ -11,7 +12,6 @@ import {
 } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
 import { pageOf } from '#dashboard/pagination.ts';
-import { organizationNames } from '#db/accounts/memberships.ts';
 import { isKnownDestination, readDestinationStatuses } from '#db/queue/destination-status-rows.ts';
 import { listQueue, type QueueEntry } from '#db/queue/queue-view.ts';
 import { idleRow, type QueueRow } from '#operate/explain/queue-rows-by-destination.ts';

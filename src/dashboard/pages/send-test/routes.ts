@@ -1,5 +1,6 @@
 /** A form that sends one test email through the code of the API, and then shows the email's page. */
 import { z } from 'zod';
+import { type DomainRecord, listDomains } from '#accounts/rows/domains-table.ts';
 import { formBody } from '#api/body-limits.ts';
 import { sendSchema, toRequest } from '#api/send/schema.ts';
 import { checkForm, type Errors, oneLine, valuesOf } from '#dashboard/forms.ts';
@@ -12,7 +13,6 @@ import {
   show,
 } from '#dashboard/page.ts';
 import { idempotencyOf, send } from '#dashboard/sending.ts';
-import { type DomainRecord, listDomains } from '#db/accounts/domains-table.ts';
 import { newId } from '#platform/base/id.ts';
 import { domainOf } from '#platform/values/address.ts';
 import { Refusal, type RefusalCode } from '#platform/values/refusal.ts';

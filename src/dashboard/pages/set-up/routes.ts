@@ -3,6 +3,9 @@ import { z } from 'zod';
 import { tokenHash } from '#accounts/one-time-links.ts';
 import { passwordProblem } from '#accounts/passwords.ts';
 import { setUp } from '#accounts/people.ts';
+import { findLink } from '#accounts/rows/one-time.ts';
+import { hasOrganizations, NameTaken } from '#accounts/rows/organizations.ts';
+import { hasOperator } from '#accounts/rows/users.ts';
 import { checkForm, emailField, oneLine, valuesOf } from '#dashboard/forms.ts';
 import {
   type DashboardPage,
@@ -13,9 +16,6 @@ import {
   show,
 } from '#dashboard/page.ts';
 import { PageError } from '#dashboard/page-error.ts';
-import { findLink } from '#db/accounts/one-time.ts';
-import { hasOrganizations, NameTaken } from '#db/accounts/organizations.ts';
-import { hasOperator } from '#db/accounts/users.ts';
 
 export const setUpPage: DashboardPage = {
   open: {

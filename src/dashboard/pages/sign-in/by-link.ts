@@ -3,6 +3,8 @@
  * replaces it, because a developer opens it as often as they like.
  */
 import { tokenHash } from '#accounts/one-time-links.ts';
+import { findLink } from '#accounts/rows/one-time.ts';
+import { findUser } from '#accounts/rows/users.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -12,8 +14,6 @@ import {
 } from '#dashboard/page.ts';
 import { PageError } from '#dashboard/page-error.ts';
 import { pathWithin } from '#dashboard/security/sign-in-return.ts';
-import { findLink } from '#db/accounts/one-time.ts';
-import { findUser } from '#db/accounts/users.ts';
 
 export const signInByLinkPage: DashboardPage = {
   open: { 'GET /dashboard/sign-in/:token': signIn },

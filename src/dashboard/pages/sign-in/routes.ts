@@ -5,6 +5,10 @@
  */
 import { z } from 'zod';
 import { pausedMessage } from '#accounts/create-organization.ts';
+import { listMemberships } from '#accounts/rows/memberships.ts';
+import { useRecoveryCode } from '#accounts/rows/one-time.ts';
+import type { Pause } from '#accounts/rows/organizations.ts';
+import { findUser, findUserByEmail, hasOperator, type User, useTotpStep } from '#accounts/rows/users.ts';
 import { recoveryCodeHash, totpStepOf } from '#accounts/totp.ts';
 import { checkForm } from '#dashboard/forms.ts';
 import {
@@ -17,10 +21,6 @@ import {
   type UserVisit,
 } from '#dashboard/page.ts';
 import { pathWithin } from '#dashboard/security/sign-in-return.ts';
-import { listMemberships } from '#db/accounts/memberships.ts';
-import { useRecoveryCode } from '#db/accounts/one-time.ts';
-import type { Pause } from '#db/accounts/organizations.ts';
-import { findUser, findUserByEmail, hasOperator, type User, useTotpStep } from '#db/accounts/users.ts';
 import { clientAddress } from '#platform/base/net/client-address.ts';
 import { span } from '#platform/base/span.ts';
 import type { Db } from '#platform/database/engine/open.ts';

@@ -1,17 +1,17 @@
 /** An organization's suppression list: search, add, remove, the reason of each entry. list.ts imports and exports CSV. */
 import { z } from 'zod';
+import {
+  causeOf,
+  findSuppression,
+  findSuppressionById,
+  type SuppressionRecord,
+} from '#accounts/rows/suppressions.ts';
 import { defaultReason, searchList, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
 import { cursorOf, suppressionsQuery } from '#api/suppressions/schema.ts';
 import { itemIn, showForm } from '#dashboard/form-page.ts';
 import { checkForm, type Errors, emailField, nullable, oneLine } from '#dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
-import {
-  causeOf,
-  findSuppression,
-  findSuppressionById,
-  type SuppressionRecord,
-} from '#db/accounts/suppressions.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
 import { whyOf } from './suppression-words.ts';
 

@@ -1,6 +1,9 @@
 /** An organization's members, for its owners. The page never shows a member's other organizations. */
 import { z } from 'zod';
 import type { MadeLink } from '#accounts/one-time-links.ts';
+import { type Role, roles } from '#accounts/roles.ts';
+import { findMember, listMembers, type Member } from '#accounts/rows/memberships.ts';
+import { requireSecondFactor } from '#accounts/rows/organizations.ts';
 import {
   changeRole,
   inviteAgain,
@@ -13,9 +16,6 @@ import { checkForm, type Errors, emailField, nullable, oneLine } from '#dashboar
 import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
 import { pageOf } from '#dashboard/pagination.ts';
-import { findMember, listMembers, type Member } from '#db/accounts/memberships.ts';
-import { requireSecondFactor } from '#db/accounts/organizations.ts';
-import { type Role, roles } from '#rules/roles.ts';
 
 const roleField = z.enum(roles, { error: 'Choose a role.' });
 const fields = z.object({ email: emailField, name: nullable(oneLine('a name')), role: roleField });

@@ -3,20 +3,20 @@
  * `postern credits` and `postern org` do.
  */
 import { z } from 'zod';
+import { balanceOf, grant, ledgerByDay, quotaState, setQuota } from '#accounts/credits/credit-ledger.ts';
+import { readUsage } from '#accounts/credits/daily-usage.ts';
+import { dayOf } from '#accounts/limits.ts';
+import { findOrganization, type Organization, setLimits } from '#accounts/rows/organizations.ts';
 import { limitOf, wholeOf } from '#dashboard/form-amounts.ts';
 import { showForm } from '#dashboard/form-page.ts';
 import { checkForm, type Errors, parsedBy } from '#dashboard/forms.ts';
 import { count } from '#dashboard/number-format.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
-import { balanceOf, grant, ledgerByDay, quotaState, setQuota } from '#db/accept/credit-ledger.ts';
-import { readUsage } from '#db/accept/daily-usage.ts';
-import { findOrganization, type Organization, setLimits } from '#db/accounts/organizations.ts';
 import { assignPool, readPools } from '#db/queue/ip-pools.ts';
 import { iso } from '#platform/base/clock.ts';
 import { poolName } from '#platform/settings/source-address-grammar.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
-import { dayOf } from '#rules/limits.ts';
 
 const quotaFields = z.object({ quota: limitOf(0, 999_999_999_999) });
 

@@ -2,6 +2,8 @@
 import { tokenHash } from '#accounts/one-time-links.ts';
 import { passwordProblem } from '#accounts/passwords.ts';
 import { setPasswordByLink } from '#accounts/people.ts';
+import { findLink, type OneTimeLink } from '#accounts/rows/one-time.ts';
+import { findUser, type User } from '#accounts/rows/users.ts';
 import {
   type DashboardPage,
   type PageAnswer,
@@ -11,8 +13,6 @@ import {
   show,
 } from '#dashboard/page.ts';
 import { PageError } from '#dashboard/page-error.ts';
-import { findLink, type OneTimeLink } from '#db/accounts/one-time.ts';
-import { findUser, type User } from '#db/accounts/users.ts';
 
 export const welcomePage: DashboardPage = {
   open: {

@@ -1,7 +1,7 @@
 /** DMARC (RFC 9989): whether the domain has a record, its own or inherited, and our mail passes it. */
 import type { DnsRecord } from '#accounts/domains.ts';
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
-import { returnPathInUse } from '#db/accounts/return-paths.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
+import { returnPathInUse } from '#accounts/rows/return-paths.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import { Unanswered } from '#operate/doctor/doctor-dns.ts';
 import { type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';

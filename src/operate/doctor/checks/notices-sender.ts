@@ -1,5 +1,5 @@
 /** Whether notices can be sent: the domain of POSTERN_NOTICES_FROM must be verified in an organization. */
-import { findVerifiedOwner } from '#db/accounts/domains-table.ts';
+import { findVerifiedOwner } from '#accounts/rows/domains-table.ts';
 import { type FindingDraft, ok, skipped, warning } from '#operate/doctor/finding.ts';
 import type { Mailbox } from '#platform/values/glossary.ts';
 import type { OpenDb } from './database.ts';

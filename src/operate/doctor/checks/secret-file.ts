@@ -1,8 +1,8 @@
 /** The secret: whether only its owner can read it, and whether it decrypts the keys in the database. */
 import type { Stats } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { countSealed } from '#db/accounts/sealed-columns.ts';
 import { type FindingDraft, failure, ok, skipped } from '#operate/doctor/finding.ts';
 import { fixedSecrets, readSecrets, type Secrets, secretFile } from '#platform/base/secrets.ts';
 import type { Config } from '#platform/settings/config.ts';

@@ -4,7 +4,7 @@
  */
 import { checkRecords, isUnknown } from '#accounts/check-records.ts';
 import { type DnsRecord, type RecordPurpose, recordsFor } from '#accounts/domains.ts';
-import type { DomainRecord } from '#db/accounts/domains-table.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import type { Dns } from '#operate/doctor/doctor-dns.ts';
 import { type Check, type FindingDraft, failure, ok, warning } from '#operate/doctor/finding.ts';

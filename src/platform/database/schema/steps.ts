@@ -9,7 +9,7 @@ export const baseline = '027-destination-rules';
 export const steps: Record<string, string> = {
   // The reply of the host when the address bounced; null: it did not bounce, or it did before this column.
   '028-suppression-reply': 'alter table suppressions add column reply text',
-  // Whether mail has its return path under the sender's domain (db/accounts/return-paths.ts).
+  // Whether mail has its return path under the sender's domain (accounts/rows/return-paths.ts).
   '029-return-path': "alter table domains add column return_path text not null default 'none'",
   '030-return-path-names':
     "create index domains_return_path_index on domains (name) where return_path <> 'none'",

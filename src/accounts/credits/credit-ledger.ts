@@ -8,14 +8,14 @@
  * All functions that write run inside the caller's transaction, with the organization locked.
  */
 
-import { lockOrganization, type Organization } from '#db/accounts/organizations.ts';
+import { renewedAt, renewsAt } from '#accounts/quota-period.ts';
+import { lockOrganization, type Organization } from '#accounts/rows/organizations.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { number, orNull, records, text } from '#platform/database/engine/records.ts';
 import { lastIdOf, timeOfId } from '#platform/database/tables/time-of-id.ts';
-import { renewedAt, renewsAt } from '#rules/quota-period.ts';
 
 const ledgerEntries = records({
   id: text,

@@ -3,12 +3,12 @@
  * each organization and day, shared by all nodes, so it survives a restart.
  */
 
+import { type RequestCount, type RequestLimits, type Taken, takeRequest } from '#accounts/limits.ts';
 import { insertOf } from '#platform/database/engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '#platform/database/engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
 import { number, records, text } from '#platform/database/engine/records.ts';
 import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
-import { type RequestCount, type RequestLimits, type Taken, takeRequest } from '#rules/limits.ts';
 
 export interface UsageRequest {
   orgId: string;

@@ -30,7 +30,7 @@ const organizations = records({
 });
 
 export type Organization = ReturnType<typeof organizations.read> & {
-  /** Null: not paused (db/accounts/pauses.ts). */
+  /** Null: not paused (accounts/rows/pauses.ts). */
   pause: Pause | null;
 };
 

@@ -1,11 +1,11 @@
 /** API keys. Only the SHA-256 of a key is stored, never the key. */
 
+import type { RequestLimits } from '#accounts/limits.ts';
 import { newId } from '#platform/base/id.ts';
 import { jsonRows, query } from '#platform/database/engine/json-rows.ts';
 import { type Neighbors, readNeighbors } from '#platform/database/engine/neighbors.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { flag, json, number, orNull, records, text } from '#platform/database/engine/records.ts';
-import type { RequestLimits } from '#rules/limits.ts';
 import { type Pause, pauseOf } from './organizations.ts';
 
 const keys = records({
