@@ -10,7 +10,7 @@
  *   hard        the address or its domain does not exist, or is closed
  *   soft        a failure of any other kind, or a delay
  *   failed      a bounce, hard or soft
- *   complaint, automatic, letter    as in rules/parse-result.ts; `arrived` counts as automatic
+ *   complaint, automatic, letter    as in mail/returned/parse-result.ts; `arrived` counts as automatic
  *
  * The envelope sender is taken from Return-Path, where Sendmail writes MAILER-DAEMON for the empty one. A mail without a line there counts as `failed`. A mail whose bytes were read before, in any folder, is skipped.
  */
@@ -19,9 +19,9 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { readMail } from '#bounces/parse/parse-bounce.ts';
 import { tableOf } from '#lab/load/figures.ts';
-import type { ParseResult } from '#rules/parse-result.ts';
+import { readMail } from '#mail/returned/parse/parse-bounce.ts';
+import type { ParseResult } from '#mail/returned/parse-result.ts';
 
 const kinds = ['hard', 'soft', 'failed', 'complaint', 'automatic', 'letter'] as const;
 type Kind = (typeof kinds)[number];

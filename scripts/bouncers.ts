@@ -10,7 +10,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { listInbound } from '#db/bounces/inbound-mails.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { conclude } from '#lab/load/conclude.ts';
 import { progress, tableOf } from '#lab/load/figures.ts';
@@ -29,6 +28,7 @@ import { obstacleTo } from '#lab/programs/jail.ts';
 import { openSmtpdProgram } from '#lab/programs/opensmtpd.ts';
 import { type Email, type Postern, startPostern } from '#lab/scenes/postern.ts';
 import { until } from '#lab/until.ts';
+import { listInbound } from '#mail/returned/rows/inbound-mails.ts';
 
 const args = readOptions('node scripts/bouncers.ts [--only NAME]… [--packages DIR] [--json]', {
   only: { type: 'string', multiple: true, default: [] },

@@ -1,6 +1,6 @@
 /**
  * Generates parts of the documents from the code: the tables of settings, shaping fields, endpoints, metrics and commands
- * in docs/, the retry schedule in src/queue/README.md, and the sample config/postern.jsonc. In a document it replaces only
+ * in docs/, the retry schedule in src/mail/queue/README.md, and the sample config/postern.jsonc. In a document it replaces only
  * the text between `<!-- name -->` and `<!-- /name -->`. With --check it writes nothing, prints the name of each file that
  * is stale, and exits 1 if there is one.
  */
@@ -9,10 +9,10 @@ import { join } from 'node:path';
 import ms from 'ms';
 import { documentOf } from '#api/openapi/openapi-document.ts';
 import { commandTable } from '#cli/commands.ts';
+import { nextAttemptAt } from '#mail/queue/schedule.ts';
 import { catalog } from '#operate/metrics/catalog.ts';
 import { loadConfig, settings } from '#platform/settings/config.ts';
 import { shapingFields } from '#platform/settings/shaping-fields.ts';
-import { nextAttemptAt } from '#queue/schedule.ts';
 
 /** Generated content by file: the tables of a page by their names, or the whole file. */
 const documents: Record<string, Record<string, () => string | Promise<string>> | (() => string)> = {
@@ -20,7 +20,7 @@ const documents: Record<string, Record<string, () => string | Promise<string>> |
   'docs/using-the-api.md': { routes: routesTable },
   'docs/metrics.md': { metrics: metricsTable },
   'docs/commands.md': { commands: commandsTable },
-  'src/queue/README.md': { retry: retryTable },
+  'src/mail/queue/README.md': { retry: retryTable },
   'config/postern.jsonc': sample,
 };
 

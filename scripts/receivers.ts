@@ -13,7 +13,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { readSources } from '#db/events/emails.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { type Dns, startDns, type Zone } from '#lab/dns/dns.ts';
 import { conclude } from '#lab/load/conclude.ts';
@@ -28,6 +27,7 @@ import { openSmtpdProgram, startOpenSmtpd } from '#lab/programs/opensmtpd.ts';
 import { startGreylistingPostfix, startVerifyingPostfix } from '#lab/programs/postfix-receiver.ts';
 import type { Receiver, ReceiverOptions } from '#lab/programs/receiver.ts';
 import { type Postern, startPostern } from '#lab/scenes/postern.ts';
+import { readSources } from '#mail/record/rows/emails.ts';
 
 const args = readOptions('node scripts/receivers.ts [--only NAME]… [--packages DIR] [--delay S] [--json]', {
   only: { type: 'string', multiple: true, default: [] },

@@ -17,9 +17,9 @@ import { type PosternProcess, startProcess } from '#lab/scenes/process.ts';
 import { createTenant } from '#lab/scenes/world.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
+import type { telemetry } from '#mail/record/telemetry.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
 import { loadConfig } from '#platform/settings/config.ts';
-import type { telemetry } from '#record/telemetry.ts';
 
 type Email = ReturnType<typeof telemetry>;
 

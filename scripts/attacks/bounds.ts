@@ -6,8 +6,8 @@ import { insertDomain } from '#accounts/rows/domains-table.ts';
 import { callJson, type Reply } from '#lab/ask.ts';
 import { connectSmtp } from '#lab/mx/smtp-client.ts';
 import { goldenMail } from '#lab/scenes/returns.ts';
+import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
-import { createTrackingLinks } from '#tracking/tracking-links.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { orgIdOf, type Scene } from './scene.ts';
 

@@ -1,10 +1,10 @@
 /** Item 4: reports that are small to send and large to read, at port 25. A real bounce is recorded soon all the same. */
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
-import { createReturnPath } from '#bounces/return-path.ts';
 import { callJson } from '#lab/ask.ts';
 import { connectSmtp, type SmtpClient } from '#lab/mx/smtp-client.ts';
 import { goldenMail } from '#lab/scenes/returns.ts';
 import { until } from '#lab/until.ts';
+import { createReturnPath } from '#mail/returned/return-path.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { addresses, type Scene } from './scene.ts';

@@ -1,10 +1,10 @@
 /** Times the pages of the dashboard on a running server, each as a signed-in operator requests it. */
 import { makeSetUpLink } from '#accounts/people.ts';
 import { accessTable } from '#dashboard/security/route-access.ts';
-import { insertWebhook } from '#db/webhooks/webhooks.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { quantile } from '#lab/load/figures.ts';
 import type { Measured } from '#lab/scenes/measured-postern.ts';
+import { insertWebhook } from '#mail/webhooks/rows/webhooks.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Times } from './backlog-statements.ts';
 

@@ -2,6 +2,8 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { addOverdue, deadDomain } from '#lab/database/backlog-rows.ts';
+import { median } from '#lab/load/figures.ts';
 import {
   claimBacklogs,
   claimExpired,
@@ -9,9 +11,7 @@ import {
   listBacklogs,
   releaseLeases,
   takeBack,
-} from '#db/queue/lease-statements.ts';
-import { addOverdue, deadDomain } from '#lab/database/backlog-rows.ts';
-import { median } from '#lab/load/figures.ts';
+} from '#mail/queue/rows/lease-statements.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { transactionsOf } from '../bench/floor-transactions.ts';
 

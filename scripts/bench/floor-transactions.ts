@@ -1,18 +1,18 @@
 /** The acceptance and recording transactions that floor.ts measures, in batches of a hundred mails on a separate database. */
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { acceptAll } from '#db/accept/acceptance.ts';
-import { recordAll } from '#db/queue/outcomes.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { createTenant, testConfig } from '#lab/scenes/world.ts';
 import { attemptOf, sendOf } from '#lab/sends.ts';
+import { acceptAll } from '#mail/accept/rows/acceptance.ts';
+import { createTranscript } from '#mail/deliver/smtp-out/transcript.ts';
+import { type Transition, transition } from '#mail/deliver/transition.ts';
+import { recordAll } from '#mail/queue/rows/outcomes.ts';
 import { type Db, openDatabase } from '#platform/database/engine/open.ts';
 import { migrate } from '#platform/database/schema/migrate.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
 import type { Delivery } from '#platform/values/glossary.ts';
 import { packMessage } from '#platform/values/packed-message.ts';
-import { type Transition, transition } from '#rules/transition.ts';
-import { createTranscript } from '#smtp-out/transcript.ts';
 
 export interface FloorTransactions {
   /** Accepts this many sends. */

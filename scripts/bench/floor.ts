@@ -3,7 +3,7 @@
  * mail costs beyond their sum is the cost of combining them.
  *
  * Each step is the function that Postern calls, on the mail of a case: `http` is Koa and the JSON body, `compose` and `sign`
- * are compose/, `commit` is the acceptance transaction with a hundred sends, `smtp` is a session that is reused, `record` is
+ * are mail/compose/, `commit` is the acceptance transaction with a hundred sends, `smtp` is a session that is reused, `record` is
  * the transaction of a hundred outcomes. CPU time is that of the whole process, including libuv's threads.
  */
 
@@ -16,12 +16,12 @@ import Koa from 'koa';
 import { newDkimKey } from '#accounts/domains.ts';
 import { parseJson, readBody } from '#api/request-body.ts';
 import { sendBody } from '#api/send/send-body.ts';
-import { composeMime, type Fields, toBytes } from '#compose/mime.ts';
-import { signatures } from '#compose/sign.ts';
 import { startLoader } from '#lab/load/loader.ts';
+import { composeMime, type Fields, toBytes } from '#mail/compose/mime.ts';
+import { signatures } from '#mail/compose/sign.ts';
+import { openSession } from '#mail/deliver/smtp-out/session.ts';
+import { createTranscript } from '#mail/deliver/smtp-out/transcript.ts';
 import { defaultTimeouts } from '#platform/settings/durations.ts';
-import { openSession } from '#smtp-out/session.ts';
-import { createTranscript } from '#smtp-out/transcript.ts';
 import { bodyOf, type Case, recipientsOf } from './bench-cases.ts';
 import { openTransactions } from './floor-transactions.ts';
 

@@ -8,14 +8,14 @@
  */
 import { join } from 'node:path';
 import Table from 'cli-table3';
-import { forgetAnswers } from '#db/accept/idempotency.ts';
-import { removeMessages } from '#db/events/retention.ts';
-import { partitionJobs } from '#db/schema/partitioned-tables.ts';
 import { startPostgres } from '#lab/database/postgres.ts';
 import { progress } from '#lab/load/figures.ts';
 import type { Stage } from '#lab/load/stage.ts';
 import { startMx } from '#lab/mx/mx.ts';
 import { type Measured, startMeasured } from '#lab/scenes/measured-postern.ts';
+import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
+import { partitionJobs } from '#mail/record/partitions/partitioned-tables.ts';
+import { removeMessages } from '#mail/record/rows/retention.ts';
 import { newId } from '#platform/base/id.ts';
 import { type Db, isPostgres, openDatabase } from '#platform/database/engine/open.ts';
 import { domainOf } from './bench-cases.ts';

@@ -8,7 +8,7 @@ import {
   type QueueAction,
   type QueueActionResult,
   type Selection,
-} from '#db/queue/apply-queue-action.ts';
+} from '#mail/queue/rows/apply-queue-action.ts';
 import { type Examination, type ExamineProgress, examine } from '#operate/doctor/examine.ts';
 import type { Finding } from '#operate/doctor/finding.ts';
 import type { Surroundings } from '#operate/doctor/surroundings.ts';

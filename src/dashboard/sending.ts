@@ -3,11 +3,11 @@
  * same limits. They have no API key; the caller has checked that the person may send.
  */
 import { createHash } from 'node:crypto';
-import type { Accept, SendRequest } from '#accept.ts';
 import { requireNotPaused } from '#accounts/api-keys.ts';
 import type { RequestLimits, Taken } from '#accounts/limits.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import { admitSend, countSend, type SendCapacity } from '#api/send/admit-send.ts';
+import type { Accept, SendRequest } from '#mail/accept/accept.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 import { Refusal } from '#platform/values/refusal.ts';

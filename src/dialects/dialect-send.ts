@@ -6,7 +6,6 @@ import { hash } from 'node:crypto';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { decodeWords } from 'postal-mime';
 import { z } from 'zod';
-import type { SendRequest } from '#accept.ts';
 import { toIssues } from '#api/issues.ts';
 import { attachments } from '#api/send/attachments.ts';
 import {
@@ -20,11 +19,12 @@ import {
   tracking,
 } from '#api/send/schema.ts';
 import { rule } from '#api/send/schema-rule.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
+import { recipientsIn } from '#mail/record/refused-sends.ts';
 import { newId } from '#platform/base/id.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import { recipientsOf } from '#platform/values/recipients.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
-import { recipientsIn } from '#record/refused-sends.ts';
 import { longestAddresses } from './address-texts.ts';
 import type { DialectCall } from './dialect.ts';
 import { refuses } from './refusals.ts';

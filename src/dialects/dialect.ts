@@ -5,7 +5,6 @@
  */
 import type { Context } from 'koa';
 import { z } from 'zod';
-import type { Accept, DryRun } from '#accept.ts';
 import type { Caller, Grant } from '#accounts/api-keys.ts';
 import type { Credential } from '#api/authorize.ts';
 import type { FormBody, JsonBody, JsonOrForm, NoBody } from '#api/body-limits.ts';
@@ -15,7 +14,8 @@ import type { AcceptBatch } from '#api/send/accept-batch.ts';
 import type { SendCapacity } from '#api/send/admit-send.ts';
 import type { GivenAttachment } from '#api/send/attachments.ts';
 import type { CountedBatch } from '#api/send/counted-batch.ts';
-import type { Attachment } from '#compose/attachment.ts';
+import type { Accept, DryRun } from '#mail/accept/accept.ts';
+import type { Attachment } from '#mail/compose/attachment.ts';
 import type { DialectName } from '#platform/values/glossary.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { ReadSubmitted } from '#smtp-in/submission/read-submitted.ts';

@@ -2,8 +2,8 @@
  * Reads an organization's events between two times, page by page, forward or backward, from a position between two events. They
  * are stored in an order that is only roughly that of their times.
  */
-import { positionBefore, readEventsBefore } from '#db/events/event-range.ts';
-import { type EventRecord, readEvents } from '#db/events/read-events.ts';
+import { positionBefore, readEventsBefore } from '#mail/record/rows/event-range.ts';
+import { type EventRecord, readEvents } from '#mail/record/rows/read-events.ts';
 import type { DialectCall } from './dialect.ts';
 
 export interface EventSearch {

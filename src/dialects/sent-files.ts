@@ -1,6 +1,6 @@
 /** The files of a sent email, read from its message. Runs on a thread of its own. */
-import { readTree } from '#compose/mime-tree.ts';
-import { bodyOf, contentIdOf, isInline, shownParts } from '#compose/shown-parts.ts';
+import { readTree } from '#mail/compose/mime-tree.ts';
+import { bodyOf, contentIdOf, isInline, shownParts } from '#mail/compose/shown-parts.ts';
 
 export interface SentFile {
   /** Its position in the message. */

@@ -1,7 +1,7 @@
 /** Finds the files of a sent email for as long as its message is kept, and serves the links to them (file-links.ts). */
 import { uuidIn } from '#api/query.ts';
 import { CallSlots } from '#api/server-busy.ts';
-import { type EmailRecord, findEmail, readSources } from '#db/events/emails.ts';
+import { type EmailRecord, findEmail, readSources } from '#mail/record/rows/emails.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { type OpenCall, requireItem } from './dialect.ts';
 import type { SentFile } from './sent-files.ts';

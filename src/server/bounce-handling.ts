@@ -4,24 +4,24 @@
  */
 import { Worker } from 'node:worker_threads';
 import { isReturnPath } from '#accounts/rows/return-paths.ts';
-import { BounceHandler, type BounceHandlerParts } from '#bounces/bounce-handler.ts';
-import { logBounce } from '#bounces/bounce-log-lines.ts';
-import { createDeliveryOf } from '#bounces/complaint-tokens.ts';
-import { createIsolatedParser } from '#bounces/isolated-parser.ts';
-import { createReturnPathReader } from '#bounces/return-path.ts';
-import { createServiceAddressReader } from '#bounces/service-addresses.ts';
-import { keepReport } from '#db/bounces/domain-reports-table.ts';
-import { keepMail } from '#db/bounces/inbound-mails.ts';
+import { simulatedHost } from '#mail/deliver/smtp-out/simulated-host.ts';
+import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
+import { BounceHandler, type BounceHandlerParts } from '#mail/returned/bounce-handler.ts';
+import { logBounce } from '#mail/returned/bounce-log-lines.ts';
+import { createDeliveryOf } from '#mail/returned/complaint-tokens.ts';
+import { createIsolatedParser } from '#mail/returned/isolated-parser.ts';
+import { createReturnPathReader } from '#mail/returned/return-path.ts';
+import { keepReport } from '#mail/returned/rows/domain-reports-table.ts';
+import { keepMail } from '#mail/returned/rows/inbound-mails.ts';
 import {
   deliveriesOf,
   findBouncedDelivery,
   type IncomingBounce,
   recordBounces,
-} from '#db/bounces/record-bounces.ts';
+} from '#mail/returned/rows/record-bounces.ts';
+import { createServiceAddressReader } from '#mail/returned/service-addresses.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
 import { createMessageIdReader } from '#platform/values/message-id.ts';
-import { simulatedHost } from '#smtp-out/simulated-host.ts';
-import { createTrackingLinks } from '#tracking/tracking-links.ts';
 import type { ServerContext } from './context.ts';
 
 export type BounceHandling = ReturnType<typeof createBounceHandling>;
@@ -35,7 +35,8 @@ export function createBounceHandling(context: ServerContext) {
   const links = createTrackingLinks(secrets);
   const newParser = () =>
     createIsolatedParser({
-      spawn: () => new Worker(new URL('../bounces/parser-thread.ts', import.meta.url), { resourceLimits }),
+      spawn: () =>
+        new Worker(new URL('../mail/returned/parser-thread.ts', import.meta.url), { resourceLimits }),
       onError,
     });
   // Anyone can write to the public addresses. They have a parser of their own, so that such mail never delays a bounce,

@@ -10,9 +10,9 @@
  * lease of a node that died while its clock was ahead lasts until the time of that clock.
  */
 import ms from 'ms';
-import { newestEventAt } from '#db/events/read-events.ts';
-import { applyQueueAction } from '#db/queue/apply-queue-action.ts';
-import { makeMessagesDue } from '#db/webhooks/webhook-outbox.ts';
+import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
+import { newestEventAt } from '#mail/record/rows/read-events.ts';
+import { makeMessagesDue } from '#mail/webhooks/rows/webhook-outbox.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import type { ServerContext } from './context.ts';
 

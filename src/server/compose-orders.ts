@@ -3,12 +3,12 @@
  * signs.
  */
 import { createSeal } from '#accounts/seal.ts';
-import type { ComposeKey, ComposeOrder } from '#compose/compose-order.ts';
-import { composeMessages } from '#compose/message.ts';
-import type { Composed } from '#compose/recipient-copies.ts';
-import { createKeyRing } from '#compose/sign.ts';
+import type { ComposeKey, ComposeOrder } from '#mail/compose/compose-order.ts';
+import { composeMessages } from '#mail/compose/message.ts';
+import type { Composed } from '#mail/compose/recipient-copies.ts';
+import { createKeyRing } from '#mail/compose/sign.ts';
+import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
 import type { Secrets } from '#platform/base/secrets.ts';
-import { createTrackingLinks } from '#tracking/tracking-links.ts';
 
 export function createOrderComposer(secrets: Secrets): (order: ComposeOrder) => Composed {
   const links = createTrackingLinks(secrets);

@@ -1,11 +1,11 @@
 /**
- * The entry of a composing thread (compose/compose-threads.ts). start.ts starts it with the location of the secrets, which
+ * The entry of a composing thread (mail/compose/compose-threads.ts). start.ts starts it with the location of the secrets, which
  * open the DKIM keys and sign the tracking links here. No file imports it.
  */
 import { flushCompileCache } from 'node:module';
 import { constants, setPriority } from 'node:os';
 import { parentPort, workerData } from 'node:worker_threads';
-import { serveOrders } from '#compose/compose-threads.ts';
+import { serveOrders } from '#mail/compose/compose-threads.ts';
 import { loadSecrets, type SecretSource } from '#platform/base/secrets.ts';
 import { createOrderComposer } from './compose-orders.ts';
 

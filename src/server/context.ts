@@ -6,8 +6,10 @@ import { Worker } from 'node:worker_threads';
 import { type Cost, defaultCost } from '#accounts/passwords.ts';
 import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal, type Seal, SealError } from '#accounts/seal.ts';
-import { createNotify, type Notify } from '#cluster/notify.ts';
-import { settledPosition } from '#db/events/read-events.ts';
+import { createNotify, type Notify } from '#mail/queue/cluster/notify.ts';
+import { createEventSignal, type EventSignal } from '#mail/record/event-signal.ts';
+import { settledPosition } from '#mail/record/rows/read-events.ts';
+import { timeoutMs } from '#mail/webhooks/guarded-post.ts';
 import { freeBytes, type Surroundings } from '#operate/doctor/surroundings.ts';
 import { createMetrics, type Metrics } from '#operate/metrics/metrics.ts';
 import type { Clock } from '#platform/base/clock.ts';
@@ -23,8 +25,6 @@ import { migrate, type Upgrade, upgradeNotice } from '#platform/database/schema/
 import { refuseOtherNodes, register } from '#platform/database/tables/nodes.ts';
 import type { Config } from '#platform/settings/config.ts';
 import { createMailLog, type MailLog } from '#platform/values/mail-log.ts';
-import { createEventSignal, type EventSignal } from '#record/event-signal.ts';
-import { timeoutMs } from '#webhooks/guarded-post.ts';
 import { createDatabaseClock, type DatabaseClock } from './database-clock.ts';
 
 /** The members that a test may replace; the defaults are in `createContext`. */

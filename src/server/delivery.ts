@@ -1,10 +1,25 @@
 /** Builds delivery: queue → route → SMTP → outcome. start.ts starts and stops it. */
 
 import { readPaused } from '#accounts/rows/pauses.ts';
-import { createPeers } from '#cluster/peers.ts';
-import { createPoolAssignment, type PoolAssignment } from '#cluster/pool-assignment.ts';
-import { publishPools, readPoolAssignments, readPools, withdrawPools } from '#db/queue/ip-pools.ts';
-import { learnedRows } from '#db/queue/learned-rows.ts';
+import { createDeliver, type DeliverParts } from '#mail/deliver/deliver.ts';
+import { createConnect } from '#mail/deliver/route/connect.ts';
+import { createDane } from '#mail/deliver/route/dane-records.ts';
+import { createSecureResolve } from '#mail/deliver/route/dnssec.ts';
+import { createFetchPolicy } from '#mail/deliver/route/fetch-mta-sts.ts';
+import { createSts } from '#mail/deliver/route/mta-sts.ts';
+import { createProtect } from '#mail/deliver/route/protect.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import type { Route, Routes } from '#mail/deliver/route/route.ts';
+import { createRouteCache } from '#mail/deliver/route/route-cache.ts';
+import { ConnectionCache } from '#mail/deliver/smtp-out/connection-cache.ts';
+import { createOffer, forgetTlsFailure, type TlsFailure } from '#mail/deliver/smtp-out/offer.ts';
+import { createSimulatedHost } from '#mail/deliver/smtp-out/simulated-host.ts';
+import type { Transition } from '#mail/deliver/transition.ts';
+import { createPeers } from '#mail/queue/cluster/peers.ts';
+import { createPoolAssignment, type PoolAssignment } from '#mail/queue/cluster/pool-assignment.ts';
+import { createReads } from '#mail/queue/large-reads.ts';
+import { publishPools, readPoolAssignments, readPools, withdrawPools } from '#mail/queue/rows/ip-pools.ts';
+import { learnedRows } from '#mail/queue/rows/learned-rows.ts';
 import {
   claimBacklogs,
   claimExpired,
@@ -16,11 +31,17 @@ import {
   releaseLeases,
   renewLeases,
   takeBack,
-} from '#db/queue/lease-statements.ts';
-import { nextDueAt } from '#db/queue/next-due.ts';
-import { recordAll } from '#db/queue/outcomes.ts';
-import { startScheduled } from '#db/queue/scheduled-mail.ts';
-import { createDeliver, type DeliverParts } from '#deliver.ts';
+} from '#mail/queue/rows/lease-statements.ts';
+import { nextDueAt } from '#mail/queue/rows/next-due.ts';
+import { recordAll } from '#mail/queue/rows/outcomes.ts';
+import { startScheduled } from '#mail/queue/rows/scheduled-mail.ts';
+import { QueueRunner, type Runner } from '#mail/queue/runner.ts';
+import { noPeers, type Peers } from '#mail/queue/share.ts';
+import type { Store } from '#mail/queue/store.ts';
+import { createDestinationPublisher } from '#mail/record/destination-publisher.ts';
+import { signalsAfter } from '#mail/record/event-signal.ts';
+import { logAttempted } from '#mail/record/mail-log-lines.ts';
+import { createRecorder } from '#mail/record/recorder.ts';
 import { createBurstDetector } from '#platform/base/burst-detector.ts';
 import { countInFlight } from '#platform/base/limits/in-flight.ts';
 import { createPersistentCache, type PersistentCache } from '#platform/base/persistent-cache.ts';
@@ -37,27 +58,6 @@ import type { DestinationOf } from '#platform/values/destination-shape.ts';
 import type { Attempt, Delivery } from '#platform/values/glossary.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
 import { isTestMail, testRoute } from '#platform/values/test-route.ts';
-import { createReads } from '#queue/large-reads.ts';
-import { QueueRunner, type Runner } from '#queue/runner.ts';
-import { noPeers, type Peers } from '#queue/share.ts';
-import type { Store } from '#queue/store.ts';
-import { createDestinationPublisher } from '#record/destination-publisher.ts';
-import { signalsAfter } from '#record/event-signal.ts';
-import { logAttempted } from '#record/mail-log-lines.ts';
-import { createRecorder } from '#record/recorder.ts';
-import { createConnect } from '#route/connect.ts';
-import { createDane } from '#route/dane-records.ts';
-import { createSecureResolve } from '#route/dnssec.ts';
-import { createFetchPolicy } from '#route/fetch-mta-sts.ts';
-import { createSts } from '#route/mta-sts.ts';
-import { createProtect } from '#route/protect.ts';
-import { createResolver } from '#route/resolver.ts';
-import type { Route, Routes } from '#route/route.ts';
-import { createRouteCache } from '#route/route-cache.ts';
-import type { Transition } from '#rules/transition.ts';
-import { ConnectionCache } from '#smtp-out/connection-cache.ts';
-import { createOffer, forgetTlsFailure, type TlsFailure } from '#smtp-out/offer.ts';
-import { createSimulatedHost } from '#smtp-out/simulated-host.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 import { createOperatorRules, type OperatorRules } from './operator-rules.ts';
 import { createReturnPaths, type ReturnPaths } from './return-path-choice.ts';

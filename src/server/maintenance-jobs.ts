@@ -1,17 +1,20 @@
 /** The jobs that maintenance.ts runs; most delete rows that are older than the time for which their kind is kept. */
-import type { Accept } from '#accept.ts';
+
 import { watchKeys } from '#accounts/dkim-rotation.ts';
 import { findVerifiedOwner } from '#accounts/rows/domains-table.ts';
 import { forgetLinks } from '#accounts/rows/one-time.ts';
 import { forgetSessions } from '#accounts/rows/sessions-table.ts';
 import { forgetSoftBounces } from '#accounts/rows/soft-bounces.ts';
 import { watchDomains } from '#accounts/watch-domains.ts';
-import { forgetAnswers } from '#db/accept/idempotency.ts';
-import { removeMessages } from '#db/events/retention.ts';
-import { forgetFigures, sumUp } from '#db/events/statistics.ts';
-import { forgetLearned } from '#db/queue/learned-rows.ts';
-import { partitionJobs } from '#db/schema/partitioned-tables.ts';
-import { forgetWebhookAttempts, forgetWebhookMessages } from '#db/webhooks/webhook-attempts.ts';
+import type { Accept } from '#mail/accept/accept.ts';
+import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import { forgetLearned } from '#mail/queue/rows/learned-rows.ts';
+import { partitionJobs } from '#mail/record/partitions/partitioned-tables.ts';
+import { removeMessages } from '#mail/record/rows/retention.ts';
+import { forgetFigures, sumUp } from '#mail/record/rows/statistics.ts';
+import { createPoster } from '#mail/webhooks/guarded-post.ts';
+import { forgetWebhookAttempts, forgetWebhookMessages } from '#mail/webhooks/rows/webhook-attempts.ts';
 import { sendNotices } from '#operate/notices/send-notices.ts';
 import { sendTlsReports } from '#operate/tls-reports/send-tls-reports.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
@@ -19,8 +22,6 @@ import type { MaintenanceJob } from '#platform/database/schema/maintenance-job.t
 import { forgetNodes } from '#platform/database/tables/nodes.ts';
 import { headerOf } from '#platform/values/address.ts';
 import { recipientsOf, withoutName } from '#platform/values/recipients.ts';
-import { createResolver } from '#route/resolver.ts';
-import { createPoster } from '#webhooks/guarded-post.ts';
 import type { ServerContext } from './context.ts';
 import type { Intake } from './intake.ts';
 

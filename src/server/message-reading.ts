@@ -9,6 +9,8 @@ import { readHtml } from '#dashboard/pages/email/email-content.ts';
 import { withoutSignatures } from '#dashboard/pages/email/resend.ts';
 import { shownEmail } from '#dashboard/pages/email/shown-email.ts';
 import { filesOf, type SentFile } from '#dialects/sent-files.ts';
+import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
+import { untracked } from '#mail/record/tracking/untracked.ts';
 import {
   bufferOf,
   GuardedThread,
@@ -18,8 +20,6 @@ import {
 import type { SecretSource, Secrets } from '#platform/base/secrets.ts';
 import { type SubmittedResult, submittedResult } from '#smtp-in/submission/read-submitted.ts';
 import type { Submitted } from '#smtp-in/submission/send-request.ts';
-import { createTrackingLinks } from '#tracking/tracking-links.ts';
-import { untracked } from '#tracking/untracked.ts';
 
 /** The work that the thread can do with a message. */
 type Readings = ReturnType<typeof createReadings>;

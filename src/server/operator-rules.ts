@@ -4,13 +4,13 @@
  * that none of their mail starts in between.
  */
 
-import { applyQueueAction } from '#db/queue/apply-queue-action.ts';
-import type { DestinationRule } from '#db/queue/destination-rules.ts';
-import { listRules } from '#db/queue/destination-rules.ts';
-import { claimOfDomain, hasWaiting } from '#db/queue/lease-statements.ts';
-import { listSuspensions } from '#db/queue/suspensions.ts';
+import type { Suspension } from '#mail/queue/ready-queues.ts';
+import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
+import type { DestinationRule } from '#mail/queue/rows/destination-rules.ts';
+import { listRules } from '#mail/queue/rows/destination-rules.ts';
+import { claimOfDomain, hasWaiting } from '#mail/queue/rows/lease-statements.ts';
+import { listSuspensions } from '#mail/queue/rows/suspensions.ts';
 import type { Delivery } from '#platform/values/glossary.ts';
-import type { Suspension } from '#queue/ready-queues.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 
 export interface OperatorRules {

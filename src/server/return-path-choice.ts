@@ -6,7 +6,7 @@
  */
 
 import { returnPathOf, returnPathsInUse } from '#accounts/rows/return-paths.ts';
-import { createReturnPath } from '#bounces/return-path.ts';
+import { createReturnPath } from '#mail/returned/return-path.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import type { Delivery } from '#platform/values/glossary.ts';
 import type { ServerContext } from './context.ts';

@@ -38,7 +38,7 @@ const maxBytes = 64 * 1024 * 1024;
 /** Maximum size of a submitted message: the same as an API body, so that a mail fits both ways or neither. */
 const maxMessageBytes = 20 * 1024 * 1024;
 
-/** Maximum size of a returned mail, of which the first 4 MiB are read (bounces/parse/parsed-mail.ts). */
+/** Maximum size of a returned mail, of which the first 4 MiB are read (mail/returned/parse/parsed-mail.ts). */
 const maxBounceBytes = 8 * 1024 * 1024;
 
 /** One client may use 1/8 of the memory and of the connections for returned mail. */

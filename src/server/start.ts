@@ -8,15 +8,16 @@ import { hasOrganizations } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { type HttpServer, listen } from '#api/http/http-server.ts';
 import { onlyForLoopbackHosts } from '#api/loopback-hosts.ts';
-import { composeAlone } from '#compose/compose-alone.ts';
-import { type Composers, createComposers } from '#compose/compose-threads.ts';
-import { takeProblems } from '#db/queue/destination-status-rows.ts';
+import { composeAlone } from '#mail/compose/compose-alone.ts';
+import { type Composers, createComposers } from '#mail/compose/compose-threads.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import { takeProblems } from '#mail/record/rows/destination-status-rows.ts';
+import { createWebhooks, type Webhooks } from '#mail/webhooks/service.ts';
 import { startNightlyBackups } from '#operate/backup/nightly-backups.ts';
 import { bracketed } from '#platform/base/net/tcp-listen.ts';
 import { excessOfLog, keepLogShort, watchFile } from '#platform/database/engine/open.ts';
 import { changeToken } from '#platform/database/engine/quiet-check.ts';
 import type { Config } from '#platform/settings/config.ts';
-import { createResolver } from '#route/resolver.ts';
 import {
   openFileCertificate,
   openHostCertificates,
@@ -24,7 +25,6 @@ import {
   startKeeper,
 } from '#server/certificates/open-certificates.ts';
 import type { Certificate } from '#smtp-in/listener-certificate.ts';
-import { createWebhooks, type Webhooks } from '#webhooks/service.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
 import { makeAllDue } from './clock-jump.ts';
 import { createOrderComposer } from './compose-orders.ts';
@@ -46,7 +46,7 @@ export interface Running {
   isFresh: boolean;
   /** Link for creating the first administrator of the dashboard; null if there is one. */
   setUpUrl: string | null;
-  /** Whether the queue is alive (queue/runner.ts); to be asked every minute or two. */
+  /** Whether the queue is alive (mail/queue/runner.ts); to be asked every minute or two. */
   hasProgressed(): boolean;
   stop(): Promise<void>;
 }
@@ -100,7 +100,7 @@ export async function start(config: Config, overrides: Partial<Overrides> = {}):
 async function buildParts(context: ServerContext, baseUrl: () => string, stops: Stops): Promise<Parts> {
   const { config, clock, onError } = context;
   const delivers = config.roles.includes('mta');
-  // A node that delivers registers itself with its heartbeat (cluster/peers.ts).
+  // A node that delivers registers itself with its heartbeat (mail/queue/cluster/peers.ts).
   if (!delivers) stops.push(stayRegistered(context));
   const webhooks = webhooksOf(context);
   if (delivers) {

@@ -9,8 +9,8 @@ import { createSeal } from '#accounts/seal.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { table } from '#lab/table.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
-import { createResolver } from '#route/resolver.ts';
 
 // The seal.
 

@@ -5,11 +5,11 @@ import { makeUserLink } from '#accounts/people.ts';
 import { setLimits } from '#accounts/rows/organizations.ts';
 import { insertUser } from '#accounts/rows/users.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { keepMail } from '#db/bounces/inbound-mails.ts';
 import { startWorld } from '#lab/scenes/world.ts';
+import type { ParseResult } from '#mail/returned/parse-result.ts';
+import { keepMail } from '#mail/returned/rows/inbound-mails.ts';
 import { newId } from '#platform/base/id.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
-import type { ParseResult } from '#rules/parse-result.ts';
 
 test('of webhooks, domains, links and returned mails that are added at once, no more are kept than the limit', async (t) => {
   const world = await startWorld(t);

@@ -7,11 +7,11 @@ import { join } from 'node:path';
 import test from 'ava';
 import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { createReturnPathReader } from '#bounces/return-path.ts';
 import { cliOf, createCli } from '#lab/cli.ts';
 import { oneKind } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { createReturnPathReader } from '#mail/returned/return-path.ts';
 import { fixedSecrets, readSecrets } from '#platform/base/secrets.ts';
 
 const html = '<p><a href="https://app.invalid/">Go</a></p>';

@@ -4,7 +4,7 @@ import { checkRecords } from '#accounts/check-records.ts';
 import { serverRecords } from '#accounts/server-records.ts';
 import { zoneText } from '#accounts/zone-text.ts';
 import { startDns } from '#lab/dns/dns.ts';
-import { createResolver } from '#route/resolver.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
 
 const names = { hostname: 'mail.example.org', returnPathDomain: 'mail.example.org' };
 

@@ -1,12 +1,12 @@
 /** Attachments at a URL, fetched before a send is accepted: what arrives, what is refused, what is not fetched. */
 import type { ServerResponse } from 'node:http';
 import test, { type ExecutionContext } from 'ava';
-import { readSources } from '#db/events/emails.ts';
 import { startFileServer } from '#lab/scenes/file-server.ts';
 import { worldOfFile } from '#lab/scenes/shared-world.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
+import { readSources } from '#mail/record/rows/emails.ts';
 
 const zone = { 'files.invalid': { A: ['127.0.0.1'] } };
 const settings = { POSTERN_ATTACHMENT_ALLOW_PRIVATE: 'true' };

@@ -5,10 +5,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
-import { type EventPage, readEvents, settledPosition } from '#db/events/read-events.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { openMigrated } from '#lab/database/open-migrated.ts';
 import { until } from '#lab/until.ts';
+import { type EventPage, readEvents, settledPosition } from '#mail/record/rows/read-events.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import type { Db } from '#platform/database/engine/open.ts';

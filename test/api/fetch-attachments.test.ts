@@ -5,8 +5,8 @@ import { manualClock } from '#lab/clock.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { startFileServer } from '#lab/scenes/file-server.ts';
 import { until } from '#lab/until.ts';
-import { createResolver } from '#route/resolver.ts';
-import { createDownload } from '#webhooks/guarded-get.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import { createDownload } from '#mail/webhooks/guarded-get.ts';
 
 const roomy = { add: () => true as const };
 const never = new AbortController().signal;

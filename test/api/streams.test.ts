@@ -7,12 +7,12 @@ import test, { type ExecutionContext } from 'ava';
 import Koa from 'koa';
 import { createCursors } from '#api/events/event-cursor.ts';
 import { createStreams } from '#api/events/event-stream.ts';
-import type { EventQuery } from '#db/events/read-events.ts';
 import { manualClock } from '#lab/clock.ts';
 import { until } from '#lab/until.ts';
+import { createEventSignal } from '#mail/record/event-signal.ts';
+import type { EventQuery } from '#mail/record/rows/read-events.ts';
 import { newId } from '#platform/base/id.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
-import { createEventSignal } from '#record/event-signal.ts';
 
 const pageOfBytes = 1_000_000;
 

@@ -1,9 +1,9 @@
 /** Entries are stored in the database, cached in memory, expire, and never stop a delivery. */
 import test from 'ava';
-import { forgetLearned, learnedRows } from '#db/queue/learned-rows.ts';
 import { manualClock } from '#lab/clock.ts';
 import { oneKind } from '#lab/database/databases.ts';
 import { openMigrated } from '#lab/database/open-migrated.ts';
+import { forgetLearned, learnedRows } from '#mail/queue/rows/learned-rows.ts';
 import { createPersistentCache, type PersistentEntry } from '#platform/base/persistent-cache.ts';
 
 const minute = 60_000;

@@ -1,8 +1,8 @@
 /** DMARC and TLS reports that come by mail: kept for the domains that somebody here has, and shown. */
 import test from 'ava';
-import { listReports } from '#db/bounces/domain-reports-table.ts';
 import { cliOf } from '#lab/cli.ts';
 import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
+import { listReports } from '#mail/returned/rows/domain-reports-table.ts';
 
 test('reports are kept by domain, each once, and shown', async (t) => {
   const world = await startReturns(t, {

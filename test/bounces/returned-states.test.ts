@@ -1,8 +1,8 @@
 /** Bounces of mail that is not delivered, or not yet as far as we know; and addresses that are not ours. */
 import test from 'ava';
-import { createReturnPath } from '#bounces/return-path.ts';
 import { goldenMail, startReturns, typesOf } from '#lab/scenes/returns.ts';
 import { until } from '#lab/until.ts';
+import { createReturnPath } from '#mail/returned/return-path.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 
 test('a bounce of mail that may have arrived ends its retries; other mail that waits goes on', async (t) => {

@@ -2,13 +2,6 @@
 import { once } from 'node:events';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import test from 'ava';
-import { createIsolatedParser, serveParsing } from '#bounces/isolated-parser.ts';
-import { automaticRules } from '#bounces/parse/auto-reply.ts';
-import { complaintVariants } from '#bounces/parse/complaint.ts';
-import { readMail } from '#bounces/parse/parse-bounce.ts';
-import { textBounceRules } from '#bounces/parse/text-bounce.ts';
-import { createReturnPath, createReturnPathReader } from '#bounces/return-path.ts';
-import { createServiceAddressReader, type ServiceAddress } from '#bounces/service-addresses.ts';
 import {
   goldenDelivery,
   goldenDomain,
@@ -19,10 +12,17 @@ import {
 } from '#lab/golden.ts';
 import { runs } from '#lab/runs.ts';
 import { table } from '#lab/table.ts';
+import { transitionOnBounce } from '#mail/returned/bounce-transition.ts';
+import { createIsolatedParser, serveParsing } from '#mail/returned/isolated-parser.ts';
+import { automaticRules } from '#mail/returned/parse/auto-reply.ts';
+import { complaintVariants } from '#mail/returned/parse/complaint.ts';
+import { readMail } from '#mail/returned/parse/parse-bounce.ts';
+import { textBounceRules } from '#mail/returned/parse/text-bounce.ts';
+import type { Complaint, ReportedFailure } from '#mail/returned/parse-result.ts';
+import { createReturnPath, createReturnPathReader } from '#mail/returned/return-path.ts';
+import { createServiceAddressReader, type ServiceAddress } from '#mail/returned/service-addresses.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
 import type { DeliveryStatus } from '#platform/values/glossary.ts';
-import { transitionOnBounce } from '#rules/bounce-transition.ts';
-import type { Complaint, ReportedFailure } from '#rules/parse-result.ts';
 
 const golden = goldenMails();
 
@@ -202,7 +202,7 @@ for (const [status, mayHaveArrived, bounced, complained] of moves) {
   });
 }
 
-const thread = new URL('../../src/bounces/parser-thread.ts', import.meta.url);
+const thread = new URL('../../src/mail/returned/parser-thread.ts', import.meta.url);
 const sample = golden.find(({ name }) => name === 'postfix-unknown-user')!;
 
 test('the thread reads many mails at once, each as the function does', async (t) => {

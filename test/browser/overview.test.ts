@@ -3,13 +3,13 @@ import test from 'ava';
 import { v7 as uuid } from 'uuid';
 import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
 import { setLimits } from '#accounts/rows/organizations.ts';
-import { countNames, hourMs } from '#db/events/statistics.ts';
-import { suspend } from '#db/queue/suspensions.ts';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
 import { type Size, startChromium } from '#lab/browser/chromium.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { suspend } from '#mail/queue/rows/suspensions.ts';
+import { latencyBounds } from '#mail/record/latency.ts';
+import { countNames, hourMs } from '#mail/record/rows/statistics.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
-import { latencyBounds } from '#rules/latency.ts';
 
 const { visit } = startChromium(test);
 

@@ -4,13 +4,13 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import { type DefaultTreeAdapterTypes, defaultTreeAdapter, parse } from 'parse5';
-import { listSuspensions, suspend } from '#db/queue/suspensions.ts';
 import type { Page } from '#lab/browser/browser.ts';
 import { sizes, startChromium } from '#lab/browser/chromium.ts';
 import { pathOf, sampledTable } from '#lab/scenes/dashboard-samples.ts';
 import { markup, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
+import { listSuspensions, suspend } from '#mail/queue/rows/suspensions.ts';
 
 const { visit } = startChromium(test);
 

@@ -1,9 +1,9 @@
 /** `email why`, sentence by sentence: a pure function, held here for the stories that are rare on sockets. */
 import test from 'ava';
 import { why } from '#cli/render/why-view.ts';
-import type { AttemptRecord } from '#db/events/emails.ts';
 import { conditionOf } from '#lab/conditions.ts';
 import { table } from '#lab/table.ts';
+import type { AttemptRecord } from '#mail/record/rows/emails.ts';
 import type { WhyInput } from '#operate/explain/why.ts';
 import type { DeliveryStatus, Outcome } from '#platform/values/glossary.ts';
 

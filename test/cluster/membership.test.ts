@@ -1,9 +1,9 @@
 /** Each node's share of a destination's limits: together they are the limit, and never more, whatever happens to the nodes. */
 import test from 'ava';
 import fc from 'fast-check';
-import { NodeMembership } from '#cluster/membership.ts';
-import { part, rankOf } from '#cluster/share-of-limit.ts';
 import { runs } from '#lab/runs.ts';
+import { NodeMembership } from '#mail/queue/cluster/membership.ts';
+import { part, rankOf } from '#mail/queue/cluster/share-of-limit.ts';
 
 const names = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 12 });
 

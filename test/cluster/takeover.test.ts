@@ -1,11 +1,11 @@
 /** A delivery belongs to one node: while that lives, however long it takes; to another one soon after it is gone. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test from 'ava';
-import { listAttempts } from '#db/events/emails.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { listAttempts } from '#mail/record/rows/emails.ts';
 
 /**
  * In steps, each as long as the lease is renewed in time. The next renewal is timed when the last one has ended, so a slow

@@ -1,9 +1,9 @@
 /** Which orders are composed on the calling thread. */
 import test from 'ava';
-import { composeAlone } from '#compose/compose-alone.ts';
-import type { ComposeOrder } from '#compose/compose-order.ts';
-import type { Composed } from '#compose/recipient-copies.ts';
 import { until } from '#lab/until.ts';
+import { composeAlone } from '#mail/compose/compose-alone.ts';
+import type { ComposeOrder } from '#mail/compose/compose-order.ts';
+import type { Composed } from '#mail/compose/recipient-copies.ts';
 
 const order = (length = 0) =>
   ({

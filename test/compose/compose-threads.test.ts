@@ -4,15 +4,15 @@ import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { dkimVerify } from 'mailauth';
 import { createSeal } from '#accounts/seal.ts';
-import type { ComposeOrder } from '#compose/compose-order.ts';
-import { createComposers } from '#compose/compose-threads.ts';
-import type { Fields } from '#compose/mime.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { until } from '#lab/until.ts';
+import type { ComposeOrder } from '#mail/compose/compose-order.ts';
+import { createComposers } from '#mail/compose/compose-threads.ts';
+import type { Fields } from '#mail/compose/mime.ts';
+import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { createTrackingLinks } from '#tracking/tracking-links.ts';
 
 const secret = 'a secret of the tests, long enough';
 const sealedKey = createSeal(fixedSecrets(secret)).close(dkimKey.privateKey);
@@ -208,7 +208,7 @@ test('if a thread dies, its orders fail and the next order starts another', asyn
 /** Composes as the real one does, but for mails with these subjects. */
 const trap = `
   import { parentPort } from 'node:worker_threads';
-  import { serveOrders } from ${JSON.stringify(new URL('../../src/compose/compose-threads.ts', import.meta.url).href)};
+  import { serveOrders } from ${JSON.stringify(new URL('../../src/mail/compose/compose-threads.ts', import.meta.url).href)};
   serveOrders(parentPort, ({ fields: { subject } }) => {
     if (subject === 'hang') for (;;);
     if (subject === 'die') process.exit(1);

@@ -1,10 +1,10 @@
 import test from 'ava';
 import PostalMime, { decodeWords } from 'postal-mime';
-import { headerIssue } from '#compose/custom-headers.ts';
-import { composeMime, toBytes } from '#compose/mime.ts';
 import { toFields } from '#lab/compose-cases.ts';
 import { column, table } from '#lab/table.ts';
 import { threadMs } from '#lab/thread-time.ts';
+import { headerIssue } from '#mail/compose/custom-headers.ts';
+import { composeMime, toBytes } from '#mail/compose/mime.ts';
 
 test('headers that would break or falsify the message are refused, and invalid values of those that replace ours', (t) => {
   const faulty: Record<string, string[]> = Object.fromEntries(table('compose/faulty-headers'));

@@ -1,6 +1,6 @@
 /** Organizations take turns by the cost of their orders. */
 import test from 'ava';
-import { FairTurns } from '#compose/fair-turns.ts';
+import { FairTurns } from '#mail/compose/fair-turns.ts';
 
 function filled(...list: [orgId: string, cost: number, count: number][]) {
   const turns = new FairTurns<string>();

@@ -8,14 +8,14 @@ import test from 'ava';
 import fc from 'fast-check';
 import MailComposer from 'nodemailer/lib/mail-composer';
 import PostalMime, { decodeWords } from 'postal-mime';
-import { composeMime, type Fields, toBytes } from '#compose/mime.ts';
-import { partsOf, readTree } from '#compose/mime-tree.ts';
-import { decoded } from '#compose/transfer-encoding.ts';
 import { cases, fieldsOf, folder, toFields, type Written } from '#lab/compose-cases.ts';
 import { testWithProgram } from '#lab/needing.ts';
 import { hasPython, type PythonPart, readWithPython } from '#lab/read-with-python.ts';
 import { runs } from '#lab/runs.ts';
 import { table } from '#lab/table.ts';
+import { composeMime, type Fields, toBytes } from '#mail/compose/mime.ts';
+import { partsOf, readTree } from '#mail/compose/mime-tree.ts';
+import { decoded } from '#mail/compose/transfer-encoding.ts';
 
 const rawOf = (fields: Fields) => toBytes(composeMime(fields).message);
 const compose = (written: Written) => rawOf(toFields(written)).toString('latin1');

@@ -3,16 +3,16 @@ import { createPrivateKey } from 'node:crypto';
 import test from 'ava';
 import fc from 'fast-check';
 import { dkimVerify } from 'mailauth';
-import { maxFields, maxHeadLength, readHead } from '#compose/head.ts';
-import { hasLongLine } from '#compose/long-lines.ts';
-import { partsOf, readTree } from '#compose/mime-tree.ts';
-import { composeRaw } from '#compose/raw-message.ts';
-import { decoded } from '#compose/transfer-encoding.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { partOf } from '#lab/mail.ts';
 import { runs } from '#lab/runs.ts';
 import { table } from '#lab/table.ts';
 import { threadMs } from '#lab/thread-time.ts';
+import { maxFields, maxHeadLength, readHead } from '#mail/compose/head.ts';
+import { hasLongLine } from '#mail/compose/long-lines.ts';
+import { partsOf, readTree } from '#mail/compose/mime-tree.ts';
+import { composeRaw } from '#mail/compose/raw-message.ts';
+import { decoded } from '#mail/compose/transfer-encoding.ts';
 
 const signer = {
   domain: 'sender.invalid',

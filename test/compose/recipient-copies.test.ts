@@ -3,12 +3,12 @@
  * prints, and the base is deleted together with the bytes of its email.
  */
 import test from 'ava';
-import { forgetEmails } from '#db/events/forget-emails.ts';
-import { removeMessages } from '#db/events/retention.ts';
 import { cliOf } from '#lab/cli.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { partOf } from '#lab/mail.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { forgetEmails } from '#mail/record/rows/forget-emails.ts';
+import { removeMessages } from '#mail/record/rows/retention.ts';
 
 const links = (count: number) =>
   Array.from(

@@ -2,8 +2,8 @@
 import { isAscii } from 'node:buffer';
 import test from 'ava';
 import PostalMime, { decodeWords } from 'postal-mime';
-import { attachedParts } from '#compose/attachment.ts';
-import { toSevenBit } from '#compose/seven-bit.ts';
+import { attachedParts } from '#mail/compose/attachment.ts';
+import { toSevenBit } from '#mail/compose/seven-bit.ts';
 
 const made = (lines: string[], charset: 'utf8' | 'latin1' = 'utf8') =>
   toSevenBit(Buffer.from(`${lines.join('\r\n')}\r\n`, charset)).toString('latin1');

@@ -6,11 +6,11 @@ import fc from 'fast-check';
 import { type DKIMSignOptions, dkimVerify } from 'mailauth';
 import type { dkimSign } from 'mailauth/lib/dkim/sign.js';
 import { newDkimKey } from '#accounts/domains.ts';
-import { composeMime, type MimeMessage, toBytes } from '#compose/mime.ts';
-import { createKeyRing, type DkimSigner, signatures } from '#compose/sign.ts';
 import { cases, fieldsOf, toFields } from '#lab/compose-cases.ts';
 import { record, samples } from '#lab/oversigned-mails.ts';
 import { runs } from '#lab/runs.ts';
+import { composeMime, type MimeMessage, toBytes } from '#mail/compose/mime.ts';
+import { createKeyRing, type DkimSigner, signatures } from '#mail/compose/sign.ts';
 
 const at = Date.UTC(2026, 0, 2, 3, 4, 5);
 

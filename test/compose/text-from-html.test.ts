@@ -1,11 +1,11 @@
 /** The text part of a mail that has only HTML. */
 import test from 'ava';
-import { composeMessages } from '#compose/message.ts';
-import { textFromHtml } from '#compose/text-from-html.ts';
 import { toFields } from '#lab/compose-cases.ts';
 import { signer } from '#lab/oversigned-mails.ts';
 import { column, table } from '#lab/table.ts';
 import { threadMs } from '#lab/thread-time.ts';
+import { composeMessages } from '#mail/compose/message.ts';
+import { textFromHtml } from '#mail/compose/text-from-html.ts';
 
 const cases: [what: string, html: string, text: string | null][] = table('compose/text-from-html');
 for (const [what, html, text] of cases) {

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { quotedPrintable } from '#compose/transfer-encoding.ts';
 import { runs } from '#lab/runs.ts';
+import { quotedPrintable } from '#mail/compose/transfer-encoding.ts';
 
 test('quoted-printable decodes to the original, has lines of 76, and splits no character', (t) => {
   const unit = fc.constantFrom(

@@ -6,7 +6,6 @@ import { randomUUID } from 'node:crypto';
 import test from 'ava';
 import { setQuota } from '#accounts/credits/credit-ledger.ts';
 import { findOrganization, setLimits } from '#accounts/rows/organizations.ts';
-import { applyQueueAction, type QueueAction } from '#db/queue/apply-queue-action.ts';
 import { errorExamples, keyWith, provoker } from '#lab/provoke.ts';
 import { holdExamples } from '#lab/recorded-examples.ts';
 import {
@@ -22,6 +21,7 @@ import { worldOfFile } from '#lab/scenes/shared-world.ts';
 import type { Answer } from '#lab/scenes/world.ts';
 import { asNewTenant } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { applyQueueAction, type QueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 
 const shared = worldOfFile(exampleOptions());
 const batchPath = '/api/public/email/batch';

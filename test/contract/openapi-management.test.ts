@@ -16,8 +16,8 @@ import { holdExamples } from '#lab/recorded-examples.ts';
 import { exampleWorld, rename, suppress } from '#lab/scenes/example-world.ts';
 import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import type { Answer, World } from '#lab/scenes/world.ts';
+import { addWebhook } from '#mail/webhooks/endpoints.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
-import { addWebhook } from '#webhooks/endpoints.ts';
 
 const hold = holdExamples(test, 'management-examples.json');
 

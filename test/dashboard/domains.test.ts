@@ -3,10 +3,10 @@
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
 import { invite } from '#accounts/people.ts';
-import { keepReport } from '#db/bounces/domain-reports-table.ts';
 import { createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { freePort } from '#lab/load/ports.ts';
 import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
+import { keepReport } from '#mail/returned/rows/domain-reports-table.ts';
 
 async function arrive(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);

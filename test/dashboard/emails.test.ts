@@ -1,10 +1,10 @@
 /** Emails: each filter, page by page; one email with what it holds; once more, no more; nobody else's. */
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'csv-parse/sync';
-import { readSources } from '#db/events/emails.ts';
-import { removeMessages } from '#db/events/retention.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { asNewTenant, startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
+import { readSources } from '#mail/record/rows/emails.ts';
+import { removeMessages } from '#mail/record/rows/retention.ts';
 
 async function begin(t: ExecutionContext, options: WorldOptions = {}) {
   const world = await startWorld(t, options);

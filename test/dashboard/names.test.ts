@@ -8,10 +8,10 @@ import { registerDomain } from '#accounts/domain-registration.ts';
 import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { createSeal } from '#accounts/seal.ts';
 import type { Document } from '#api/openapi/openapi-types.ts';
-import { keepReport } from '#db/bounces/domain-reports-table.ts';
 import { operationsOf, readContract } from '#lab/openapi.ts';
 import { pairs, pathOf, sampledTable } from '#lab/scenes/dashboard-samples.ts';
 import { type Org, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
+import { keepReport } from '#mail/returned/rows/domain-reports-table.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 
 /** In everything that only the other organization may see. */

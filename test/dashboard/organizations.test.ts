@@ -3,13 +3,13 @@ import test from 'ava';
 import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
 import { invite } from '#accounts/people.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
-import { countNames, hourMs } from '#db/events/statistics.ts';
-import { suspend } from '#db/queue/suspensions.ts';
 import { createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
+import { suspend } from '#mail/queue/rows/suspensions.ts';
+import { latencyBounds } from '#mail/record/latency.ts';
+import { countNames, hourMs } from '#mail/record/rows/statistics.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
-import { latencyBounds } from '#rules/latency.ts';
 
 const path = '/dashboard/organizations';
 const named = (html: string) => [...html.matchAll(/row-link"[^>]*>([^<]+)</g)].map(([, name]) => name);

@@ -1,9 +1,9 @@
 /** The queue's pages: what waits where, and orders to it, the same as by the command line. */
 import test, { type ExecutionContext } from 'ava';
-import { listSuspensions } from '#db/queue/suspensions.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { listSuspensions } from '#mail/queue/rows/suspensions.ts';
 
 /** Three mails that there.invalid has put off, and one to elsewhere. */
 async function startQueue(t: ExecutionContext) {

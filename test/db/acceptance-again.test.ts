@@ -1,12 +1,12 @@
 /** A send whose commit is asked for again, because the answer to the first was lost: taken once, and gone on with. */
 import test, { type ExecutionContext } from 'ava';
 import { setQuota } from '#accounts/credits/credit-ledger.ts';
-import { acceptAll } from '#db/accept/acceptance.ts';
-import { forgetAnswers } from '#db/accept/idempotency.ts';
-import { freeOrphans } from '#db/queue/lease-statements.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
 import { leaseMs, sendOf } from '#lab/sends.ts';
+import { acceptAll } from '#mail/accept/rows/acceptance.ts';
+import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
+import { freeOrphans } from '#mail/queue/rows/lease-statements.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
 
 const policy = { keepMs: 60 * minute, lowShare: 0.1 };

@@ -1,11 +1,11 @@
 /** Emails that are not kept for good (POSTERN_KEEP_EMAILS): what goes with one, and what stays, on both databases. */
 import test from 'ava';
-import { forgetEmails } from '#db/events/forget-emails.ts';
-import { sumUp } from '#db/events/statistics.ts';
 import { cliOf } from '#lab/cli.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { insertEmail } from '#lab/database/partitioned-rows.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { forgetEmails } from '#mail/record/rows/forget-emails.ts';
+import { sumUp } from '#mail/record/rows/statistics.ts';
 
 const day = 86_400_000;
 

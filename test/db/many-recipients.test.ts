@@ -4,19 +4,19 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { type AcceptParts, createAccept, type SendRequest } from '#accept.ts';
 import { setQuota } from '#accounts/credits/credit-ledger.ts';
 import type { DomainRecord } from '#accounts/rows/domains-table.ts';
-import { composeMessages } from '#compose/message.ts';
-import { acceptAll } from '#db/accept/acceptance.ts';
-import { findEmail, readSources } from '#db/events/emails.ts';
-import { searchEmails } from '#db/events/search-emails.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { runs } from '#lab/runs.ts';
+import { type AcceptParts, createAccept, type SendRequest } from '#mail/accept/accept.ts';
+import { acceptAll } from '#mail/accept/rows/acceptance.ts';
+import { composeMessages } from '#mail/compose/message.ts';
+import { findEmail, readSources } from '#mail/record/rows/emails.ts';
+import { searchEmails } from '#mail/record/rows/search-emails.ts';
+import { addressesOf } from '#mail/record/telemetry.ts';
 import { recipientsOf } from '#platform/values/recipients.ts';
-import { addressesOf } from '#record/telemetry.ts';
 
 const signer = {
   domain: 'sender.invalid',

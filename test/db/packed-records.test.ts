@@ -1,11 +1,11 @@
 /** What attempts leave behind is packed; rows of older versions, which are not, read the same. */
 import test from 'ava';
-import { findEmail, listAttempts } from '#db/events/emails.ts';
-import { readEvents } from '#db/events/read-events.ts';
-import { listQueue } from '#db/queue/queue-view.ts';
 import { cliOf } from '#lab/cli.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { listQueue } from '#mail/queue/rows/queue-view.ts';
+import { findEmail, listAttempts } from '#mail/record/rows/emails.ts';
+import { readEvents } from '#mail/record/rows/read-events.ts';
 import { unpackJson } from '#platform/database/engine/packed-json.ts';
 import type { Attempt, Reply } from '#platform/values/glossary.ts';
 

@@ -1,11 +1,11 @@
 /** Tables that grow, on PostgreSQL: how partitions are cut ahead of what is written, and what goes when they are dropped. */
 import test, { type ExecutionContext } from 'ava';
-import { readEvents } from '#db/events/read-events.ts';
-import { partitionJobs } from '#db/schema/partitioned-tables.ts';
-import { dropPast } from '#db/schema/partitions-past.ts';
 import { createDatabase } from '#lab/database/databases.ts';
 import { insertEmail } from '#lab/database/partitioned-rows.ts';
 import { until } from '#lab/until.ts';
+import { partitionJobs } from '#mail/record/partitions/partitioned-tables.ts';
+import { dropPast } from '#mail/record/partitions/partitions-past.ts';
+import { readEvents } from '#mail/record/rows/read-events.ts';
 import { type Db, openDatabase } from '#platform/database/engine/open.ts';
 import { migrate } from '#platform/database/schema/migrate.ts';
 import {

@@ -4,17 +4,17 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { acceptAll } from '#db/accept/acceptance.ts';
-import { forgetAnswers } from '#db/accept/idempotency.ts';
-import { findEmail, listAttempts } from '#db/events/emails.ts';
-import { recordVisits } from '#db/events/engagement.ts';
-import { forgetEmails } from '#db/events/forget-emails.ts';
-import { findEvents, readEvents, settledPosition } from '#db/events/read-events.ts';
-import { forgetAttempts, forgetEvents } from '#db/events/retention.ts';
-import { searchEmails } from '#db/events/search-emails.ts';
-import { sumUp } from '#db/events/statistics.ts';
-import { applyQueueAction, type QueueAction } from '#db/queue/apply-queue-action.ts';
-import { forgetLearned } from '#db/queue/learned-rows.ts';
+import { deadDomain, fill } from '#lab/database/backlog-rows.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { splitTables } from '#lab/database/partitioned-rows.ts';
+import { plansOf } from '#lab/database/plans.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { attemptOf, sendOf } from '#lab/sends.ts';
+import { acceptAll } from '#mail/accept/rows/acceptance.ts';
+import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
+import { transition } from '#mail/deliver/transition.ts';
+import { applyQueueAction, type QueueAction } from '#mail/queue/rows/apply-queue-action.ts';
+import { forgetLearned } from '#mail/queue/rows/learned-rows.ts';
 import {
   claimBacklogs,
   claimExpired,
@@ -25,23 +25,23 @@ import {
   releaseLeases,
   renewLeases,
   takeBack,
-} from '#db/queue/lease-statements.ts';
-import { recordAll } from '#db/queue/outcomes.ts';
-import { oldestDue, queueDepth, webhookBacklog } from '#db/queue/queue-counts.ts';
-import { listQueue, summarizeQueue } from '#db/queue/queue-view.ts';
-import { startScheduled } from '#db/queue/scheduled-mail.ts';
-import { deadDomain, fill } from '#lab/database/backlog-rows.ts';
-import { kinds } from '#lab/database/databases.ts';
-import { splitTables } from '#lab/database/partitioned-rows.ts';
-import { plansOf } from '#lab/database/plans.ts';
-import { startWorld } from '#lab/scenes/world.ts';
-import { attemptOf, sendOf } from '#lab/sends.ts';
+} from '#mail/queue/rows/lease-statements.ts';
+import { recordAll } from '#mail/queue/rows/outcomes.ts';
+import { oldestDue, queueDepth, webhookBacklog } from '#mail/queue/rows/queue-counts.ts';
+import { listQueue, summarizeQueue } from '#mail/queue/rows/queue-view.ts';
+import { startScheduled } from '#mail/queue/rows/scheduled-mail.ts';
+import { findEmail, listAttempts } from '#mail/record/rows/emails.ts';
+import { recordVisits } from '#mail/record/rows/engagement.ts';
+import { forgetEmails } from '#mail/record/rows/forget-emails.ts';
+import { findEvents, readEvents, settledPosition } from '#mail/record/rows/read-events.ts';
+import { forgetAttempts, forgetEvents } from '#mail/record/rows/retention.ts';
+import { searchEmails } from '#mail/record/rows/search-emails.ts';
+import { sumUp } from '#mail/record/rows/statistics.ts';
 import { readStatus } from '#operate/status/read-status.ts';
 import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
 import { stages } from '#platform/database/tables/unfinished-deliveries.ts';
 import type { Delivery } from '#platform/values/glossary.ts';
-import { transition } from '#rules/transition.ts';
 
 /** Those that grow: with each mail, or with each recipient that is suppressed. */
 const long = [

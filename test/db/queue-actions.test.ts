@@ -1,19 +1,19 @@
 /** The operator's actions as changes of rows, on both databases; test/queue/operator.test.ts has them beside a running server. */
 import test from 'ava';
 import { addSuppressions, removeSuppression } from '#accounts/rows/suppressions.ts';
-import { findEmail } from '#db/events/emails.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { minute, now, openQueue, type Row } from '#lab/database/queue-rows.ts';
 import {
   applyQueueAction,
   changeable,
   type QueueAction,
   type Selection,
-} from '#db/queue/apply-queue-action.ts';
-import { readDestinationStatuses } from '#db/queue/destination-status-rows.ts';
-import { claimBacklogs } from '#db/queue/lease-statements.ts';
-import { listQueue, summarizeQueue } from '#db/queue/queue-view.ts';
-import { listSuspensions, resume, suspend } from '#db/queue/suspensions.ts';
-import { kinds } from '#lab/database/databases.ts';
-import { minute, now, openQueue, type Row } from '#lab/database/queue-rows.ts';
+} from '#mail/queue/rows/apply-queue-action.ts';
+import { claimBacklogs } from '#mail/queue/rows/lease-statements.ts';
+import { listQueue, summarizeQueue } from '#mail/queue/rows/queue-view.ts';
+import { listSuspensions, resume, suspend } from '#mail/queue/rows/suspensions.ts';
+import { readDestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
+import { findEmail } from '#mail/record/rows/emails.ts';
 
 const states: Record<string, Row> = {
   queued: { status: 'queued', attempts: 0, due_at: now + minute },

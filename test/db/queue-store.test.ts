@@ -2,15 +2,15 @@
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
+import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
+import { openMigrated } from '#lab/database/open-migrated.ts';
 import {
   claimBacklogs,
   claimExpired,
   findDue,
   listBacklogs,
   releaseLeases,
-} from '#db/queue/lease-statements.ts';
-import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
-import { openMigrated } from '#lab/database/open-migrated.ts';
+} from '#mail/queue/rows/lease-statements.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 
 const now = Date.UTC(2026, 0, 1);

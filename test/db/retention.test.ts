@@ -1,11 +1,11 @@
 /** What goes in time, and what stays, on both databases; the clock is turned by hand. */
 import test, { type ExecutionContext } from 'ava';
-import { forgetAttempts, forgetEvents, removeMessages } from '#db/events/retention.ts';
 import { cliOf } from '#lab/cli.ts';
 import { manualClock } from '#lab/clock.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { forgetAttempts, forgetEvents, removeMessages } from '#mail/record/rows/retention.ts';
 import { newId } from '#platform/base/id.ts';
 import { lastIdOf } from '#platform/database/tables/time-of-id.ts';
 import { startMaintenance } from '#server/maintenance.ts';

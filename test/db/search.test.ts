@@ -1,11 +1,11 @@
 /** Search: what each filter finds, page by page, within bounds, on both databases. */
 import test, { type ExecutionContext } from 'ava';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
-import { searchEmails } from '#db/events/search-emails.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { readContract } from '#lab/openapi.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { table } from '#lab/table.ts';
+import { searchEmails } from '#mail/record/rows/search-emails.ts';
 import { newId } from '#platform/base/id.ts';
 import type { DeliveryStatus } from '#platform/values/glossary.ts';
 

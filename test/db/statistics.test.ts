@@ -2,12 +2,12 @@
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
-import { forgetFigures, type HourFigures, hourMs, readFigures, sumUp } from '#db/events/statistics.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { latencyBounds, quantile } from '#mail/record/latency.ts';
+import { forgetFigures, type HourFigures, hourMs, readFigures, sumUp } from '#mail/record/rows/statistics.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
-import { latencyBounds, quantile } from '#rules/latency.ts';
 
 /** The world's own service is stopped: the tests count by themselves. */
 async function still(t: ExecutionContext, database: (typeof kinds)[number]) {

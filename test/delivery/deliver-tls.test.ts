@@ -5,9 +5,9 @@ import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import test, { type ExecutionContext } from 'ava';
 import { type MxOptions, mxPem, startMx } from '#lab/mx/mx.ts';
 import { memory, said, startDeliverer } from '#lab/scenes/deliverer.ts';
+import type { HostTls } from '#mail/deliver/route/route.ts';
 import type { DestinationShape } from '#platform/values/destination-shape.ts';
 import type { TlsaRecord, TlsFloor } from '#platform/values/glossary.ts';
-import type { HostTls } from '#route/route.ts';
 
 const pemOf = (name: string) => readFileSync(new URL(`../fixtures/tls/${name}.pem`, import.meta.url));
 const pems = {

@@ -1,10 +1,10 @@
 /** Test keys: what they send has the answers, events and webhooks of real mail, and no other effect. */
 import test from 'ava';
-import { sumUp } from '#db/events/statistics.ts';
 import { cliOf } from '#lab/cli.ts';
 import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
 import { asNewTenant, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { sumUp } from '#mail/record/rows/statistics.ts';
 
 const typesOf = ({ events }: { events: { type: string }[] }) => events.map(({ type }) => type);
 

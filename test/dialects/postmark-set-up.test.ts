@@ -1,12 +1,12 @@
 /** Postmark's official SDK sets up webhooks and domains, and reads bounces. */
 import test from 'ava';
 import { AccountClient, type Errors, Models, ServerClient } from 'postmark';
-import { sumUp } from '#db/events/statistics.ts';
 import { startReturns } from '#lab/scenes/returns.ts';
 import { worldOfFile } from '#lab/scenes/shared-world.ts';
 import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import { asNewTenant, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { sumUp } from '#mail/record/rows/statistics.ts';
 
 const file = worldOfFile({ settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' } });
 

@@ -3,9 +3,9 @@
  * From bug reports against bounce parsers (sisimai, flufl.bounce, Mail::DeliveryStatus::BounceParser, Mautic) and mailing lists.
  */
 import test from 'ava';
-import { readMail } from '#bounces/parse/parse-bounce.ts';
 import { picture, table } from '#lab/table.ts';
-import { classifyBounce } from '#outcome.ts';
+import { classifyBounce } from '#mail/deliver/outcome.ts';
+import { readMail } from '#mail/returned/parse/parse-bounce.ts';
 
 const body = (...lines: string[]) => lines.join('\r\n');
 

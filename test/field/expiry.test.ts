@@ -3,10 +3,10 @@
  * against queues whose mail "failed" while it had only waited, and of login codes that were tried once.
  */
 import test, { type ExecutionContext } from 'ava';
-import { applyQueueAction } from '#db/queue/apply-queue-action.ts';
 import { cliOf } from '#lab/cli.ts';
 import { aSecondLater } from '#lab/scenes/nodes.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 
 const to = 'ann@there.invalid';
 const isExpired = ({ status }: { status: string }) => status === 'expired';

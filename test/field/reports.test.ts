@@ -4,9 +4,9 @@
  */
 import { crc32, deflateRawSync, gzipSync } from 'node:zlib';
 import test from 'ava';
-import { readMail } from '#bounces/parse/parse-bounce.ts';
 import { cliOf } from '#lab/cli.ts';
 import { startReturns } from '#lab/scenes/returns.ts';
+import { readMail } from '#mail/returned/parse/parse-bounce.ts';
 
 const xml = (domain = 'shop.example', before = '', after = '') =>
   `<?xml version="1.0" encoding="UTF-8"?>\n${before}<feedback><report_metadata><org_name>Reporter</org_name>` +

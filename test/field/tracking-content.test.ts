@@ -5,13 +5,13 @@
 import test from 'ava';
 import { parse } from 'parse5';
 import { setDomainTracking } from '#accounts/rows/domains-table.ts';
-import { editedParts } from '#compose/html-parts.ts';
-import { prepareTracking } from '#compose/tracking/html-tracking.ts';
-import { trackedParts } from '#compose/tracking/raw-message-tracking.ts';
 import { partOf } from '#lab/mail.ts';
 import { messageTo, startSubmission } from '#lab/scenes/submission.ts';
 import { waysIn } from '#lab/scenes/ways-in.ts';
 import { column, table } from '#lab/table.ts';
+import { editedParts } from '#mail/compose/html-parts.ts';
+import { prepareTracking } from '#mail/compose/tracking/html-tracking.ts';
+import { trackedParts } from '#mail/compose/tracking/raw-message-tracking.ts';
 
 const both = { opens: true, clicks: true };
 const tracker = { pixel: () => 'https://t.invalid/pixel', link: () => 'https://t.invalid/link' };

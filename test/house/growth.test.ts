@@ -3,31 +3,31 @@
  * and texts that nearly match at each position, of one size and of four times that size.
  */
 import test from 'ava';
-import { readMail } from '#bounces/parse/parse-bounce.ts';
-import { readDmarc } from '#bounces/reports/dmarc-report.ts';
-import { readTls } from '#bounces/reports/tls-report.ts';
-import { readHead } from '#compose/head.ts';
-import { parseAddresses, structureOf } from '#compose/header-grammar.ts';
-import { editedParts } from '#compose/html-parts.ts';
-import { readTree } from '#compose/mime-tree.ts';
-import { toSevenBit } from '#compose/seven-bit.ts';
-import { textFromHtml } from '#compose/text-from-html.ts';
-import { prepareTracking } from '#compose/tracking/html-tracking.ts';
-import { decoded, encodeText, toCrlf } from '#compose/transfer-encoding.ts';
 import { readContent, readHtml } from '#dashboard/pages/email/email-content.ts';
 import { linksIn } from '#dashboard/pages/email/links.ts';
 import { addressTexts } from '#dialects/address-texts.ts';
 import { threadMs } from '#lab/thread-time.ts';
+import { readHead } from '#mail/compose/head.ts';
+import { parseAddresses, structureOf } from '#mail/compose/header-grammar.ts';
+import { editedParts } from '#mail/compose/html-parts.ts';
+import { readTree } from '#mail/compose/mime-tree.ts';
+import { toSevenBit } from '#mail/compose/seven-bit.ts';
+import { textFromHtml } from '#mail/compose/text-from-html.ts';
+import { prepareTracking } from '#mail/compose/tracking/html-tracking.ts';
+import { decoded, encodeText, toCrlf } from '#mail/compose/transfer-encoding.ts';
+import { ruleFor } from '#mail/deliver/reply-rules/classify.ts';
+import { dotStuffed } from '#mail/deliver/smtp-out/dot-stuffing.ts';
+import { untracked } from '#mail/record/tracking/untracked.ts';
+import { readMail } from '#mail/returned/parse/parse-bounce.ts';
+import { readDmarc } from '#mail/returned/reports/dmarc-report.ts';
+import { readTls } from '#mail/returned/reports/tls-report.ts';
 import { reportAddresses } from '#operate/tls-reports/report-addresses.ts';
 import { domainOf, parseMailbox, parsePhrase } from '#platform/values/address.ts';
 import { parseReply } from '#platform/values/reply.ts';
-import { ruleFor } from '#reply-rules/classify.ts';
 import { MessageContent } from '#smtp-in/message-content.ts';
 import { addressesIn } from '#smtp-in/submission/address-fields.ts';
 import { senderOf } from '#smtp-in/submission/from-field.ts';
 import { submittedResult } from '#smtp-in/submission/read-submitted.ts';
-import { dotStuffed } from '#smtp-out/dot-stuffing.ts';
-import { untracked } from '#tracking/untracked.ts';
 
 const qp = 'Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n';
 const multipart = 'Content-Type: multipart/mixed; boundary=b\r\n\r\n';

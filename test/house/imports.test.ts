@@ -74,7 +74,7 @@ test('only db/ and vendor/ import knex', (t) => {
 test('importing a file has no effect: only the entries run, and only as the main module', (t) => {
   const entries = files.filter((file) => /import\.meta\.main/.test(read(file)));
   t.deepEqual(entries.sort(), [
-    'bounces/parser-thread.ts',
+    'mail/returned/parser-thread.ts',
     'cli/postern.ts',
     'main.ts',
     'server/compose-thread.ts',

@@ -2,7 +2,7 @@
  * `node accept-large.ts DATA_DIR ORG_ID`: accepts mails of 1 MB, sixty in one transaction, until one fails; then one
  * by one, until one fails. A process of its own, because the limit of its files is (`ulimit -f`).
  */
-import { acceptAll } from '#db/accept/acceptance.ts';
+import { acceptAll } from '#mail/accept/rows/acceptance.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
 import { minute } from './database/queue-rows.ts';
 import { sendOf } from './sends.ts';

@@ -1,8 +1,8 @@
 /** The cases of fixtures/compose, and fields for a message with defaults for what a test does not care about. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import type { Attachment } from '#compose/attachment.ts';
-import type { Fields } from '#compose/mime.ts';
+import type { Attachment } from '#mail/compose/attachment.ts';
+import type { Fields } from '#mail/compose/mime.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 
 export const folder = join(import.meta.dirname, '../fixtures/compose');

@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from 'node:events';
 import { MessageChannel, type Worker } from 'node:worker_threads';
-import { serveOrders } from '#compose/compose-threads.ts';
+import { serveOrders } from '#mail/compose/compose-threads.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 import { createOrderComposer } from '#server/compose-orders.ts';
 import type { Overrides } from '#server/context.ts';

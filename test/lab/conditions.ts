@@ -1,5 +1,5 @@
 /** The condition of mx.invalid, or of another destination, by what is stored about it. */
-import type { DestinationState, DestinationStatuses } from '#db/queue/destination-status-rows.ts';
+import type { DestinationState, DestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import { type Condition, conditionsAt, named, type Subject } from '#operate/condition/condition.ts';
 
 const none: DestinationStatuses = {

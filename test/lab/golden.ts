@@ -6,8 +6,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
-import type { AddressRole } from '#bounces/service-addresses.ts';
-import type { ParseResult } from '#rules/parse-result.ts';
+import type { ParseResult } from '#mail/returned/parse-result.ts';
+import type { AddressRole } from '#mail/returned/service-addresses.ts';
 
 export interface Golden {
   name: string;

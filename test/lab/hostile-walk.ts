@@ -15,9 +15,9 @@ import { examplesOf, readExamples } from '#api/openapi/recorded-examples.ts';
 import { referenceRoutes } from '#api/reference-page.ts';
 import { accessTable } from '#dashboard/security/route-access.ts';
 import { dialectsNamed } from '#dialects/all-dialects.ts';
+import { createTracking, type TrackingParts } from '#mail/record/tracking/routes.ts';
 import { probePaths } from '#operate/probes.ts';
 import { dialectNames } from '#platform/values/glossary.ts';
-import { createTracking, type TrackingParts } from '#tracking/routes.ts';
 import type { Question } from './ask.ts';
 import { callExamples } from './call-examples.ts';
 

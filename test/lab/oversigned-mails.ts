@@ -1,8 +1,8 @@
 /** Mails of ours to judge DKIM by: untouched, and with a second copy of an important field on top. */
 import { createPrivateKey } from 'node:crypto';
-import { composeMime, toBytes } from '#compose/mime.ts';
-import { composeRaw } from '#compose/raw-message.ts';
-import { signatures } from '#compose/sign.ts';
+import { composeMime, toBytes } from '#mail/compose/mime.ts';
+import { composeRaw } from '#mail/compose/raw-message.ts';
+import { signatures } from '#mail/compose/sign.ts';
 import { toFields } from './compose-cases.ts';
 import { dkimKey } from './dkim.ts';
 

@@ -1,16 +1,16 @@
 /** Nothing gets out of this server: port 25 closed, by a refusal or in silence, or no DNS. And what only looks like it. */
 import { stripVTControlCharacters } from 'node:util';
 import test, { type ExecutionContext } from 'ava';
-import type { SilentDestination } from '#db/queue/destination-status-rows.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { cliOf } from '#lab/cli.ts';
 import { startSilent } from '#lab/mx/silent.ts';
 import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
 import { until as eventually } from '#lab/until.ts';
+import type { ProblemCause } from '#mail/deliver/problem-cause.ts';
+import { DestinationHealth } from '#mail/record/destination-health.ts';
+import type { SilentDestination } from '#mail/record/rows/destination-status-rows.ts';
 import { noWaysOut } from '#operate/condition/no-way-out.ts';
 import type { Attempt } from '#platform/values/glossary.ts';
-import { DestinationHealth } from '#record/destination-health.ts';
-import type { ProblemCause } from '#rules/problem-cause.ts';
 
 const minute = 60_000;
 const names = ['one', 'two', 'three', 'four', 'five', 'six', 'seven'];

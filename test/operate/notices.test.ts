@@ -4,12 +4,12 @@ import { v7 as uuid } from 'uuid';
 import { setMembership } from '#accounts/rows/memberships.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { changeUser, insertUser } from '#accounts/rows/users.ts';
-import { parseMail } from '#bounces/parse/parsed-mail.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { partOf } from '#lab/mail.ts';
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { startWorld } from '#lab/scenes/world.ts';
+import { parseMail } from '#mail/returned/parse/parsed-mail.ts';
 
 const minute = 60_000;
 const hour = 60 * minute;

@@ -3,9 +3,9 @@ import test from 'ava';
 import { v7 as uuid } from 'uuid';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import { totalOf } from '#dashboard/pages/overview/figures.ts';
-import { publishPools } from '#db/queue/ip-pools.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { publishPools } from '#mail/queue/rows/ip-pools.ts';
 import { readOwnerNeeds } from '#operate/status/owner-needs.ts';
 
 for (const kind of kinds) {

@@ -2,14 +2,14 @@
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
-import { hourMs } from '#db/events/statistics.ts';
-import type { DestinationState } from '#db/queue/destination-status-rows.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import type { ProblemCause } from '#mail/deliver/problem-cause.ts';
+import type { DestinationState } from '#mail/record/rows/destination-status-rows.ts';
+import { hourMs } from '#mail/record/rows/statistics.ts';
 import { isWell, readStatus, verdictText } from '#operate/status/read-status.ts';
 import { noteBackup } from '#platform/database/admin/last-backup.ts';
 import { loadConfig } from '#platform/settings/config.ts';
-import type { ProblemCause } from '#rules/problem-cause.ts';
 
 const atRest = { connections: 0, limit: 5, waiting: 0, circuit: null, busySince: null };
 

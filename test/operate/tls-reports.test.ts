@@ -4,9 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { parseMail } from '#bounces/parse/parsed-mail.ts';
-import { readReport } from '#bounces/reports/domain-report.ts';
-import { readTls } from '#bounces/reports/tls-report.ts';
 import { countTlsSessions, dayMs, reportTime } from '#db/queue/tls-results.ts';
 import { createMigrated, type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { verifyDkim } from '#lab/dkim.ts';
@@ -16,13 +13,16 @@ import { authorizedPem, policy, startPolicyHost, trustAuthority } from '#lab/mx/
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import type { TlsReport } from '#mail/returned/aggregate-report.ts';
+import { parseMail } from '#mail/returned/parse/parsed-mail.ts';
+import { readReport } from '#mail/returned/reports/domain-report.ts';
+import { readTls } from '#mail/returned/reports/tls-report.ts';
+import { createPoster } from '#mail/webhooks/guarded-post.ts';
 import { reportAddresses } from '#operate/tls-reports/report-addresses.ts';
 import { sendTlsReports } from '#operate/tls-reports/send-tls-reports.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
 import type { Attempt } from '#platform/values/glossary.ts';
-import { createResolver } from '#route/resolver.ts';
-import type { TlsReport } from '#rules/aggregate-report.ts';
-import { createPoster } from '#webhooks/guarded-post.ts';
 
 trustAuthority();
 

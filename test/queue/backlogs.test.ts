@@ -1,6 +1,6 @@
 /** Which backlog is served next: organizations take turns, however much mail each has waiting. */
 import test from 'ava';
-import { Backlogs } from '#queue/backlogs.ts';
+import { Backlogs } from '#mail/queue/backlogs.ts';
 
 const anything = () => true;
 const names = (picks: { orgId: string; domain: string }[]) =>

@@ -1,6 +1,6 @@
 import test from 'ava';
 import { manualClock } from '#lab/clock.ts';
-import { createDueScanner } from '#queue/due-scanner.ts';
+import { createDueScanner } from '#mail/queue/due-scanner.ts';
 
 test('a full scan during which the clock jumps by hours does not put off the next one', async (t) => {
   const clock = manualClock();

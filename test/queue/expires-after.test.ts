@@ -1,9 +1,9 @@
 /** Mail with a deadline (`expiresAfter`): attempts until then, none after it, and the reason is shown. */
 import test from 'ava';
-import { applyQueueAction } from '#db/queue/apply-queue-action.ts';
 import { cliOf } from '#lab/cli.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 
 const minute = 60_000;
 const to = 'ann@there.invalid';

@@ -1,7 +1,7 @@
 /** Greylisting: what is learned of a delay that nobody tells, and how soon the mails after the first come through. */
 import test from 'ava';
-import { type Greylisting, learn, nothingLearned, waitFor } from '#queue/greylist.ts';
-import { nextAttemptAt } from '#queue/schedule.ts';
+import { type Greylisting, learn, nothingLearned, waitFor } from '#mail/queue/greylist.ts';
+import { nextAttemptAt } from '#mail/queue/schedule.ts';
 
 const second = 1000;
 const minute = 60 * second;

@@ -1,20 +1,20 @@
 /** Leases: renewed while they are held, good for nothing once they have run out, and whose outcomes count. */
 import test from 'ava';
+import { manualClock } from '#lab/clock.ts';
+import { kinds, oneKind } from '#lab/database/databases.ts';
+import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { attemptOf } from '#lab/sends.ts';
+import { transition } from '#mail/deliver/transition.ts';
+import { HeldLeases } from '#mail/queue/held-leases.ts';
 import {
   claimBacklogs,
   freeOrphans,
   releaseLeases,
   renewLeases,
   takeBack,
-} from '#db/queue/lease-statements.ts';
-import { recordAll } from '#db/queue/outcomes.ts';
-import { manualClock } from '#lab/clock.ts';
-import { kinds, oneKind } from '#lab/database/databases.ts';
-import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
-import { attemptOf } from '#lab/sends.ts';
+} from '#mail/queue/rows/lease-statements.ts';
+import { recordAll } from '#mail/queue/rows/outcomes.ts';
 import type { Delivery } from '#platform/values/glossary.ts';
-import { HeldLeases } from '#queue/held-leases.ts';
-import { transition } from '#rules/transition.ts';
 
 const leaseMs = 3 * minute;
 const lane = { domain: 'there.invalid', limit: 5 };

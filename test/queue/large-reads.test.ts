@@ -1,6 +1,6 @@
 /** Large messages are read for delivery one at a time, small ones beside them at once. */
 import test from 'ava';
-import { createReads } from '#queue/large-reads.ts';
+import { createReads } from '#mail/queue/large-reads.ts';
 
 test('large messages are read one after the other, and one that fails holds up none', async (t) => {
   let inFlight = 0;

@@ -1,8 +1,8 @@
 /** An outcome whose commit takes longer than the wait for the next attempt: the scans have passed that time meanwhile. */
 import test from 'ava';
-import { suspend } from '#db/queue/suspensions.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { suspend } from '#mail/queue/rows/suspensions.ts';
 
 test('mail whose next attempt was due before its outcome was committed is sent, or expires, at once', async (t) => {
   const replies = [Promise.withResolvers<string>(), Promise.withResolvers<string>()];

@@ -1,9 +1,9 @@
 /** Which backlogs are claimed next: every ready queue gets a fair part, however much mail each has waiting. */
 import test from 'ava';
 import { manualClock } from '#lab/clock.ts';
+import { LeasePolicy } from '#mail/queue/lease-policy.ts';
+import { ReadyQueues } from '#mail/queue/ready-queues.ts';
 import { defaultShape } from '#platform/settings/shaping-rules.ts';
-import { LeasePolicy } from '#queue/lease-policy.ts';
-import { ReadyQueues } from '#queue/ready-queues.ts';
 
 function policyFor(domains: string[]) {
   const clock = manualClock();

@@ -1,9 +1,9 @@
 /** A long queue waits where it is: nothing is written when it falls due, and nobody else waits for it. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { suspend } from '#db/queue/suspensions.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { suspend } from '#mail/queue/rows/suspensions.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 
 const hour = 3_600_000;

@@ -1,10 +1,10 @@
 /** What the operator orders holds at once, beside a running server, and never costs or doubles a mail. */
 import test from 'ava';
-import { applyQueueAction, type QueueAction } from '#db/queue/apply-queue-action.ts';
 import { cliOf } from '#lab/cli.ts';
 import { aSecondLater } from '#lab/scenes/nodes.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { applyQueueAction, type QueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 
 const later = { rcpt: () => '451 4.3.0 try again later' };
 const isDeferred = ({ status }: { status: string }) => status === 'deferred';

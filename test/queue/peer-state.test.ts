@@ -1,9 +1,9 @@
 /** How a concurrency state merges what other nodes have learned about the same destination. */
 import test from 'ava';
+import { mergePeerState, toPeerState } from '#mail/queue/peer-state.ts';
+import { afterAttempt, type ConcurrencyState, newConcurrencyState } from '#mail/queue/shaping.ts';
 import { defaultShape } from '#platform/settings/shaping-rules.ts';
 import type { Signal } from '#platform/values/glossary.ts';
-import { mergePeerState, toPeerState } from '#queue/peer-state.ts';
-import { afterAttempt, type ConcurrencyState, newConcurrencyState } from '#queue/shaping.ts';
 
 const shape = defaultShape(20);
 

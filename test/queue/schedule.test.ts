@@ -1,7 +1,7 @@
 /** When to try again: the waits, their spread, and the end of a mail's time. */
 import test from 'ava';
+import { nextAttemptAt } from '#mail/queue/schedule.ts';
 import { loadConfig } from '#platform/settings/config.ts';
-import { nextAttemptAt } from '#queue/schedule.ts';
 
 const second = 1000;
 const minute = 60 * second;

@@ -198,7 +198,7 @@ for (const database of kinds) {
 }
 
 test('held scheduled mail still waits for its time, and a retry does not start it', async (t) => {
-  const { applyQueueAction } = await import('#db/queue/apply-queue-action.ts');
+  const { applyQueueAction } = await import('#mail/queue/rows/apply-queue-action.ts');
   const world = await startWorld(t);
   const { clock, db } = world;
   const emailId = await scheduled(world, 2 * hour);

@@ -1,7 +1,5 @@
 /** How the concurrency state of a destination follows from each observation. */
 import test from 'ava';
-import type { DestinationShape } from '#platform/values/destination-shape.ts';
-import type { Signal } from '#platform/values/glossary.ts';
 import {
   afterAttempt,
   afterStart,
@@ -9,7 +7,9 @@ import {
   type ConcurrencyState,
   mayProbe,
   newConcurrencyState,
-} from '#queue/shaping.ts';
+} from '#mail/queue/shaping.ts';
+import type { DestinationShape } from '#platform/values/destination-shape.ts';
+import type { Signal } from '#platform/values/glossary.ts';
 
 const shape: DestinationShape = {
   connections: 20,

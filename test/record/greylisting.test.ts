@@ -1,9 +1,9 @@
 /** Which mails are watched through greylisting, what is learned from them, and what they are told. */
 import test from 'ava';
+import type { Greylisting } from '#mail/queue/greylist.ts';
+import { createGreylistObserver } from '#mail/record/greylist-observer.ts';
 import type { PersistentCache } from '#platform/base/persistent-cache.ts';
 import type { Attempt, Delivery, Outcome } from '#platform/values/glossary.ts';
-import type { Greylisting } from '#queue/greylist.ts';
-import { createGreylistObserver } from '#record/greylist-observer.ts';
 
 const minute = 60_000;
 

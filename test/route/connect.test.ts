@@ -11,9 +11,9 @@ import { manualClock } from '#lab/clock.ts';
 import { type Mx, startMx, startMxs } from '#lab/mx/mx.ts';
 import { startSilent } from '#lab/mx/silent.ts';
 import { until } from '#lab/until.ts';
-import { type ConnectParts, createConnect, type OpenedSocket } from '#route/connect.ts';
-import { createSources, type Source, type Wanted } from '#route/source-addresses.ts';
-import { race } from '#route/staggered-race.ts';
+import { type ConnectParts, createConnect, type OpenedSocket } from '#mail/deliver/route/connect.ts';
+import { createSources, type Source, type Wanted } from '#mail/deliver/route/source-addresses.ts';
+import { race } from '#mail/deliver/route/staggered-race.ts';
 
 const v6 = (address: string) => `::ffff:${address}`;
 
@@ -355,7 +355,7 @@ test('an address that is wanted again gives way where it cannot be bound', async
 test('where this process has no socket left, the host is not at fault, and no source address is rested', async (t) => {
   const program = `
     import { openSync } from 'node:fs';
-    import { createConnect } from ${JSON.stringify(join(import.meta.dirname, '../../src/route/connect.ts'))};
+    import { createConnect } from ${JSON.stringify(join(import.meta.dirname, '../../src/mail/deliver/route/connect.ts'))};
 
     const told = [];
     const connect = createConnect({

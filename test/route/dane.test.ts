@@ -1,8 +1,8 @@
 /** DANE: from what a domain publishes to what is demanded of each of its hosts (RFC 7672). */
 import test, { type ExecutionContext } from 'ava';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
-import { createDane } from '#route/dane-records.ts';
-import { createSecureResolve } from '#route/dnssec.ts';
+import { createDane } from '#mail/deliver/route/dane-records.ts';
+import { createSecureResolve } from '#mail/deliver/route/dnssec.ts';
 
 const digest = 'ab'.repeat(32);
 const record = { usage: 3, selector: 1, matching: 1, data: Buffer.from(digest, 'hex') };

@@ -5,7 +5,7 @@ import net, { type AddressInfo } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { decode, encode, type Packet } from 'dns-packet';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
-import { createSecureResolve } from '#route/dnssec.ts';
+import { createSecureResolve } from '#mail/deliver/route/dnssec.ts';
 
 const timing = { timeoutMs: 2000, tries: 2 };
 

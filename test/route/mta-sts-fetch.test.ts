@@ -5,8 +5,8 @@ import test, { type ExecutionContext } from 'ava';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { mxPem } from '#lab/mx/mx.ts';
 import { type PolicyHost, policy, startPolicyHost, trustAuthority } from '#lab/mx/policy-host.ts';
-import { createFetchPolicy, type PolicyHostOptions } from '#route/fetch-mta-sts.ts';
-import { createResolver } from '#route/resolver.ts';
+import { createFetchPolicy, type PolicyHostOptions } from '#mail/deliver/route/fetch-mta-sts.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
 
 trustAuthority();
 

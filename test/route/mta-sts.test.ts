@@ -5,11 +5,11 @@ import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { policy, startPolicyHost, trustAuthority } from '#lab/mx/policy-host.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
+import type { DaneFinding } from '#mail/deliver/route/dane-records.ts';
+import { createFetchPolicy } from '#mail/deliver/route/fetch-mta-sts.ts';
+import { createSts, type StoredPolicy } from '#mail/deliver/route/mta-sts.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
 import type { PersistentCache } from '#platform/base/persistent-cache.ts';
-import type { DaneFinding } from '#route/dane-records.ts';
-import { createFetchPolicy } from '#route/fetch-mta-sts.ts';
-import { createSts, type StoredPolicy } from '#route/mta-sts.ts';
-import { createResolver } from '#route/resolver.ts';
 
 trustAuthority();
 
@@ -21,7 +21,7 @@ const published = (id: string): Zone => ({ '_mta-sts.there.invalid': { TXT: [`v=
 const opportunistic = { tls: { policy: 'opportunistic' } };
 const protectedHost = { tls: { policy: 'mta-sts' } };
 
-/** What is remembered, as db/queue/learned-rows.ts keeps it, for as long as the test runs. */
+/** What is remembered, as mail/queue/rows/learned-rows.ts keeps it, for as long as the test runs. */
 function memory(
   clock: ManualClock,
 ): PersistentCache<StoredPolicy> & { kept: Map<string, { lapsesAt: number }> } {

@@ -1,8 +1,8 @@
 /** What a report says of a session, by what the recipient's domain publishes (RFC 8460 section 4.3). */
 import test from 'ava';
+import { sessionOf, sessionOfSkipped } from '#mail/deliver/route/published-tls.ts';
+import type { Host, HostTls } from '#mail/deliver/route/route.ts';
 import type { TlsTrial } from '#platform/values/glossary.ts';
-import { sessionOf, sessionOfSkipped } from '#route/published-tls.ts';
-import type { Host, HostTls } from '#route/route.ts';
 
 const host = (tls: HostTls, rest: Partial<Host> = {}): Host => ({
   name: 'mx1.invalid',

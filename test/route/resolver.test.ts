@@ -4,8 +4,8 @@ import { Resolver } from 'node:dns/promises';
 import { once } from 'node:events';
 import test, { type ExecutionContext } from 'ava';
 import { startDns } from '#lab/dns/dns.ts';
-import { findMx } from '#route/mx.ts';
-import { createResolver } from '#route/resolver.ts';
+import { findMx } from '#mail/deliver/route/mx.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
 
 const patience = { timeoutMs: 30_000, tries: 1 };
 

@@ -3,12 +3,12 @@
 import test, { type ExecutionContext } from 'ava';
 import { manualClock } from '#lab/clock.ts';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import type { Exchanger, Host, Protect, Route } from '#mail/deliver/route/route.ts';
+import { createRouteCache, type RouteCacheParts } from '#mail/deliver/route/route-cache.ts';
+import { interleaved, shuffled } from '#mail/deliver/route/shuffle.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import type { DestinationShape } from '#platform/values/destination-shape.ts';
-import { createResolver } from '#route/resolver.ts';
-import type { Exchanger, Host, Protect, Route } from '#route/route.ts';
-import { createRouteCache, type RouteCacheParts } from '#route/route-cache.ts';
-import { interleaved, shuffled } from '#route/shuffle.ts';
 
 const shape: DestinationShape = {
   connections: 20,

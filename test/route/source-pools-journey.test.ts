@@ -1,12 +1,12 @@
 /** An organization that is pinned to a pool of source addresses sends from these alone, whichever node took its mail. */
 import test, { type ExecutionContext } from 'ava';
 import { listOrganizations } from '#accounts/rows/organizations.ts';
-import { findEmail, listAttempts } from '#db/events/emails.ts';
-import { assignPool, readPools } from '#db/queue/ip-pools.ts';
 import { cliOf } from '#lab/cli.ts';
 import { settleAll, sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { createTenant, startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { assignPool, readPools } from '#mail/queue/rows/ip-pools.ts';
+import { findEmail, listAttempts } from '#mail/record/rows/emails.ts';
 import type { Running } from '#server/start.ts';
 
 const here = '127.0.0.21=out1.invalid@transactional 127.0.0.22=out2.invalid@transactional';

@@ -1,7 +1,9 @@
 /** Pools of source addresses in the database: who is pinned, which nodes have what, and what waits for none. */
 import test from 'ava';
 import { findOrganization } from '#accounts/rows/organizations.ts';
-import { createPoolAssignment, poolsOf } from '#cluster/pool-assignment.ts';
+import { oneKind } from '#lab/database/databases.ts';
+import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+import { createPoolAssignment, poolsOf } from '#mail/queue/cluster/pool-assignment.ts';
 import {
   assignPool,
   countAssigned,
@@ -11,10 +13,8 @@ import {
   readPoolAssignments,
   readPools,
   withdrawPools,
-} from '#db/queue/ip-pools.ts';
-import { claimExpired } from '#db/queue/lease-statements.ts';
-import { oneKind } from '#lab/database/databases.ts';
-import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
+} from '#mail/queue/rows/ip-pools.ts';
+import { claimExpired } from '#mail/queue/rows/lease-statements.ts';
 import { conditionText } from '#operate/condition/condition-words.ts';
 import { readSummary } from '#operate/explain/queue-rows-by-destination.ts';
 

@@ -37,7 +37,7 @@ async function directoryWith(t: ExecutionContext, ...profiles: object[]): Promis
 test('what Node does for somebody is theirs; idle time is nobody’s', async (t) => {
   const hot = await readProfiles(await directoryWith(t, profile), 0n);
   const shares = Object.fromEntries(hot.behalf.map(({ what, ms }) => [what, Math.round(ms)]));
-  t.like(shares, { mailauth: 300, 'src/accept.ts': 200, node: 100 });
+  t.like(shares, { mailauth: 300, 'src/mail/accept/accept.ts': 200, node: 100 });
   t.is(Math.round(hot.busyMs), 600);
   t.is(hot.behalf[0]!.what, 'mailauth');
   t.true(hot.functions.some(({ what }) => what === 'signOneShot  node:internal/crypto/sig:158'));
@@ -45,7 +45,7 @@ test('what Node does for somebody is theirs; idle time is nobody’s', async (t)
 
 test('what went before does not count', async (t) => {
   const hot = await readProfiles(await directoryWith(t, profile), 5_150_000_000n);
-  t.false(hot.behalf.some(({ what, ms }) => what === 'src/accept.ts' && ms > 0));
+  t.false(hot.behalf.some(({ what, ms }) => what === 'src/mail/accept/accept.ts' && ms > 0));
   t.is(Math.round(hot.busyMs), 400);
 });
 

@@ -8,9 +8,9 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import test from 'ava';
 import fc from 'fast-check';
-import { composeMime, toBytes } from '#compose/mime.ts';
 import { checkBroken, nasty } from '#lab/broken-requests.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { composeMime, toBytes } from '#mail/compose/mime.ts';
 import { compareKey, domainOf, envelopeAddress, parseMailbox } from '#platform/values/address.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 1000);

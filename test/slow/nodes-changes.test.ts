@@ -4,12 +4,12 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import { setDomainStatus, setDomainTracking } from '#accounts/rows/domains-table.ts';
-import { readSources } from '#db/events/emails.ts';
-import { suspend } from '#db/queue/suspensions.ts';
-import { disableWebhook } from '#db/webhooks/webhooks.ts';
 import { sharedSecret, startNode, tickAll } from '#lab/scenes/nodes.ts';
 import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
 import { until } from '#lab/until.ts';
+import { suspend } from '#mail/queue/rows/suspensions.ts';
+import { readSources } from '#mail/record/rows/emails.ts';
+import { disableWebhook } from '#mail/webhooks/rows/webhooks.ts';
 
 /** The world's node sends and takes mail; the other one takes mail, and is asked here. Its caches are warm. */
 async function startBoth(t: ExecutionContext) {

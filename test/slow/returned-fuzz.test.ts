@@ -4,19 +4,19 @@
  */
 import test from 'ava';
 import fc from 'fast-check';
-import { BounceHandler } from '#bounces/bounce-handler.ts';
-import { createDeliveryOf } from '#bounces/complaint-tokens.ts';
-import { readMail } from '#bounces/parse/parse-bounce.ts';
-import { textBounceRules } from '#bounces/parse/text-bounce.ts';
-import { createReturnPath, createReturnPathReader } from '#bounces/return-path.ts';
-import { createServiceAddressReader } from '#bounces/service-addresses.ts';
-import type { BounceResult, IncomingBounce } from '#db/bounces/record-bounces.ts';
 import { manualClock } from '#lab/clock.ts';
 import { goldenDelivery, goldenDomain, goldenMails, goldenSecret } from '#lab/golden.ts';
 import { column } from '#lab/table.ts';
+import { BounceHandler } from '#mail/returned/bounce-handler.ts';
+import { createDeliveryOf } from '#mail/returned/complaint-tokens.ts';
+import { readMail } from '#mail/returned/parse/parse-bounce.ts';
+import { textBounceRules } from '#mail/returned/parse/text-bounce.ts';
+import type { ParseResult } from '#mail/returned/parse-result.ts';
+import { createReturnPath, createReturnPathReader } from '#mail/returned/return-path.ts';
+import type { BounceResult, IncomingBounce } from '#mail/returned/rows/record-bounces.ts';
+import { createServiceAddressReader } from '#mail/returned/service-addresses.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
 import { createMessageIdReader } from '#platform/values/message-id.ts';
-import type { ParseResult } from '#rules/parse-result.ts';
 
 const runs = Number(process.env.FUZZ_RUNS ?? 2000);
 /** Of this thread's own time, however busy the machine is with other tests. */

@@ -2,7 +2,6 @@
 import { isAscii } from 'node:buffer';
 import test from 'ava';
 import fc from 'fast-check';
-import { readSources } from '#db/events/emails.ts';
 import { kinds, oneKind } from '#lab/database/databases.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { longestStall } from '#lab/longest-stall.ts';
@@ -18,6 +17,7 @@ import {
   transportOf,
 } from '#lab/scenes/submission.ts';
 import { until } from '#lab/until.ts';
+import { readSources } from '#mail/record/rows/emails.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 import { createMessageId } from '#platform/values/message-id.ts';
 

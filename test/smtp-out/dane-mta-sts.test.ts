@@ -2,13 +2,13 @@
 import test, { type ExecutionContext } from 'ava';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { policy, startPolicyHost, trustAuthority } from '#lab/mx/policy-host.ts';
+import { createDane } from '#mail/deliver/route/dane-records.ts';
+import { createSecureResolve } from '#mail/deliver/route/dnssec.ts';
+import { createFetchPolicy } from '#mail/deliver/route/fetch-mta-sts.ts';
+import { createSts, type StoredPolicy } from '#mail/deliver/route/mta-sts.ts';
+import { createProtect } from '#mail/deliver/route/protect.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { systemClock } from '#platform/base/clock.ts';
-import { createDane } from '#route/dane-records.ts';
-import { createSecureResolve } from '#route/dnssec.ts';
-import { createFetchPolicy } from '#route/fetch-mta-sts.ts';
-import { createSts, type StoredPolicy } from '#route/mta-sts.ts';
-import { createProtect } from '#route/protect.ts';
-import { createResolver } from '#route/resolver.ts';
 
 trustAuthority();
 

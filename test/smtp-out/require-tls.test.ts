@@ -1,10 +1,10 @@
 /** What a mail itself says on TLS (RFC 8689): REQUIRETLS, and the header TLS-Required: No. */
 import test from 'ava';
 import { mailTls } from '#accounts/domains.ts';
-import { headerIssue } from '#compose/custom-headers.ts';
 import { authorizedPem, policy, startPolicyHost, trustAuthority } from '#lab/mx/policy-host.ts';
 import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import { emailIdOf, startSubmission } from '#lab/scenes/submission.ts';
+import { headerIssue } from '#mail/compose/custom-headers.ts';
 
 trustAuthority();
 

@@ -7,8 +7,8 @@ import { runs } from '#lab/runs.ts';
 import { said, startDeliverer } from '#lab/scenes/deliverer.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
-import type { SessionTimeouts } from '#smtp-out/deadline.ts';
-import { dotStuffed, endOfPiece } from '#smtp-out/dot-stuffing.ts';
+import type { SessionTimeouts } from '#mail/deliver/smtp-out/deadline.ts';
+import { dotStuffed, endOfPiece } from '#mail/deliver/smtp-out/dot-stuffing.ts';
 
 async function deliver(t: ExecutionContext, mxOptions: MxOptions, message: string, recipient?: string) {
   const mx = await startMx({ host: '127.0.0.2', tls: false, ...mxOptions });

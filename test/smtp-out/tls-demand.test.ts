@@ -1,11 +1,11 @@
 /** The protection that organizations and domains demand: set on the command line, taken into each send. */
 import test from 'ava';
 import { demandedTls, tlsFloors } from '#accounts/domains.ts';
-import { findEmail } from '#db/events/emails.ts';
-import { claimBacklogs } from '#db/queue/lease-statements.ts';
 import { cliOf } from '#lab/cli.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { claimBacklogs } from '#mail/queue/rows/lease-statements.ts';
+import { findEmail } from '#mail/record/rows/emails.ts';
 
 test('the stricter of both demands holds', (t) => {
   for (const [one, floor] of tlsFloors.entries()) {

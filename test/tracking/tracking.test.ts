@@ -8,19 +8,19 @@ import { join } from 'node:path';
 import test from 'ava';
 import fc from 'fast-check';
 import { type Token, type TokenHandler, Tokenizer, TokenizerMode } from 'parse5';
-import { eachTag } from '#compose/html-tags.ts';
+import { runs } from '#lab/runs.ts';
+import { column, table } from '#lab/table.ts';
+import { eachTag } from '#mail/compose/html-tags.ts';
 import {
   linkLimitIfExceeded,
   newAllowance,
   prepareTracking,
   type Tracker,
-} from '#compose/tracking/html-tracking.ts';
-import { runs } from '#lab/runs.ts';
-import { column, table } from '#lab/table.ts';
+} from '#mail/compose/tracking/html-tracking.ts';
+import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
+import { recordVisit, type Visit, type Visited } from '#mail/record/visit.ts';
+import { type Visitor, visitorKind } from '#mail/record/visitor.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
-import { recordVisit, type Visit, type Visited } from '#rules/visit.ts';
-import { type Visitor, visitorKind } from '#rules/visitor.ts';
-import { createTrackingLinks } from '#tracking/tracking-links.ts';
 
 const folder = join(import.meta.dirname, '../fixtures/tracking');
 const cases = readdirSync(folder).flatMap((file) => /^([\w-]+)\.html$/.exec(file)?.[1] ?? []);

@@ -8,7 +8,7 @@ import { dkimBody, generateCanonicalizedHeader, getSigningHeaderLines } from '#p
 const changed =
   "mailauth's DKIM signer has changed: read its lib/dkim and lib/tools.js again and adapt src/platform/vendor/mailauth.ts";
 
-/** What src/compose/sign.ts does with the parts. */
+/** What src/mail/compose/sign.ts does with the parts. */
 function signedByParts(privateKey: string, signTime: Date): string {
   const headers = [
     { key: 'from', casedKey: 'From', line: Buffer.from('From: a@sender.invalid') },

@@ -5,14 +5,14 @@ import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { Resend } from 'resend';
 import { Webhook } from 'svix';
-import type { EventRecord } from '#db/events/read-events.ts';
 import { type Received, startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import { openMessages, sendAll, startWebhookWorld } from '#lab/scenes/webhook-world.ts';
 import { until } from '#lab/until.ts';
+import type { EventRecord } from '#mail/record/rows/read-events.ts';
+import { changeWebhook, rotateSecret } from '#mail/webhooks/endpoints.ts';
+import { formatOf } from '#mail/webhooks/formats/all-formats.ts';
+import { wants, webhookFormats } from '#mail/webhooks/subscribed-types.ts';
 import { eventTypes } from '#platform/values/glossary.ts';
-import { wants, webhookFormats } from '#rules/subscribed-types.ts';
-import { changeWebhook, rotateSecret } from '#webhooks/endpoints.ts';
-import { formatOf } from '#webhooks/formats/all-formats.ts';
 
 /** Nothing that a format writes is an hour old: the libraries refuse posts older than five minutes. */
 async function startFormats(t: ExecutionContext) {

@@ -10,11 +10,11 @@ import { authorizedPem, trustAuthority } from '#lab/mx/policy-host.ts';
 import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import { column, table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
-import { createResolver } from '#route/resolver.ts';
-import { addressesOf } from '#route/web-host-addresses.ts';
-import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
-import { createDownload } from '#webhooks/guarded-get.ts';
-import { createPoster, type PosterOptions } from '#webhooks/guarded-post.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import { addressesOf } from '#mail/deliver/route/web-host-addresses.ts';
+import { parseWebhookUrl } from '#mail/webhooks/endpoint-url.ts';
+import { createDownload } from '#mail/webhooks/guarded-get.ts';
+import { createPoster, type PosterOptions } from '#mail/webhooks/guarded-post.ts';
 
 trustAuthority();
 

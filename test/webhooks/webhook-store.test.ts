@@ -1,24 +1,24 @@
 /** The outbox's statements on both databases: what is made of events, who is due, in which order, what is kept. */
 import test, { type ExecutionContext } from 'ava';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
-import { settledPosition } from '#db/events/read-events.ts';
-import { forgetWebhookAttempts, forgetWebhookMessages } from '#db/webhooks/webhook-attempts.ts';
-import { fanOut, passOver } from '#db/webhooks/webhook-feed.ts';
+import { type DatabaseKind, oneKind } from '#lab/database/databases.ts';
+import { openMigrated } from '#lab/database/open-migrated.ts';
+import { settledPosition } from '#mail/record/rows/read-events.ts';
+import { verdictOf, type WebhookVerdict } from '#mail/webhooks/classify-response.ts';
+import { forgetWebhookAttempts, forgetWebhookMessages } from '#mail/webhooks/rows/webhook-attempts.ts';
+import { fanOut, passOver } from '#mail/webhooks/rows/webhook-feed.ts';
 import {
   claimMessages,
   listDueWebhooks,
   releaseMessages,
   type WebhookMessage,
-} from '#db/webhooks/webhook-outbox.ts';
-import { recordTries } from '#db/webhooks/webhook-outcomes.ts';
-import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
-import { findWebhook, insertWebhook } from '#db/webhooks/webhooks.ts';
-import { type DatabaseKind, oneKind } from '#lab/database/databases.ts';
-import { openMigrated } from '#lab/database/open-migrated.ts';
+} from '#mail/webhooks/rows/webhook-outbox.ts';
+import { recordTries } from '#mail/webhooks/rows/webhook-outcomes.ts';
+import { type ReplaySelection, replay } from '#mail/webhooks/rows/webhook-replay-rows.ts';
+import { findWebhook, insertWebhook } from '#mail/webhooks/rows/webhooks.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { verdictOf, type WebhookVerdict } from '#rules/classify-response.ts';
 
 const start = Date.UTC(2026, 0, 1);
 

@@ -3,13 +3,18 @@ import test from 'ava';
 import fc from 'fast-check';
 import ms, { type StringValue } from 'ms';
 import { Webhook } from 'standardwebhooks';
-import type { EventRecord } from '#db/events/read-events.ts';
 import { runs } from '#lab/runs.ts';
-import { maxFailingMs, retryDelays, verdictOf, type WebhookVerdict } from '#rules/classify-response.ts';
-import { type EndpointAttempt, endpointHealthAfter } from '#rules/endpoint-health.ts';
-import { secretsOf } from '#rules/endpoint-secrets.ts';
-import { newStandardSecret, standard } from '#webhooks/formats/standard-format.ts';
-import { createPostingSlots } from '#webhooks/posting-slots.ts';
+import type { EventRecord } from '#mail/record/rows/read-events.ts';
+import {
+  maxFailingMs,
+  retryDelays,
+  verdictOf,
+  type WebhookVerdict,
+} from '#mail/webhooks/classify-response.ts';
+import { type EndpointAttempt, endpointHealthAfter } from '#mail/webhooks/endpoint-health.ts';
+import { secretsOf } from '#mail/webhooks/endpoint-secrets.ts';
+import { newStandardSecret, standard } from '#mail/webhooks/formats/standard-format.ts';
+import { createPostingSlots } from '#mail/webhooks/posting-slots.ts';
 
 const now = Date.UTC(2026, 10, 21);
 const bodyOf = (event: EventRecord) => standard.write(event, { secrets: [], timestamp: 0 }).body;

@@ -1,7 +1,7 @@
 /**
  * Organizations that the operator has paused: their keys and users are refused, and their mail waits. A pause is two columns
  * of the organization, so it takes one statement however much mail waits. Every node reads once a second which organizations
- * are paused (cluster/pool-assignment.ts) and claims none of their mail.
+ * are paused (mail/queue/cluster/pool-assignment.ts) and claims none of their mail.
  *
  * A pause does not count towards the maximum age, but a deadline that the sender has set stays. On resume, mail gets back the
  * time that it has waited since the pause began or since it was last changed in the pause, so an interrupted resume can be

@@ -5,7 +5,7 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { deleteEmails } from '#db/events/forget-emails.ts';
+import { deleteEmails } from '#mail/record/rows/forget-emails.ts';
 import { countOf } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { withoutForeignKeys } from '#platform/database/engine/without-foreign-keys.ts';

@@ -1,7 +1,7 @@
 /**
  * Suppresses an address that keeps bouncing softly because of its mailbox: on three different days (UTC) within a month, with
  * no delivery in between. A full or closed mailbox that is not read any more costs the sender's reputation like a dead one.
- * Mail that expires because its mailbox is full counts as such a bounce on the day it expires (rules/transition.ts).
+ * Mail that expires because its mailbox is full counts as such a bounce on the day it expires (mail/deliver/transition.ts).
  *
  * An address has rows here only after such a bounce. From then on acceptance notes the mail sent to it (`watchRow`), which
  * is how a delivery in between is found without an index of all deliveries by recipient.

@@ -1,8 +1,8 @@
 /** GET /api/public/email/:id: one email with everything that is known about it (docs/design.md section 3). */
 
 import { answer, byId, resource } from '#api/management.ts';
-import { findEmail } from '#db/events/emails.ts';
-import { telemetry } from '#record/telemetry.ts';
+import { findEmail } from '#mail/record/rows/emails.ts';
+import { telemetry } from '#mail/record/telemetry.ts';
 import { type EmailAnswer, emailSchemas } from './schema.ts';
 
 export const emailIdDescription = 'The `emailId` in the response of the send.';

@@ -1,6 +1,6 @@
 /**
  * The schema of the response of GET /api/public/email/:id (docs/design.md section 3), for the OpenAPI document and for the
- * tests, which check real responses against it. record/telemetry.ts creates the response; it is not checked at run time.
+ * tests, which check real responses against it. mail/record/telemetry.ts creates the response; it is not checked at run time.
  */
 import { z } from 'zod';
 import { capital } from '#platform/base/capital.ts';

@@ -1,7 +1,7 @@
 /** GET /api/public/emails: an organization's emails that match a search, newest first. */
 
 import { answer, resource } from '#api/management.ts';
-import { type EmailSummary, searchEmails } from '#db/events/search-emails.ts';
+import { type EmailSummary, searchEmails } from '#mail/record/rows/search-emails.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { RecipientKind } from '#platform/values/glossary.ts';
 import { emailsQuery, emailsSchemas } from './schema.ts';

@@ -11,11 +11,11 @@
 import { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import { setBusyHeaders } from '#api/server-busy.ts';
-import type { EventPage, EventQuery } from '#db/events/read-events.ts';
+import { outwardEvent } from '#mail/record/event.ts';
+import type { EventSignal } from '#mail/record/event-signal.ts';
+import type { EventPage, EventQuery } from '#mail/record/rows/read-events.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { outwardEvent } from '#record/event.ts';
-import type { EventSignal } from '#record/event-signal.ts';
 import type { Cursors } from './event-cursor.ts';
 
 export const eventStream = 'text/event-stream';

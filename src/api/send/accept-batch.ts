@@ -10,13 +10,13 @@ import {
   type Sender,
   type SendRequest,
   startCommit,
-} from '#accept.ts';
-import type { Decision } from '#db/accept/acceptance.ts';
+} from '#mail/accept/accept.ts';
+import type { Decision } from '#mail/accept/rows/acceptance.ts';
+import type { RefusedSend } from '#mail/record/refused-sends.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { limitConcurrency } from '#platform/base/limits/slots.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
 import { asRefusal, Refusal } from '#platform/values/refusal.ts';
-import type { RefusedSend } from '#record/refused-sends.ts';
 
 export interface AcceptBatchParts extends Omit<AcceptParts, 'commit'> {
   /**

@@ -1,6 +1,6 @@
 /** The attachments of a send (docs/api.md section 2.2); refuses executables by name and by type. */
 import { z } from 'zod';
-import { parseFileUrl } from '#webhooks/guarded-get.ts';
+import { parseFileUrl } from '#mail/webhooks/guarded-get.ts';
 import { limitSize } from './at-most.ts';
 import { base64Content } from './base64-content.ts';
 import { characters, rule } from './schema-rule.ts';

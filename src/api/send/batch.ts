@@ -1,17 +1,17 @@
 /** POST /api/public/email/batch (docs/api.md section 4.1.1). */
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
-import type { SendRequest } from '#accept.ts';
 import type { Caller } from '#accounts/api-keys.ts';
 import type { Slot } from '#api/admission.ts';
 import type { Endpoint } from '#api/endpoint.ts';
 import { errorInBatch } from '#api/issues.ts';
 import { anyError } from '#api/openapi/error-responses.ts';
 import { readQuery } from '#api/query.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
+import { recipientsIn } from '#mail/record/refused-sends.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { Refusal, statusOf } from '#platform/values/refusal.ts';
-import { recipientsIn } from '#record/refused-sends.ts';
 import type { AcceptBatch } from './accept-batch.ts';
 import { LargeBatches, parseSends } from './batch-body.ts';
 import { checkSend, type FetchAll } from './check-send.ts';

@@ -1,8 +1,8 @@
 /** Checks the parsed body of a send, alone or in a batch, and converts it to the request that accept.ts takes. */
 import { hash } from 'node:crypto';
-import type { SendRequest } from '#accept.ts';
 import type { Caller } from '#accounts/api-keys.ts';
 import { maxIssues, toIssues } from '#api/issues.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import {

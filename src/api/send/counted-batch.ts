@@ -1,8 +1,8 @@
 /** A batch is one call of the second, and each element is a request of the day. */
 import type { Context } from 'koa';
-import type { SendRequest } from '#accept.ts';
 import type { Caller } from '#accounts/api-keys.ts';
 import { type Authorize, UncountedRefusal } from '#api/authorize.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { AcceptBatch } from './accept-batch.ts';
 

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { readQuery } from '#api/query.ts';
-import { readHead } from '#compose/head.ts';
+import { readHead } from '#mail/compose/head.ts';
 import { closestName } from '#platform/base/closest-name.ts';
 import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 import { Refusal } from '#platform/values/refusal.ts';

@@ -8,11 +8,11 @@
 
 import type { Slot } from '#api/admission.ts';
 import { BodyBudgetExceeded } from '#api/request-body.ts';
-import type { Attachment } from '#compose/attachment.ts';
+import type { Attachment } from '#mail/compose/attachment.ts';
+import type { Download } from '#mail/webhooks/guarded-get.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { limitConcurrency, Slots } from '#platform/base/limits/slots.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
-import type { Download } from '#webhooks/guarded-get.ts';
 import { type GivenAttachment, largestTotal } from './attachments.ts';
 
 /** `stopped` ends the fetches when nobody waits for the answer any more. */

@@ -1,12 +1,12 @@
 /** POST /api/public/email/send (docs/api.md section 4.1). */
 import type { Context, Middleware } from 'koa';
-import type { Accept, DryRun, SendRequest } from '#accept.ts';
 import type { Caller } from '#accounts/api-keys.ts';
 import type { Slot } from '#api/admission.ts';
 import type { Authorize } from '#api/authorize.ts';
 import type { Endpoint, EndpointErrors } from '#api/endpoint.ts';
 import { parseJson, readBody } from '#api/request-body.ts';
 import { setBusyHeaders } from '#api/server-busy.ts';
+import type { Accept, DryRun, SendRequest } from '#mail/accept/accept.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { admitSend, type SendCapacity } from './admit-send.ts';

@@ -6,9 +6,9 @@
  * the OpenAPI document, which also prints what each `rule` expects.
  */
 import { z } from 'zod';
-import type { SendRequest } from '#accept.ts';
-import type { Attachment } from '#compose/attachment.ts';
-import { headerIssue } from '#compose/custom-headers.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
+import type { Attachment } from '#mail/compose/attachment.ts';
+import { headerIssue } from '#mail/compose/custom-headers.ts';
 import { domainOf, parseMailbox } from '#platform/values/address.ts';
 import { type RecipientKind, recipientKinds } from '#platform/values/glossary.ts';
 import { readTime, timeForm } from '#platform/values/read-time.ts';

@@ -1,10 +1,10 @@
 /** Converts webhooks and their attempts to the members of responses, without secrets. */
 
-import type { WebhookAttemptRecord } from '#db/webhooks/webhook-attempts.ts';
-import type { Webhook } from '#db/webhooks/webhooks.ts';
+import type { WebhookAttempt } from '#mail/webhooks/classify-response.ts';
+import type { WebhookAttemptRecord } from '#mail/webhooks/rows/webhook-attempts.ts';
+import type { Webhook } from '#mail/webhooks/rows/webhooks.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import type { EventType } from '#platform/values/glossary.ts';
-import type { WebhookAttempt } from '#rules/classify-response.ts';
 
 export function presentWebhook(webhook: Webhook) {
   const { id, url, types, format, publicKey, status, reason } = webhook;

@@ -2,12 +2,12 @@
 
 import { noBody } from '#api/body-limits.ts';
 import { answer, byId, doneAnswer, type Management, requireFound, resource } from '#api/management.ts';
-import { countMessages } from '#db/webhooks/webhook-attempts.ts';
-import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '#db/webhooks/webhooks.ts';
+import { parseWebhookUrl } from '#mail/webhooks/endpoint-url.ts';
+import { addWebhook, changeWebhook, rotateSecret } from '#mail/webhooks/endpoints.ts';
+import { countMessages } from '#mail/webhooks/rows/webhook-attempts.ts';
+import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '#mail/webhooks/rows/webhooks.ts';
 import { isoOrNull } from '#platform/base/clock.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
-import { addWebhook, changeWebhook, rotateSecret } from '#webhooks/endpoints.ts';
 import { presentWebhook } from './present-webhook.ts';
 import { newWebhook, webhookChange, webhookSchemas } from './schema.ts';
 

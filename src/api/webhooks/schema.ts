@@ -4,8 +4,8 @@ import { moment, nextId, success } from '#api/management.ts';
 import { after, id, limit, time } from '#api/query.ts';
 import { limitSize } from '#api/send/at-most.ts';
 import { rule } from '#api/send/schema-rule.ts';
+import { webhookFormats } from '#mail/webhooks/subscribed-types.ts';
 import { eventTypes } from '#platform/values/glossary.ts';
-import { webhookFormats } from '#rules/subscribed-types.ts';
 
 const url = z.string().meta({ examples: ['https://app.example.com/webhooks'] });
 const maxEvents = 100;

@@ -5,10 +5,10 @@
 import type { z } from 'zod';
 import { noBody } from '#api/body-limits.ts';
 import { answer, goneSignal, readPage } from '#api/management.ts';
-import { listWebhookAttempts } from '#db/webhooks/webhook-attempts.ts';
-import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
+import { testWebhook } from '#mail/webhooks/endpoints.ts';
+import { listWebhookAttempts } from '#mail/webhooks/rows/webhook-attempts.ts';
+import { type ReplaySelection, replay } from '#mail/webhooks/rows/webhook-replay-rows.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { testWebhook } from '#webhooks/endpoints.ts';
 import { presentAttempt, presentStoredAttempt } from './present-webhook.ts';
 import { webhooks } from './routes.ts';
 import { attemptsQuery, replayRequest, webhookSchemas } from './schema.ts';

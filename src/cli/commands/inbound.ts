@@ -4,7 +4,7 @@ import { choice, lines } from '#cli/args/arguments.ts';
 import { emailIs, requireEmailId, requireInboundId } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import type { Output } from '#cli/render/output.ts';
-import { type InboundRecord, listInbound, readInbound } from '#db/bounces/inbound-mails.ts';
+import { type InboundRecord, listInbound, readInbound } from '#mail/returned/rows/inbound-mails.ts';
 import { iso } from '#platform/base/clock.ts';
 
 const kinds = ['failed', 'complaint', 'letter'] as const;

@@ -8,9 +8,9 @@ import { eventTypes, url, webhookSecret } from '#cli/args/arguments.ts';
 import { organizationId } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { type Output, sanitize } from '#cli/render/output.ts';
-import { readEvents, settledPosition } from '#db/events/read-events.ts';
-import { outwardEvent } from '#record/event.ts';
-import { newStandardSecret, standard } from '#webhooks/formats/standard-format.ts';
+import { outwardEvent } from '#mail/record/event.ts';
+import { readEvents, settledPosition } from '#mail/record/rows/read-events.ts';
+import { newStandardSecret, standard } from '#mail/webhooks/formats/standard-format.ts';
 
 interface Options {
   forward: string;

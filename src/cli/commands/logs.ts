@@ -31,7 +31,7 @@ import { createAttemptMerge, isOutcome } from '#cli/maillog/merge-attempts.ts';
 import { dayOf, readable } from '#cli/render/log-view.ts';
 import { dim } from '#cli/render/output.ts';
 import { local } from '#cli/render/times.ts';
-import { domainsOf } from '#db/queue/destination-status-rows.ts';
+import { domainsOf } from '#mail/record/rows/destination-status-rows.ts';
 import { sanitizeJson } from '#platform/base/sanitize.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { mailLogFile } from '#platform/values/mail-log.ts';

@@ -8,7 +8,7 @@ import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { grouped } from '#cli/render/cells.ts';
 import type { Output } from '#cli/render/output.ts';
-import { countUnfinished } from '#db/queue/queue-counts.ts';
+import { countUnfinished } from '#mail/queue/rows/queue-counts.ts';
 import { span } from '#platform/base/span.ts';
 import {
   type MoveProgress,

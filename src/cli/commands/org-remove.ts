@@ -12,7 +12,7 @@ import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
 import { requireOrganization } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 
-/** All nodes have read that it is paused (cluster/pool-assignment.ts), and what they were accepting is committed. */
+/** All nodes have read that it is paused (mail/queue/cluster/pool-assignment.ts), and what they were accepting is committed. */
 const settleMs = 3000;
 const lookMs = 500;
 

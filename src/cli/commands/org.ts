@@ -30,7 +30,7 @@ import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { organizationDocument, printOrganization, quotaDocument } from '#cli/render/org-view.ts';
 import type { Cell } from '#cli/render/output.ts';
-import { assignPool, readPools } from '#db/queue/ip-pools.ts';
+import { assignPool, readPools } from '#mail/queue/rows/ip-pools.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { TlsFloor } from '#platform/values/glossary.ts';

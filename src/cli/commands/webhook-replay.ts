@@ -4,7 +4,7 @@ import { type Moment, moment, timeOf } from '#cli/args/arguments.ts';
 import { requireEventId, requireWebhook } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
+import { type ReplaySelection, replay } from '#mail/webhooks/rows/webhook-replay-rows.ts';
 
 interface Options {
   failed?: true;

@@ -14,14 +14,14 @@ import {
 } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { attemptFields, attemptRows, documentOf, rowsOf, webhookFields } from '#cli/render/webhook-view.ts';
-import { countMessages, listWebhookAttempts } from '#db/webhooks/webhook-attempts.ts';
-import { deleteWebhook, listWebhooks } from '#db/webhooks/webhooks.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import { addWebhook, changeWebhook, rotateSecret, testWebhook } from '#mail/webhooks/endpoints.ts';
+import { createPoster, timeoutMs } from '#mail/webhooks/guarded-post.ts';
+import { countMessages, listWebhookAttempts } from '#mail/webhooks/rows/webhook-attempts.ts';
+import { deleteWebhook, listWebhooks } from '#mail/webhooks/rows/webhooks.ts';
+import { type WebhookFormatName, webhookFormats } from '#mail/webhooks/subscribed-types.ts';
+import { createAttemptWebhook } from '#mail/webhooks/webhook-attempt.ts';
 import { isoOrNull, systemClock } from '#platform/base/clock.ts';
-import { createResolver } from '#route/resolver.ts';
-import { type WebhookFormatName, webhookFormats } from '#rules/subscribed-types.ts';
-import { addWebhook, changeWebhook, rotateSecret, testWebhook } from '#webhooks/endpoints.ts';
-import { createPoster, timeoutMs } from '#webhooks/guarded-post.ts';
-import { createAttemptWebhook } from '#webhooks/webhook-attempt.ts';
 import { replayCommand } from './webhook-replay.ts';
 
 const defaultLines = 20;

@@ -14,11 +14,11 @@ import {
 } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { Failure } from '#cli/failure.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { openSecrets } from '#platform/base/secrets.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Config } from '#platform/settings/config.ts';
 import { testDomain } from '#platform/values/test-route.ts';
-import { createResolver } from '#route/resolver.ts';
 import { type DevState, readState, writeState } from './dev-directory.ts';
 import type { PublishedRecord } from './dev-dns.ts';
 

@@ -3,8 +3,8 @@ import { styleText } from 'node:util';
 import { sendSamples } from '#api/send-samples.ts';
 import { readLine } from '#cli/maillog/log-filter.ts';
 import { coloured, dim, type Output, sanitize } from '#cli/render/output.ts';
-import type { EventRecord } from '#db/events/read-events.ts';
-import type { WebhookAttemptRecord } from '#db/webhooks/webhook-attempts.ts';
+import type { EventRecord } from '#mail/record/rows/read-events.ts';
+import type { WebhookAttemptRecord } from '#mail/webhooks/rows/webhook-attempts.ts';
 import { iso } from '#platform/base/clock.ts';
 import { testDomain } from '#platform/values/test-route.ts';
 

@@ -1,12 +1,12 @@
 /** An email for a person: its envelope, its recipients, and each attempt with its SMTP transcript. */
 
-import type { AttemptRecord, DeliveryRecord, EmailRecord } from '#db/events/emails.ts';
-import { replyText } from '#outcome.ts';
+import { replyText } from '#mail/deliver/outcome.ts';
+import type { AttemptRecord, DeliveryRecord, EmailRecord } from '#mail/record/rows/emails.ts';
+import { addressesOf } from '#mail/record/telemetry.ts';
+import { tlsWords } from '#mail/record/tls-words.ts';
 import { iso } from '#platform/base/clock.ts';
 import { span } from '#platform/base/span.ts';
 import type { TranscriptLine } from '#platform/values/glossary.ts';
-import { addressesOf } from '#record/telemetry.ts';
-import { tlsWords } from '#record/tls-words.ts';
 import { type Cell, coloured, dim, type OutputBlock, sanitize } from './output.ts';
 import { local } from './times.ts';
 import { wrap } from './width.ts';

@@ -1,10 +1,10 @@
 /** Webhooks and their attempts for a person; for --json in the form of the API (api/webhooks/present-webhook.ts). */
 
 import { presentWebhook } from '#api/webhooks/present-webhook.ts';
-import type { WebhookAttemptRecord } from '#db/webhooks/webhook-attempts.ts';
-import type { Webhook } from '#db/webhooks/webhooks.ts';
+import type { WebhookAttempt } from '#mail/webhooks/classify-response.ts';
+import type { WebhookAttemptRecord } from '#mail/webhooks/rows/webhook-attempts.ts';
+import type { Webhook } from '#mail/webhooks/rows/webhooks.ts';
 import { span } from '#platform/base/span.ts';
-import type { WebhookAttempt } from '#rules/classify-response.ts';
 import type { Cell } from './cells.ts';
 import type { Rows } from './table.ts';
 

@@ -4,10 +4,10 @@
  */
 
 import { maxFailures } from '#accounts/rows/domain-checks.ts';
+import { disabledByOwner } from '#mail/webhooks/endpoint-health.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { flag, inColumn, number, orNull, records, text } from '#platform/database/engine/records.ts';
 import { lastIdOf } from '#platform/database/tables/time-of-id.ts';
-import { disabledByOwner } from '#rules/endpoint-health.ts';
 
 const domain = records({
   orgId: text,

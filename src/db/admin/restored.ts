@@ -6,7 +6,7 @@
  *   do not miss them.
  */
 
-import { applyQueueAction, type QueueActionResult } from '#db/queue/apply-queue-action.ts';
+import { applyQueueAction, type QueueActionResult } from '#mail/queue/rows/apply-queue-action.ts';
 import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 

@@ -4,13 +4,13 @@
  */
 import { z } from 'zod';
 import { checked } from '#api/issues.ts';
-import type { EventRecord } from '#db/events/read-events.ts';
 import type { DialectCall } from '#dialects/dialect.ts';
 import { type EventSearch, eventPages, startOf } from '#dialects/event-pages.ts';
+import type { EventRecord } from '#mail/record/rows/read-events.ts';
+import { emailEventOf } from '#mail/webhooks/formats/email-event.ts';
+import { mailgunEvent, mailgunTypes } from '#mail/webhooks/formats/mailgun-format.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { emailEventOf } from '#webhooks/formats/email-event.ts';
-import { mailgunEvent, mailgunTypes } from '#webhooks/formats/mailgun-format.ts';
 import { requirePathDomain, urlOf } from './mailgun-fields.ts';
 
 const maxLimit = 300;

@@ -1,5 +1,5 @@
 /** Mailgun's POST /messages: one email, or with `recipient-variables` one for each recipient. */
-import type { SendRequest } from '#accept.ts';
+
 import { formBody, largestBody } from '#api/body-limits.ts';
 import { addressTexts } from '#dialects/address-texts.ts';
 import type { DialectCall } from '#dialects/dialect.ts';
@@ -14,6 +14,7 @@ import {
 } from '#dialects/dialect-send.ts';
 import type { Form } from '#dialects/form.ts';
 import { acceptMade } from '#dialects/several-emails.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
 import { compareKey } from '#platform/values/address.ts';
 import type { Recipient } from '#platform/values/recipients.ts';
 import { Refusal } from '#platform/values/refusal.ts';

@@ -4,13 +4,13 @@
  */
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import type { SendRequest } from '#accept.ts';
 import { formBody, largestBody } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import { maxHeadLength, readHead } from '#compose/head.ts';
 import type { DialectCall } from '#dialects/dialect.ts';
 import { idempotencyKeyOf, idempotencyOf, mailbox, tags } from '#dialects/dialect-send.ts';
 import type { Form } from '#dialects/form.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
+import { maxHeadLength, readHead } from '#mail/compose/head.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { withCrlf } from '#smtp-in/submission/send-request.ts';
 import {

@@ -5,15 +5,15 @@
 import { z } from 'zod';
 import { countSuppressions, suppressedAmong, suppressionKey } from '#accounts/rows/suppressions.ts';
 import { noBody } from '#api/body-limits.ts';
-import { listAttempts } from '#db/events/emails.ts';
-import { type EventRecord, readEvents } from '#db/events/read-events.ts';
-import { readFigures } from '#db/events/statistics.ts';
 import { type DialectCall, type DialectRoute, requireItem } from '#dialects/dialect.ts';
 import { unsuppress } from '#dialects/dialect-suppressions.ts';
 import { eventPages } from '#dialects/event-pages.ts';
+import { listAttempts } from '#mail/record/rows/emails.ts';
+import { type EventRecord, readEvents } from '#mail/record/rows/read-events.ts';
+import { readFigures } from '#mail/record/rows/statistics.ts';
+import { emailEventOf } from '#mail/webhooks/formats/email-event.ts';
+import { postmarkBounce, postmarkBounces } from '#mail/webhooks/formats/postmark-format.ts';
 import { compareKey } from '#platform/values/address.ts';
-import { emailEventOf } from '#webhooks/formats/email-event.ts';
-import { postmarkBounce, postmarkBounces } from '#webhooks/formats/postmark-format.ts';
 import { fromDate, pageOf, toDate, tooMany } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 

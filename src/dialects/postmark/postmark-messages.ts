@@ -1,15 +1,15 @@
 /** Postmark's outbound messages: a search, one with its events, and its source. */
 import { z } from 'zod';
-import { type EmailRecord, findEmail } from '#db/events/emails.ts';
-import { readEvents } from '#db/events/read-events.ts';
-import { type SearchPage, searchEmails } from '#db/events/search-emails.ts';
 import { type DialectCall, type DialectRoute, requireById } from '#dialects/dialect.ts';
 import { readMessage } from '#dialects/serve-files.ts';
+import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
+import { readEvents } from '#mail/record/rows/read-events.ts';
+import { type SearchPage, searchEmails } from '#mail/record/rows/search-emails.ts';
+import { type EmailEvent, emailEventOf, replyText } from '#mail/webhooks/formats/email-event.ts';
 import { iso } from '#platform/base/clock.ts';
 import { compareKey, domainOf, parseMailbox } from '#platform/values/address.ts';
 import type { DeliveryStatus, RecipientKind } from '#platform/values/glossary.ts';
 import { isFinal } from '#platform/values/states.ts';
-import { type EmailEvent, emailEventOf, replyText } from '#webhooks/formats/email-event.ts';
 import { fromDate, pageOf, queryIn, toDate, tooMany } from './postmark-query.ts';
 import { checkStream, stream } from './postmark-stream.ts';
 

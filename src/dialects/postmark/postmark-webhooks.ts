@@ -2,11 +2,11 @@
 import { z } from 'zod';
 import { noBody, smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import { deleteWebhook, listWebhooks, type Webhook } from '#db/webhooks/webhooks.ts';
 import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
+import { parseWebhookUrl } from '#mail/webhooks/endpoint-url.ts';
+import { addWebhook, changeWebhook } from '#mail/webhooks/endpoints.ts';
+import { deleteWebhook, listWebhooks, type Webhook } from '#mail/webhooks/rows/webhooks.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
-import { addWebhook, changeWebhook } from '#webhooks/endpoints.ts';
 import { findByNumber, numberOf } from './postmark-ids.ts';
 import { inAnyCase, queryIn } from './postmark-query.ts';
 import { checkStream, stream } from './postmark-stream.ts';

@@ -3,10 +3,6 @@ import { z } from 'zod';
 import { requireAllowedDomain, requireSender } from '#accounts/sender.ts';
 import { below, jsonBody, largestBody, largestContent, noBody, smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import { type EmailRecord, findEmail } from '#db/events/emails.ts';
-import { type EmailSummary, searchEmails } from '#db/events/search-emails.ts';
-import { cancelEmail } from '#db/queue/cancel-email.ts';
-import { reschedule } from '#db/queue/scheduled-mail.ts';
 import { type DialectCall, type DialectRoute, requireById, requireItem } from '#dialects/dialect.ts';
 import {
   type DialectSend,
@@ -17,6 +13,10 @@ import {
   type SendTerms,
 } from '#dialects/dialect-send.ts';
 import { messageOf } from '#dialects/refusals.ts';
+import { cancelEmail } from '#mail/queue/rows/cancel-email.ts';
+import { reschedule } from '#mail/queue/rows/scheduled-mail.ts';
+import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
+import { type EmailSummary, searchEmails } from '#mail/record/rows/search-emails.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import type { RecipientKind } from '#platform/values/glossary.ts';
 import { readTime, timeForm } from '#platform/values/read-time.ts';

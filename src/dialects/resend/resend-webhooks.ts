@@ -2,20 +2,20 @@
 import { z } from 'zod';
 import { noBody, smallJson } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
-import { findEvents } from '#db/events/read-events.ts';
+import { type DialectCall, type DialectRoute, requireById, requireItem } from '#dialects/dialect.ts';
+import { findEvents } from '#mail/record/rows/read-events.ts';
+import { parseWebhookUrl } from '#mail/webhooks/endpoint-url.ts';
+import { addWebhook, changeWebhook, rotateSecret } from '#mail/webhooks/endpoints.ts';
+import { resendTypes, writeBody } from '#mail/webhooks/formats/resend-format.ts';
 import {
   listWebhookAttempts,
   listWebhookMessages,
   type WebhookMessageRecord,
-} from '#db/webhooks/webhook-attempts.ts';
-import { replay } from '#db/webhooks/webhook-replay-rows.ts';
-import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '#db/webhooks/webhooks.ts';
-import { type DialectCall, type DialectRoute, requireById, requireItem } from '#dialects/dialect.ts';
+} from '#mail/webhooks/rows/webhook-attempts.ts';
+import { replay } from '#mail/webhooks/rows/webhook-replay-rows.ts';
+import { deleteWebhook, findWebhook, listWebhooks, type Webhook } from '#mail/webhooks/rows/webhooks.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
-import { addWebhook, changeWebhook, rotateSecret } from '#webhooks/endpoints.ts';
-import { resendTypes, writeBody } from '#webhooks/formats/resend-format.ts';
 import { listOf, pageOf } from './resend-lists.ts';
 
 const grant = 'full_access';

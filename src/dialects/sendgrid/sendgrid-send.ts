@@ -1,11 +1,11 @@
 /** SendGrid's mail/send: each personalization is an email of its own. */
 import { hash } from 'node:crypto';
-import type { SendRequest } from '#accept.ts';
 import { below, jsonBody, largestBody, largestContent } from '#api/body-limits.ts';
 import { checked } from '#api/issues.ts';
 import type { DialectCall, DialectRoute } from '#dialects/dialect.ts';
 import { idempotencyKeyOf, requestOf } from '#dialects/dialect-send.ts';
 import { acceptMade } from '#dialects/several-emails.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
 import { iso } from '#platform/base/clock.ts';
 import { newId } from '#platform/base/id.ts';
 import { domainOf, mailboxText } from '#platform/values/address.ts';

@@ -2,7 +2,7 @@
  * The table of causes: what can be wrong with a destination, an organization or this server, in the order of urgency. Every
  * view names a cause by these words and no others.
  */
-import type { ProblemCause } from '#rules/problem-cause.ts';
+import type { ProblemCause } from '#mail/deliver/problem-cause.ts';
 
 /** Whose fault it is. `message`: what is sent, or to whom. */
 type Side = 'ours' | 'theirs' | 'message';

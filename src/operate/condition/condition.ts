@@ -1,12 +1,12 @@
 /**
  * The condition of a destination: the one model of what is wrong there, since when, and by which evidence. `status`, `top`,
  * `queue summary`, `email why`, the dashboard and the metrics render it (condition-words.ts, condition-advice.ts). Pure
- * functions of what is stored (db/queue/destination-status-rows.ts).
+ * functions of what is stored (mail/record/rows/destination-status-rows.ts).
  */
 import type { Pause } from '#accounts/rows/organizations.ts';
-import type { DestinationOrder } from '#db/queue/destination-rules.ts';
-import type { DestinationState, DestinationStatuses } from '#db/queue/destination-status-rows.ts';
-import { throttledMs } from '#record/destination-health.ts';
+import type { DestinationOrder } from '#mail/queue/rows/destination-rules.ts';
+import { throttledMs } from '#mail/record/destination-health.ts';
+import type { DestinationState, DestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import type { Cause } from './causes.ts';
 import { type NoWayOut, noWaysOut } from './no-way-out.ts';
 import { type Pace, paceOf } from './pace.ts';

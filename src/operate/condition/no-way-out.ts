@@ -1,8 +1,8 @@
 /**
  * Whether nothing gets out of a node at all: several destinations fail by DNS or by connecting, and no host has answered the
- * node since (record/destination-health.ts). A pure function of what the nodes have published.
+ * node since (mail/record/destination-health.ts). A pure function of what the nodes have published.
  */
-import type { SilentDestination } from '#db/queue/destination-status-rows.ts';
+import type { SilentDestination } from '#mail/record/rows/destination-status-rows.ts';
 
 export interface NoWayOut {
   node: string;

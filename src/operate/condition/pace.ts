@@ -1,6 +1,6 @@
 /** How fast a destination accepts mail, and how long what waits there will take. Pure functions of its published state. */
 
-import type { DestinationState } from '#db/queue/destination-status-rows.ts';
+import type { DestinationState } from '#mail/record/rows/destination-status-rows.ts';
 import { span } from '#platform/base/span.ts';
 
 export interface Pace {

@@ -6,8 +6,8 @@
  */
 
 import { getServers } from 'node:dns';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
-import { createResolver } from '#route/resolver.ts';
 
 /** DNS did not answer. `noServerAnswers`: not for any name, so it says nothing about this one. */
 export class Unanswered extends Error {

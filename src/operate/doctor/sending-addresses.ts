@@ -6,10 +6,10 @@
  * address that the EHLO name resolves to.
  */
 import { isIPv6 } from 'node:net';
+import { findMx } from '#mail/deliver/route/mx.ts';
 import { isPublicAddress } from '#platform/base/net/client-network.ts';
 import type { Config } from '#platform/settings/config.ts';
 import { isSameAddress } from '#platform/values/reverse-name.ts';
-import { findMx } from '#route/mx.ts';
 import type { Dns } from './doctor-dns.ts';
 import { readGreeting, type SmtpGreeting } from './smtp-greeting.ts';
 import type { Surroundings } from './surroundings.ts';

@@ -3,7 +3,7 @@
  * that the server sees us at; behind a NAT we cannot learn it otherwise. Never rejects.
  */
 import { isIP, type Socket } from 'node:net';
-import { type Call, dial, failureText } from '#route/tcp-dial.ts';
+import { type Call, dial, failureText } from '#mail/deliver/route/tcp-dial.ts';
 
 export interface SmtpGreeting {
   /** The first line; null if there was none. */

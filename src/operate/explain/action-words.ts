@@ -1,5 +1,5 @@
-/** Texts about actions on the queue (db/queue/apply-queue-action.ts) for the command line and the dashboard. */
-import { changeable, type QueueAction, type QueueActionResult } from '#db/queue/apply-queue-action.ts';
+/** Texts about actions on the queue (mail/queue/rows/apply-queue-action.ts) for the command line and the dashboard. */
+import { changeable, type QueueAction, type QueueActionResult } from '#mail/queue/rows/apply-queue-action.ts';
 
 export const actionWords: Record<QueueAction, { description: string; past: string }> = {
   retry: {

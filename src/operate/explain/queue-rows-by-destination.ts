@@ -1,21 +1,21 @@
 /**
- * The rows of the queue summary, one for each destination or recipient domain: joins the queue (db/queue/queue-view.ts)
- * with the status of destinations (db/queue/destination-status-rows.ts), in the age groups of Postfix's qshape.
+ * The rows of the queue summary, one for each destination or recipient domain: joins the queue (mail/queue/rows/queue-view.ts)
+ * with the status of destinations (mail/record/rows/destination-status-rows.ts), in the age groups of Postfix's qshape.
  */
 
+import { replyText } from '#mail/deliver/outcome.ts';
+import { type DomainQueue, summarizeQueue, type WaitingFigures } from '#mail/queue/rows/queue-view.ts';
 import {
   type DestinationState,
   type DestinationStatuses,
   readDestinationStatuses,
-} from '#db/queue/destination-status-rows.ts';
-import { type DomainQueue, summarizeQueue, type WaitingFigures } from '#db/queue/queue-view.ts';
+} from '#mail/record/rows/destination-status-rows.ts';
 import {
   type Condition,
   type ConditionOf,
   conditionsAt,
   type Subject,
 } from '#operate/condition/condition.ts';
-import { replyText } from '#outcome.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 
 /** A destination and the mail that waits for it. */

@@ -1,9 +1,9 @@
 /** Reads from the database what why.ts explains. */
 import { readPause } from '#accounts/rows/pauses.ts';
-import type { AttemptRecord, DeliveryRecord, EmailRecord } from '#db/events/emails.ts';
-import { readDestinationStatuses, routesOf } from '#db/queue/destination-status-rows.ts';
-import { poolOf } from '#db/queue/ip-pools.ts';
-import { countWaiting } from '#db/queue/waiting-counts.ts';
+import { poolOf } from '#mail/queue/rows/ip-pools.ts';
+import { countWaiting } from '#mail/queue/rows/waiting-counts.ts';
+import { readDestinationStatuses, routesOf } from '#mail/record/rows/destination-status-rows.ts';
+import type { AttemptRecord, DeliveryRecord, EmailRecord } from '#mail/record/rows/emails.ts';
 import { conditionsAt, named, type Subject } from '#operate/condition/condition.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { parseMailbox } from '#platform/values/address.ts';

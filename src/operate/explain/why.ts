@@ -4,11 +4,11 @@
  * other hosts is quoted unchanged, so callers must make it safe to print.
  */
 
-import type { AttemptRecord, DeliveryRecord } from '#db/events/emails.ts';
+import { replyText } from '#mail/deliver/outcome.ts';
+import type { AttemptRecord, DeliveryRecord } from '#mail/record/rows/emails.ts';
 import type { Cause } from '#operate/condition/causes.ts';
 import type { Condition } from '#operate/condition/condition.ts';
 import { reasonToWait, type When } from '#operate/condition/condition-words.ts';
-import { replyText } from '#outcome.ts';
 import { capital } from '#platform/base/capital.ts';
 import { domainOf } from '#platform/values/address.ts';
 import type { DeliveryStatus, Fault } from '#platform/values/glossary.ts';

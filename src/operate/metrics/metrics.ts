@@ -4,14 +4,14 @@
  * because the commit would be repeated. Test mail counts in no figure about mail.
  */
 
-import type { Decision } from '#db/accept/acceptance.ts';
-import type { WebhookTry } from '#db/webhooks/webhook-outcomes.ts';
+import type { Decision } from '#mail/accept/rows/acceptance.ts';
+import type { Transition } from '#mail/deliver/transition.ts';
+import type { ReadyQueue } from '#mail/queue/ready-queue.ts';
+import type { ParseResult } from '#mail/returned/parse-result.ts';
+import type { WebhookTry } from '#mail/webhooks/rows/webhook-outcomes.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
 import type { RefusalCode } from '#platform/values/refusal.ts';
 import { isTestMail } from '#platform/values/test-route.ts';
-import type { ReadyQueue } from '#queue/ready-queue.ts';
-import type { ParseResult } from '#rules/parse-result.ts';
-import type { Transition } from '#rules/transition.ts';
 import { createRegistry, type Meters } from './registry.ts';
 
 type CommitKind = 'accept' | 'outcomes' | 'returned' | 'usage' | 'visits' | 'webhooks';

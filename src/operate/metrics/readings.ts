@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
-import type { QueueDepth, WebhookBacklog } from '#db/queue/queue-counts.ts';
+import type { QueueDepth, WebhookBacklog } from '#mail/queue/rows/queue-counts.ts';
 import type { Status } from '#operate/status/read-status.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { setCertificates } from './certificate-metrics.ts';

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { giveNoticesBack, type Notice, openNotices, takeNotices } from '#accounts/rows/notices.ts';
 import { exhaustedOrganizations } from '#accounts/rows/organizations.ts';
 import { responsibleAddresses } from '#accounts/rows/users.ts';
-import { routesOf } from '#db/queue/destination-status-rows.ts';
+import { routesOf } from '#mail/record/rows/destination-status-rows.ts';
 import { causes } from '#operate/condition/causes.ts';
 import type { Need } from '#operate/status/need.ts';
 import { creditNeeds } from '#operate/status/owner-needs.ts';

@@ -1,8 +1,8 @@
 /** The DNS providers that `postern domain publish` can write to, each with its access from the settings. */
 import { readFile } from 'node:fs/promises';
+import { parseServer } from '#mail/deliver/route/dns-over-tcp.ts';
 import type { Config } from '#platform/settings/config.ts';
 import { isFile } from '#platform/settings/grammar.ts';
-import { parseServer } from '#route/dns-over-tcp.ts';
 import { Cloudflare } from './cloudflare.ts';
 import type { DnsProvider } from './plan-changes.ts';
 import { Rfc2136 } from './rfc2136.ts';

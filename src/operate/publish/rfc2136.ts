@@ -5,7 +5,7 @@
  */
 import { randomInt } from 'node:crypto';
 import { type DecodedPacket, decode, encode, type MxData, type RecordType } from 'dns-packet';
-import { askOverTcp, type DnsServer } from '#route/dns-over-tcp.ts';
+import { askOverTcp, type DnsServer } from '#mail/deliver/route/dns-over-tcp.ts';
 import { type Change, type DnsProvider, type PresentRecord, replacedBy } from './plan-changes.ts';
 import {
   encodeUpdate,

@@ -3,8 +3,8 @@
  * If nothing gets out at all, that is one entry, and the destinations are folded below it.
  */
 
-import type { DestinationStatuses } from '#db/queue/destination-status-rows.ts';
-import { countAllWaiting, countWaiting, maxCounted } from '#db/queue/waiting-counts.ts';
+import { countAllWaiting, countWaiting, maxCounted } from '#mail/queue/rows/waiting-counts.ts';
+import type { DestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import { type Condition, conditionsAt, named } from '#operate/condition/condition.ts';
 import { adviceFor, adviceWithoutWay } from '#operate/condition/condition-advice.ts';
 import { type NoWayOut, noWaysOut } from '#operate/condition/no-way-out.ts';

@@ -3,9 +3,9 @@
  * with how much mail waits for its end, and the command that ends it.
  */
 
-import type { DestinationStatuses } from '#db/queue/destination-status-rows.ts';
-import { countOrdered, heldByDomain, pausedWithMail } from '#db/queue/ordered-counts.ts';
-import { countIn } from '#db/queue/waiting-counts.ts';
+import { countOrdered, heldByDomain, pausedWithMail } from '#mail/queue/rows/ordered-counts.ts';
+import { countIn } from '#mail/queue/rows/waiting-counts.ts';
+import type { DestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
 

@@ -9,7 +9,7 @@ import {
   troubledDomains,
   troubledWebhooks,
 } from '#db/accounts/server-attention-rows.ts';
-import { hourMs } from '#db/events/statistics.ts';
+import { hourMs } from '#mail/record/rows/statistics.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
 import type { Need } from './need.ts';

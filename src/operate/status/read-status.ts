@@ -4,7 +4,7 @@
  * states of destinations, small tables and the statistics of a day, and counts mail only for what it lists, up to a limit.
  */
 
-import { readDestinationStatuses } from '#db/queue/destination-status-rows.ts';
+import { readDestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import { paceDocument } from '#operate/condition/pace.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';

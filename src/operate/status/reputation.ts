@@ -3,7 +3,7 @@
  * good below 2 %, in danger above 5 %. Complaints: Gmail's and Yahoo's rules for senders, which ask for less than 0.1 %
  * and block from 0.3 % on. With too little mail a rate is not rated.
  */
-import type { Counts } from '#db/events/statistics.ts';
+import type { Counts } from '#mail/record/rows/statistics.ts';
 
 export interface Rate {
   share: number | null;

@@ -16,7 +16,7 @@ export interface PersistentCache<Value> {
   set(name: string, value: Value, ttlMs: number): Promise<void>;
 }
 
-/** The table of entries (db/queue/learned-rows.ts). */
+/** The table of entries (mail/queue/rows/learned-rows.ts). */
 export interface PersistentCacheRows<Value> {
   read(name: string): Promise<PersistentEntry<Value> | null>;
   write(name: string, entry: PersistentEntry<Value>): Promise<void>;

@@ -1,6 +1,6 @@
 /**
  * The shaping rules while the server runs: those of the shaping file, which is read again when it changes, and above them
- * the operator's limits, which end by themselves (db/queue/destination-rules.ts). A file that has errors by then changes
+ * the operator's limits, which end by themselves (mail/queue/rows/destination-rules.ts). A file that has errors by then changes
  * nothing: the rules that were read last stay in force, and the errors are reported.
  */
 import { statSync } from 'node:fs';

@@ -1,5 +1,5 @@
 /**
- * A destination's shape: the limits on connections and deliveries to it. queue/shaping.ts adapts within them; rules in the
+ * A destination's shape: the limits on connections and deliveries to it. mail/queue/shaping.ts adapts within them; rules in the
  * shaping file change the defaults.
  *
  * A destination is a set of MX hosts; all domains with the same hosts share one. A rule of the shaping file may join

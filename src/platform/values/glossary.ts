@@ -16,7 +16,7 @@ export const recipientKinds = ['to', 'cc', 'bcc'] as const;
 
 export type RecipientKind = (typeof recipientKinds)[number];
 
-/** The states of a delivery; queue/README.md has the transitions between them. */
+/** The states of a delivery; mail/queue/README.md has the transitions between them. */
 export const deliveryStates = [
   'scheduled',
   'queued',
@@ -164,7 +164,7 @@ export interface Outcome {
   diagnostic: string;
   /** The message may have arrived although no reply said so: the connection was lost after the final dot. */
   possibleDuplicate: boolean;
-  /** The name of the deciding rule in outcome.ts or reply-rules/; null when delivered. */
+  /** The name of the deciding rule in outcome.ts or mail/deliver/reply-rules/; null when delivered. */
   rule: string | null;
   /** When the host asked us to retry, in milliseconds from now; null if it did not say. */
   retryAfterMs: number | null;

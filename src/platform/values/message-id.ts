@@ -1,6 +1,6 @@
 /**
  * The Message-ID of a mail whose caller gave none. It contains a keyed tag, so that a complaint that quotes it proves that
- * its reporter received the mail (bounces/complaint-tokens.ts), and a forged one is recognized without the database.
+ * its reporter received the mail (mail/returned/complaint-tokens.ts), and a forged one is recognized without the database.
  *
  *   base64url of  email id (16 octets) | tag (8)   @   name of this host
  *

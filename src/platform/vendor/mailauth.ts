@@ -2,7 +2,7 @@
  * The parts of mailauth's DKIM signer, read in version 7.1.0, which package.json pins. Its public signer takes the
  * private key as PEM and parses it for every message, which costs more than the RSA operation, and it streams the
  * message. Here mailauth selects and canonicalizes the header fields and the body and writes the signature field; only
- * the private-key operation is Postern's (compose/sign.ts). These parts take about 50 µs for a mail of 4 KB, beside 250 µs
+ * the private-key operation is Postern's (mail/compose/sign.ts). These parts take about 50 µs for a mail of 4 KB, beside 250 µs
  * for RSA, and 14 MB of modules in each thread that signs.
  *
  * mailauth's `parseHeaders` is not used: its time grows with the square of a field's lines, to seconds at 100 KB.

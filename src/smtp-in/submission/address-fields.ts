@@ -1,11 +1,11 @@
 /** Reads the address lists of a submitted message: To and Cc, which say who sees whom, and Reply-To. */
-import { fieldValue, type Head } from '#compose/head.ts';
+import { fieldValue, type Head } from '#mail/compose/head.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
 import { readAddressList } from '#platform/values/mailbox-list.ts';
 import { type NamedAddress, type Recipient, recipientsOf } from '#platform/values/recipients.ts';
 import { shown } from './from-field.ts';
 
-/** The names are for people. Text that is not a valid address is left out. The head is bounded (compose/head.ts). */
+/** The names are for people. Text that is not a valid address is left out. The head is bounded (mail/compose/head.ts). */
 export function addressesIn(value: string | null): NamedAddress[] {
   return (readAddressList(value ?? '')?.mailboxes ?? []).flatMap(({ name, address }) =>
     domainOf(address) === null ? [] : [{ name: shown(name).slice(0, maxNameLength), address }],

@@ -5,9 +5,9 @@
  */
 import { decodeWords } from 'postal-mime';
 import { isExecutable } from '#api/send/attachments.ts';
-import { fieldValue, type Head, maxFields, maxHeadLength } from '#compose/head.ts';
-import { longLines } from '#compose/long-lines.ts';
-import { type MimeTreePart, partsOf, readTree } from '#compose/mime-tree.ts';
+import { fieldValue, type Head, maxFields, maxHeadLength } from '#mail/compose/head.ts';
+import { longLines } from '#mail/compose/long-lines.ts';
+import { type MimeTreePart, partsOf, readTree } from '#mail/compose/mime-tree.ts';
 import type { NamedAddress } from '#platform/values/recipients.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { addressesIn } from './address-fields.ts';
@@ -20,7 +20,7 @@ interface SubmittedContent {
   subject: string;
   /** Without angle brackets; null if there is none. */
   messageId: string | null;
-  /** Lines that compose/seven-bit.ts makes shorter. */
+  /** Lines that mail/compose/seven-bit.ts makes shorter. */
   hasLongLines: boolean;
 }
 

@@ -1,14 +1,14 @@
 /**
  * Repairs the header of a submitted message where it can only mean one thing (RFC 6409 section 8), before it is judged and
  * signed: receivers refuse such fields, or read them in different ways. What could mean two things is left for
- * message-rules.ts to refuse. Long lines of the body are repaired in compose/seven-bit.ts.
+ * message-rules.ts to refuse. Long lines of the body are repaired in mail/compose/seven-bit.ts.
  */
 import { isAscii } from 'node:buffer';
 import { decodeWords } from 'postal-mime';
-import { field as fieldLine, mailbox, unstructured } from '#compose/field.ts';
-import { type Field, type Head, readHead } from '#compose/head.ts';
-import { structureOf } from '#compose/header-grammar.ts';
-import { hasLongLine } from '#compose/long-lines.ts';
+import { field as fieldLine, mailbox, unstructured } from '#mail/compose/field.ts';
+import { type Field, type Head, readHead } from '#mail/compose/head.ts';
+import { structureOf } from '#mail/compose/header-grammar.ts';
+import { hasLongLine } from '#mail/compose/long-lines.ts';
 import { domainOf } from '#platform/values/address.ts';
 import { readAddressList } from '#platform/values/mailbox-list.ts';
 import { shown } from './from-field.ts';
@@ -36,7 +36,7 @@ const once = [
   ...[...addressFields, 'subject', 'date', 'message-id', 'in-reply-to', 'references', 'mime-version'],
   ...['content-type', 'content-transfer-encoding', 'content-disposition', 'content-id', 'list-unsubscribe'],
 ];
-/** compose/seven-bit.ts encodes no longer values, because folding and decoding take more than linear time. */
+/** mail/compose/seven-bit.ts encodes no longer values, because folding and decoding take more than linear time. */
 const maxEncoded = 8192;
 /** RFC 5322 section 4.5.3: the lists of several destination fields are one list. */
 const joined = ['to', 'cc', 'bcc'];

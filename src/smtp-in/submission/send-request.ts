@@ -3,8 +3,8 @@
  * removed from the message: Bcc (RFC 5322 section 3.6.3), Return-Path (RFC 5321 section 4.4) and our own fields.
  */
 import { createHash } from 'node:crypto';
-import type { SendRequest } from '#accept.ts';
-import { type Field, fieldValue, type Head } from '#compose/head.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
+import { type Field, fieldValue, type Head } from '#mail/compose/head.ts';
 import type { Recipient } from '#platform/values/recipients.ts';
 import { isTlsNotRequired, tlsRequiredField } from '#platform/values/tls-required.ts';
 import { recipientsIn } from './address-fields.ts';
@@ -21,7 +21,7 @@ export interface Submitted {
   requestId: string;
   /** REQUIRETLS was given with MAIL; it overrides the header (RFC 8689 section 5). */
   requireTls: boolean;
-  /** See compose/raw-message.ts. Not part of the hash, so that a retry is the same request. */
+  /** See mail/compose/raw-message.ts. Not part of the hash, so that a retry is the same request. */
   received: string;
   /** Fields whose names begin so are not sent. */
   removedPrefix?: string;

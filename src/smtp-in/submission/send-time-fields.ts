@@ -1,7 +1,7 @@
 /** `X-Postern-Scheduled-At` and `X-Postern-Expires-After`: the members `scheduledAt` and `expiresAfter` of an API send. */
 import { z } from 'zod';
 import { expiresAfter, scheduledAt } from '#api/send/schema.ts';
-import type { Field } from '#compose/head.ts';
+import type { Field } from '#mail/compose/head.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { SendTimes } from '#platform/values/send-times.ts';
 

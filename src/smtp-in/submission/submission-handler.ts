@@ -6,10 +6,11 @@
  *
  * The address of MAIL FROM is ignored, whatever it is: the From field names the sender, and bounces go to addresses of our own.
  */
-import type { Accept } from '#accept.ts';
+
 import { type Caller, requireGrant } from '#accounts/api-keys.ts';
 import type { AuthThrottle } from '#api/auth-throttle.ts';
 import { admitSend, type SendCapacity } from '#api/send/admit-send.ts';
+import type { Accept } from '#mail/accept/accept.ts';
 import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 import { domainOf } from '#platform/values/address.ts';
 import {

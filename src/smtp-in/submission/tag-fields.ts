@@ -1,7 +1,7 @@
 /** `X-Postern-Tag-NAME: VALUE` sets the tag NAME, with the same rules as the tags of an API send. */
 import { decodeWords } from 'postal-mime';
 import { tags as schema } from '#api/send/schema.ts';
-import type { Field } from '#compose/head.ts';
+import type { Field } from '#mail/compose/head.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 
 const prefix = 'x-postern-tag-';

@@ -5,16 +5,16 @@
 import { once } from 'node:events';
 import net from 'node:net';
 import type { ExecutionContext } from 'ava';
-import { createDeliver } from '#deliver.ts';
+import { createDeliver } from '#mail/deliver/deliver.ts';
+import type { Route } from '#mail/deliver/route/route.ts';
+import { ConnectionCache } from '#mail/deliver/smtp-out/connection-cache.ts';
+import type { SessionTimeouts } from '#mail/deliver/smtp-out/deadline.ts';
+import { createOffer, forgetTlsFailure, type TlsFailure } from '#mail/deliver/smtp-out/offer.ts';
 import { systemClock } from '#platform/base/clock.ts';
 import type { PersistentCache } from '#platform/base/persistent-cache.ts';
 import { defaultTimeouts } from '#platform/settings/durations.ts';
 import type { DestinationShape } from '#platform/values/destination-shape.ts';
 import type { Attempt, Delivery } from '#platform/values/glossary.ts';
-import type { Route } from '#route/route.ts';
-import { ConnectionCache } from '#smtp-out/connection-cache.ts';
-import type { SessionTimeouts } from '#smtp-out/deadline.ts';
-import { createOffer, forgetTlsFailure, type TlsFailure } from '#smtp-out/offer.ts';
 
 const defaultShape: DestinationShape = {
   connections: 5,

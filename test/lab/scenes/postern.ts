@@ -6,10 +6,10 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import type { telemetry } from '#mail/record/telemetry.ts';
 import type { Log } from '#platform/base/log.ts';
 import { type Db, openDatabase } from '#platform/database/engine/open.ts';
 import type { Config } from '#platform/settings/config.ts';
-import type { telemetry } from '#record/telemetry.ts';
 import { start } from '#server/start.ts';
 import type { Dns } from '../dns/dns.ts';
 import type { Stage } from '../load/stage.ts';

@@ -2,7 +2,7 @@
 import { randomInt } from 'node:crypto';
 import type { ExecutionContext } from 'ava';
 import { createTransport } from 'nodemailer';
-import { createReturnPath } from '#bounces/return-path.ts';
+import { createReturnPath } from '#mail/returned/return-path.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 import { goldenMails, goldenReturnPath } from '../golden.ts';
 import { freePort } from '../load/ports.ts';

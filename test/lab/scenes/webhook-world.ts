@@ -1,11 +1,11 @@
 /** A world with endpoints, and the hands to turn its clock from one try to the next. */
 import type { ExecutionContext } from 'ava';
 import { createSeal } from '#accounts/seal.ts';
+import { addWebhook } from '#mail/webhooks/endpoints.ts';
+import type { WebhookFormatName } from '#mail/webhooks/subscribed-types.ts';
 import { newId } from '#platform/base/id.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
-import type { WebhookFormatName } from '#rules/subscribed-types.ts';
-import { addWebhook } from '#webhooks/endpoints.ts';
 import { partOf } from '../mail.ts';
 import { until } from '../until.ts';
 import { type Receiver, startReceiver } from './webhook-receiver.ts';

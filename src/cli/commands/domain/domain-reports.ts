@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { domain as domainArgument, lines } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import type { Cell, Output, OutputBlock } from '#cli/render/output.ts';
-import { listAllReports, type ReportRecord } from '#db/bounces/domain-reports-table.ts';
+import type { DmarcReport, TlsReport } from '#mail/returned/aggregate-report.ts';
+import { listAllReports, type ReportRecord } from '#mail/returned/rows/domain-reports-table.ts';
 import { iso } from '#platform/base/clock.ts';
-import type { DmarcReport, TlsReport } from '#rules/aggregate-report.ts';
 
 const defaultLimit = 50;
 const maxReports = 1000;

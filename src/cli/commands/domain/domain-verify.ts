@@ -9,7 +9,7 @@ import { type OwnerOption, requireDomain, requireOwner } from '#cli/args/lookup.
 import type { CommandContext } from '#cli/command-context.ts';
 import { recordsBlock } from '#cli/render/domain-view.ts';
 import { waitFor } from '#cli/wait-for.ts';
-import { createResolver } from '#route/resolver.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
 
 interface VerifyOptions extends OwnerOption {
   wait?: true;

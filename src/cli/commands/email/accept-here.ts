@@ -3,11 +3,12 @@
  * due in the database, where a running server finds them within a second. It is not counted against the limits of API
  * requests, and the mail log does not have its acceptance: only the server writes that.
  */
-import { type Accept, createAccept } from '#accept.ts';
+
 import { findDomain } from '#accounts/rows/domains-table.ts';
 import { createTestSender } from '#accounts/test-sender.ts';
 import type { CommandContext } from '#cli/command-context.ts';
-import { acceptAll, dryRun } from '#db/accept/acceptance.ts';
+import { type Accept, createAccept } from '#mail/accept/accept.ts';
+import { acceptAll, dryRun } from '#mail/accept/rows/acceptance.ts';
 import { systemClock } from '#platform/base/clock.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
 import { createMessageId } from '#platform/values/message-id.ts';

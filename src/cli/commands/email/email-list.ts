@@ -12,7 +12,7 @@ import {
 import { requireOwner, withOwner } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import type { Output } from '#cli/render/output.ts';
-import { type EmailSummary, type Search, searchEmails } from '#db/events/search-emails.ts';
+import { type EmailSummary, type Search, searchEmails } from '#mail/record/rows/search-emails.ts';
 import { iso } from '#platform/base/clock.ts';
 import { compareKey } from '#platform/values/address.ts';
 import { deliveryStates } from '#platform/values/glossary.ts';

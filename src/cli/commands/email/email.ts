@@ -15,10 +15,11 @@ import { coloured, dim, type Output, type OutputBlock } from '#cli/render/output
 import { local } from '#cli/render/times.ts';
 import { why } from '#cli/render/why-view.ts';
 import { wrap } from '#cli/render/width.ts';
-import { type DeliveryRecord, type EmailRecord, listAttempts } from '#db/events/emails.ts';
-import { cancelEmail } from '#db/queue/cancel-email.ts';
-import { findMessage } from '#db/queue/lease-statements.ts';
-import { reschedule } from '#db/queue/scheduled-mail.ts';
+import { cancelEmail } from '#mail/queue/rows/cancel-email.ts';
+import { findMessage } from '#mail/queue/rows/lease-statements.ts';
+import { reschedule } from '#mail/queue/rows/scheduled-mail.ts';
+import { type DeliveryRecord, type EmailRecord, listAttempts } from '#mail/record/rows/emails.ts';
+import { telemetry } from '#mail/record/telemetry.ts';
 import { conditionDocument } from '#operate/condition/condition-words.ts';
 import type { WhyInput } from '#operate/explain/why.ts';
 import { readWhyInputs } from '#operate/explain/why-input.ts';
@@ -27,7 +28,6 @@ import { relative } from '#platform/base/span.ts';
 import { compareKey } from '#platform/values/address.ts';
 import { scheduledAtRefusal } from '#platform/values/send-times.ts';
 import { isFinal } from '#platform/values/states.ts';
-import { telemetry } from '#record/telemetry.ts';
 import { listCommand } from './email-list.ts';
 import { isEmpty, reportBlock, reportDocument, reportOn } from './why-address.ts';
 

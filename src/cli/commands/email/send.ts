@@ -5,7 +5,6 @@
 import { basename } from 'node:path';
 import type { Readable } from 'node:stream';
 import type { Command } from 'commander';
-import type { SendRequest } from '#accept.ts';
 import { requireNotPaused } from '#accounts/api-keys.ts';
 import type { Organization } from '#accounts/rows/organizations.ts';
 import { sendSchema, toRequest } from '#api/send/schema.ts';
@@ -14,9 +13,10 @@ import { readGiven } from '#cli/args/given-file.ts';
 import { requireOwner, withOwner } from '#cli/args/lookup.ts';
 import { type CommandContext, notServed } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
+import { telemetry } from '#mail/record/telemetry.ts';
 import { newId } from '#platform/base/id.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { telemetry } from '#record/telemetry.ts';
 import { createAcceptHere } from './accept-here.ts';
 import { watchEmail } from './watch-email.ts';
 

@@ -4,8 +4,8 @@ import type { CommandContext } from '#cli/command-context.ts';
 import type { LogLine } from '#cli/maillog/log-filter.ts';
 import { readable } from '#cli/render/log-view.ts';
 import { local } from '#cli/render/times.ts';
-import { type EmailRecord, findEmail } from '#db/events/emails.ts';
-import { replyText } from '#outcome.ts';
+import { replyText } from '#mail/deliver/outcome.ts';
+import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
 import { iso } from '#platform/base/clock.ts';
 import { isFinal } from '#platform/values/states.ts';
 

@@ -9,7 +9,6 @@ import { emailIs, organizationId, requireEmail } from '#cli/args/lookup.ts';
 import { addMailFilters, type MailFilters } from '#cli/args/mail-filters.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import type { EmailRecord } from '#db/events/emails.ts';
 import {
   applyQueueAction,
   changeable,
@@ -17,7 +16,8 @@ import {
   type QueueAction,
   type QueueActionResult,
   type Selection,
-} from '#db/queue/apply-queue-action.ts';
+} from '#mail/queue/rows/apply-queue-action.ts';
+import type { EmailRecord } from '#mail/record/rows/emails.ts';
 import { actionWords, beingSent, leftAlone } from '#operate/explain/action-words.ts';
 import { compareKey } from '#platform/values/address.ts';
 import type { DeliveryStatus } from '#platform/values/glossary.ts';

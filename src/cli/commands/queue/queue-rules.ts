@@ -6,14 +6,19 @@ import type { Command } from 'commander';
 import { choice, destination, domain, mailsPerMinute, reason, spanOption } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import { type DestinationOrder, listOrders, putRule, removeRules } from '#db/queue/destination-rules.ts';
-import { isKnownDestination, routesOf } from '#db/queue/destination-status-rows.ts';
-import { countIn } from '#db/queue/waiting-counts.ts';
+import { findMx } from '#mail/deliver/route/mx.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import {
+  type DestinationOrder,
+  listOrders,
+  putRule,
+  removeRules,
+} from '#mail/queue/rows/destination-rules.ts';
+import { countIn } from '#mail/queue/rows/waiting-counts.ts';
+import { isKnownDestination, routesOf } from '#mail/record/rows/destination-status-rows.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import { createCurrentShaping } from '#platform/settings/current-shaping.ts';
 import { toDomain } from '#platform/values/address.ts';
-import { findMx } from '#route/mx.ts';
-import { createResolver } from '#route/resolver.ts';
 
 const defaultReason = 'on the command line';
 const reasonIs = 'why, shown by `queue rules`, `queue summary` and `email why`';

@@ -3,9 +3,9 @@ import type { Command } from 'commander';
 import { destination, reason, spanOption } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import { removeRules, suspensionOrder } from '#db/queue/destination-rules.ts';
-import { isKnownDestination } from '#db/queue/destination-status-rows.ts';
-import { resume, suspend } from '#db/queue/suspensions.ts';
+import { removeRules, suspensionOrder } from '#mail/queue/rows/destination-rules.ts';
+import { resume, suspend } from '#mail/queue/rows/suspensions.ts';
+import { isKnownDestination } from '#mail/record/rows/destination-status-rows.ts';
 import { destinationNamed, documentOf } from './queue-rules.ts';
 
 const destinationIs = 'a recipient domain, or a destination as named by `postern queue summary`';

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { destination, lines } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { attemptDocument, attemptLines, attemptRows } from '#cli/render/email-view.ts';
-import { listAttemptsWhere, type TracedAttempt } from '#db/events/attempts-at.ts';
+import { listAttemptsWhere, type TracedAttempt } from '#mail/record/rows/attempts-at.ts';
 import { sanitizeJson } from '#platform/base/sanitize.ts';
 import { createCurrentShaping } from '#platform/settings/current-shaping.ts';
 

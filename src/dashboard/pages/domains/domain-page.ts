@@ -18,7 +18,7 @@ import { inSlot, showForm } from '#dashboard/form-page.ts';
 import { checkbox, checkForm, type Errors, nullable, valuesOf } from '#dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
-import { listReports } from '#db/bounces/domain-reports-table.ts';
+import { listReports } from '#mail/returned/rows/domain-reports-table.ts';
 import { toDomain } from '#platform/values/address.ts';
 import { organizationalDomain } from '#platform/values/organizational-domain.ts';
 import { names, verdictOn } from './domain-words.ts';

@@ -3,14 +3,14 @@
 import { statusWords } from '#dashboard/email-status.ts';
 import { legible } from '#dashboard/legible.ts';
 import { exactly } from '#dashboard/number-format.ts';
-import { type AttemptRecord, type EmailRecord, listAttempts } from '#db/events/emails.ts';
+import { type AttemptRecord, type EmailRecord, listAttempts } from '#mail/record/rows/emails.ts';
+import { tlsWords } from '#mail/record/tls-words.ts';
 import { type Remedies, type WhyInput, why } from '#operate/explain/why.ts';
 import { readWhyInputs } from '#operate/explain/why-input.ts';
 import { relative, span } from '#platform/base/span.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { TranscriptLine } from '#platform/values/glossary.ts';
 import { isFinal, statusOf } from '#platform/values/states.ts';
-import { tlsWords } from '#record/tls-words.ts';
 import { journeyOf } from './journey.ts';
 import { timelineOf } from './timeline.ts';
 

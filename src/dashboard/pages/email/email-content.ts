@@ -1,13 +1,13 @@
 /**
  * The content of a stored message for its page: HTML preview, text, header, attachment names. Read from the MIME tree
- * (compose/mime-tree.ts), which bounds parts, depth and header; the size of each text shown is bounded here.
+ * (mail/compose/mime-tree.ts), which bounds parts, depth and header; the size of each text shown is bounded here.
  */
 import { isUtf8 } from 'node:buffer';
-import type { Field } from '#compose/head.ts';
-import { htmlParts } from '#compose/html-parts.ts';
-import { type MimeTreePart, partsOf, readTree } from '#compose/mime-tree.ts';
-import { bodyOf, contentIdOf, isInline, shownParts } from '#compose/shown-parts.ts';
 import { legible } from '#dashboard/legible.ts';
+import type { Field } from '#mail/compose/head.ts';
+import { htmlParts } from '#mail/compose/html-parts.ts';
+import { type MimeTreePart, partsOf, readTree } from '#mail/compose/mime-tree.ts';
+import { bodyOf, contentIdOf, isInline, shownParts } from '#mail/compose/shown-parts.ts';
 
 export interface EmailContent {
   hasHtml: boolean;

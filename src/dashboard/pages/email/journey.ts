@@ -3,11 +3,11 @@
  * attempt is stored when it ends, so the steps of a running attempt are still ahead.
  */
 
-import type { AttemptRecord, DeliveryRecord } from '#db/events/emails.ts';
-import { replyText } from '#outcome.ts';
+import { replyText } from '#mail/deliver/outcome.ts';
+import type { AttemptRecord, DeliveryRecord } from '#mail/record/rows/emails.ts';
+import { tlsWords } from '#mail/record/tls-words.ts';
 import { dueIn, relative, span } from '#platform/base/span.ts';
 import { isTestMail } from '#platform/values/test-route.ts';
-import { tlsWords } from '#record/tls-words.ts';
 
 export interface JourneyStep {
   name: string;

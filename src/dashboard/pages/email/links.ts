@@ -1,6 +1,7 @@
 /** The links of an email's HTML as its page lists them: the target and where it leads to, each once. */
-import { eachTag } from '#compose/html-tags.ts';
+
 import { legible } from '#dashboard/legible.ts';
+import { eachTag } from '#mail/compose/html-tags.ts';
 
 export interface ShownLink {
   target: string;

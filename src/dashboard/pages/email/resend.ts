@@ -3,16 +3,16 @@
  * submitted message. The result is a new email: checked, charged, with its own id.
  */
 
-import type { SendRequest } from '#accept.ts';
-import { readHead } from '#compose/head.ts';
-import { editedParts } from '#compose/html-parts.ts';
 import { idempotencyOf } from '#dashboard/sending.ts';
-import type { EmailRecord } from '#db/events/emails.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
+import { readHead } from '#mail/compose/head.ts';
+import { editedParts } from '#mail/compose/html-parts.ts';
+import type { EmailRecord } from '#mail/record/rows/emails.ts';
+import { addressesOf } from '#mail/record/telemetry.ts';
+import type { TrackingLinks } from '#mail/record/tracking/tracking-links.ts';
+import { untracked } from '#mail/record/tracking/untracked.ts';
 import type { MailTls } from '#platform/values/glossary.ts';
 import { recipientsOf, withoutName } from '#platform/values/recipients.ts';
-import { addressesOf } from '#record/telemetry.ts';
-import type { TrackingLinks } from '#tracking/tracking-links.ts';
-import { untracked } from '#tracking/untracked.ts';
 
 const ownFields = ['dkim-signature', 'message-id', 'date'];
 

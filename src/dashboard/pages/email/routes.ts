@@ -12,9 +12,10 @@ import {
   show,
 } from '#dashboard/page.ts';
 import { send } from '#dashboard/sending.ts';
-import { type EmailRecord, findEmail } from '#db/events/emails.ts';
-import { applyQueueAction, changeable } from '#db/queue/apply-queue-action.ts';
-import { reschedule } from '#db/queue/scheduled-mail.ts';
+import { applyQueueAction, changeable } from '#mail/queue/rows/apply-queue-action.ts';
+import { reschedule } from '#mail/queue/rows/scheduled-mail.ts';
+import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
+import { expiresAtOf } from '#mail/record/telemetry.ts';
 import { iso } from '#platform/base/clock.ts';
 import { newId } from '#platform/base/id.ts';
 import { span } from '#platform/base/span.ts';
@@ -22,7 +23,6 @@ import { compareKey } from '#platform/values/address.ts';
 import { recipientKinds } from '#platform/values/glossary.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { scheduledAtRefusal } from '#platform/values/send-times.ts';
-import { expiresAtOf } from '#record/telemetry.ts';
 import { readProgress } from './delivery-progress.ts';
 import { resendRequest } from './resend.ts';
 import { shownSource } from './shown-email.ts';

@@ -1,6 +1,6 @@
 /** The content that the page of an email shows of its stored message, in the view that is open. */
-import type { TrackingLinks } from '#tracking/tracking-links.ts';
-import { untracked } from '#tracking/untracked.ts';
+import type { TrackingLinks } from '#mail/record/tracking/tracking-links.ts';
+import { untracked } from '#mail/record/tracking/untracked.ts';
 import { type EmailContent, readContent, readHtml, sourceOf } from './email-content.ts';
 import { linksIn } from './links.ts';
 

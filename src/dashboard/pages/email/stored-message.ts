@@ -2,8 +2,8 @@
 import { CallSlots } from '#api/server-busy.ts';
 import { type OrgVisit, type PageParts, sendBody } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
-import type { DeliveryRecord, EmailRecord } from '#db/events/emails.ts';
-import { findMessage } from '#db/queue/lease-statements.ts';
+import { findMessage } from '#mail/queue/rows/lease-statements.ts';
+import type { DeliveryRecord, EmailRecord } from '#mail/record/rows/emails.ts';
 
 /** Messages in memory at once for an organization's pages, until they have been sent; each may be many MiB. */
 const slots = new CallSlots({ ofOne: 6 });

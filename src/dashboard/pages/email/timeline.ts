@@ -2,8 +2,8 @@
 
 import { legible } from '#dashboard/legible.ts';
 import { agentName } from '#dashboard/number-format.ts';
-import type { EmailRecord } from '#db/events/emails.ts';
-import { replyText } from '#outcome.ts';
+import { replyText } from '#mail/deliver/outcome.ts';
+import type { EmailRecord } from '#mail/record/rows/emails.ts';
 import type { Reply } from '#platform/values/glossary.ts';
 
 type Data = Record<string, unknown>;

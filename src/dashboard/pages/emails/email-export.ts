@@ -3,7 +3,7 @@
 import { csvStreamOf, csvText } from '#accounts/csv-text.ts';
 import { sendExport } from '#dashboard/form-page.ts';
 import type { DashboardPage } from '#dashboard/page.ts';
-import { type EmailSummary, type Search, searchEmails } from '#db/events/search-emails.ts';
+import { type EmailSummary, type Search, searchEmails } from '#mail/record/rows/search-emails.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { readFilters, searchOf } from './filters.ts';

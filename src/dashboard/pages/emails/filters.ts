@@ -1,8 +1,8 @@
 /** The filters of the email list, read from the page's URL. Invalid values are ignored; a status that does not exist is named. */
 
 import { statusOptions } from '#dashboard/email-status.ts';
-import { withoutBrackets } from '#db/events/find-by-name.ts';
-import type { Search } from '#db/events/search-emails.ts';
+import { withoutBrackets } from '#mail/record/rows/find-by-name.ts';
+import type { Search } from '#mail/record/rows/search-emails.ts';
 import type { EmailStatus } from '#platform/values/states.ts';
 
 export type Values = Record<(typeof names)[number], string>;

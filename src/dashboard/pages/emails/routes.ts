@@ -1,6 +1,6 @@
 /**
  * The list of emails: searched, filtered, newest first, the first page live. One request scans a bounded number of emails
- * (db/events/search-emails.ts). If that does not fill the page, the page says how far it has searched and the browser
+ * (mail/record/rows/search-emails.ts). If that does not fill the page, the page says how far it has searched and the browser
  * continues by itself, up to `maxRounds` times. Without scripts, a link does that.
  */
 import { z } from 'zod';
@@ -19,9 +19,9 @@ import {
   show,
 } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
-import { emailIdByIndex } from '#db/events/find-by-name.ts';
-import { deleteTestMail } from '#db/events/forget-emails.ts';
-import { type EmailSummary, searchEmails } from '#db/events/search-emails.ts';
+import { emailIdByIndex } from '#mail/record/rows/find-by-name.ts';
+import { deleteTestMail } from '#mail/record/rows/forget-emails.ts';
+import { type EmailSummary, searchEmails } from '#mail/record/rows/search-emails.ts';
 import { timeOfId } from '#platform/database/tables/time-of-id.ts';
 import { testDomain } from '#platform/values/test-route.ts';
 import { addressOf, readFilters, searchOf, spans, statuses, unknownStatus, type Values } from './filters.ts';

@@ -9,7 +9,7 @@ import { asProblem, itemIn, showForm } from '#dashboard/form-page.ts';
 import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '#dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, part, redirect, show } from '#dashboard/page.ts';
 import { pageOf } from '#dashboard/pagination.ts';
-import { latestEmailOf } from '#db/events/emails.ts';
+import { latestEmailOf } from '#mail/record/rows/emails.ts';
 import { testDomain } from '#platform/values/test-route.ts';
 
 const fields = z

@@ -9,7 +9,7 @@ import { checkForm, oneLine, valuesOf } from '#dashboard/forms.ts';
 import { type DashboardPage, type PageParts, redirect, show, type UserVisit } from '#dashboard/page.ts';
 import { pageOf } from '#dashboard/pagination.ts';
 import { presentStatus } from '#dashboard/server-status.ts';
-import { hourMs } from '#db/events/statistics.ts';
+import { hourMs } from '#mail/record/rows/statistics.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 
 export const organizationsPage: DashboardPage = {

@@ -1,6 +1,7 @@
 /** From hourly figures to what the overview shows: totals of a window and bars of the chart. Pure functions. */
-import { type Counts, countNames, type HourFigures, hourMs } from '#db/events/statistics.ts';
-import { latencyBounds, quantile } from '#rules/latency.ts';
+
+import { latencyBounds, quantile } from '#mail/record/latency.ts';
+import { type Counts, countNames, type HourFigures, hourMs } from '#mail/record/rows/statistics.ts';
 
 export interface FigureWindow {
   name: string;

@@ -5,7 +5,7 @@ import { findOrganization } from '#accounts/rows/organizations.ts';
 import { type DashboardPage, type OrgVisit, type PageAnswer, type PageParts, show } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
 import { presentNeeds, presentStatus } from '#dashboard/server-status.ts';
-import { readFigures } from '#db/events/statistics.ts';
+import { readFigures } from '#mail/record/rows/statistics.ts';
 import { readOwnerNeeds } from '#operate/status/owner-needs.ts';
 import { bounceRate, complaintRate, shareOf } from '#operate/status/reputation.ts';
 import { barsOf, beginOf, timesOf, totalOf, windows } from './figures.ts';

@@ -21,8 +21,8 @@ import {
   type QueueAction,
   type QueueActionResult,
   type Selection,
-} from '#db/queue/apply-queue-action.ts';
-import { listQueue } from '#db/queue/queue-view.ts';
+} from '#mail/queue/rows/apply-queue-action.ts';
+import { listQueue } from '#mail/queue/rows/queue-view.ts';
 import { actionWords, beingSent, leftAlone } from '#operate/explain/action-words.ts';
 import { toDomain } from '#platform/values/address.ts';
 import { presentMail } from './routes.ts';

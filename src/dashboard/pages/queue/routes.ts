@@ -12,10 +12,10 @@ import {
 } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
 import { pageOf } from '#dashboard/pagination.ts';
-import { isKnownDestination, readDestinationStatuses } from '#db/queue/destination-status-rows.ts';
-import { listQueue, type QueueEntry } from '#db/queue/queue-view.ts';
+import { replyText } from '#mail/deliver/outcome.ts';
+import { listQueue, type QueueEntry } from '#mail/queue/rows/queue-view.ts';
+import { isKnownDestination, readDestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import { idleRow, type QueueRow } from '#operate/explain/queue-rows-by-destination.ts';
-import { replyText } from '#outcome.ts';
 import type { DeliveryStatus } from '#platform/values/glossary.ts';
 import { readDestination } from '#platform/values/host-name.ts';
 import { matching, nextAttempt, presentRow, presentRows, totals } from './queue-rows.ts';

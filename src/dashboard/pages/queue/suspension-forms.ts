@@ -8,7 +8,7 @@ import {
   redirect,
   type UserVisit,
 } from '#dashboard/page.ts';
-import { resume, suspend } from '#db/queue/suspensions.ts';
+import { resume, suspend } from '#mail/queue/rows/suspensions.ts';
 import { duration } from '#platform/settings/durations.ts';
 import { readDestination } from '#platform/values/host-name.ts';
 import { hrefOf } from './queue-rows.ts';

@@ -1,7 +1,7 @@
 /** The reason of a suppression in words. */
 import { capital } from '#platform/base/capital.ts';
 
-/** How the reason that a bounce leaves begins (rules/transition.ts). */
+/** How the reason that a bounce leaves begins (mail/deliver/transition.ts). */
 const bounce = 'hard bounce: ';
 
 /** In few words, and in a sentence. */

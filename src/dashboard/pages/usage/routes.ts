@@ -13,7 +13,7 @@ import { checkForm, type Errors, parsedBy } from '#dashboard/forms.ts';
 import { count } from '#dashboard/number-format.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
-import { assignPool, readPools } from '#db/queue/ip-pools.ts';
+import { assignPool, readPools } from '#mail/queue/rows/ip-pools.ts';
 import { iso } from '#platform/base/clock.ts';
 import { poolName } from '#platform/settings/source-address-grammar.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';

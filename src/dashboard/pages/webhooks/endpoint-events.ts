@@ -5,20 +5,20 @@
 import { z } from 'zod';
 import { type DashboardPage, type OrgVisit, type PageParts, part, show } from '#dashboard/page.ts';
 import { notFound } from '#dashboard/page-error.ts';
-import { findEvents } from '#db/events/read-events.ts';
+import { findEvents } from '#mail/record/rows/read-events.ts';
+import { secretsOf } from '#mail/webhooks/endpoint-secrets.ts';
 import {
   countMessages,
   listAttemptsOf,
   listWebhookMessages,
   type WebhookAttemptRecord,
   type WebhookMessageRecord,
-} from '#db/webhooks/webhook-attempts.ts';
-import type { Webhook } from '#db/webhooks/webhooks.ts';
+} from '#mail/webhooks/rows/webhook-attempts.ts';
+import type { Webhook } from '#mail/webhooks/rows/webhooks.ts';
+import { signedPost } from '#mail/webhooks/webhook-attempt.ts';
 import { pagedSearch } from '#platform/database/tables/paged-search.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
 import { eventTypes } from '#platform/values/glossary.ts';
-import { secretsOf } from '#rules/endpoint-secrets.ts';
-import { signedPost } from '#webhooks/webhook-attempt.ts';
 import { webhookIn } from './find-endpoint.ts';
 
 export const webhookEventsPage: DashboardPage = {

@@ -2,8 +2,8 @@
 
 import { itemIn } from '#dashboard/form-page.ts';
 import type { OrgVisit, PageParts } from '#dashboard/page.ts';
-import { findWebhook, type Webhook } from '#db/webhooks/webhooks.ts';
-import { disabledByOwner } from '#rules/endpoint-health.ts';
+import { disabledByOwner } from '#mail/webhooks/endpoint-health.ts';
+import { findWebhook, type Webhook } from '#mail/webhooks/rows/webhooks.ts';
 
 export function webhookIn(visit: OrgVisit, db: PageParts['db']): Promise<Webhook> {
   return itemIn(visit, 'webhook', (id, orgId) => findWebhook(db, id, orgId));

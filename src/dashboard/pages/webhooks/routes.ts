@@ -3,11 +3,11 @@ import { z } from 'zod';
 import { asProblem, showForm } from '#dashboard/form-page.ts';
 import { checkForm, type Errors } from '#dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, show } from '#dashboard/page.ts';
-import { listWebhooks } from '#db/webhooks/webhooks.ts';
+import { parseWebhookUrl } from '#mail/webhooks/endpoint-url.ts';
+import { addWebhook } from '#mail/webhooks/endpoints.ts';
+import { listWebhooks } from '#mail/webhooks/rows/webhooks.ts';
+import { webhookFormats } from '#mail/webhooks/subscribed-types.ts';
 import { capital } from '#platform/base/capital.ts';
-import { webhookFormats } from '#rules/subscribed-types.ts';
-import { parseWebhookUrl } from '#webhooks/endpoint-url.ts';
-import { addWebhook } from '#webhooks/endpoints.ts';
 import { eventFields, groups } from './event-choice.ts';
 import { withReason } from './find-endpoint.ts';
 

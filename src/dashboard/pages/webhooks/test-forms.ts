@@ -6,9 +6,9 @@ import { checkForm } from '#dashboard/forms.ts';
 import { count } from '#dashboard/number-format.ts';
 import { type DashboardPage, type Flash, redirect } from '#dashboard/page.ts';
 import { PageError } from '#dashboard/page-error.ts';
-import { type ReplaySelection, replay } from '#db/webhooks/webhook-replay-rows.ts';
+import { testWebhook } from '#mail/webhooks/endpoints.ts';
+import { type ReplaySelection, replay } from '#mail/webhooks/rows/webhook-replay-rows.ts';
 import { span } from '#platform/base/span.ts';
-import { testWebhook } from '#webhooks/endpoints.ts';
 import { webhookIn } from './find-endpoint.ts';
 
 const hour = 3_600_000;

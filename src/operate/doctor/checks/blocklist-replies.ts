@@ -2,7 +2,7 @@
  * Whether a destination refuses us because of a blocklist, by its own replies to the running server. It is the only evidence if
  * the lists cannot be asked, as with a public resolver (blocklists.ts), and the only one at all for a receiver's own list.
  */
-import { readDestinationStatuses } from '#db/queue/destination-status-rows.ts';
+import { readDestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import { type FindingDraft, failure, ok, skipped } from '#operate/doctor/finding.ts';
 import { blocklistAdvice } from '#operate/explain/blocklist-advice.ts';

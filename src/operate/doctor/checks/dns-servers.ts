@@ -1,9 +1,9 @@
 /** The DNS servers: whether they answer, and whether their answers are validated by DNSSEC. */
 
+import { createSecureResolve } from '#mail/deliver/route/dnssec.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import type { ServerState } from '#operate/doctor/doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
-import { createSecureResolve } from '#route/dnssec.ts';
 
 const advice = 'check the network, and POSTERN_DNS_SERVERS or /etc/resolv.conf';
 

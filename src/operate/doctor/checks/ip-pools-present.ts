@@ -1,6 +1,6 @@
 /** IP pools: whether some running node has an address in each pool that organizations send from. */
-import { poolsOf } from '#cluster/pool-assignment.ts';
-import { countAssigned, readPools } from '#db/queue/ip-pools.ts';
+import { poolsOf } from '#mail/queue/cluster/pool-assignment.ts';
+import { countAssigned, readPools } from '#mail/queue/rows/ip-pools.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import { type FindingDraft, failure, ok, skipped } from '#operate/doctor/finding.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';

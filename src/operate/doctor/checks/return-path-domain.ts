@@ -3,13 +3,13 @@
  * server answers there.
  */
 import { isIPv6 } from 'node:net';
+import type { SessionResult } from '#mail/deliver/outcome.ts';
+import { findMx, type Mx } from '#mail/deliver/route/mx.ts';
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import type { Dns } from '#operate/doctor/doctor-dns.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
 import { readGreeting, type SmtpGreeting } from '#operate/doctor/smtp-greeting.ts';
-import type { SessionResult } from '#outcome.ts';
 import { isSameAddress } from '#platform/values/reverse-name.ts';
-import { findMx, type Mx } from '#route/mx.ts';
 
 /** Receivers check this too: many refuse mail if the domain of its sender accepts no mail. */
 export async function checkReturnPathDns({ config, dns, ...context }: DoctorContext): Promise<FindingDraft> {

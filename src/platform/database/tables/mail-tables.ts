@@ -1,9 +1,10 @@
 /**
  * The tables of emails and deliveries: each column is declared once, here. Acceptance writes these rows; the record of an email,
  * the searches and the queue read them, or some of their columns (`pick`). What of an attempt is packed is declared in
- * platform/database/tables/packed-records.ts, opens and clicks in db/events/engagement.ts.
+ * platform/database/tables/packed-records.ts, opens and clicks in mail/record/rows/engagement.ts.
  */
 
+import type { Bounce } from '#mail/deliver/transition.ts';
 import {
   flag,
   inColumn,
@@ -15,7 +16,6 @@ import {
   value,
 } from '#platform/database/engine/records.ts';
 import type { DeliveryStatus, DialectName, MailTls, RecipientKind } from '#platform/values/glossary.ts';
-import type { Bounce } from '#rules/transition.ts';
 
 export const emails = records({
   id: text,

@@ -1,6 +1,6 @@
 /**
  * The nodes on a PostgreSQL database. Each publishes its version and that it is alive; nodes that send do so about once a second,
- * with the members that they see (cluster/membership.ts). The states of destinations are in destination-status-rows.ts.
+ * with the members that they see (mail/queue/cluster/membership.ts). The states of destinations are in destination-status-rows.ts.
  */
 import { DatabaseError, type Db, type Trx } from '#platform/database/engine/open.ts';
 

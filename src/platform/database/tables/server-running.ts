@@ -1,7 +1,7 @@
 /**
  * Tells at once whether a server is running that sends mail from this database, however the last one ended. On SQLite, the
  * server holds the lock on its data directory (platform/database/engine/data-dir-lock.ts). On PostgreSQL, each node has a connection for
- * notifications (cluster/notify.ts) that runs a statement every two seconds; by the database's clock the last one must be less
+ * notifications (mail/queue/cluster/notify.ts) that runs a statement every two seconds; by the database's clock the last one must be less
  * than five seconds old, because the connection of a machine that has lost power may look open for hours.
  */
 import { join } from 'node:path';

@@ -1,0 +1,414 @@
+/**
+ * Accepts a send: checks, compose, sign, one commit, in the order of the checklist in docs/design.md section 2. The
+ * steps are below in the same order, and in mail/compose/ and mail/accept/rows/acceptance.ts.
+ *
+ * It succeeds only after the commit. It refuses with a Refusal; an error of our own is a SEND_FAILED, after which nothing
+ * was charged or stored.
+ */
+
+import { hash } from 'node:crypto';
+import type { Caller } from '#accounts/api-keys.ts';
+import { demandedTls, mailTls } from '#accounts/domains.ts';
+import type { DomainRecord } from '#accounts/rows/domains-table.ts';
+import {
+  effectiveTracking,
+  requireAllowedDomain,
+  requireSender,
+  requireVerified,
+  signerOf,
+} from '#accounts/sender.ts';
+import type { Decision } from '#mail/accept/rows/acceptance.ts';
+import { refusalOf } from '#mail/accept/rows/decision-refusal.ts';
+import type { Attachment } from '#mail/compose/attachment.ts';
+import type { Compose, ComposeOrder } from '#mail/compose/compose-order.ts';
+import type { DispatchAdmission } from '#mail/queue/runner.ts';
+import { patched } from '#platform/base/byte-patch.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { failpoint } from '#platform/base/failpoints.ts';
+import { newId } from '#platform/base/id.ts';
+import { acceptedDelivery } from '#platform/database/tables/accepted-delivery.ts';
+import type { Send, SendAnswerRecord } from '#platform/database/tables/send-record.ts';
+import type { DialectName, Mailbox } from '#platform/values/glossary.ts';
+import { type NamedAddress, namesOf, type Recipient } from '#platform/values/recipients.ts';
+import { asRefusal, type Refusal } from '#platform/values/refusal.ts';
+import { type SendTimes, sendTimesRefusal } from '#platform/values/send-times.ts';
+import { testDomain, testMaxAge, testRoute } from '#platform/values/test-route.ts';
+
+/** A send that its schema has checked. */
+export interface SendRequest extends SendTimes {
+  /** In the order to, cc, bcc, each address once. */
+  recipients: Recipient[];
+  from: string;
+  subject: string;
+  html?: string;
+  text?: string;
+  replyTo?: NamedAddress[];
+  /** A function if files are at URLs: it fetches them, and is called once, after all checks that need no content. */
+  attachments: Attachment[] | (() => Promise<Attachment[]>);
+  headers: Record<string, string>;
+  tags: Record<string, string>;
+  tracking: { openTracking?: boolean; clickTracking?: boolean };
+  /** The caller's idempotency key and a hash of the whole request. */
+  idempotency: { key: string; requestHash: string } | null;
+  /** The mail's demand for TLS (RFC 8689): true: REQUIRETLS; false: the header `TLS-Required: No`. */
+  tlsRequired?: boolean | undefined;
+  isInBatch?: boolean;
+  /** X-Request-Id, for the log. */
+  requestId: string;
+  /** Names of members that were ignored, for the log. */
+  ignored?: string | undefined;
+  /** The repairs of a complete message, for the log. */
+  repaired?: string | undefined;
+  /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
+  rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
+  /** See platform/database/tables/send-record.ts. Without it: to; for a complete message: any, because SMTP knows no kinds. */
+  mustReach?: Send['mustReach'];
+  mustAffordAll?: Send['mustAffordAll'];
+}
+
+/** The members of the request's line in the mail log. */
+type RequestLog = Pick<SendRequest, 'requestId' | 'ignored' | 'repaired'>;
+
+/** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
+const maxRecipients = 1000;
+
+export interface AcceptParts {
+  findDomain(orgId: string, name: string): Promise<DomainRecord | null>;
+  /** The domain that test mail can come from without a domain of one's own. */
+  testSender(): Promise<DomainRecord>;
+  compose: Compose;
+  /** The URL that tracking links start with; `host` is the domain's own tracking host. */
+  trackingBase(host: string | null): string;
+  commit(send: Send): Promise<Decision>;
+  /** Decides as `commit` would, but stores nothing. */
+  dryRun(send: Send): Promise<Decision>;
+  /** Whether a delivery can be leased and sent immediately; `settle` reports after the commit whether it was accepted. */
+  admit(domain: string, orgId: string): DispatchAdmission;
+  /** Called after the commit of mail that is sent later. */
+  onScheduled(at: number): void;
+  /** Called after the commit, for the mail log. */
+  onAccepted(send: Send, answer: SendAnswerRecord, request: RequestLog): void;
+  /** Called after the commit for a send that was ignored because it repeats the one with this answer, for the mail log. */
+  onRepeated(send: Send, answer: SendAnswerRecord, request: RequestLog): void;
+  clock: Clock;
+  /** Whether HTML without a text gets one. */
+  textFromHtml: boolean;
+  /** The Message-ID of an email that comes without one. */
+  messageIdOf(emailId: string): string;
+  maxAgeMs: number;
+  /** Everything that is sent is test mail (platform/values/test-route.ts). */
+  allIsTest: boolean;
+  /** This node's name and the duration of its leases. */
+  node: string;
+  leaseMs: number;
+}
+
+/** The sender: an API key or, in the dashboard, the organization itself. */
+export type Sender = Pick<Caller, 'orgId' | 'scopes'> & {
+  keyId: string | null;
+  keyLabel?: string;
+  isTest?: boolean;
+  /** This server itself: its mail costs the organization nothing. */
+  isServer?: boolean;
+  /** The other service's API through which the request came. */
+  dialect?: DialectName;
+};
+
+export interface Accepted {
+  answer: SendAnswerRecord;
+  /** The answer is that of an earlier send; nothing was charged or queued now. */
+  replayed: boolean;
+}
+
+export type Accept = (request: SendRequest, caller: Sender) => Promise<Accepted>;
+
+export function createAccept(parts: AcceptParts): Accept {
+  return (request, caller) =>
+    orSendFailed(async () => {
+      const ready = await prepareSend(parts, request, caller);
+      if (!('send' in ready)) return ready;
+      return answered(await commit(parts, ready.send, ready.request), request);
+    });
+}
+
+/** A composed send that is to be committed, or the answer of a repeat. Throws what else decides it. */
+export async function prepareSend(
+  parts: Omit<AcceptParts, 'commit'>,
+  request: SendRequest,
+  caller: Sender,
+): Promise<{ send: Send; request: SendRequest } | Accepted> {
+  const checked = await check(parts, request, caller);
+  const { draft, refusal } = checked;
+  if (refusal) return replayOr(refusal, await parts.dryRun(draft));
+  const { attachments } = request;
+  if (typeof attachments === 'function') {
+    // Neither a repeat nor a send that would be refused makes us fetch anything.
+    const decision = answered(await parts.dryRun(draft), request);
+    if (decision.replayed) return decision;
+    // Everything is checked again, because the fetch takes time.
+    return prepareSend(parts, { ...request, attachments: await attachments() }, caller);
+  }
+  try {
+    return { send: await composeSend(parts, checked), request };
+  } catch (error) {
+    // Refusals of the commit come before an error in composing (docs/design.md section 2, the order of checks).
+    const decision = answered(await parts.dryRun(draft), request);
+    if (!decision.replayed) throw error;
+    return decision;
+  }
+}
+
+/** The message is that of the first recipient; with tracking, each has a copy. */
+export type DryRun = (request: SendRequest, caller: Sender) => Promise<Accepted & { message: Buffer }>;
+
+/** Every check and the composing of a send. Nothing is charged, stored or sent, nor is the idempotency key taken. */
+export function createDryRun(parts: Omit<AcceptParts, 'commit'>): DryRun {
+  return (request, caller) =>
+    orSendFailed(async () => {
+      const checked = await check(parts, request, caller);
+      const decision = await parts.dryRun(checked.draft);
+      const accepted = answered(checked.refusal ? replayOr(checked.refusal, decision) : decision, request);
+      const { attachments } = request;
+      const fetched = typeof attachments === 'function' ? await attachments() : attachments;
+      const whole = { ...checked, request: { ...request, attachments: fetched } };
+      const { base, messages } = await composeSend(parts, whole);
+      const { bytes } = messages[0]!;
+      return { ...accepted, message: base === null ? bytes : patched(base, bytes) };
+    });
+}
+
+async function orSendFailed<Answer>(accept: () => Promise<Answer>): Promise<Answer> {
+  try {
+    return await accept();
+  } catch (error) {
+    throw asRefusal(error);
+  }
+}
+
+/** A send that has passed the checks that need no commit. */
+interface CheckedSend {
+  request: SendRequest;
+  from: Mailbox;
+  domain: DomainRecord;
+  draft: Send;
+  /** A time that is not valid (any more). It is refused, unless the send repeats an earlier one. */
+  refusal: Refusal | null;
+}
+
+type CheckParts = Pick<
+  AcceptParts,
+  'findDomain' | 'testSender' | 'clock' | 'maxAgeMs' | 'messageIdOf' | 'allIsTest' | 'node' | 'leaseMs'
+>;
+type ComposeParts = Pick<AcceptParts, 'compose' | 'trackingBase' | 'textFromHtml'>;
+
+async function check(parts: CheckParts, request: SendRequest, caller: Sender): Promise<CheckedSend> {
+  const refusal = sendTimesRefusal(request, parts.clock.now(), parts.maxAgeMs);
+  if (refusal && !request.idempotency) throw refusal;
+  const from = requireSender(request.from);
+  requireAllowedDomain(from, caller);
+  const isFromTestDomain = isTestSend(parts, caller) && from.domain === testDomain;
+  const domain = isFromTestDomain
+    ? await parts.testSender()
+    : requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
+  if (request.recipients.length > maxRecipients) {
+    throw new RangeError(`an email has at most ${maxRecipients} recipients`);
+  }
+  return { request, from, domain, draft: draftOf(parts, request, caller, domain), refusal };
+}
+
+/** A retry with the same idempotency key gets its answer, even if its `scheduledAt` has passed meanwhile. */
+function replayOr(refusal: Refusal, decision: Decision) {
+  if ('answer' in decision && decision.replayed) return decision;
+  throw refusal;
+}
+
+const notComposed = [{ id: '', bytes: Buffer.alloc(0) }];
+
+function isTestSend({ allIsTest }: Pick<CheckParts, 'allIsTest'>, { isTest }: Sender): boolean {
+  return allIsTest || isTest === true;
+}
+
+/** The send without its messages: enough to decide about credits, suppression and idempotency. */
+function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
+  const emailId = newId();
+  const now = parts.clock.now();
+  const { scheduledAt = null, expiresAfter } = request;
+  const isTest = isTestSend(parts, caller);
+  const maxAgeMs = isTest ? testMaxAge(parts.maxAgeMs) : parts.maxAgeMs;
+  const ageMs = expiresAfter === undefined ? maxAgeMs : expiresAfter * 1000;
+  return {
+    emailId,
+    orgId: caller.orgId,
+    keyId: caller.keyId,
+    dialect: caller.dialect ?? null,
+    isTest,
+    messageId: parts.messageIdOf(emailId),
+    from: request.from,
+    replyTo: request.replyTo?.map(({ address }) => address).join(', ') ?? null,
+    subject: request.subject,
+    tags: request.tags,
+    tracking: effectiveTracking(request.tracking, domain),
+    tls: mailTls(demandedTls(domain), request.tlsRequired),
+    mustAffordAll: request.mustAffordAll,
+    mustReach: request.mustReach ?? (request.rawMessage ? 'any' : 'to'),
+    recipients: request.recipients.map(({ kind, name, address, key, domain: own }) => ({
+      kind,
+      name,
+      address,
+      key,
+      domain: isTest ? testRoute : own,
+      deliveryId: newId(),
+      message: 0,
+      startState: startStateAt(scheduledAt),
+    })),
+    messages: notComposed,
+    base: null,
+    packed: null,
+    trackedLinks: null,
+    idempotency: idempotencyOf(request, caller, isTest, emailId),
+    acceptedAt: now,
+    isInBatch: request.isInBatch,
+    isFree: caller.isServer,
+    scheduledAt,
+    expiresAt: (scheduledAt ?? now) + ageMs,
+    hasDeadline: expiresAfter !== undefined,
+    lease: { node: parts.node, until: now + parts.leaseMs },
+  };
+}
+
+const startStateAt = (scheduledAt: number | null) => (scheduledAt === null ? 'due' : 'scheduled');
+
+/**
+ * Completes the draft: a send has thirty members, and copies of it are a good part of what a mail leaves to the garbage
+ * collector.
+ */
+async function composeSend(parts: ComposeParts, checked: CheckedSend): Promise<Send> {
+  const { draft: send } = checked;
+  const composed = await parts.compose(orderOf(parts, checked));
+  send.messageId = composed.messageId;
+  send.messages = composed.messages.map((bytes) => ({ id: newId(), bytes }));
+  send.base = composed.base;
+  send.packed = composed.packed;
+  send.trackedLinks = composed.trackedLinks;
+  const hasCopies = send.messages.length > 1;
+  for (const [index, recipient] of send.recipients.entries()) recipient.message = hasCopies ? index : 0;
+  return send;
+}
+
+function orderOf(parts: ComposeParts, { draft, request, from, domain }: CheckedSend): ComposeOrder {
+  return {
+    orgId: draft.orgId,
+    fields: contentOf(parts, draft, request, from),
+    tracking: {
+      opens: draft.tracking.openTracking,
+      clicks: draft.tracking.clickTracking,
+      base: parts.trackingBase(domain.trackingHost),
+      deliveryIds: draft.recipients.map(({ deliveryId }) => deliveryId),
+    },
+    signer: signerOf(domain),
+  };
+}
+
+function contentOf(
+  { textFromHtml }: ComposeParts,
+  { emailId, messageId, acceptedAt, scheduledAt }: Send,
+  request: SendRequest,
+  from: Mailbox,
+) {
+  const date = scheduledAt ?? acceptedAt;
+  const { rawMessage, replyTo, subject, html, text, headers } = request;
+  const attachments = typeof request.attachments === 'function' ? [] : request.attachments;
+  if (rawMessage) {
+    const { raw, received: how } = rawMessage;
+    const received = how && `${how} id ${emailId}`;
+    return { raw, messageId: rawMessage.messageId ?? messageId, date, received };
+  }
+  return {
+    from,
+    to: namesOf(request.recipients, 'to'),
+    cc: namesOf(request.recipients, 'cc'),
+    replyTo,
+    subject,
+    html,
+    text,
+    textFromHtml,
+    attachments,
+    headers,
+    messageId,
+    date,
+  };
+}
+
+/** The instant of acceptance. */
+async function commit(parts: AcceptParts, send: Send, request: RequestLog): Promise<Decision> {
+  const started = startCommit(parts, send, request);
+  let decision: Decision | null = null;
+  try {
+    failpoint('composed');
+    decision = await parts.commit(send);
+    failpoint('accepted');
+    return decision;
+  } finally {
+    started.settle(decision);
+  }
+}
+
+/**
+ * Call `settle` after the commit; null: it failed. Deliveries that can start immediately then go to the runner from memory,
+ * without another read from the database. Those of scheduled mail it finds in the database when their time comes.
+ */
+export function startCommit(
+  parts: Pick<AcceptParts, 'admit' | 'onAccepted' | 'onRepeated' | 'onScheduled'>,
+  send: Send,
+  request: RequestLog,
+): { settle(decision: Decision | null): void } {
+  const { scheduledAt, recipients } = send;
+  const slots = scheduledAt === null ? recipients.map(({ domain }) => parts.admit(domain, send.orgId)) : [];
+  for (const [index, { startState }] of slots.entries()) recipients[index]!.startState = startState;
+  return {
+    settle(decision) {
+      const isAnswered = decision !== null && 'answer' in decision;
+      const isNew = isAnswered && !decision.replayed;
+      if (isAnswered && decision.replayed) parts.onRepeated(send, decision.answer, request);
+      const accepted = isNew ? decision.answer.accepted : [];
+      if (isNew && accepted.length > 0) parts.onAccepted(send, decision.answer, request);
+      if (accepted.length > 0 && scheduledAt !== null) parts.onScheduled(scheduledAt);
+      const addresses = new Set(accepted);
+      for (const [index, slot] of slots.entries()) {
+        const recipient = recipients[index]!;
+        slot.settle(addresses.has(recipient.address) ? acceptedDelivery(send, recipient) : null);
+      }
+    },
+  };
+}
+
+/** A test must never answer for a real send that has the same key: test mail has keys of its own, which no caller can give. */
+function idempotencyOf(
+  request: SendRequest,
+  caller: Sender,
+  isTest: boolean,
+  emailId: string,
+): Send['idempotency'] {
+  const { idempotency, rawMessage } = request;
+  // Nothing says that a whole message is a repeat of another one, even if it is equal.
+  if (!idempotency && rawMessage) return { kind: 'window', key: emailId, requestHash: emailId };
+  if (!idempotency) return { kind: 'window', ...duplicateWindow(request, caller) };
+  return { ...idempotency, kind: 'key', key: isTest ? `test\n${idempotency.key}` : idempotency.key };
+}
+
+/** Two sends without an idempotency key are duplicates if they have the same `key` here (docs/api.md section 4.1 rule 6). */
+function duplicateWindow(request: SendRequest, caller: Sender): { key: string; requestHash: string } {
+  const recipients = request.recipients.map(({ key }) => key).sort();
+  const key = hash('sha256', JSON.stringify([caller.keyId, recipients, request.subject]));
+  return { key, requestHash: key };
+}
+
+/** With recipients in other lists, those in `to` decide (see `mustReach`). */
+function requiredList({ recipients, rawMessage, mustReach }: SendRequest): string {
+  return rawMessage || mustReach === 'any' || recipients.every(({ kind }) => kind === 'to') ? '' : ' in to';
+}
+
+export function answered(decision: Decision, request: SendRequest): Accepted {
+  if ('refused' in decision) throw refusalOf(decision, requiredList(request));
+  return decision;
+}

@@ -1,0 +1,52 @@
+/**
+ * The signed messages of a send: one for all recipients, or a copy for each if tracking makes them differ. All copies have
+ * the same Message-ID, Date, text part and attachments.
+ */
+
+import {
+  linkLimitIfExceeded,
+  type MessageTracking,
+  newAllowance,
+  prepareTracking,
+} from '#mail/compose/tracking/html-tracking.ts';
+import { packMessage } from '#platform/values/packed-message.ts';
+import { attachedParts } from './attachment.ts';
+import { composeMime, type Fields, headOf, toBytes } from './mime.ts';
+import { composeRaw, type RawMessage } from './raw-message.ts';
+import { type Composed, copiesFor, type Unpacked } from './recipient-copies.ts';
+import { type DkimSigner, signatures } from './sign.ts';
+import { textFromHtml } from './text-from-html.ts';
+
+/** `content` is the fields of a send, or a message that the caller gave whole. */
+export function composeMessages(
+  content: Fields | RawMessage,
+  tracking: MessageTracking,
+  signer: DkimSigner,
+): Composed {
+  const composed =
+    'raw' in content ? composeRaw(content, tracking, signer) : composeFields(content, tracking, signer);
+  return { ...composed, packed: packMessage(composed.base ?? composed.messages[0]!) };
+}
+
+function composeFields(given: Fields, tracking: MessageTracking, signer: DkimSigner): Unpacked {
+  const fields = withText(given);
+  const allowance = newAllowance();
+  const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;
+  const attached = attachedParts(fields.attachments, Boolean(fields.html));
+  const head = headOf(fields);
+  const compose = (html: string | undefined): Buffer => {
+    const { message } = composeMime(fields, html, attached, head);
+    return toBytes({ ...message, fields: [...signatures(message, signer, fields.date), ...message.fields] });
+  };
+  const copies = tracked
+    ? copiesFor(tracking.trackers, (tracker) => compose(tracked(tracker)))
+    : { messages: [compose(fields.html)], base: null };
+  return { messageId: head.messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
+}
+
+function withText(fields: Fields): Fields {
+  const { html, text, textFromHtml: isWanted } = fields;
+  return isWanted && html && text === undefined
+    ? { ...fields, text: textFromHtml(html) ?? undefined }
+    : fields;
+}

@@ -1,0 +1,82 @@
+/**
+ * The other nodes that send: this node's share of each destination, and what they publish about it. About once a second
+ * (the runner's tick) this node publishes a heartbeat and reads what is new; membership.ts and mail/queue/peer-state.ts decide
+ * what follows from it.
+ *
+ * A report counts for a minute, and only while its node is alive; a node repeats what is still true every twenty seconds.
+ */
+
+import type { PeerState } from '#mail/queue/peer-state.ts';
+import type { Peers } from '#mail/queue/share.ts';
+import type { Clock } from '#platform/base/clock.ts';
+import { type Heartbeat, NodeMembership } from './membership.ts';
+
+/** The state that a node has published about a destination, at a time by its own clock. */
+interface PeerReport {
+  name: string;
+  node: string;
+  at: number;
+  state: PeerState;
+}
+
+export interface PeersParts {
+  node: string;
+  /** This node's part of each destination's limits, even if its share is smaller (membership.ts). */
+  min: number;
+  /** Commits this node's heartbeat, and only then reads those of the others. */
+  exchangeHeartbeats(members: string, at: number): Promise<Heartbeat[]>;
+  /** The states that the other nodes have published about destinations at `after` or later. */
+  readReports(after: number): Promise<PeerReport[]>;
+  leave(): Promise<void>;
+  /** The shares have changed. */
+  onChange(): void;
+  clock: Clock;
+}
+
+const freshMs = 60_000;
+/** Finds reports that were committed a little late, or by a node whose clock is behind. */
+const overlapMs = 10_000;
+
+export function createPeers(parts: PeersParts): Peers {
+  const { clock } = parts;
+  const membership = new NodeMembership(parts.node, parts.min);
+  /** Keyed by destination, then by node. */
+  const known = new Map<string, Map<string, { at: number; readAt: number; state: PeerState }>>();
+  let readAt: number | null = null;
+
+  async function readReports(): Promise<void> {
+    const now = clock.now();
+    const after = readAt === null ? now - freshMs : Math.min(readAt, now) - overlapMs;
+    for (const { name, node, at, state } of await parts.readReports(after)) {
+      const reports = known.get(name) ?? new Map();
+      if (reports.get(node)?.at !== at) reports.set(node, { at, readAt: now, state });
+      known.set(name, reports);
+    }
+    readAt = now;
+  }
+
+  function forgetStale(): void {
+    const now = clock.now();
+    const live = new Set(membership.others);
+    for (const [name, reports] of known) {
+      for (const [node, report] of reports)
+        if (!live.has(node) || Math.abs(now - report.readAt) >= freshMs) reports.delete(node);
+      if (reports.size === 0) known.delete(name);
+    }
+  }
+
+  return {
+    share: (name) => membership.share(name),
+    states: (name) => [...(known.get(name)?.values() ?? [])].map(({ state }) => state),
+    async exchange() {
+      const begunAt = clock.now();
+      const heartbeats = await parts.exchangeHeartbeats(membership.members, begunAt);
+      const hasChanged = membership.update(heartbeats, begunAt, clock.now());
+      if (membership.others.length > 0) await readReports();
+      else readAt = null;
+      forgetStale();
+      if (hasChanged) parts.onChange();
+    },
+    leave: parts.leave,
+  };
+}

@@ -1,0 +1,71 @@
+/**
+ * Decides which mail this node sends: the IP pool that each organization's mail leaves from, whether this node has addresses in it
+ * (mail/queue/README.md), and which organizations are paused (accounts/rows/pauses.ts), whose mail no node sends. The database is
+ * read once a second and questions are answered from memory, so that no mail costs a look-up.
+ *
+ * BUGS: every assignment is read every second, so ten thousand assigned organizations cost each node ten thousand small rows.
+ */
+import { defaultPool } from '#platform/values/ip-pool.ts';
+
+export interface PoolAssignmentParts {
+  sources: { pool: string }[];
+  /** Keyed by organization; one that is missing has no assignment. */
+  readAssignments(): Promise<Map<string, string>>;
+  readPaused(): Promise<Set<string>>;
+  /** Publishes this node's pools to the other nodes. */
+  publish(pools: string[], now: number): Promise<void>;
+  /** The pools of the other running nodes. */
+  readOthers(now: number): Promise<Set<string>>;
+  /** How often `publish` is called; infinite: once, because no other node can take over. */
+  publishIntervalMs: number;
+}
+
+export type PoolAssignment = ReturnType<typeof createPoolAssignment>;
+
+/** If no source addresses are configured, the system chooses one, and this node has the pool `default`. */
+export const poolsOf = (sources: { pool: string }[]): string[] =>
+  sources.length === 0 ? [defaultPool] : [...new Set(sources.map(({ pool }) => pool))];
+
+export function createPoolAssignment(parts: PoolAssignmentParts) {
+  const { sources, readAssignments, readPaused, publish, readOthers, publishIntervalMs } = parts;
+  const pools = poolsOf(sources);
+  const own = new Set(pools);
+  let assignments = new Map<string, string>();
+  let paused = new Set<string>();
+  /** For each organization, when it was last seen to be paused. */
+  const pausedUntil = new Map<string, number>();
+  let otherPools: string[] = [];
+  let publishedAt = Number.NEGATIVE_INFINITY;
+
+  const poolOf = (orgId: string) => assignments.get(orgId) ?? defaultPool;
+
+  return {
+    poolOf,
+    /** This node has addresses in the organization's pool, and the organization is not paused. */
+    isOurs: (orgId: string) => own.has(poolOf(orgId)) && !paused.has(orgId),
+    isPaused: (orgId: string) => paused.has(orgId),
+    pausedUntil: (orgId: string) => pausedUntil.get(orgId) ?? Number.NEGATIVE_INFINITY,
+    anyPaused: () => paused.size > 0,
+    /** Pools that only other nodes have. */
+    otherPools: () => otherPools,
+    /** Reads the database; true if an assignment or a pause has changed since the last time. */
+    async refresh(now: number): Promise<boolean> {
+      if (Math.abs(now - publishedAt) >= publishIntervalMs) {
+        await publish(pools, now);
+        publishedAt = now;
+      }
+      otherPools = [...(await readOthers(now))].filter((pool) => !own.has(pool));
+      const newAssignments = await readAssignments();
+      const nowPaused = await readPaused();
+      const isSame =
+        newAssignments.size === assignments.size &&
+        [...newAssignments].every(([orgId, pool]) => assignments.get(orgId) === pool) &&
+        nowPaused.size === paused.size &&
+        [...nowPaused].every((orgId) => paused.has(orgId));
+      assignments = newAssignments;
+      paused = nowPaused;
+      for (const orgId of paused) pausedUntil.set(orgId, now);
+      return !isSame;
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/** The mail log lines of returned mail: bounces, complaints and delay notices. */
+import type { BouncedDelivery, BounceResult } from '#mail/returned/rows/record-bounces.ts';
+import type { MailLog, MailLogLine, Verb } from '#platform/values/mail-log.ts';
+import type { Complaint, Delay, ReportedFailure } from './parse-result.ts';
+
+export interface BounceLogParts {
+  mailLog: MailLog;
+  /** Logs mail that changes nothing; it does not belong in the mail log. */
+  note(text: string): void;
+}
+
+export type BounceNotice = Delay | ReportedFailure | Complaint;
+
+export function logBounce(
+  parts: BounceLogParts,
+  to: BouncedDelivery,
+  reading: BounceNotice,
+  outcome: BounceResult | null,
+): void {
+  const { verb, what, rest } = lineOf(reading);
+  if (outcome && typeof outcome === 'object' && !outcome.transition) {
+    parts.note(
+      `returned mail about <${to.recipient}>, email ${to.emailId}, changes nothing, because the delivery is ` +
+        `${outcome.status}: ${what}`,
+    );
+    return;
+  }
+  const { emailId, orgId, recipient, domain: destination, from, tags, attempts: attempt } = to;
+  parts.mailLog.write(verb, `to <${recipient}>: ${what}`, {
+    emailId,
+    orgId,
+    recipient,
+    destination,
+    from,
+    tags,
+    attempt,
+    ...rest,
+  });
+}
+
+function lineOf(reading: BounceNotice): { verb: Verb; what: string; rest: Partial<MailLogLine> } {
+  const by = reading.reportedBy ? ` by ${reading.reportedBy}` : '';
+  switch (reading.is) {
+    case 'delayed':
+      return { verb: 'deferred', what: `delayed${by}: ${reading.words}`, rest: { reply: reading.words } };
+    case 'failed': {
+      const { diagnostic: reply, category } = reading.bounce;
+      return { verb: 'bounced', what: `returned${by}: ${reply}`, rest: { reply, category } };
+    }
+    case 'complaint':
+      return {
+        verb: 'bounced',
+        what: `a complaint (${reading.feedbackType})${by}`,
+        rest: { category: 'complaint' },
+      };
+  }
+}

@@ -1,0 +1,54 @@
+/** Classifies the text of a bounce with the same rules as a reply in a session (outcome.ts, mail/deliver/reply-rules/). */
+import { classifyBounce } from '#mail/deliver/outcome.ts';
+import type { Diagnostic } from '#platform/values/diagnostic.ts';
+import type { ReportedFailure } from './parse-result.ts';
+
+interface Found {
+  format: string;
+  recipient: string | null;
+  reportedBy: string | null;
+  diagnostic: Diagnostic;
+}
+
+const longestName = 320;
+
+/** The host without a comment after it: "mx.example.org. (192.0.2.1, the server for the domain)". */
+export function hostIn(name: string): string {
+  return name.split(' ', 1)[0]!.replace(/\.$/, '').slice(0, longestName);
+}
+
+export function failure({ format, recipient, reportedBy, diagnostic }: Found): ReportedFailure {
+  const { rule, isFromWords: _, ...classified } = classifyBounce(diagnostic.phase, diagnostic.reply);
+  return {
+    is: 'failed',
+    format,
+    recipient: recipient?.slice(0, longestName) ?? null,
+    reportedBy: reportedBy && hostIn(reportedBy),
+    bounce: { ...classified, diagnostic: diagnostic.words || 'The report gives no reason.' },
+    rule,
+  };
+}
+
+/** Rules that a report's fields reach if they say nothing about the cause. */
+const unspecific = new Set([
+  'code-failed',
+  'code-command',
+  'code-mailbox',
+  'status-protocol',
+  'status-system',
+]);
+
+/** The same failure with the cause that the text for people gives, if the fields give none. */
+export function withCauseIn(text: string, found: ReportedFailure): ReportedFailure {
+  if (!unspecific.has(found.rule)) return found;
+  const lines = text.split('\n').map((line) => line.trim());
+  const causeOf = (words: string) => classifyBounce('dot', { code: 550, enhanced: null, text: words });
+  const line = lines.find((words) => causeOf(words).isFromWords);
+  // The words of a cause may be on two lines.
+  const words = line ?? lines.join(' ').slice(0, 2000);
+  const { rule, isFromWords, ...bounce } = causeOf(words);
+  if (!isFromWords) return found;
+  const diagnostic =
+    line === undefined ? found.bounce.diagnostic : `${found.bounce.diagnostic}: ${line.slice(0, 500)}`;
+  return { ...found, bounce: { ...bounce, diagnostic }, rule };
+}

@@ -1,0 +1,58 @@
+/** The results of parsing a returned mail. Plain data, because the parser thread sends them to the main thread. */
+import type { Outcome } from '#platform/values/glossary.ts';
+import type { AggregateReport } from './aggregate-report.ts';
+
+export type ParseResult =
+  | ReportedFailure
+  /** The host is still retrying (RFC 3464 section 2.3.3, "delayed"). */
+  | Delay
+  /** The mail was delivered, relayed or expanded. */
+  | { is: 'arrived'; format: string }
+  /** Automatic mail: out of office, a ticket number, a read receipt. */
+  | { is: 'automatic'; format: string }
+  | Complaint
+  | { is: 'report'; report: AggregateReport }
+  | Letter;
+
+/** None of these; kept for people to read. */
+export interface Letter {
+  is: 'letter';
+  /** Why a mail to an address for reports could not be read as one. */
+  why?: string;
+}
+
+export interface ReportedFailure {
+  is: 'failed';
+  /** The rule that recognised it. */
+  format: string;
+  /** The recipient as the report names it, to show to people; the bounce's own recipient identifies the delivery. */
+  recipient: string | null;
+  /** The reporting host. */
+  reportedBy: string | null;
+  bounce: { type: 'hard' | 'soft' } & Pick<Outcome, 'diagnostic'> & {
+      category: string;
+      fault: NonNullable<Outcome['fault']>;
+    };
+  /** The rule in mail/deliver/reply-rules/ that classified it. */
+  rule: string;
+}
+
+export interface Delay {
+  is: 'delayed';
+  format: string;
+  words: string;
+  reportedBy: string | null;
+}
+
+export interface Complaint {
+  is: 'complaint';
+  format: string;
+  /** RFC 5965 section 7.3: abuse, fraud, virus, other … */
+  feedbackType: string;
+  reportedBy: string | null;
+  /** May identify a delivery of ours, the most likely first; must be verified with our key. */
+  tokens: Token[];
+}
+
+/** The local part of something like a return path or a Message-ID, or something like the token of a tracking link. */
+export type Token = { kind: 'return-path' | 'message-id' | 'open' | 'click'; text: string };

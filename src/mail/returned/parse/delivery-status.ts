@@ -1,0 +1,104 @@
+/**
+ * Parses delivery status notifications (RFC 3464; RFC 6533 for internationalized addresses). Missing or misspelled fields
+ * are tolerated if their meaning is clear.
+ */
+
+import { failure, hostIn, withCauseIn } from '#mail/returned/classify-bounce.ts';
+import type { ParseResult } from '#mail/returned/parse-result.ts';
+import { readDiagnostic } from '#platform/values/diagnostic.ts';
+import type { ParsedMail } from './parsed-mail.ts';
+import { type FieldBlock, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
+import { beforeCopy, wordsIn } from './text-bounce.ts';
+
+const partTypes = /^message\/(?:global-)?delivery-status$/;
+
+/** Null if the mail is not such a report. */
+export function readStatusReport(mail: ParsedMail): ParseResult | null {
+  // RFC 3464 section 2 allows one such part. If a bounce was itself bounced, the first part counts.
+  const part = mail.parts.find(({ type }) => partTypes.test(type));
+  const blocks = part ? readBlocks(part.text) : blocksInText(mail.text);
+  return readStatusBlocks(blocks, mail, part ? 'status-report' : 'status-report-in-text');
+}
+
+/** Some servers write the fields into the text for people, or give the part the type text/plain. */
+function blocksInText(text: string): FieldBlock[] {
+  // A forwarded report is quoted.
+  const found =
+    /^(?<quote>[> ]{0,6})(?:Reporting-MTA|Original-Recipient|Final-Recipient|Action) ?: ?\S/im.exec(text);
+  if (!found) return [];
+  const fields = text.slice(found.index);
+  return readBlocks(found.groups!.quote ? fields.replace(/^[> ]{1,6}/gm, '') : fields);
+}
+
+function readStatusBlocks(blocks: FieldBlock[], mail: ParsedMail, format: string): ParseResult | null {
+  const recipients = blocks.filter((block) => actionOf(block) !== null);
+  if (recipients.length === 0) return null;
+  // Mail to one address may have been forwarded to several (an alias, a list): a failure of any of them counts.
+  for (const action of ['failed', 'delayed', 'arrived'] as const) {
+    const block = recipients.find((one) => actionOf(one) === action);
+    if (block) return readingOf(action, block, { blocks, mail, format });
+  }
+  return null;
+}
+
+type Action = 'failed' | 'delayed' | 'arrived';
+
+const actions: [RegExp, Action][] = [
+  [/^delay/i, 'delayed'],
+  [/^(?:deliver(?!y|able)|relay|expand)/i, 'arrived'],
+  [/^(?:fail|undeliver|reject|expired|bounce)|\(failed\)/i, 'failed'],
+];
+
+/** Null if the block does not describe a recipient. */
+function actionOf(block: FieldBlock): Action | null {
+  const said = fieldOf(block, 'action');
+  if (said !== null) return actions.find(([pattern]) => pattern.test(said))?.[1] ?? byStatus(block);
+  return block.has('final-recipient') || block.has('original-recipient') ? byStatus(block) : null;
+}
+
+function byStatus(block: FieldBlock): Action | null {
+  switch (statusOf(block)?.[0]) {
+    case '5':
+      return 'failed';
+    case '4':
+      return 'delayed';
+    case '2':
+      return 'arrived';
+    default:
+      return null;
+  }
+}
+
+/** Some servers add text after the code: "5.1.1 (bad destination mailbox address)". */
+function statusOf(block: FieldBlock): string | null {
+  return /^[245]\.\d{1,3}\.\d{1,3}/.exec(fieldOf(block, 'status') ?? '')?.[0] ?? null;
+}
+
+interface Around {
+  blocks: FieldBlock[];
+  mail: ParsedMail;
+  format: string;
+}
+
+function readingOf(action: Action, block: FieldBlock, { blocks, mail, format }: Around): ParseResult {
+  if (action === 'arrived') return { is: 'arrived', format };
+  const reportedBy =
+    typedFieldOf(block, 'remote-mta') ??
+    blocks.map((one) => typedFieldOf(one, 'reporting-mta')).find((one) => one !== null) ??
+    null;
+  const code = block.get('diagnostic-code')?.[0]?.replace(/^[\w.-]{1,40} ?;\s?/, '') ?? '';
+  const context = mail.text.slice(0, 8 * 1024);
+  const isPermanent = action === 'failed';
+  const words = code.trim() || (isPermanent && wordsIn(mail)) || quotedIn(context);
+  const diagnostic = readDiagnostic(words, { status: statusOf(block), context, isPermanent });
+  if (action === 'delayed')
+    return { is: 'delayed', format, words: diagnostic.words, reportedBy: reportedBy && hostIn(reportedBy) };
+  const recipient = typedFieldOf(block, 'original-recipient') ?? typedFieldOf(block, 'final-recipient');
+  const found = failure({ format, recipient, reportedBy, diagnostic });
+  return diagnostic.reply.code >= 500 ? withCauseIn(beforeCopy(context), found) : found;
+}
+
+/** If the field is missing, the text for people often quotes the reply. */
+function quotedIn(text: string): string {
+  return /^[ \t>]*(?:\S.{0,200}[ \t])?[45]\d\d[ -][45]\.\d{1,3}\.\d{1,3}\b.*$/m.exec(text)?.[0] ?? '';
+}

@@ -1,0 +1,116 @@
+/**
+ * Parses bounces that are plain text for people. Finds the rule in text-bounces/ that matches, cuts off the copy of our
+ * mail, and extracts the description of the failure.
+ */
+
+import { failure } from '#mail/returned/classify-bounce.ts';
+import { general } from '#mail/returned/parse/text-bounces/general.ts';
+import { groupware } from '#mail/returned/parse/text-bounces/groupware.ts';
+import { servers } from '#mail/returned/parse/text-bounces/mail-servers.ts';
+import { providers } from '#mail/returned/parse/text-bounces/mailbox-providers.ts';
+import type { ParseResult } from '#mail/returned/parse-result.ts';
+import { type Diagnostic, readDiagnostic } from '#platform/values/diagnostic.ts';
+import { isAnswer } from './auto-reply.ts';
+import type { ParsedMail } from './parsed-mail.ts';
+import type { TextBounceRule } from './text-bounce-rule.ts';
+
+const knownFormats: readonly TextBounceRule[] = [...groupware, ...providers, ...servers];
+
+/** The specific before the general. */
+export const textBounceRules: readonly TextBounceRule[] = [...knownFormats, ...general];
+
+/** A bounce describes the failure near its beginning. */
+const maxTextLength = 16 * 1024;
+
+/** The beginning of the copy of our mail, in the words that most servers use. */
+const copies =
+  /^(?:-{2,}.{0,10}\b(?:original|copy|returned|undelivered|forwarded|header|message|text)\b.*|-+ ?Below this line.*|Received: .*|Return-Path: .*|Included is a copy .*|Original message follows.*|[ \t]*Below is a copy of .*)$/im;
+
+/** Null if no rule matches. */
+export function readTextBounce(mail: ParsedMail): ParseResult | null {
+  const text = mail.text.slice(0, maxTextLength);
+  const format = textBounceRules.find((one) => matches(one, mail, text));
+  if (!format) return null;
+  const { name } = format;
+  if (format.warning?.test(text) || format.warning?.test(mail.header('subject'))) {
+    return { is: 'delayed', format: name, words: mail.header('subject').slice(0, 300), reportedBy: null };
+  }
+  const description = descriptionOf(format, text);
+  // Some say it in the subject alone.
+  const diagnostic = diagnosticOf(format, description.trim() === '' ? mail.header('subject') : description);
+  const recipient = mail.header('x-failed-recipients').split(',', 1)[0]!.trim() || null;
+  return failure({ format: name, recipient, reportedBy: null, diagnostic });
+}
+
+/**
+ * The description of the failure in a known format; null if no rule with an `opening` matches. The general rules do not say
+ * where the description ends, so that a company's notice below it would be read as the reason.
+ */
+export function wordsIn(mail: ParsedMail): string | null {
+  const text = mail.text.slice(0, maxTextLength);
+  const format = knownFormats.find((one) => one.opening && matches(one, mail, text));
+  return format ? pick(format, descriptionOf(format, text)) : null;
+}
+
+function matches(
+  { header, opening, fromNullSender, noAnswer }: TextBounceRule,
+  mail: ParsedMail,
+  text: string,
+): boolean {
+  if (fromNullSender && !mail.fromNullSender) return false;
+  if (header && !header[1].test(mail.header(header[0]))) return false;
+  if (opening && !opening.test(text)) return false;
+  return !(fromNullSender || noAnswer) || !isAnswer(mail);
+}
+
+/** Text for people without the copy of our mail. */
+export const beforeCopy = (text: string): string => {
+  const at = copies.exec(text)?.index ?? -1;
+  return at > 0 ? text.slice(0, at) : text;
+};
+
+/** The text after the opening and before the copy of our mail. */
+function descriptionOf({ opening, end }: TextBounceRule, text: string): string {
+  const found = opening?.exec(text);
+  const from = text.slice(found ? found.index + found[0].length : 0);
+  const stop = [end, copies]
+    .map((pattern) => pattern?.exec(from)?.index ?? -1)
+    .filter((at) => at > 0)
+    .sort((a, b) => a - b)[0];
+  return from.slice(0, stop);
+}
+
+function diagnosticOf(format: TextBounceRule, description: string): Diagnostic {
+  const status = format.means?.find(([pattern]) => pattern.test(description))?.[1] ?? null;
+  return readDiagnostic(pick(format, description), { status, context: description });
+}
+
+function pick({ words }: TextBounceRule, description: string): string {
+  const picked =
+    words?.exec(description)?.groups?.words ?? replyLines(description) ?? firstWords(description);
+  // Removes the end of a quotation whose beginning is not included.
+  return picked.includes('(') ? picked : picked.trim().replace(/['")]$/, '');
+}
+
+/** The lines of the first quoted SMTP reply. Exim folds a long one, and indents the rest as much as its beginning. */
+function replyLines(description: string): string | null {
+  const lines = description.split('\n');
+  const isReply = (line: string) => /(?:^|[\s:;>("'#])[45]\d\d[ -]\S/.test(line);
+  const start = lines.findIndex(isReply);
+  if (start < 0) return null;
+  const code = /(?:^|[\s:;>("'#])([45]\d\d)[ -]\S/.exec(lines[start]!)![1]!;
+  const indent = /^[ \t]*/.exec(lines[start]!)![0];
+  const isFolded = (line: string) =>
+    indent !== '' && line.startsWith(indent) && line.trim() !== '' && !isReply(line);
+  let end = start + 1;
+  while (end < lines.length && (lines[end]!.trim().startsWith(code) || isFolded(lines[end]!))) end += 1;
+  return lines.slice(start, end).join('\n');
+}
+
+/** Without lines that contain only an address. */
+function firstWords(description: string): string {
+  const described = description
+    .split('\n')
+    .filter((line) => !/^[ \t]*["'<]?[^\s<>"']{1,64}@[^\s<>"']{1,255}["'>]?[:,]?\s*$/.test(line));
+  return described.join('\n').trim().slice(0, 600);
+}

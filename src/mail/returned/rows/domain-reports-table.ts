@@ -1,0 +1,81 @@
+/**
+ * DMARC and TLS reports on domains. Only reports on verified domains are stored, a bounded number for each domain. An
+ * organization sees reports on domains that it has verified itself: an unverified domain, or a name below it, proves nothing.
+ */
+import type { Knex } from 'knex';
+import type { AggregateReport } from '#mail/returned/aggregate-report.ts';
+import { newId } from '#platform/base/id.ts';
+import { deleteBeyond } from '#platform/database/engine/delete-old.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+
+const maxPerDomain = 1000;
+
+/** 'known': it was received before; 'foreign': no organization has verified that domain. */
+export async function keepReport(
+  db: Db,
+  report: AggregateReport,
+  ownNames: string[],
+  now: number,
+): Promise<'kept' | 'known' | 'foreign'> {
+  const { kind, domain, reporter, reportId, beginsAt, endsAt } = report;
+  return db.transaction(async (trx) => {
+    if (!ownNames.includes(domain) && !(await isVerified(trx, domain))) return 'foreign';
+    const row = { kind, domain, reporter, report_id: reportId };
+    const times = { begins_at: beginsAt, ends_at: endsAt, received_at: now };
+    const added = await trx('domain_reports')
+      .insert({ id: newId(), ...row, ...times, report: JSON.stringify(report) })
+      .onConflict(['kind', 'domain', 'reporter', 'report_id'])
+      .ignore()
+      .returning('id');
+    if (added.length === 0) return 'known';
+    await deleteBeyond(trx, 'domain_reports', { domain }, maxPerDomain);
+    return 'kept';
+  });
+}
+
+/**
+ * Verified, or above or below a verified domain, because a DMARC record may apply to all names below it. `domain` has no
+ * wildcard.
+ */
+async function isVerified(trx: Trx, domain: string): Promise<boolean> {
+  const row = await trx('domains')
+    .where({ status: 'verified' })
+    .where((named) => named.whereIn('name', withParents(domain)).orWhere('name', 'like', `%.${domain}`))
+    .first('id');
+  return row !== undefined;
+}
+
+/** mail.example.org, example.org. */
+function withParents(domain: string): string[] {
+  const labels = domain.split('.');
+  return labels.slice(0, -1).map((_, at) => labels.slice(at).join('.'));
+}
+
+export interface ReportRecord {
+  receivedAt: number;
+  report: AggregateReport;
+}
+
+/** Lists reports on a domain and the domains above it, whose policies apply to it, if the organization has verified them. */
+export async function listReports(
+  db: Db,
+  { orgId, domain }: { orgId: string; domain: string },
+  limit: number,
+): Promise<ReportRecord[]> {
+  const verified = db('domains')
+    .where({ org_id: orgId, status: 'verified' })
+    .whereIn('name', withParents(domain))
+    .select('name');
+  return newestReports(db('domain_reports').whereIn('domain', verified), limit);
+}
+
+/** The same for the operator, regardless of which organization has the domain. */
+export async function listAllReports(db: Db, domain: string, limit: number): Promise<ReportRecord[]> {
+  return newestReports(db('domain_reports').whereIn('domain', withParents(domain)), limit);
+}
+
+async function newestReports(reports: Knex.QueryBuilder, limit: number): Promise<ReportRecord[]> {
+  const rows = await reports.orderBy('id', 'desc').limit(limit).select('received_at', 'report');
+  // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
+  return rows.map((row: any) => ({ receivedAt: row.received_at, report: JSON.parse(row.report) }));
+}

@@ -1,0 +1,102 @@
+/**
+ * Mailgun's webhooks: https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhook-payloads. The signature is in
+ * the body: an HMAC of the timestamp and a random token. `mailgunEvent` is also an item of Mailgun's events API.
+ */
+
+import { createHmac, randomBytes } from 'node:crypto';
+import type { WrittenType } from '#mail/webhooks/subscribed-types.ts';
+import { domainOf } from '#platform/values/address.ts';
+import { boundedJson } from './bounded-json.ts';
+import { type EmailEvent, emailEventOf } from './email-event.ts';
+import type { WebhookFormat } from './webhook-format.ts';
+
+const writers: Record<string, (email: EmailEvent) => object> = {
+  'email.queued': () => ({ event: 'accepted', 'log-level': 'info' }),
+  'email.delivered': (email) => ({ event: 'delivered', 'log-level': 'info', ...delivery(email) }),
+  'email.deferred': (email) => ({
+    event: 'failed',
+    severity: 'temporary',
+    reason: 'generic',
+    'log-level': 'warn',
+    ...delivery(email),
+  }),
+  'email.bounced': (email) => ({ ...failed('bounce'), ...delivery(email) }),
+  'email.expired': (email) => ({ ...failed('old'), ...delivery(email) }),
+  'email.canceled': (email) => ({ ...failed('generic'), ...delivery(email) }),
+  'email.suppressed': (email) => ({ ...failed('suppress-bounce'), ...delivery(email, 605) }),
+  'email.opened': (email) => ({ event: 'opened', ...visitor(email) }),
+  'email.clicked': (email) => ({ event: 'clicked', url: email.url, ...visitor(email) }),
+  'email.complained': () => ({ event: 'complained', 'log-level': 'warn' }),
+} satisfies Record<WrittenType<'mailgun'>, (email: EmailEvent) => object>;
+
+/** Mailgun's names of our events. */
+export const mailgunTypes: Readonly<Record<string, string>> = {
+  'email.queued': 'accepted',
+  'email.delivered': 'delivered',
+  'email.deferred': 'failed',
+  'email.bounced': 'failed',
+  'email.expired': 'failed',
+  'email.canceled': 'failed',
+  'email.suppressed': 'failed',
+  'email.opened': 'opened',
+  'email.clicked': 'clicked',
+  'email.complained': 'complained',
+} satisfies Record<WrittenType<'mailgun'>, string>;
+
+export const mailgun: WebhookFormat = {
+  hasSeveralSignatures: false,
+  newSecret: () => ({ secret: randomBytes(32).toString('hex'), publicKey: null }),
+  write(event, { secrets: [secret], timestamp }) {
+    const token = randomBytes(25).toString('hex');
+    const signature = createHmac('sha256', secret!).update(`${timestamp}${token}`).digest('hex');
+    const signed = { timestamp: String(timestamp), token, signature };
+    const body = boundedJson({ signature: signed, 'event-data': mailgunEvent(emailEventOf(event)) });
+    return { body, headers: {} };
+  },
+};
+
+export function mailgunEvent(email: EmailEvent) {
+  return {
+    id: email.id,
+    timestamp: email.at / 1000,
+    recipient: email.recipient,
+    'recipient-domain': domainOf(email.recipient),
+    tags: email.tag === null ? [] : email.tag.split(','),
+    'user-variables': email.tags,
+    campaigns: [],
+    flags: { 'is-routed': false, 'is-authenticated': true, 'is-system-test': false, 'is-test-mode': false },
+    message: {
+      headers: {
+        to: email.recipient,
+        'message-id': email.messageId,
+        from: email.from,
+        subject: email.subject,
+      },
+      attachments: [],
+    },
+    ...writers[email.type]!(email),
+  };
+}
+
+function failed(reason: string) {
+  return { event: 'failed', severity: 'permanent', reason, 'log-level': 'error' };
+}
+
+function delivery({ response, diagnostic, attempt, host, hasTls }: EmailEvent, code = response?.code ?? 0) {
+  return {
+    'delivery-status': {
+      code,
+      'enhanced-code': response?.enhanced ?? '',
+      message: response?.text ?? diagnostic,
+      description: diagnostic,
+      'attempt-no': attempt,
+      'mx-host': host?.host ?? '',
+      tls: hasTls,
+    },
+  };
+}
+
+/** Mailgun guesses the program and the place; we do not. */
+function visitor({ ip, userAgent }: EmailEvent) {
+  return { 'log-level': 'info', ip, 'client-info': { 'user-agent': userAgent, 'client-type': 'unknown' } };
+}
