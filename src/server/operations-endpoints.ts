@@ -1,6 +1,7 @@
 /** Builds /metrics and /health. start.ts puts them before the API and stops them. */
-import { listCertificates } from '#db/accounts/certificates-table.ts';
+
 import { oldestDue, queueDepth, webhookBacklog } from '#mail/queue/rows/queue-counts.ts';
+import { listCertificates } from '#operate/certificates/rows/certificates-table.ts';
 import { maxListed } from '#operate/condition/certificate-state.ts';
 import { createHealth } from '#operate/health.ts';
 import { createReadings } from '#operate/metrics/readings.ts';

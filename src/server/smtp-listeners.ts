@@ -3,10 +3,11 @@
  * have separate memory budgets and connection limits, so that traffic on port 25 cannot keep an application from
  * sending.
  */
+
+import type { Certificate } from '#operate/certificates/listener-certificate.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
 import type { Config } from '#platform/settings/config.ts';
 import type { MailHandler } from '#platform/values/mail-handler.ts';
-import type { Certificate } from '#smtp-in/listener-certificate.ts';
 import { createMemoryBudget } from '#smtp-in/memory-budget.ts';
 import { type ListenerParts, type MailListener, openListener } from '#smtp-in/smtp-listener.ts';
 

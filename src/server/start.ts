@@ -14,17 +14,11 @@ import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { takeProblems } from '#mail/record/rows/destination-status-rows.ts';
 import { createWebhooks, type Webhooks } from '#mail/webhooks/service.ts';
 import { startNightlyBackups } from '#operate/backup/nightly-backups.ts';
+import type { Certificate } from '#operate/certificates/listener-certificate.ts';
 import { bracketed } from '#platform/base/net/tcp-listen.ts';
 import { excessOfLog, keepLogShort, watchFile } from '#platform/database/engine/open.ts';
 import { changeToken } from '#platform/database/engine/quiet-check.ts';
 import type { Config } from '#platform/settings/config.ts';
-import {
-  openFileCertificate,
-  openHostCertificates,
-  openWebPorts,
-  startKeeper,
-} from '#server/certificates/open-certificates.ts';
-import type { Certificate } from '#smtp-in/listener-certificate.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
 import { makeAllDue } from './clock-jump.ts';
 import { createOrderComposer } from './compose-orders.ts';
@@ -36,6 +30,7 @@ import { createIntake, type Intake } from './intake.ts';
 import { startMaintenance } from './maintenance.ts';
 import { maintenanceJobs } from './maintenance-jobs.ts';
 import { stayRegistered } from './node-heartbeat.ts';
+import { openFileCertificate, openHostCertificates, openWebPorts, startKeeper } from './open-certificates.ts';
 import { openOperationsEndpoints } from './operations-endpoints.ts';
 import { type Listeners, openListeners } from './smtp-listeners.ts';
 

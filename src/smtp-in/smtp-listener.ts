@@ -7,6 +7,7 @@
  * Stop: idle clients get 421, incoming messages have two more seconds, decisions in progress are answered.
  */
 import type { AddressInfo, Socket } from 'node:net';
+import type { Certificate } from '#operate/certificates/listener-certificate.ts';
 import type { ByteBudget } from '#platform/base/limits/byte-budget.ts';
 import type { Slots } from '#platform/base/limits/slots.ts';
 import { type MinimumRate, transferRate } from '#platform/base/minimum-rate.ts';
@@ -14,7 +15,6 @@ import { clientNetwork, matcherOf } from '#platform/base/net/client-network.ts';
 import { listening } from '#platform/base/net/tcp-listen.ts';
 import type { MailHandler } from '#platform/values/mail-handler.ts';
 import { type SessionOptions, SessionServer } from '#platform/vendor/smtp-server.ts';
-import type { Certificate } from './listener-certificate.ts';
 import type { Bounds } from './receive-message.ts';
 import { callbacksOf, onUnreadOf } from './server-callbacks.ts';
 import { type ConnectionPolicy, type ConnectionTimeouts, SmtpConnection } from './smtp-connection.ts';

@@ -5,7 +5,7 @@ import { connect as connectTls } from 'node:tls';
 import test from 'ava';
 import { listen } from '#api/http/http-server.ts';
 import { until } from '#lab/until.ts';
-import { selfSigned } from '#smtp-in/self-signed.ts';
+import { selfSigned } from '#operate/certificates/self-signed.ts';
 
 const { cert, key } = selfSigned('x.invalid', Date.now());
 const address = {

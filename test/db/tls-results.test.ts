@@ -1,5 +1,7 @@
 /** Counting TLS sessions: bounded rows, and one taker of a report. */
 import test from 'ava';
+import { kinds } from '#lab/database/databases.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 import {
   countTlsSessions,
   dayMs,
@@ -7,9 +9,7 @@ import {
   forgetTlsResults,
   reportTime,
   takeTlsReport,
-} from '#db/queue/tls-results.ts';
-import { kinds } from '#lab/database/databases.ts';
-import { startWorld } from '#lab/scenes/world.ts';
+} from '#operate/tls-reports/rows/tls-results.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
 import type { Attempt, TlsSession } from '#platform/values/glossary.ts';
 

@@ -1,5 +1,8 @@
 /** Certificates by ACME as the operator sees them: status, doctor, the command and the metrics say the same. */
 import test from 'ava';
+import { createCli } from '#lab/cli.ts';
+import { kinds } from '#lab/database/databases.ts';
+import { openQueue } from '#lab/database/queue-rows.ts';
 import {
   claimDueHost,
   type HostPurpose,
@@ -7,10 +10,7 @@ import {
   recordFailure,
   recordIssued,
   wantHosts,
-} from '#db/accounts/certificates-table.ts';
-import { createCli } from '#lab/cli.ts';
-import { kinds } from '#lab/database/databases.ts';
-import { openQueue } from '#lab/database/queue-rows.ts';
+} from '#operate/certificates/rows/certificates-table.ts';
 import { examine } from '#operate/doctor/examine.ts';
 import { setCertificates } from '#operate/metrics/certificate-metrics.ts';
 import { createMetrics } from '#operate/metrics/metrics.ts';

@@ -1,8 +1,13 @@
 /** When a certificate is renewed, and when a failure is tried again: the rules, without a server. */
 import test from 'ava';
 import fc from 'fast-check';
-import { afterLook, afterOutage, afterRefusal, renewalTimes } from '#server/certificates/renewal-schedule.ts';
-import { customerHosts, maxHostsOfOrganization, ownHosts } from '#server/certificates/wanted-hosts.ts';
+import {
+  afterLook,
+  afterOutage,
+  afterRefusal,
+  renewalTimes,
+} from '#operate/certificates/renewal-schedule.ts';
+import { customerHosts, maxHostsOfOrganization, ownHosts } from '#operate/certificates/wanted-hosts.ts';
 
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
 const middle = () => 0.5;

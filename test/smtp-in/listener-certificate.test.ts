@@ -6,8 +6,8 @@ import test from 'ava';
 import { manualClock } from '#lab/clock.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { startListener } from '#lab/mx/listener.ts';
-import { openCertificate } from '#smtp-in/listener-certificate.ts';
-import { selfSigned } from '#smtp-in/self-signed.ts';
+import { openCertificate } from '#operate/certificates/listener-certificate.ts';
+import { selfSigned } from '#operate/certificates/self-signed.ts';
 
 /** The name of the certificate that is shown on a port with TLS from the start. */
 function nameShown(port: number): Promise<string> {

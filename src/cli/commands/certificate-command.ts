@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import { listCertificates, retryHost } from '#db/accounts/certificates-table.ts';
+import { listCertificates, retryHost } from '#operate/certificates/rows/certificates-table.ts';
 import { certificateDocument, certificateState } from '#operate/condition/certificate-state.ts';
 
 const maxCertificates = 1_000;

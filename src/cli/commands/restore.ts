@@ -1,5 +1,5 @@
 /**
- * `postern restore`: makes a database from a backup and prepares it for a server (db/admin/restored.ts), while no server
+ * `postern restore`: makes a database from a backup and prepares it for a server (operate/backup/rows/restored.ts), while no server
  * runs. The data directory is changed last, once everything else has succeeded; an existing database is renamed.
  *
  * With PostgreSQL there is no file: pg_restore has already restored the data.
@@ -12,8 +12,8 @@ import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal } from '#accounts/seal.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import { holdQueue, skipPastEvents } from '#db/admin/restored.ts';
 import { sync } from '#operate/backup/make-backup.ts';
+import { holdQueue, skipPastEvents } from '#operate/backup/rows/restored.ts';
 import { loadSecrets, readSecrets, secretFile, writeSecrets } from '#platform/base/secrets.ts';
 import { refuseMoved } from '#platform/database/admin/moved-marker.ts';
 import { problemOf } from '#platform/database/admin/sqlite-backup.ts';

@@ -3,7 +3,7 @@
  * status, doctor and metrics. Each problem has its cure.
  */
 
-import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
+import type { ListedCertificate } from '#operate/certificates/rows/certificates-table.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';
 import { dueIn, span } from '#platform/base/span.ts';
 import type { Severity } from './condition.ts';

@@ -1,7 +1,7 @@
 /** The table of checks, in groups by subject. Each check is in a file of its own under checks/. */
 
 import { isTrackingAtHome } from '#accounts/rows/domains-table.ts';
-import { listCertificates } from '#db/accounts/certificates-table.ts';
+import { listCertificates } from '#operate/certificates/rows/certificates-table.ts';
 import { maxListed } from '#operate/condition/certificate-state.ts';
 import { checkBackupAge } from '#operate/doctor/checks/backup-age.ts';
 import { checkBaseUrl } from '#operate/doctor/checks/base-url.ts';

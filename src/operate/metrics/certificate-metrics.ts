@@ -1,5 +1,5 @@
 /** The metrics of the certificates that the server gets itself. */
-import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
+import type { ListedCertificate } from '#operate/certificates/rows/certificates-table.ts';
 import { isUnused } from '#operate/condition/certificate-state.ts';
 import type { Meters } from './registry.ts';
 

@@ -5,8 +5,8 @@
  * that it returns the previous counts and their age.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
 import type { QueueDepth, WebhookBacklog } from '#mail/queue/rows/queue-counts.ts';
+import type { ListedCertificate } from '#operate/certificates/rows/certificates-table.ts';
 import type { Status } from '#operate/status/read-status.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { setCertificates } from './certificate-metrics.ts';

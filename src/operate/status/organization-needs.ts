@@ -1,5 +1,6 @@
 /** Organizations whose mail bounces or is complained about too often, domains that are no longer verified, failing webhooks. */
 
+import { hourMs } from '#mail/record/rows/statistics.ts';
 import {
   blockedBounces,
   countsSince,
@@ -8,8 +9,7 @@ import {
   type TroubledWebhook,
   troubledDomains,
   troubledWebhooks,
-} from '#db/accounts/server-attention-rows.ts';
-import { hourMs } from '#mail/record/rows/statistics.ts';
+} from '#operate/status/rows/server-attention-rows.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
 import type { Need } from './need.ts';

@@ -6,11 +6,11 @@
 import { balanceOf, quotaState } from '#accounts/credits/credit-ledger.ts';
 import { longestWaiting, type WaitingMail } from '#accounts/rows/attention-rows.ts';
 import type { Organization } from '#accounts/rows/organizations.ts';
-import { troubledDomains, troubledWebhooks } from '#db/accounts/server-attention-rows.ts';
 import { readDestinationStatuses, routesOf } from '#mail/record/rows/destination-status-rows.ts';
 import type { Counts } from '#mail/record/rows/statistics.ts';
 import { causes } from '#operate/condition/causes.ts';
 import { type Condition, conditionsAt, named } from '#operate/condition/condition.ts';
+import { troubledDomains, troubledWebhooks } from '#operate/status/rows/server-attention-rows.ts';
 import { dueIn, span } from '#platform/base/span.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';

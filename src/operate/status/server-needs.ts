@@ -1,10 +1,10 @@
 /** The needs of this server itself: a running process, disk space, valid certificates, source addresses, a recent backup. */
 
-import { listCertificates } from '#db/accounts/certificates-table.ts';
 import { readNoEgress } from '#mail/queue/rows/ip-pools.ts';
 import { oldestDue } from '#mail/queue/rows/queue-counts.ts';
 import type { DestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import { backupDirectory } from '#operate/backup/nightly-backups.ts';
+import { listCertificates } from '#operate/certificates/rows/certificates-table.ts';
 import { certificateState, maxListed } from '#operate/condition/certificate-state.ts';
 import { maxBackupAgeMs } from '#operate/doctor/checks/backup-age.ts';
 import { checkCertificate } from '#operate/doctor/checks/certificate.ts';

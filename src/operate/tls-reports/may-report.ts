@@ -4,8 +4,8 @@
  * services that read reports are. By https it may go anywhere: nothing is shown to people there.
  */
 
-import { noteWanted, type OutgoingTlsReport } from '#db/queue/tls-report-limits.ts';
-import type { DueReport } from '#db/queue/tls-results.ts';
+import { noteWanted, type OutgoingTlsReport } from '#operate/tls-reports/rows/tls-report-limits.ts';
+import type { DueReport } from '#operate/tls-reports/rows/tls-results.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
 import { organizationalDomain } from '#platform/values/organizational-domain.ts';

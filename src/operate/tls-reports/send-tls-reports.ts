@@ -5,7 +5,7 @@
  */
 
 import { createHash } from 'node:crypto';
-import { forgetReports, giveReportBack, takeReport } from '#db/queue/tls-report-limits.ts';
+import { forgetReports, giveReportBack, takeReport } from '#operate/tls-reports/rows/tls-report-limits.ts';
 import {
   type DueReport,
   dayMs,
@@ -14,7 +14,7 @@ import {
   reportTime,
   type TlsResultRow,
   takeTlsReport,
-} from '#db/queue/tls-results.ts';
+} from '#operate/tls-reports/rows/tls-results.ts';
 import { type Resolve, recordsOf } from '#platform/base/net/resolve.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Mailbox } from '#platform/values/glossary.ts';

@@ -40,7 +40,7 @@ import {
   Version,
 } from '@peculiar/asn1-x509';
 import type { ExecutionContext } from 'ava';
-import { selfSigned } from '#smtp-in/self-signed.ts';
+import { selfSigned } from '#operate/certificates/self-signed.ts';
 import { temporaryDirectory } from '../evidence.ts';
 
 interface Reply {

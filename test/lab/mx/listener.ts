@@ -1,5 +1,6 @@
 /** A listener by itself, on loopback, in front of a handler that keeps what it is given; for what is the listener's alone. */
 import type { ExecutionContext } from 'ava';
+import { type Certificate, openCertificate } from '#operate/certificates/listener-certificate.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
 import {
   type Envelope,
@@ -7,7 +8,6 @@ import {
   type MailSession,
   SmtpRefusal,
 } from '#platform/values/mail-handler.ts';
-import { type Certificate, openCertificate } from '#smtp-in/listener-certificate.ts';
 import { createMemoryBudget } from '#smtp-in/memory-budget.ts';
 import { type ListenerParts, openListener } from '#smtp-in/smtp-listener.ts';
 import { manualClock } from '../clock.ts';

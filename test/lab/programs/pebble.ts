@@ -6,7 +6,7 @@ import { writeFile } from 'node:fs/promises';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { selfSigned } from '#smtp-in/self-signed.ts';
+import { selfSigned } from '#operate/certificates/self-signed.ts';
 import { freePort, listens } from '../load/ports.ts';
 import { serve } from './serve.ts';
 

@@ -9,7 +9,7 @@ import {
   type ListedCertificate,
   listCertificates,
   postponeAttempt,
-} from '#db/accounts/certificates-table.ts';
+} from '#operate/certificates/rows/certificates-table.ts';
 import { certificateState } from '#operate/condition/certificate-state.ts';
 import { failure, ok } from '#operate/doctor/finding.ts';
 import { iso } from '#platform/base/clock.ts';

@@ -14,13 +14,13 @@
 import { replyIn } from '#accounts/rows/bounce-reply.ts';
 import { noteSoftBounces, type SoftBounce } from '#accounts/rows/soft-bounces.ts';
 import { type NewSuppression, suppress } from '#accounts/rows/suppressions.ts';
-import { countTlsSessions } from '#db/queue/tls-results.ts';
 import {
   softMailboxCategory,
   suppressionReason,
   type Transition,
   wasTried,
 } from '#mail/deliver/transition.ts';
+import { countTlsSessions } from '#operate/tls-reports/rows/tls-results.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';

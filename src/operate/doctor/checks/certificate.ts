@@ -1,7 +1,7 @@
 /** The certificate of our own SMTP ports: whether it can be read, fits its key, names this host and is valid long enough. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import type { ListedCertificate } from '#db/accounts/certificates-table.ts';
+import type { ListedCertificate } from '#operate/certificates/rows/certificates-table.ts';
 import { certificateState } from '#operate/condition/certificate-state.ts';
 import { type FindingDraft, failure, ok, skipped, warning } from '#operate/doctor/finding.ts';
 import type { Config } from '#platform/settings/config.ts';

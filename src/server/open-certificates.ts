@@ -4,16 +4,16 @@ import { findVerifiedOwner, listSenderHosts } from '#accounts/rows/domains-table
 import { createSeal } from '#accounts/seal.ts';
 import { type HttpServer, listen } from '#api/http/http-server.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
+import type { ChallengeType } from '#operate/certificates/authority.ts';
+import { CertificateKeeper } from '#operate/certificates/certificate-keeper.ts';
+import { HostCertificates } from '#operate/certificates/host-certificates.ts';
+import { type Certificate, openCertificate } from '#operate/certificates/listener-certificate.ts';
+import { createPolicies } from '#operate/certificates/mta-sts-policy.ts';
+import { customerHosts, ownHosts } from '#operate/certificates/wanted-hosts.ts';
+import { redirectToHttps, serveSecurely, tlsOptionsOf } from '#operate/certificates/web-ports.ts';
 import { ConfigError } from '#platform/settings/config-error.ts';
-import type { ServerContext } from '#server/context.ts';
-import type { Intake } from '#server/intake.ts';
-import { type Certificate, openCertificate } from '#smtp-in/listener-certificate.ts';
-import type { ChallengeType } from './authority.ts';
-import { CertificateKeeper } from './certificate-keeper.ts';
-import { HostCertificates } from './host-certificates.ts';
-import { createPolicies } from './mta-sts-policy.ts';
-import { customerHosts, ownHosts } from './wanted-hosts.ts';
-import { redirectToHttps, serveSecurely, tlsOptionsOf } from './web-ports.ts';
+import type { ServerContext } from './context.ts';
+import type { Intake } from './intake.ts';
 
 /** The operator's files, or a self-signed certificate. */
 export function openFileCertificate({ config, clock, onError }: ServerContext): Certificate {

@@ -1,5 +1,5 @@
 /**
- * This node's view of the certificates in the database (db/accounts/certificates-table.ts): which hosts have one, and the answers
+ * This node's view of the certificates in the database (operate/certificates/rows/certificates-table.ts): which hosts have one, and the answers
  * to the authority's challenges. It reads what has changed every five seconds, so that every node uses a certificate, and can
  * answer a challenge, whichever node asked for it. Connections keep the certificate that they began with.
  *
@@ -9,12 +9,16 @@
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
 import type { Seal } from '#accounts/seal.ts';
-import { type ChangedHost, readCertificate, readChangedHosts } from '#db/accounts/certificates-table.ts';
+import {
+  type ChangedHost,
+  readCertificate,
+  readChangedHosts,
+} from '#operate/certificates/rows/certificates-table.ts';
 import { lruOptions } from '#platform/base/bounded-cache.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import type { Certificate, Pair } from '#smtp-in/listener-certificate.ts';
-import { challengeCertificate } from '#smtp-in/self-signed.ts';
+import type { Certificate, Pair } from './listener-certificate.ts';
+import { challengeCertificate } from './self-signed.ts';
 
 export interface HostCertificatesParts {
   db: Db;

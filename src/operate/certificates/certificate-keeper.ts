@@ -1,13 +1,13 @@
 /**
  * Gets and renews the certificates of our hosts, a few orders at a time. The node that takes a due host
- * (db/accounts/certificates-table.ts) asks the authority for it.
+ * (operate/certificates/rows/certificates-table.ts) asks the authority for it.
  *
  * A host that fails waits by itself, longer after each failure; the others go on. If the authority fails or limits us, no node
  * asks it for any host until the pause is over, which the database keeps. A certificate that is there stays in use meanwhile.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import type { Seal } from '#accounts/seal.ts';
-import { type AcmeAccount, openAccount, pauseAccount } from '#db/accounts/acme-accounts.ts';
+import { type AcmeAccount, openAccount, pauseAccount } from '#operate/certificates/rows/acme-accounts.ts';
 import {
   type CertificateRecord,
   claimDueHost,
@@ -19,7 +19,7 @@ import {
   setChallenge,
   type WantedHost,
   wantHosts,
-} from '#db/accounts/certificates-table.ts';
+} from '#operate/certificates/rows/certificates-table.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import type { Log } from '#platform/base/log.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';

@@ -1,5 +1,5 @@
 /** The hosts that need a certificate: the operator's own, and those of the verified sender domains. */
-import type { WantedHost } from '#db/accounts/certificates-table.ts';
+import type { WantedHost } from '#operate/certificates/rows/certificates-table.ts';
 import { asHostName } from '#platform/values/host-name.ts';
 
 interface ServerNames {

@@ -4,7 +4,7 @@
  * host, every address must be one of them, because the authority may choose any (RFC 8555 section 10.2).
  */
 import { networkInterfaces } from 'node:os';
-import type { CertificateProblem, HostPurpose } from '#db/accounts/certificates-table.ts';
+import type { CertificateProblem, HostPurpose } from '#operate/certificates/rows/certificates-table.ts';
 import { type Resolve, recordsOf } from '#platform/base/net/resolve.ts';
 
 type LookProblem = Pick<CertificateProblem, 'type' | 'text'>;
