@@ -7,8 +7,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import ms from 'ms';
-import { documentOf } from '#api/openapi/openapi-document.ts';
 import { commandTable } from '#cli/commands.ts';
+import { documentOf } from '#front/api/openapi/openapi-document.ts';
 import { nextAttemptAt } from '#mail/queue/schedule.ts';
 import { catalog } from '#operate/metrics/catalog.ts';
 import { loadConfig, settings } from '#platform/settings/config.ts';

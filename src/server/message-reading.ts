@@ -4,11 +4,13 @@
  * time. Organizations take turns.
  */
 import { Worker } from 'node:worker_threads';
-import type { MessageReading } from '#dashboard/page.ts';
-import { readHtml } from '#dashboard/pages/email/email-content.ts';
-import { withoutSignatures } from '#dashboard/pages/email/resend.ts';
-import { shownEmail } from '#dashboard/pages/email/shown-email.ts';
-import { filesOf, type SentFile } from '#dialects/sent-files.ts';
+import type { MessageReading } from '#front/dashboard/page.ts';
+import { readHtml } from '#front/dashboard/pages/email/email-content.ts';
+import { withoutSignatures } from '#front/dashboard/pages/email/resend.ts';
+import { shownEmail } from '#front/dashboard/pages/email/shown-email.ts';
+import { filesOf, type SentFile } from '#front/dialects/sent-files.ts';
+import { type SubmittedResult, submittedResult } from '#front/submission/read-submitted.ts';
+import type { Submitted } from '#front/submission/send-request.ts';
 import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
 import { untracked } from '#mail/record/tracking/untracked.ts';
 import {
@@ -18,8 +20,6 @@ import {
   ThreadEnded,
 } from '#platform/base/guarded-thread.ts';
 import type { SecretSource, Secrets } from '#platform/base/secrets.ts';
-import { type SubmittedResult, submittedResult } from '#smtp-in/submission/read-submitted.ts';
-import type { Submitted } from '#smtp-in/submission/send-request.ts';
 
 /** The work that the thread can do with a message. */
 type Readings = ReturnType<typeof createReadings>;

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { findVerifiedOwner, listSenderHosts } from '#accounts/rows/domains-table.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { type HttpServer, listen } from '#api/http/http-server.ts';
+import { type HttpServer, listen } from '#front/http/http-server.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import type { ChallengeType } from '#operate/certificates/authority.ts';
 import { CertificateKeeper } from '#operate/certificates/certificate-keeper.ts';

@@ -4,12 +4,12 @@
  * sending.
  */
 
+import { createMemoryBudget } from '#front/smtp/memory-budget.ts';
+import { type ListenerParts, type MailListener, openListener } from '#front/smtp/smtp-listener.ts';
 import type { Certificate } from '#operate/certificates/listener-certificate.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
 import type { Config } from '#platform/settings/config.ts';
 import type { MailHandler } from '#platform/values/mail-handler.ts';
-import { createMemoryBudget } from '#smtp-in/memory-budget.ts';
-import { type ListenerParts, type MailListener, openListener } from '#smtp-in/smtp-listener.ts';
 
 export interface ListenersParts<User> {
   config: Config;
@@ -32,7 +32,7 @@ export interface Listeners {
 
 /**
  * Memory for incoming messages of applications, and as much again for returned mail. Composing an application's mail takes
- * about four times its size, which counts against the limit of API sends (api/admission.ts).
+ * about four times its size, which counts against the limit of API sends (front/http/admission.ts).
  */
 const maxBytes = 64 * 1024 * 1024;
 

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { Admission, type Slot } from '#api/admission.ts';
+import { Admission, type Slot } from '#front/http/admission.ts';
 import { manualClock } from '#lab/clock.ts';
 
 const kib = 1024;

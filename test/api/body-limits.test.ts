@@ -1,9 +1,9 @@
 /** Every route that could have a body says what it may have: without that, the server does not start. */
 import test from 'ava';
-import { formBody, jsonBody, noBody, requireDeclaration } from '#api/body-limits.ts';
-import { dialectsNamed } from '#dialects/all-dialects.ts';
-import type { DialectRoute } from '#dialects/dialect.ts';
-import { type ServeParts, serveDialects } from '#dialects/serve-dialects.ts';
+import { dialectsNamed } from '#front/dialects/all-dialects.ts';
+import type { DialectRoute } from '#front/dialects/dialect.ts';
+import { type ServeParts, serveDialects } from '#front/dialects/serve-dialects.ts';
+import { formBody, jsonBody, noBody, requireDeclaration } from '#front/http/body-limits.ts';
 import { dialectNames } from '#platform/values/glossary.ts';
 
 /** Of a dialect with this route beside its own. */
@@ -18,7 +18,7 @@ for (const name of dialectNames) {
     const respond = async () => ({});
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
       const route = { route: `${method} /new/:id`, grant: 'full_access', respond } as const;
-      const message = `${method} /new/:id: the route declares no limits of its body. Give it jsonBody, formBody or csvBody with limits, or noBody (api/body-limits.ts).`;
+      const message = `${method} /new/:id: the route declares no limits of its body. Give it jsonBody, formBody or csvBody with limits, or noBody (front/http/body-limits.ts).`;
       t.throws(() => serve(name, route), { message });
       for (const body of [noBody, jsonBody({ largest: 1, members: 1 }), formBody({ largest: 1, fields: 1 })])
         t.notThrows(() => serve(name, { ...route, body }));

@@ -1,6 +1,6 @@
 /** How many files are fetched at once, which time counts, and what a redirect may lead to. The clock is the test's own. */
 import test, { type ExecutionContext } from 'ava';
-import { createFetchAttachments } from '#api/send/fetch-attachments.ts';
+import { createFetchAttachments } from '#front/api/send/fetch-attachments.ts';
 import { manualClock } from '#lab/clock.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { startFileServer } from '#lab/scenes/file-server.ts';

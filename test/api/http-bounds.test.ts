@@ -8,8 +8,8 @@ import { type AddressInfo, connect, type Socket, createServer as tcpServer } fro
 import { gunzipSync } from 'node:zlib';
 import test from 'ava';
 import { setLimits } from '#accounts/rows/organizations.ts';
-import { limitNetworks } from '#api/http/connections-per-network.ts';
-import { listen } from '#api/http/http-server.ts';
+import { limitNetworks } from '#front/http/connections-per-network.ts';
+import { listen } from '#front/http/http-server.ts';
 import { contextOfFile } from '#lab/context-of-file.ts';
 import { longestStall } from '#lab/longest-stall.ts';
 import { createTenant, insertTenant, startWorld, type World } from '#lab/scenes/world.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import test from 'ava';
-import { listen } from '#api/http/http-server.ts';
+import { listen } from '#front/http/http-server.ts';
 import { until } from '#lab/until.ts';
 import { selfSigned } from '#operate/certificates/self-signed.ts';
 

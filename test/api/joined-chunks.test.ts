@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { chunksOf, joinChunks } from '#api/http/joined-chunks.ts';
+import { chunksOf, joinChunks } from '#front/http/joined-chunks.ts';
 import { until } from '#lab/until.ts';
 
 /** A request whose body is `chunks` chunks of one octet, as the server sees it. */

@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { jsonLimits } from '#api/body-limits.ts';
-import { JsonCounter, type JsonLimits } from '#api/json-counter.ts';
+import { jsonLimits } from '#front/http/body-limits.ts';
+import { JsonCounter, type JsonLimits } from '#front/http/json-counter.ts';
 import { cut } from '#lab/cut.ts';
 import { runs } from '#lab/runs.ts';
 

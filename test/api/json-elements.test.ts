@@ -1,7 +1,7 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { JsonElements, parseElements } from '#api/json-elements.ts';
-import { batchBody } from '#api/send/send-body.ts';
+import { batchBody } from '#front/api/send/send-body.ts';
+import { JsonElements, parseElements } from '#front/http/json-elements.ts';
 import { cut } from '#lab/cut.ts';
 import { runs } from '#lab/runs.ts';
 

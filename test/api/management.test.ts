@@ -6,7 +6,7 @@ import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
 import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
 import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';
-import { managementTags } from '#api/openapi/description.ts';
+import { managementTags } from '#front/api/openapi/description.ts';
 import { operationsOf, readContract } from '#lab/openapi.ts';
 import { worldOfFile } from '#lab/scenes/shared-world.ts';
 import { startReceiver } from '#lab/scenes/webhook-receiver.ts';

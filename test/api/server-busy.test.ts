@@ -4,7 +4,7 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import test from 'ava';
 import Koa from 'koa';
-import { type AdmitCaller, withSlot } from '#api/server-busy.ts';
+import { type AdmitCaller, withSlot } from '#front/http/server-busy.ts';
 import { until } from '#lab/until.ts';
 import { type Refusal, statusOf } from '#platform/values/refusal.ts';
 

@@ -1,6 +1,6 @@
 /** Forms are read as URLSearchParams reads them, and a large one holds up nobody. */
 import test from 'ava';
-import { decoded, fieldsIn } from '#api/urlencoded.ts';
+import { decoded, fieldsIn } from '#front/http/urlencoded.ts';
 import { longestStall } from '#lab/longest-stall.ts';
 
 async function readForm(octets: Buffer): Promise<[string, string][]> {

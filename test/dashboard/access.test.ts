@@ -3,7 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { invite } from '#accounts/people.ts';
 import { type Role, roles } from '#accounts/roles.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
-import { access, accessProblems, accessTable } from '#dashboard/security/route-access.ts';
+import { access, accessProblems, accessTable } from '#front/dashboard/security/route-access.ts';
 import { checkHeaders, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 

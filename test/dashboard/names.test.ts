@@ -7,7 +7,7 @@ import test from 'ava';
 import { registerDomain } from '#accounts/domain-registration.ts';
 import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { createSeal } from '#accounts/seal.ts';
-import type { Document } from '#api/openapi/openapi-types.ts';
+import type { Document } from '#front/api/openapi/openapi-types.ts';
 import { operationsOf, readContract } from '#lab/openapi.ts';
 import { pairs, pathOf, sampledTable } from '#lab/scenes/dashboard-samples.ts';
 import { type Org, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';

@@ -1,7 +1,7 @@
 /** A stop while something that an operator began goes on: it is broken off, and what has a hand in the database is waited for. */
 import test from 'ava';
-import { createBackgroundJobs } from '#dashboard/background-job.ts';
-import { createOperatorJobs } from '#dashboard/operator-jobs.ts';
+import { createBackgroundJobs } from '#front/dashboard/background-job.ts';
+import { createOperatorJobs } from '#front/dashboard/operator-jobs.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { manualClock } from '#lab/clock.ts';
 import { oneKind } from '#lab/database/databases.ts';

@@ -1,5 +1,5 @@
 import test from 'ava';
-import { createFileLinks } from '#dialects/file-links.ts';
+import { createFileLinks } from '#front/dialects/file-links.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
 
 const file = { orgId: 'o1', emailId: 'e1', id: '0' };

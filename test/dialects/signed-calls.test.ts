@@ -1,4 +1,4 @@
-/** A service whose SDKs sign their calls and never send the secret fits the contract of a dialect (dialects/dialect.ts). */
+/** A service whose SDKs sign their calls and never send the secret fits the contract of a dialect (front/dialects/dialect.ts). */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -7,12 +7,12 @@ import Koa, { type Context } from 'koa';
 import { findCaller } from '#accounts/api-keys.ts';
 import { takeRequest } from '#accounts/limits.ts';
 import { findKeyByHash } from '#accounts/rows/keys.ts';
-import { Admission } from '#api/admission.ts';
-import { createAuthThrottle } from '#api/auth-throttle.ts';
-import { createAuthorize } from '#api/authorize.ts';
-import { smallJson } from '#api/body-limits.ts';
-import type { Dialect } from '#dialects/dialect.ts';
-import { serveDialects } from '#dialects/serve-dialects.ts';
+import type { Dialect } from '#front/dialects/dialect.ts';
+import { serveDialects } from '#front/dialects/serve-dialects.ts';
+import { Admission } from '#front/http/admission.ts';
+import { createAuthThrottle } from '#front/http/auth-throttle.ts';
+import { createAuthorize } from '#front/http/authorize.ts';
+import { smallJson } from '#front/http/body-limits.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { Refusal, statusOf } from '#platform/values/refusal.ts';
 

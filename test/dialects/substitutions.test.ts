@@ -1,6 +1,6 @@
 import test from 'ava';
 import fc from 'fast-check';
-import { substituteWith } from '#dialects/sendgrid/substitutions.ts';
+import { substituteWith } from '#front/dialects/sendgrid/substitutions.ts';
 import { runs } from '#lab/runs.ts';
 import { threadMs } from '#lab/thread-time.ts';
 

@@ -4,7 +4,7 @@
  */
 import test from 'ava';
 import PostalMime from 'postal-mime';
-import { base64Content } from '#api/send/base64-content.ts';
+import { base64Content } from '#front/api/send/base64-content.ts';
 import { messageTo, type SubmissionWorld, startSubmission } from '#lab/scenes/submission.ts';
 import { type GivenFile, waysIn } from '#lab/scenes/ways-in.ts';
 import { table } from '#lab/table.ts';

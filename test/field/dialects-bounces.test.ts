@@ -6,7 +6,7 @@ import sendgridClient from '@sendgrid/client';
 import test, { type ExecutionContext } from 'ava';
 import Mailgun from 'mailgun.js';
 import { suppressAddress } from '#accounts/suppression-list.ts';
-import { whyOf } from '#dashboard/pages/suppressions/suppression-words.ts';
+import { whyOf } from '#front/dashboard/pages/suppressions/suppression-words.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';

@@ -8,7 +8,7 @@ import { Agent, request } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { listen } from '#api/http/http-server.ts';
+import { listen } from '#front/http/http-server.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { table } from '#lab/table.ts';
 import { clientAddressOf, trustedProxies } from '#platform/base/net/client-address.ts';

@@ -6,9 +6,9 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import Router from '@koa/router';
 import test from 'ava';
-import { endpoints } from '#api/all-endpoints.ts';
-import { methodsOf } from '#api/own-methods.ts';
-import { dialectsNamed } from '#dialects/all-dialects.ts';
+import { endpoints } from '#front/api/all-endpoints.ts';
+import { dialectsNamed } from '#front/dialects/all-dialects.ts';
+import { methodsOf } from '#front/http/own-methods.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { dialectNames } from '#platform/values/glossary.ts';
 

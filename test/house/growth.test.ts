@@ -3,9 +3,13 @@
  * and texts that nearly match at each position, of one size and of four times that size.
  */
 import test from 'ava';
-import { readContent, readHtml } from '#dashboard/pages/email/email-content.ts';
-import { linksIn } from '#dashboard/pages/email/links.ts';
-import { addressTexts } from '#dialects/address-texts.ts';
+import { readContent, readHtml } from '#front/dashboard/pages/email/email-content.ts';
+import { linksIn } from '#front/dashboard/pages/email/links.ts';
+import { addressTexts } from '#front/dialects/address-texts.ts';
+import { MessageContent } from '#front/smtp/message-content.ts';
+import { addressesIn } from '#front/submission/address-fields.ts';
+import { senderOf } from '#front/submission/from-field.ts';
+import { submittedResult } from '#front/submission/read-submitted.ts';
 import { threadMs } from '#lab/thread-time.ts';
 import { readHead } from '#mail/compose/head.ts';
 import { parseAddresses, structureOf } from '#mail/compose/header-grammar.ts';
@@ -24,10 +28,6 @@ import { readTls } from '#mail/returned/reports/tls-report.ts';
 import { reportAddresses } from '#operate/tls-reports/report-addresses.ts';
 import { domainOf, parseMailbox, parsePhrase } from '#platform/values/address.ts';
 import { parseReply } from '#platform/values/reply.ts';
-import { MessageContent } from '#smtp-in/message-content.ts';
-import { addressesIn } from '#smtp-in/submission/address-fields.ts';
-import { senderOf } from '#smtp-in/submission/from-field.ts';
-import { submittedResult } from '#smtp-in/submission/read-submitted.ts';
 
 const qp = 'Content-Type: text/html\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n';
 const multipart = 'Content-Type: multipart/mixed; boundary=b\r\n\r\n';

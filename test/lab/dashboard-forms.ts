@@ -1,5 +1,5 @@
 /** The forms that the dashboard of a running server offers to an operator: their fields, by the paths that they go to. */
-import { accessTable } from '#dashboard/security/route-access.ts';
+import { accessTable } from '#front/dashboard/security/route-access.ts';
 import type { Browser } from './browser/browser.ts';
 import { pathWith } from './hostile-walk.ts';
 

@@ -6,15 +6,15 @@
  */
 import { crc32 } from 'node:zlib';
 import { z } from 'zod';
-import { endpoints } from '#api/all-endpoints.ts';
-import type { FormBody, JsonBody } from '#api/body-limits.ts';
-import { parseRoute } from '#api/endpoint.ts';
-import type { Place } from '#api/json-counter.ts';
-import { documentOf } from '#api/openapi/openapi-document.ts';
-import { examplesOf, readExamples } from '#api/openapi/recorded-examples.ts';
-import { referenceRoutes } from '#api/reference-page.ts';
-import { accessTable } from '#dashboard/security/route-access.ts';
-import { dialectsNamed } from '#dialects/all-dialects.ts';
+import { endpoints } from '#front/api/all-endpoints.ts';
+import { parseRoute } from '#front/api/endpoint.ts';
+import { documentOf } from '#front/api/openapi/openapi-document.ts';
+import { examplesOf, readExamples } from '#front/api/openapi/recorded-examples.ts';
+import { referenceRoutes } from '#front/api/reference-page.ts';
+import { accessTable } from '#front/dashboard/security/route-access.ts';
+import { dialectsNamed } from '#front/dialects/all-dialects.ts';
+import type { FormBody, JsonBody } from '#front/http/body-limits.ts';
+import type { Place } from '#front/http/json-counter.ts';
 import { createTracking, type TrackingParts } from '#mail/record/tracking/routes.ts';
 import { probePaths } from '#operate/probes.ts';
 import { dialectNames } from '#platform/values/glossary.ts';

@@ -7,7 +7,7 @@
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import type { ExecutionContext } from 'ava';
-import type { Document, Method, Operation } from '#api/openapi/openapi-types.ts';
+import type { Document, Method, Operation } from '#front/api/openapi/openapi-types.ts';
 import type { Answer, World } from './scenes/world.ts';
 
 /** CommonJS: what Node calls their default is the module. */

@@ -2,7 +2,7 @@
 import type { ExecutionContext } from 'ava';
 import { newKey } from '#accounts/api-keys.ts';
 import { insertKey } from '#accounts/rows/keys.ts';
-import type { Method } from '#api/openapi/openapi-types.ts';
+import type { Method } from '#front/api/openapi/openapi-types.ts';
 import { type Contract, operationsOf } from './openapi.ts';
 import type { Hold } from './recorded-examples.ts';
 import type { Answer, World } from './scenes/world.ts';

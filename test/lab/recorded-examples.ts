@@ -6,13 +6,13 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext, TestFn } from 'ava';
-import type { RecordedExamples } from '#api/openapi/recorded-examples.ts';
+import type { RecordedExamples } from '#front/api/openapi/recorded-examples.ts';
 
 export type Hold = ReturnType<typeof holdExamples>;
 
 /** `file` has the examples of one test file, and no others. */
 export function holdExamples(test: TestFn, file: string) {
-  const url = new URL(`../../src/api/openapi/${file}`, import.meta.url);
+  const url = new URL(`../../src/front/api/openapi/${file}`, import.meta.url);
   const recorded: RecordedExamples = JSON.parse(readFileSync(url, 'utf8'));
   const answered: RecordedExamples = {};
   test.after('every recorded example was seen', (t) => {

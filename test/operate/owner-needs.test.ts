@@ -2,7 +2,7 @@
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
 import { findOrganization } from '#accounts/rows/organizations.ts';
-import { totalOf } from '#dashboard/pages/overview/figures.ts';
+import { totalOf } from '#front/dashboard/pages/overview/figures.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
 import { publishPools } from '#mail/queue/rows/ip-pools.ts';

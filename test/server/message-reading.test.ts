@@ -2,8 +2,8 @@
 import { tmpdir } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
+import { createReadSubmitted } from '#front/submission/read-submitted.ts';
 import { createMessageReader } from '#server/message-reading.ts';
-import { createReadSubmitted } from '#smtp-in/submission/read-submitted.ts';
 
 const source = { dataDir: tmpdir(), secret: 'a secret of the tests, long enough', secretOthers: [] };
 

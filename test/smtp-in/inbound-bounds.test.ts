@@ -1,6 +1,7 @@
 /** What clients may take up: connections, time, memory. However they try, others are served. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
+import { createMemoryBudget } from '#front/smtp/memory-budget.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { freePort } from '#lab/load/ports.ts';
 import { ownCertificate, startListener } from '#lab/mx/listener.ts';
@@ -11,7 +12,6 @@ import { createMinimumRate } from '#platform/base/minimum-rate.ts';
 import { loadConfig } from '#platform/settings/config.ts';
 import { SmtpRefusal } from '#platform/values/mail-handler.ts';
 import { openListeners } from '#server/smtp-listeners.ts';
-import { createMemoryBudget } from '#smtp-in/memory-budget.ts';
 
 const mebi = 1024 * 1024;
 

@@ -1,11 +1,11 @@
 /** Repairs of a header take time in proportion to its length, whatever it says, and what was repaired needs no repair. */
 import test from 'ava';
 import fc from 'fast-check';
+import { readContent } from '#front/submission/message-rules.ts';
+import { repaired } from '#front/submission/repairs.ts';
 import { runs } from '#lab/runs.ts';
 import { threadMs } from '#lab/thread-time.ts';
 import { readAddressList } from '#platform/values/mailbox-list.ts';
-import { readContent } from '#smtp-in/submission/message-rules.ts';
-import { repaired } from '#smtp-in/submission/repairs.ts';
 
 const pieces = [
   '"',

@@ -1,8 +1,8 @@
 /** Who waits for the next second, how long, and who delays whom: each organization waits for itself, and nobody for ever. */
 import test, { type ExecutionContext } from 'ava';
 import { type RequestLimits, takeRequest, type Usage } from '#accounts/limits.ts';
+import { RequestWait } from '#front/submission/request-wait.ts';
 import { manualClock } from '#lab/clock.ts';
-import { RequestWait } from '#smtp-in/submission/request-wait.ts';
 
 const two: RequestLimits = { perSecond: 2, perDay: null };
 

@@ -1,9 +1,9 @@
 /** However a client's octets are cut into pieces, they mean the same: no cut makes a fault, or hides one. */
 import test from 'ava';
 import fc from 'fast-check';
+import { type StreamViolation, StrictStream } from '#front/smtp/strict-stream.ts';
 import { runs } from '#lab/runs.ts';
 import { threadMs } from '#lab/thread-time.ts';
-import { type StreamViolation, StrictStream } from '#smtp-in/strict-stream.ts';
 
 /** What is made of the octets, in order: commands, messages, and the fault at which it ended. */
 async function meaningOf(pieces: Buffer[], largestMessage = 1000): Promise<string[]> {

@@ -1,11 +1,11 @@
 /** Whom a From field names; and what names nobody, or more than one, to any reader. */
 import test from 'ava';
 import fc from 'fast-check';
+import { senderOf } from '#front/submission/from-field.ts';
 import { runs } from '#lab/runs.ts';
 import { column, table } from '#lab/table.ts';
 import { threadMs } from '#lab/thread-time.ts';
 import { parseMailbox } from '#platform/values/address.ts';
-import { senderOf } from '#smtp-in/submission/from-field.ts';
 
 const read: Record<string, string> = Object.fromEntries(table('submission/sender-of-field'));
 

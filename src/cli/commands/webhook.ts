@@ -2,7 +2,6 @@
 
 import { type Command, Option } from 'commander';
 import { createSeal } from '#accounts/seal.ts';
-import { presentAttempt, presentStoredAttempt } from '#api/webhooks/present-webhook.ts';
 import { eventTypes, lines } from '#cli/args/arguments.ts';
 import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
 import {
@@ -14,6 +13,7 @@ import {
 } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { attemptFields, attemptRows, documentOf, rowsOf, webhookFields } from '#cli/render/webhook-view.ts';
+import { presentAttempt, presentStoredAttempt } from '#front/api/webhooks/present-webhook.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { addWebhook, changeWebhook, rotateSecret, testWebhook } from '#mail/webhooks/endpoints.ts';
 import { createPoster, timeoutMs } from '#mail/webhooks/guarded-post.ts';

@@ -1,8 +1,8 @@
 /** The output of `postern dev`: how to use the server, and one line for each event of a mail. */
 import { styleText } from 'node:util';
-import { sendSamples } from '#api/send-samples.ts';
 import { readLine } from '#cli/maillog/log-filter.ts';
 import { coloured, dim, type Output, sanitize } from '#cli/render/output.ts';
+import { sendSamples } from '#front/api/send-samples.ts';
 import type { EventRecord } from '#mail/record/rows/read-events.ts';
 import type { WebhookAttemptRecord } from '#mail/webhooks/rows/webhook-attempts.ts';
 import { iso } from '#platform/base/clock.ts';

@@ -1,6 +1,6 @@
-/** Webhooks and their attempts for a person; for --json in the form of the API (api/webhooks/present-webhook.ts). */
+/** Webhooks and their attempts for a person; for --json in the form of the API (front/api/webhooks/present-webhook.ts). */
 
-import { presentWebhook } from '#api/webhooks/present-webhook.ts';
+import { presentWebhook } from '#front/api/webhooks/present-webhook.ts';
 import type { WebhookAttempt } from '#mail/webhooks/classify-response.ts';
 import type { WebhookAttemptRecord } from '#mail/webhooks/rows/webhook-attempts.ts';
 import type { Webhook } from '#mail/webhooks/rows/webhooks.ts';

@@ -34,7 +34,7 @@ export const deliveryStates = [
 
 export type DeliveryStatus = (typeof deliveryStates)[number];
 
-/** Other services whose APIs Postern answers (dialects/). */
+/** Other services whose APIs Postern answers (front/dialects/). */
 export const dialectNames = ['resend', 'postmark', 'sendgrid', 'mailgun'] as const;
 
 export type DialectName = (typeof dialectNames)[number];

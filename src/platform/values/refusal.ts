@@ -1,5 +1,5 @@
 /**
- * An error response of the public API. The code that refuses a request throws a Refusal; api/api-app.ts turns it into the
+ * An error response of the public API. The code that refuses a request throws a Refusal; front/api/api-app.ts turns it into the
  * response. The codes are those of docs/api.md section 7 and no others. Only a VALIDATION_ERROR has issues.
  */
 export const statusOf = {
@@ -19,7 +19,7 @@ export const statusOf = {
 
 export type RefusalCode = keyof typeof statusOf;
 
-/** Reasons that some services tell apart although our codes do not (dialects/refusals.ts). */
+/** Reasons that some services tell apart although our codes do not (front/dialects/refusals.ts). */
 export type RefusalReason =
   | 'API_KEY_MISSING'
   | 'BODY_TOO_LARGE'

@@ -1,5 +1,5 @@
 /**
- * The parser, the session and the server of smtp-server, with names for the private parts that smtp-in/ needs. The public
+ * The parser, the session and the server of smtp-server, with names for the private parts that front/smtp/ needs. The public
  * interface has callbacks for commands only: it cannot check a client's bytes before they are parsed, read the addresses that
  * its own parser refuses, offer AUTH to some clients only, refuse DATA, end a session that is too slow, or count a connection
  * before its TLS handshake.

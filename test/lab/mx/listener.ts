@@ -1,5 +1,7 @@
 /** A listener by itself, on loopback, in front of a handler that keeps what it is given; for what is the listener's alone. */
 import type { ExecutionContext } from 'ava';
+import { createMemoryBudget } from '#front/smtp/memory-budget.ts';
+import { type ListenerParts, openListener } from '#front/smtp/smtp-listener.ts';
 import { type Certificate, openCertificate } from '#operate/certificates/listener-certificate.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
 import {
@@ -8,8 +10,6 @@ import {
   type MailSession,
   SmtpRefusal,
 } from '#platform/values/mail-handler.ts';
-import { createMemoryBudget } from '#smtp-in/memory-budget.ts';
-import { type ListenerParts, openListener } from '#smtp-in/smtp-listener.ts';
 import { manualClock } from '../clock.ts';
 import { temporaryDirectory } from '../evidence.ts';
 

@@ -6,7 +6,7 @@
  */
 import { TOTP } from 'otpauth';
 import { makeLink } from '#accounts/one-time-links.ts';
-import { type AccessEntry, accessTable } from '#dashboard/security/route-access.ts';
+import { type AccessEntry, accessTable } from '#front/dashboard/security/route-access.ts';
 import { password } from '../browser/browser.ts';
 import { orgSamples } from './dashboard-org-samples.ts';
 import type { Sample, Sampler } from './dashboard-sample.ts';

@@ -9,7 +9,7 @@ import type { Fault, Signal } from '#platform/values/glossary.ts';
 export type Phase = 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'data' | 'dot' | 'quit';
 
 /**
- * The kinds of failure that a reply can report (api/email/schema.ts documents them), and whose fault each is unless a rule
+ * The kinds of failure that a reply can report (front/api/email/schema.ts documents them), and whose fault each is unless a rule
  * says otherwise.
  */
 export const faultOf = {

@@ -1,0 +1,172 @@
+/** The attachments of a send (docs/api.md section 2.2); refuses executables by name and by type. */
+import { z } from 'zod';
+import { characters, rule } from '#front/http/schema-rule.ts';
+import { parseFileUrl } from '#mail/webhooks/guarded-get.ts';
+import { limitSize } from './at-most.ts';
+import { base64Content } from './base64-content.ts';
+
+export const largestTotal = 10 * 1024 * 1024;
+/** The contract bounds only the bytes; a call with very many tiny attachments could keep a core busy for a minute. */
+const maxAttachments = 1000;
+/** Each makes us connect to a server of the caller's choice. */
+const maxFetched = 10;
+const expectedCount = `at most ${maxAttachments} attachments`;
+
+const executableName = /\.(exe|bat|sh)[. ]*$/i;
+const executableTypes = new Set([
+  'application/x-msdownload',
+  'application/x-msdos-program',
+  'application/vnd.microsoft.portable-executable',
+  'application/x-sh',
+  'application/x-shellscript',
+  'application/x-bat',
+  'application/bat',
+  'text/x-shellscript',
+  'text/x-sh',
+]);
+/** RFC 6838 section 4.2: names of 127 characters at most. */
+const mediaType = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;[\x20-\x7e]*)?$/;
+
+/** `type` is in lower case. */
+export function isExecutable(name: string, type: string): boolean {
+  return executableName.test(name) || executableTypes.has(type);
+}
+
+const filename = z
+  .string()
+  .check(
+    characters(1, 255),
+    rule((name) => !/\p{Cc}/u.test(name), 'free of control characters'),
+    rule((name) => name.isWellFormed(), 'well-formed Unicode'),
+    rule((name) => !executableName.test(name), 'a file that is not executable (.exe, .bat, .sh)'),
+  )
+  .meta({
+    minLength: 1,
+    maxLength: 255,
+    description: 'The name of the file, as the recipient sees it.',
+    examples: ['receipt.pdf'],
+  });
+
+const content = base64Content.meta({
+  contentEncoding: 'base64',
+  description: 'The file in standard base64 with its padding; line breaks are allowed. A file can be empty.',
+});
+
+const contentType = z
+  .string()
+  .check(
+    rule((type) => mediaType.test(type), 'a media type such as application/pdf'),
+    rule(
+      (type) => !executableTypes.has(type.split(';', 1)[0]!.trim().toLowerCase()),
+      'a type that is not executable',
+    ),
+  )
+  .meta({
+    description:
+      "The file's media type. If it is left out, it is derived from the extension of the name. The first file of the type " +
+      '`text/calendar; method=REQUEST` (or another method) is also sent as an invitation that readers can answer.',
+    examples: ['application/pdf'],
+  });
+
+/** The characters of a Message-ID (RFC 5322 section 3.6.4), which RFC 2392 prescribes. Few callers write an "@domain". */
+const atom = "[\\w!#$%&'*+/=?^`{|}~-]+";
+const dotAtom = `${atom}(?:\\.${atom})*`;
+const contentIdForm = new RegExp(`^${dotAtom}(?:@(?:${dotAtom}|\\[[\\x21-\\x5a\\x5e-\\x7e]*\\]))?$`);
+
+const contentId = z
+  .string()
+  .check(characters(1, 255))
+  .transform((text) => text.replace(/^<(.*)>$/, '$1'))
+  .check(rule((id) => contentIdForm.test(id), 'a content id such as logo or logo@example.com'))
+  .meta({
+    minLength: 1,
+    maxLength: 255,
+    description:
+      'The name by which the HTML shows the file: `<img src="cid:logo">` shows the attachment with the `contentId` `logo`. ' +
+      "Letters, digits and any of `!#$%&'*+-/=?^_{|}~.`, also followed by `@` and a domain; unique in the email.",
+    examples: ['logo'],
+  });
+
+const disposition = z.enum(['attachment', 'inline']).meta({
+  description:
+    'How readers show the file. If it is left out, an image with a `contentId` is `inline`, and any other file is an `attachment`.',
+});
+
+const url = z
+  .string()
+  .check(
+    rule(
+      (text) => parseFileUrl(text) !== null,
+      'an http or https URL of at most 2,048 characters without user and password',
+    ),
+  )
+  .meta({
+    format: 'uri',
+    maxLength: 2048,
+    description:
+      'Instead of `content`: where the server fetches the file before it accepts the email. At most 10 files of an email have a URL.',
+    examples: ['https://shop.example.com/invoices/4711.pdf'],
+  });
+
+const attachmentFields = z.object({
+  filename,
+  content: content.optional(),
+  contentType: contentType.optional(),
+  contentId: contentId.optional(),
+  disposition: disposition.optional(),
+  url: url.optional(),
+});
+
+/** As the object itself would report them. */
+const contentOrUrl = z.check<z.infer<typeof attachmentFields>>(({ value, issues }) => {
+  const has = (name: string) => issues.some(({ path }) => path?.[0] === name);
+  if (value.url !== undefined && value.content !== undefined) {
+    const expected = 'left out, because content is given';
+    issues.push({
+      code: 'custom',
+      path: ['url'],
+      message: `must be ${expected}`,
+      params: { expected },
+      input: value.url,
+    });
+  } else if (value.url === undefined && value.content === undefined && !has('url') && !has('content')) {
+    issues.push({ code: 'invalid_type', expected: 'string', path: ['content'], input: undefined });
+  }
+});
+contentOrUrl._zod.def.when = ({ value }) => typeof value === 'object' && value !== null;
+
+const attachment = attachmentFields
+  .check(contentOrUrl)
+  .meta({ anyOf: [{ required: ['content'] }, { required: ['url'] }] });
+
+export type GivenAttachment = z.infer<typeof attachment>;
+
+const uniqueContentIds = z.check<z.infer<typeof attachment>[]>(({ value: list, issues }) => {
+  const seen = new Set<string>();
+  for (const [index, { contentId: id }] of list.entries()) {
+    if (id === undefined) continue;
+    if (seen.has(id)) {
+      const expected = 'a content id that no other attachment has';
+      const path = [index, 'contentId'];
+      issues.push({ code: 'custom', path, message: `must be ${expected}`, params: { expected }, input: id });
+    }
+    seen.add(id);
+  }
+});
+
+export const attachments = limitSize(
+  maxAttachments,
+  z.array(attachment).check(
+    rule((list) => list.length <= maxAttachments, expectedCount),
+    rule(
+      (list) => list.reduce((total, one) => total + (one.content?.length ?? 0), 0) <= largestTotal,
+      'at most 10 MiB in all, decoded',
+    ),
+    rule(
+      (list) => list.filter((one) => one.url !== undefined).length <= maxFetched,
+      `at most ${maxFetched} files with a url`,
+    ),
+    uniqueContentIds,
+  ),
+  expectedCount,
+).meta({ description: 'Files to attach.' });

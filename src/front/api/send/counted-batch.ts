@@ -1,0 +1,35 @@
+/** A batch is one call of the second, and each element is a request of the day. */
+import type { Context } from 'koa';
+import type { Caller } from '#accounts/api-keys.ts';
+import { type Authorize, UncountedRefusal } from '#front/http/authorize.ts';
+import type { SendRequest } from '#mail/accept/accept.ts';
+import { Refusal } from '#platform/values/refusal.ts';
+import type { AcceptBatch } from './accept-batch.ts';
+
+export interface CountedParts {
+  acceptBatch: AcceptBatch;
+  authorize: Authorize;
+}
+
+export interface CountedBatch {
+  requests: AsyncIterable<SendRequest | Refusal>;
+  count: number;
+  isAtomic: boolean;
+}
+
+export async function acceptCounted(
+  { acceptBatch, authorize }: CountedParts,
+  context: Context,
+  caller: Caller,
+  { requests, count, isAtomic }: CountedBatch,
+): ReturnType<AcceptBatch> {
+  await authorize.countAsMany(context, caller, count);
+  try {
+    return await acceptBatch(requests, caller, isAtomic);
+  } catch (error) {
+    // An atomic batch that does not fit into the day's recipients counts in no window.
+    const isLimit = error instanceof Refusal && error.code === 'RATE_LIMIT_EXCEEDED';
+    if (isLimit && !(error instanceof UncountedRefusal)) await authorize.uncount(context);
+    throw error;
+  }
+}

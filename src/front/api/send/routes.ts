@@ -1,0 +1,148 @@
+/** POST /api/public/email/send (docs/api.md section 4.1). */
+import type { Context, Middleware } from 'koa';
+import type { Caller } from '#accounts/api-keys.ts';
+import type { Endpoint, EndpointErrors } from '#front/api/endpoint.ts';
+import type { Slot } from '#front/http/admission.ts';
+import type { Authorize } from '#front/http/authorize.ts';
+import { parseJson, readBody } from '#front/http/request-body.ts';
+import { setBusyHeaders } from '#front/http/server-busy.ts';
+import type { Accept, DryRun, SendRequest } from '#mail/accept/accept.ts';
+import { failpoint } from '#platform/base/failpoints.ts';
+import { Refusal } from '#platform/values/refusal.ts';
+import { admitSend, type SendCapacity } from './admit-send.ts';
+import { checkSend, type FetchAll, maxKeyLength } from './check-send.ts';
+import { isDryRun, presentDryRun, sendQuery, sendResult } from './dry-run.ts';
+import type { FetchAttachments } from './fetch-attachments.ts';
+import { sendSchema } from './schema.ts';
+import { sendBody } from './send-body.ts';
+import { presentSend } from './send-response.ts';
+import { ignoredHeader, ignoredNames } from './unknown-members.ts';
+
+export interface SendParts extends SendCapacity {
+  authorize: Authorize;
+  accept: Accept;
+  dryRun: DryRun;
+  fetchAttachments: FetchAttachments;
+}
+
+export const sendErrors: EndpointErrors = {
+  VALIDATION_ERROR: true,
+  BAD_REQUEST: true,
+  UNAUTHORIZED: true,
+  INSUFFICIENT_CREDITS: true,
+  FORBIDDEN: true,
+  DOMAIN_NOT_ALLOWED: true,
+  DOMAIN_NOT_FOUND: true,
+  DOMAIN_NOT_VERIFIED: true,
+  ALL_RECIPIENTS_SUPPRESSED: true,
+  RATE_LIMIT_EXCEEDED: true,
+  SEND_FAILED: true,
+};
+
+export const sendEndpoints: Endpoint<SendParts>[] = [
+  {
+    route: 'POST /email/send',
+    operationId: 'sendEmail',
+    tag: 'Email',
+    summary: 'Send an email',
+    description:
+      'Accepts one email for one to ten recipients. The response is 200 when the email is stored on disk and its credits ' +
+      'are spent, one for each accepted recipient. Recipients that are suppressed, or for which there are not enough ' +
+      'credits, are skipped and listed. With `dryRun=true`, the response says what a send would do now, and nothing is sent.',
+    scopes: ['email:send', 'full_access'],
+    headers: [ignoredHeader],
+    parameters: [
+      {
+        name: 'Idempotency-Key',
+        in: 'header',
+        required: false,
+        description: 'The same as `idempotencyKey` in the body, which overrides it.',
+        schema: { type: 'string', minLength: 1, maxLength: maxKeyLength },
+        example: 'receipt-4711',
+      },
+    ],
+    query: sendQuery,
+    body: {
+      description: 'The email: at most 20 MiB.',
+      content: { 'application/json': sendSchema },
+      limits: sendBody,
+    },
+    response: {
+      description:
+        'The email is accepted for all or some of its recipients, or, with `dryRun=true`, would be.',
+      headers: ['Idempotent-Replayed'],
+      content: { 'application/json': sendResult },
+    },
+    errors: sendErrors,
+    handler: sendEmail,
+  },
+];
+
+function sendEmail(parts: SendParts): Middleware {
+  return withSendSlot(parts, async (context, caller, slot) => {
+    const dryRun = isDryRun(context);
+    const body = await parseJson(await readBody(context.req, slot, sendBody));
+    context.state.sent = body;
+    const { requestId } = context.state;
+    const idempotencyKey = context.req.headers['idempotency-key'] as string | undefined;
+    const fetchAll = fetcherOf(parts, context, caller, slot);
+    const request = checkSend(body, { caller, requestId, idempotencyKey, fetchAll }, (unknown) =>
+      context.set(ignoredHeader, ignoredNames(unknown)),
+    );
+    const answer = dryRun ? await tryOut(parts, request, caller) : await acceptNow(parts, request, caller);
+    if (answer.replayed) context.set('Idempotent-Replayed', 'true');
+    context.body = answer.body;
+    context.res.once('finish', () => failpoint('answered'));
+  });
+}
+
+/** Authorizes a call that sends, and holds a slot until it is answered. */
+export function withSendSlot(
+  parts: SendCapacity & Pick<SendParts, 'authorize'>,
+  handle: (context: Context, caller: Caller, slot: Slot) => Promise<void>,
+): Middleware {
+  return async (context) => {
+    let slot: Slot | undefined;
+    try {
+      const caller = await parts.authorize.enter(context, 'email:send', async ({ orgId }) => {
+        slot = await admitSend(parts, orgId, 0).catch((refusal: Refusal) => {
+          setBusyHeaders(context, parts.admission.maxSlots, refusal.retryAfterMs!);
+          throw refusal;
+        });
+      });
+      await handle(context, caller, slot!);
+    } finally {
+      slot?.release();
+    }
+  };
+}
+
+/** Fetches the attachments that are at URLs, while the client waits. */
+export function fetcherOf(
+  { fetchAttachments }: Pick<SendParts, 'fetchAttachments'>,
+  context: Context,
+  caller: Caller,
+  slot: Slot,
+): FetchAll {
+  return (files) => fetchAttachments(caller.orgId, files, slot, whenHungUp(context.res));
+}
+
+/** Aborts if the client disconnects before the response is written. */
+function whenHungUp(response: Context['res']): AbortSignal {
+  const hungUp = new AbortController();
+  const abort = () =>
+    hungUp.abort(new Refusal('BAD_REQUEST', 'The connection ended before the attachments were fetched.'));
+  if (response.destroyed) abort();
+  else response.once('close', abort);
+  return hungUp.signal;
+}
+
+async function acceptNow({ accept }: SendParts, request: SendRequest, caller: Caller) {
+  const { answer, replayed } = await accept(request, caller);
+  return { body: presentSend(answer), replayed };
+}
+
+async function tryOut({ dryRun }: SendParts, request: SendRequest, caller: Caller) {
+  const { answer, replayed, message } = await dryRun(request, caller);
+  return { body: presentDryRun(answer, message), replayed };
+}

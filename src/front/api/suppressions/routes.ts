@@ -1,0 +1,75 @@
+/** /api/public/suppressions: addresses that get no email from an organization. csv.ts has the list as CSV. */
+
+import { findSuppression, type Suppression } from '#accounts/rows/suppressions.ts';
+import { searchList, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
+import { pathParameter } from '#front/api/endpoint.ts';
+import { answer, doneAnswer, requireFound, resource } from '#front/api/management.ts';
+import { noBody } from '#front/http/body-limits.ts';
+import { iso } from '#platform/base/clock.ts';
+import { compareKey, domainOf } from '#platform/values/address.ts';
+import { cursorOf, newSuppression, suppressionSchemas, suppressionsQuery } from './schema.ts';
+
+const { SuppressionAddedAnswer, SuppressionAnswer, SuppressionsAnswer } = suppressionSchemas;
+
+const suppressions = resource('Suppressions', {
+  noun: 'suppression',
+  parameter: pathParameter('address', 'The address.', 'dora@example.org', 'idn-email'),
+  invalid: 'The address in the path is not an email address.',
+  parse: (address) => (domainOf(address) === null ? null : compareKey(address)),
+  find: findSuppression,
+});
+
+export const suppressionEndpoints = [
+  suppressions.collection({
+    route: 'GET /suppressions',
+    operationId: 'listSuppressions',
+    summary: 'List suppressions',
+    description: 'The suppressed addresses in alphabetical order.',
+    query: suppressionsQuery,
+    response: answer('A page of addresses.', SuppressionsAnswer),
+    async respond({ db, orgId, query: { search = '', after = null, limit } }) {
+      const { found, next } = await searchList(db, search, { orgId, after, limit });
+      return { suppressions: found.map(present), next: next === null ? null : cursorOf(next) };
+    },
+  }),
+  suppressions.collection({
+    route: 'POST /suppressions',
+    operationId: 'addSuppression',
+    summary: 'Suppress an address',
+    description: 'Adds an address to the suppression list: no email is sent to it.',
+    body: newSuppression,
+    response: answer('The address is on the list.', SuppressionAddedAnswer),
+    errors: {
+      VALIDATION_ERROR: true,
+    },
+    async respond({ body: { address, reason }, ...call }) {
+      const added = await suppressAddress(call, address, reason);
+      const kept = await findSuppression(call.db, call.orgId, compareKey(address));
+      return { added, suppression: present(requireFound(kept, 'suppression')) };
+    },
+  }),
+  suppressions.item({
+    route: 'GET /suppressions/{address}',
+    operationId: 'getSuppression',
+    summary: 'Look up an address',
+    description: 'Whether an address is suppressed, and why.',
+    response: answer('The address is suppressed.', SuppressionAnswer),
+    respond: async ({ found }) => ({ suppression: present(found) }),
+  }),
+  suppressions.item({
+    route: 'DELETE /suppressions/{address}',
+    body: noBody,
+    operationId: 'removeSuppression',
+    summary: 'Remove a suppression',
+    description: 'Removes an address from the suppression list, so that email is sent to it again.',
+    response: doneAnswer('The address is no longer suppressed.'),
+    async respond(call) {
+      requireFound((await unsuppressAddress(call, call.found.address)) || null, 'suppression');
+      return {};
+    },
+  }),
+];
+
+function present({ address, reason, createdAt }: Suppression) {
+  return { address, reason, createdAt: iso(createdAt) };
+}

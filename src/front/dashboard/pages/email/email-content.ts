@@ -1,0 +1,111 @@
+/**
+ * The content of a stored message for its page: HTML preview, text, header, attachment names. Read from the MIME tree
+ * (mail/compose/mime-tree.ts), which bounds parts, depth and header; the size of each text shown is bounded here.
+ */
+import { isUtf8 } from 'node:buffer';
+import { legible } from '#front/dashboard/legible.ts';
+import type { Field } from '#mail/compose/head.ts';
+import { htmlParts } from '#mail/compose/html-parts.ts';
+import { type MimeTreePart, partsOf, readTree } from '#mail/compose/mime-tree.ts';
+import { bodyOf, contentIdOf, isInline, shownParts } from '#mail/compose/shown-parts.ts';
+
+export interface EmailContent {
+  hasHtml: boolean;
+  text: Shown | null;
+  fields: { label: string; value: string }[];
+  attachments: { name: string; type: string; size: number; isInline: boolean }[];
+}
+
+interface Shown {
+  text: string;
+  isCut: boolean;
+}
+
+const maxText = 256 * 1024;
+const maxHtml = 3 * 1024 * 1024;
+/** Total of the inline images that the HTML refers to by Content-ID. */
+const maxPictures = 6 * 1024 * 1024;
+const pictureType = /^image\/(png|jpeg|gif|webp|bmp|svg\+xml)$/;
+
+/** Null if the message cannot be parsed. */
+export function readContent(raw: Buffer): EmailContent | null {
+  const tree = readTree(raw);
+  if (!tree) return null;
+  const { html, text, attached } = shownParts(tree);
+  return {
+    hasHtml: html.length > 0,
+    text: text && cut(textOf(raw, text, 4 * maxText), maxText),
+    fields: tree.head.fields.map(presentField),
+    attachments: attached.map((part) => ({
+      name: legible(part.filename ?? '(no name)'),
+      type: legible(part.type),
+      size: sizeOf(part),
+      isInline: isInline(part),
+    })),
+  };
+}
+
+/** The raw message as text, to be read on the page. */
+export function sourceOf(raw: Buffer): Shown {
+  return { text: raw.toString(isUtf8(raw) ? 'utf8' : 'latin1', 0, maxText), isCut: raw.length > maxText };
+}
+
+/** Null if the message has no HTML. `undo` removes our own tracking from it. */
+export function readHtml(raw: Buffer, undo: (html: string) => string): string | null {
+  const tree = readTree(raw);
+  const part = tree && htmlParts(tree)[0];
+  return part ? withPictures(undo(textOf(raw, part, maxHtml)), raw, tree) : null;
+}
+
+/** Browsers cannot load `cid:` URLs (RFC 2392), so the images are inlined. */
+function withPictures(html: string, raw: Buffer, tree: MimeTreePart): string {
+  if (!/cid:/i.test(html)) return html;
+  const pictures = new Map<string, string>();
+  let bytesLeft = maxPictures;
+  for (const part of partsOf(tree)) {
+    const id = contentIdOf(part);
+    if (id === null || !pictureType.test(part.type)) continue;
+    const bytes = bodyOf(raw, part);
+    bytesLeft -= bytes.length;
+    if (bytesLeft >= 0) pictures.set(id, `data:${part.type};base64,${bytes.toString('base64')}`);
+  }
+  let charactersLeft = 4 * maxPictures;
+  return html.replace(/\bcid:([^\s"'<>)&]{1,300})/gi, (whole, id: string) => {
+    const picture = pictures.get(id) ?? pictures.get(unescaped(id)) ?? '';
+    charactersLeft -= picture.length;
+    return picture === '' || charactersLeft < 0 ? whole : picture;
+  });
+}
+
+/** RFC 2392 section 2: a `cid:` URL escapes some characters of the Content-ID. */
+function unescaped(id: string): string {
+  try {
+    return decodeURIComponent(id);
+  } catch {
+    return id;
+  }
+}
+
+function textOf(raw: Buffer, part: MimeTreePart, max: number): string {
+  const body = bodyOf(raw, part).subarray(0, max);
+  if (/^(utf-?8|us-ascii|ascii)$/.test(part.charset) || isUtf8(body)) return body.toString('utf8');
+  try {
+    return new TextDecoder(part.charset).decode(body);
+  } catch {
+    return body.toString('latin1');
+  }
+}
+
+/** The decoded size; for base64 an estimate that needs no decoding. */
+function sizeOf({ head, end, encoding }: MimeTreePart): number {
+  const size = end - head.bodyStart;
+  return encoding === 'base64' ? Math.floor((size * 76 * 3) / (78 * 4)) : size;
+}
+
+function presentField({ label, value }: Field) {
+  return { label, value: legible(value) };
+}
+
+function cut(text: string, max: number): Shown {
+  return { text: text.slice(0, max), isCut: text.length > max };
+}

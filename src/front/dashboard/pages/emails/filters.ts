@@ -1,0 +1,79 @@
+/** The filters of the email list, read from the page's URL. Invalid values are ignored; a status that does not exist is named. */
+
+import { statusOptions } from '#front/dashboard/email-status.ts';
+import { withoutBrackets } from '#mail/record/rows/find-by-name.ts';
+import type { Search } from '#mail/record/rows/search-emails.ts';
+import type { EmailStatus } from '#platform/values/states.ts';
+
+export type Values = Record<(typeof names)[number], string>;
+
+const names = ['to', 'subject', 'status', 'within', 'id', 'from', 'tag', 'since', 'until'] as const;
+
+const hour = 3_600_000;
+const day = 24 * hour;
+
+export const spans = [
+  ['', 'Any time'],
+  ['1h', 'Last hour'],
+  ['24h', 'Last 24 hours'],
+  ['7d', 'Last 7 days'],
+  ['30d', 'Last 30 days'],
+] as const;
+
+const lengths: Record<string, number> = { '1h': hour, '24h': day, '7d': 7 * day, '30d': 30 * day };
+
+export const statuses = [['', 'Any status'], ...statusOptions] as const;
+
+const maxLength = 320;
+
+export function readFilters(query: URLSearchParams): Values {
+  const values = names.map((name) => [name, (query.get(name) ?? '').trim().slice(0, maxLength)] as const);
+  return Object.fromEntries(values) as Values;
+}
+
+export function searchOf(values: Values, now: number): Omit<Search, 'orgId' | 'limit'> {
+  const { to, from, subject, id, tag, status, within, since, until } = values;
+  const [, name, value] = /^([^=]{1,64})=(.*)$/.exec(tag) ?? [];
+  return {
+    contains: {
+      to: to || undefined,
+      from: from || undefined,
+      subject: subject || undefined,
+      id: withoutBrackets(id) || undefined,
+    },
+    status: isStatus(status) ? status : undefined,
+    tags: name === undefined ? {} : { [name.trim()]: value!.trim() },
+    tag: name === undefined && tag !== '' ? tag : undefined,
+    since: later(lengths[within] && now - lengths[within], dayAt(since)),
+    until: until === '' ? undefined : endOf(dayAt(until)),
+  };
+}
+
+/** The URL of the same search, with more parameters. */
+export function addressOf(path: string, values: Values, more: Record<string, string | number> = {}): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries({ ...values, ...more }))
+    if (value !== '') search.set(name, `${value}`);
+  return search.size === 0 ? path : `${path}?${search}`;
+}
+
+/** A status in the URL that does not exist; null if all is well. */
+export function unknownStatus({ status }: Values): string | null {
+  return status === '' || isStatus(status) ? null : status;
+}
+
+function isStatus(text: string): text is EmailStatus {
+  return statusOptions.some(([status]) => status === text);
+}
+
+/** Start of a UTC day. */
+function dayAt(text: string): number | undefined {
+  const time = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN;
+  return Number.isNaN(time) ? undefined : time;
+}
+
+const endOf = (time: number | undefined) => (time === undefined ? undefined : time + day);
+
+function later(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
+}

@@ -1,0 +1,125 @@
+/** API keys, with the same functions as the public API and the command line. A key's value is shown once. */
+import { z } from 'zod';
+import { allowedDomains, grants, parseScopes } from '#accounts/api-keys.ts';
+import { defaultOverlapMs, makeKey, rotateKey } from '#accounts/create-key.ts';
+import { listDomains } from '#accounts/rows/domains-table.ts';
+import { findKey, type KeyRecord, listKeys, revokeKey } from '#accounts/rows/keys.ts';
+import { sendSamples, smtpOf } from '#front/api/send-samples.ts';
+import { asProblem, itemIn, showForm } from '#front/dashboard/form-page.ts';
+import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '#front/dashboard/forms.ts';
+import {
+  type DashboardPage,
+  type OrgVisit,
+  type PageParts,
+  part,
+  redirect,
+  show,
+} from '#front/dashboard/page.ts';
+import { pageOf } from '#front/dashboard/pagination.ts';
+import { latestEmailOf } from '#mail/record/rows/emails.ts';
+import { testDomain } from '#platform/values/test-route.ts';
+
+const fields = z
+  .object({
+    label: oneLine('a label'),
+    scopes: checkboxes.pipe(z.array(z.enum(grants)).min(1, 'Select at least one permission.')),
+    domains: z.string().max(5000).default(''),
+    strict: z.literal('on').optional(),
+    test: z.literal('on').optional(),
+    lenient: z.literal('on').optional(),
+  })
+  .transform((checked, context) => {
+    const domains = checked.domains.split(/[\s,]+/).filter((name) => name !== '');
+    const scopes = parseScopes([...checked.scopes, ...domains.map((name) => `domain_scope:${name}`)]);
+    const { label, strict, test, lenient } = checked;
+    const isStrict = lenient !== 'on' && (strict === 'on' || test === 'on');
+    if (Array.isArray(scopes)) return { label, scopes, strict: isStrict, test: test === 'on' };
+    context.addIssue({
+      code: 'custom',
+      path: ['domains'],
+      message: 'Enter domain names, such as example.com, separated by spaces.',
+    });
+    return z.NEVER;
+  });
+
+export const keysPage: DashboardPage = {
+  organization: {
+    'GET /dashboard/o/:org/keys': (visit, parts) => list(visit, parts),
+    async 'POST /dashboard/o/:org/keys'(visit, parts) {
+      const checked = checkForm(visit.form, fields);
+      if (!checked.ok) return list(visit, parts, checked.errors);
+      const unknown = await unknownDomain(visit.org.id, checked.values.scopes, parts.db);
+      if (unknown !== undefined)
+        return list(visit, parts, { domains: `${unknown} is not among this organization’s domains.` });
+      const made = await makeKey(parts.db, { orgId: visit.org.id, ...checked.values }, visit.now);
+      const samples = await samplesFor(made.key, checked.values, visit.org.id, parts);
+      return show('keys/made', 'API keys', { ...made, samples, isNew: true }, { scripts: ['live.js'] });
+    },
+    async 'GET /dashboard/o/:org/keys/:id/first-email'(visit, { db }) {
+      const key = await keyIn(visit, db);
+      return part('keys/first-email', {
+        keyId: key.id,
+        emailId: await latestEmailOf(db, visit.org.id, key.id),
+      });
+    },
+    async 'POST /dashboard/o/:org/keys/:id/revoke'(visit, { db }) {
+      const key = await keyIn(visit, db);
+      await revokeKey(db, key.id, visit.now);
+      const flash = `${key.label} was revoked. Requests that use it are refused from now on.`;
+      return redirect(`${visit.base}/keys`, flash);
+    },
+    async 'POST /dashboard/o/:org/keys/:id/rotate'(visit, { db }) {
+      const overlapMs = visit.form.get('now') === 'on' ? 0 : defaultOverlapMs;
+      const made = await rotateKey(db, await keyIn(visit, db), visit.now, overlapMs).catch(asProblem);
+      if ('problem' in made) return redirect(`${visit.base}/keys`, { tone: 'bad', text: made.problem });
+      return show('keys/made', 'API keys', { ...made, isNew: false });
+    },
+  },
+};
+
+/** From postern.test with a test key; else from a domain that the key can send from. */
+async function samplesFor(
+  key: string,
+  { scopes, test }: { scopes: string[]; test: boolean },
+  orgId: string,
+  { db, config, baseUrl }: PageParts,
+) {
+  const allowed = allowedDomains({ scopes });
+  const domains =
+    allowed.length > 0 || test ? allowed : (await listDomains(db, orgId)).map(({ name }) => name);
+  const domain = domains[0] ?? (test ? testDomain : 'example.com');
+  return sendSamples({ url: baseUrl(), key, from: `hello@${domain}`, smtp: smtpOf(config) });
+}
+
+/** A domain of the scopes that the organization does not have: a key for it could not send. */
+async function unknownDomain(
+  orgId: string,
+  scopes: string[],
+  db: PageParts['db'],
+): Promise<string | undefined> {
+  const names = new Set((await listDomains(db, orgId)).map(({ name }) => name));
+  return allowedDomains({ scopes }).find((name) => !names.has(name));
+}
+
+const pageSize = 50;
+
+async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
+  const keys = await pageOf(visit, pageSize, (page) => listKeys(db, visit.org.id, page));
+  const values = { ...valuesOf(visit.form), scopes: visit.form.getAll('scopes') };
+  const data = { ...keys, rows: keys.rows.map((key) => present(key, visit.now)), values };
+  return showForm('keys/keys', 'API keys', visit, data, errors);
+}
+
+function present(key: KeyRecord, now: number) {
+  const isDomain = (scope: string) => scope.startsWith('domain_scope:');
+  return {
+    ...key,
+    hasEnded: key.endsAt !== null && key.endsAt <= now,
+    grants: key.scopes.filter((scope) => !isDomain(scope)),
+    domains: key.scopes.filter(isDomain).map((scope) => scope.slice('domain_scope:'.length)),
+  };
+}
+
+function keyIn(visit: OrgVisit, db: PageParts['db']): Promise<KeyRecord> {
+  return itemIn(visit, 'key', (id, orgId) => findKey(db, id, orgId));
+}

@@ -1,0 +1,60 @@
+/** Sets a password by a one-time link: the first one after an invitation, or a new one after a reset. */
+import { tokenHash } from '#accounts/one-time-links.ts';
+import { passwordProblem } from '#accounts/passwords.ts';
+import { setPasswordByLink } from '#accounts/people.ts';
+import { findLink, type OneTimeLink } from '#accounts/rows/one-time.ts';
+import { findUser, type User } from '#accounts/rows/users.ts';
+import {
+  type DashboardPage,
+  type PageAnswer,
+  type PageParts,
+  type PageVisit,
+  redirect,
+  show,
+} from '#front/dashboard/page.ts';
+import { PageError } from '#front/dashboard/page-error.ts';
+
+export const welcomePage: DashboardPage = {
+  open: {
+    'GET /dashboard/welcome/:token': async (visit, parts) => form(await linkOf(visit, parts)),
+    'POST /dashboard/welcome/:token': setPassword,
+  },
+};
+
+interface Guest {
+  user: User;
+  link: OneTimeLink;
+}
+
+async function setPassword(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
+  const guest = await linkOf(visit, parts);
+  const password = visit.form.get('password') ?? '';
+  const problem = passwordProblem(password, guest.user.email);
+  if (problem) return form(guest, problem);
+  const hash = await parts.passwords.hash(password);
+  if (!(await setPasswordByLink(parts.db, guest.link, hash, visit.now))) throw used();
+  // The link does not sign anyone in: signing in also asks for the second factor.
+  return redirect('/dashboard/sign-in', 'Your password is set. Sign in with it.');
+}
+
+function form({ user, link }: Guest, error?: string): PageAnswer {
+  const isNew = link.purpose === 'invitation';
+  const title = isNew ? `Welcome, ${user.name}` : 'Choose a new password';
+  return show('welcome/welcome', title, { title, isNew, person: user, error }, { status: error ? 422 : 200 });
+}
+
+async function linkOf({ context, now }: PageVisit, { db }: PageParts): Promise<Guest> {
+  const { token } = context.params as { token: string };
+  const link = await findLink(db, tokenHash(token), now);
+  const user = link?.userId && link.purpose !== 'sign-in' ? await findUser(db, link.userId) : null;
+  if (!link || !user || user.disabledAt !== null) throw used();
+  return { link, user };
+}
+
+function used(): PageError {
+  return new PageError(
+    404,
+    'This link is no longer valid',
+    'It was used or has expired. If you have set your password, sign in. If not, ask for a new link.',
+  );
+}

@@ -1,0 +1,116 @@
+/**
+ * A dialect is another service's HTTP API, as that service's SDKs speak it, on our own accept, searches and lists. A
+ * dialect translates a request, calls the same services as our API, and translates the result. Rules of sending belong to those
+ * services, never to a dialect.
+ */
+import type { Context } from 'koa';
+import { z } from 'zod';
+import type { Caller, Grant } from '#accounts/api-keys.ts';
+import type { Management } from '#front/api/management.ts';
+import type { AcceptBatch } from '#front/api/send/accept-batch.ts';
+import type { SendCapacity } from '#front/api/send/admit-send.ts';
+import type { GivenAttachment } from '#front/api/send/attachments.ts';
+import type { CountedBatch } from '#front/api/send/counted-batch.ts';
+import type { Credential } from '#front/http/authorize.ts';
+import type { FormBody, JsonBody, JsonOrForm, NoBody } from '#front/http/body-limits.ts';
+import { uuidIn } from '#front/http/query.ts';
+import type { ReadSubmitted } from '#front/submission/read-submitted.ts';
+import type { Accept, DryRun } from '#mail/accept/accept.ts';
+import type { Attachment } from '#mail/compose/attachment.ts';
+import type { DialectName } from '#platform/values/glossary.ts';
+import { Refusal } from '#platform/values/refusal.ts';
+import type { FileLinks } from './file-links.ts';
+import type { SentFile } from './sent-files.ts';
+
+export interface Dialect {
+  name: DialectName;
+  /**
+   * The proof of who calls, where this service's SDKs put it: the key itself, or a signature that stands for one. Null if the
+   * request has nothing there.
+   */
+  verify(context: Context): Credential | null;
+  routes: readonly DialectRoute[];
+  /** Without a key: what a link that we signed leads to. */
+  openRoutes?: readonly OpenRoute[];
+  /** Whether a request at a path that Postern does not have is one to this service, and so is answered in its form. */
+  claims(context: Context, path: string): boolean;
+  /**
+   * Sets the status and the body of an error. The headers of the rate limit are set already, and `Allow` if the path has
+   * other methods.
+   */
+  writeRefusal(context: Context, refusal: Refusal): void;
+}
+
+type Services = Pick<
+  Management,
+  'db' | 'clock' | 'seal' | 'names' | 'resolve' | 'keepKeysMs' | 'allowPrivate' | 'eventSignal'
+>;
+
+export interface DialectParts extends SendCapacity, Services {
+  accept: Accept;
+  dryRun: DryRun;
+  onError(what: string, error: unknown): void;
+  fileLinks: FileLinks;
+  /** The attached files of a message; only the one with the id `wanted` has its content. Null: the message cannot be read. */
+  readFiles(orgId: string, message: Buffer, wanted: string | null): Promise<SentFile[] | null>;
+  readSubmitted: ReadSubmitted;
+  /** The public URL of this service. */
+  baseUrl(): string;
+}
+
+export interface DialectCall extends DialectParts {
+  /** Accepts several emails with one commit, counted as as many requests of the day. */
+  acceptAll(batch: CountedBatch): ReturnType<AcceptBatch>;
+  context: Context;
+  /** The parameters in the path, decoded. */
+  params: Record<string, string>;
+  /** The name of the dialect is kept with the emails that this caller sends. */
+  caller: Caller & { dialect: DialectName };
+  orgId: string;
+  /** Fetches attachments that are at a URL. */
+  fetchAll(files: GivenAttachment[]): Promise<Attachment[]>;
+  /** The parsed body; undefined if it is empty. A form is a `Form` (form.ts). */
+  body: unknown;
+  now: number;
+}
+
+export interface DialectRoute {
+  /** The method and the path as a pattern of the router, for instance `GET /emails/:id`. */
+  route: string;
+  grant: Grant;
+  /** The methods POST, PUT, PATCH and DELETE need it. Without it the body is not read: some SDKs send JSON with a GET. */
+  body?: JsonBody | FormBody | JsonOrForm | NoBody;
+  /** Resolves to the body of the response. */
+  respond(call: DialectCall): Promise<unknown>;
+}
+
+export interface OpenRoute {
+  /** As that of a DialectRoute, with GET. */
+  path: string;
+  respond(call: OpenCall): Promise<unknown>;
+}
+
+export type OpenCall = DialectParts & Pick<DialectCall, 'context' | 'params' | 'now'>;
+
+/** PHP writes an object without members as an empty list. */
+export function recordOf<Value extends z.ZodType>(value: Value) {
+  const isEmptyList = (given: unknown) => Array.isArray(given) && given.length === 0;
+  return z.preprocess((given) => (isEmptyList(given) ? {} : given), z.record(z.string(), value));
+}
+
+export const pairs = recordOf(z.unknown());
+
+export function requireItem<Item>(item: Item | null, noun: string): Item {
+  if (item !== null) return item;
+  throw new Refusal('NOT_FOUND', `There is no such ${noun}.`);
+}
+
+/** The item that a UUID in the path names. */
+export async function requireById<Item>(
+  text: string,
+  find: (id: string) => Promise<Item | null>,
+  noun: string,
+): Promise<Item> {
+  const id = uuidIn(text);
+  return requireItem(id === null ? null : await find(id), noun);
+}

@@ -1,0 +1,152 @@
+/** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
+import { z } from 'zod';
+import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
+import { type ListEntry, originOf, replyIn } from '#accounts/suppression-list.ts';
+import { type DialectCall, type DialectRoute, requireItem } from '#front/dialects/dialect.ts';
+import {
+  bounceOf,
+  findSuppressed,
+  listSuppressed,
+  suppressAll,
+  suppressedAddress,
+  unsuppress,
+} from '#front/dialects/dialect-suppressions.ts';
+import { Form } from '#front/dialects/form.ts';
+import { formBody, jsonBody, jsonOrForm, noBody } from '#front/http/body-limits.ts';
+import { checked } from '#front/http/issues.ts';
+import { requirePathDomain, urlOf } from './mailgun-fields.ts';
+
+const kinds = {
+  bounces: {
+    origin: 'bounce',
+    one: 'Bounced address',
+    reason: (error: string) => `hard bounce: ${error || 'unknown'}`,
+  },
+  complaints: { origin: 'complaint', one: 'Spam complaint', reason: () => 'complaint' },
+  unsubscribes: { origin: 'manual', one: 'Unsubscribed address', reason: () => 'unsubscribed' },
+} as const;
+
+type Kind = keyof typeof kinds;
+
+const grant = 'full_access';
+
+const entriesBody = jsonOrForm(
+  jsonBody({ largest: 1024 * 1024, members: 10_000 }),
+  formBody({ largest: 64 * 1024, fields: 100 }),
+);
+
+export const mailgunSuppressionRoutes: DialectRoute[] = (Object.keys(kinds) as Kind[]).flatMap(
+  (kind): DialectRoute[] => {
+    const path = `/v3/:domain/${kind}`;
+    const one = `${path}/:address`;
+    return [
+      { route: `GET ${path}`, grant, respond: (call) => list(call, kind) },
+      { route: `POST ${path}`, grant, body: entriesBody, respond: (call) => add(call, kind) },
+      { route: `GET ${one}`, grant, respond: async (call) => present(await find(call, kind), kind) },
+      { route: `DELETE ${one}`, grant, body: noBody, respond: (call) => remove(call, kind) },
+    ];
+  },
+);
+
+const maxLimit = 1000;
+
+const pageQuery = z.object({
+  limit: z.string().optional(),
+  page: z.enum(['first', 'next', 'previous', 'last']).default('next'),
+  /** After, or before, which the page is. */
+  address: z.string().optional(),
+});
+
+/** The order is that of the addresses. */
+async function list(call: DialectCall, kind: Kind) {
+  await requirePathDomain(call);
+  const { limit: wanted, page, address: edge } = checked(pageQuery, { ...call.context.query });
+  const limit = Math.min(Math.max(Math.trunc(Number(wanted)) || 100, 1), maxLimit);
+  const { found } = await listSuppressed(call, {
+    ...(page === 'next' && edge && { after: edge }),
+    ...(page === 'previous' && { before: edge ?? '' }),
+    ...(page === 'last' && { before: null }),
+    limit,
+    origin: kinds[kind].origin,
+  });
+  const base = urlOf(call, call.context.originalUrl.split('?', 1)[0]!);
+  // Clients read pages until one is empty.
+  const url = (to: string, address = edge ?? '') =>
+    `${base}?${new URLSearchParams({ page: to, limit: String(limit), address })}`;
+  return {
+    items: found.map((item) => present(item, kind)),
+    paging: {
+      first: `${base}?limit=${limit}`,
+      next: url('next', found.at(-1)?.address),
+      previous: url('previous', found[0]?.address),
+      last: url('last', ''),
+    },
+  };
+}
+
+function isIn(found: SuppressionRecord, kind: Kind): boolean {
+  return originOf(found) === kinds[kind].origin;
+}
+
+/** A code of SMTP, as text or as a number. */
+const code = z
+  .union([z.string(), z.number()])
+  .transform(String)
+  .refine((text) => /^(?:[245]\d\d)?$/.test(text), 'must be the code of an SMTP reply, such as 550')
+  .transform(Number);
+
+const entry = z.object({ address: suppressedAddress, code: code.nullish(), error: z.string().nullish() });
+
+/** As a form or as JSON, one or several. Mailgun forgets the old entry of an address that is on a list; we keep it. */
+async function add(call: DialectCall, kind: Kind) {
+  await requirePathDomain(call);
+  const { body } = call;
+  const given =
+    body instanceof Form
+      ? { address: body.one('address'), code: body.one('code'), error: body.one('error') }
+      : body;
+  const entries = checked(z.array(entry).min(1).max(maxLimit), [given].flat());
+  await suppressAll(
+    call,
+    entries.map((one) => entryOf(one, kind)),
+  );
+  return Array.isArray(given)
+    ? { message: `${entries.length} addresses have been added to the ${kind} table` }
+    : { message: `Address has been added to the ${kind} table`, address: entries[0]!.address };
+}
+
+const maxReason = 200;
+const maxError = 1000;
+
+function entryOf({ address, code, error }: z.output<typeof entry>, kind: Kind): ListEntry {
+  const text = oneLine(error ?? '', maxError);
+  const reason = oneLine(kinds[kind].reason(text), maxReason);
+  if (kind !== 'bounces') return { address, reason };
+  return { address, reason, reply: { ...replyIn(text), ...(code && { code }) } };
+}
+
+function oneLine(text: string, maxLength: number): string {
+  return text
+    .replace(/\p{C}+/gu, ' ')
+    .slice(0, maxLength)
+    .toWellFormed();
+}
+
+async function find(call: DialectCall, kind: Kind): Promise<SuppressionRecord> {
+  await requirePathDomain(call);
+  const found = await findSuppressed(call, call.params.address!);
+  return requireItem(found && isIn(found, kind) ? found : null, `address in ${kind}`);
+}
+
+function present(entry: SuppressionRecord, kind: Kind) {
+  const created_at = new Date(entry.createdAt).toUTCString().replace('GMT', 'UTC');
+  const { code, text: error } = bounceOf(entry);
+  const more = { bounces: { code, error }, complaints: {}, unsubscribes: { tags: ['*'] } };
+  return { address: entry.address, ...more[kind], created_at };
+}
+
+async function remove(call: DialectCall, kind: Kind) {
+  const { address } = await find(call, kind);
+  await unsuppress(call, address);
+  return { message: `${kinds[kind].one} has been removed`, address };
+}

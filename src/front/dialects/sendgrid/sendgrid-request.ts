@@ -1,0 +1,111 @@
+/** The body of SendGrid's mail/send. Our own rules check the values later, and the paths of both are SendGrid's. */
+import { z } from 'zod';
+import { pairs, recordOf } from '#front/dialects/dialect.ts';
+import { domainOf } from '#platform/values/address.ts';
+
+const maxPersonalizations = 1000;
+/** In all personalizations together, as SendGrid has it. */
+const maxRecipients = 1000;
+const maxSubstitutions = 50;
+/** SendGrid's limit for one personalization, in bytes. */
+const maxSubstitutionBytes = 10_000;
+
+const person = z.object({
+  email: z.string().refine((text) => domainOf(text) !== null, 'must be an email address'),
+  name: z.string().nullish(),
+});
+const people = z.array(person);
+const scalar = z.union([z.string(), z.number(), z.boolean()], 'must be a string');
+
+const substitutions = recordOf(scalar)
+  .refine(
+    (values) => Object.keys(values).length <= maxSubstitutions,
+    `must have at most ${maxSubstitutions} tags`,
+  )
+  .refine(
+    (values) => Buffer.byteLength(Object.entries(values).flat().join('')) <= maxSubstitutionBytes,
+    'must have at most 10,000 bytes',
+  );
+
+const sendAt = z.int().min(0).max(8_640_000_000_000);
+
+const personalization = z.object({
+  to: people.min(1),
+  cc: people.nullish(),
+  bcc: people.nullish(),
+  from: person.nullish(),
+  subject: z.string().nullish(),
+  headers: pairs.nullish(),
+  substitutions: substitutions.nullish(),
+  custom_args: recordOf(scalar).nullish(),
+  send_at: sendAt.nullish(),
+});
+
+const attachment = z.object({
+  content: z.unknown(),
+  filename: z.unknown(),
+  type: z.string().nullish(),
+  disposition: z.string().nullish(),
+  content_id: z.string().nullish(),
+  // The SDK for Node does not rename members inside lists.
+  contentId: z.string().nullish(),
+});
+
+const enable = z.object({ enable: z.boolean().nullish() }).nullish();
+/** Refuses members that would be missing in the mail unnoticed. */
+const missing = (what: string, instead: string) =>
+  z.null({ error: `Postern has no ${what}: ${instead}` }).optional();
+const mustBeOff = (what: string, instead: string) =>
+  enable.refine((given) => !given?.enable, `Postern has no ${what}: ${instead}`);
+
+const contentTypes = ['text/plain', 'text/html'] as const;
+
+export const sendRequest = z.object({
+  personalizations: z
+    .array(z.unknown())
+    .min(1)
+    .max(maxPersonalizations)
+    .pipe(z.array(personalization))
+    .refine(
+      (all) => all.reduce((count, one) => count + recipientCount(one), 0) <= maxRecipients,
+      `must have at most ${maxRecipients} recipients in all`,
+    ),
+  from: person,
+  reply_to: person.nullish(),
+  reply_to_list: people.nullish(),
+  subject: z.string().nullish(),
+  content: z
+    .array(z.object({ type: z.enum(contentTypes), value: z.string().min(1) }))
+    .min(1)
+    .refine(
+      (parts) => new Set(parts.map(({ type }) => type)).size === parts.length,
+      'must have each type once',
+    ),
+  attachments: z.array(attachment).nullish(),
+  headers: pairs.nullish(),
+  categories: z.union([z.string(), z.array(z.string())]).nullish(),
+  custom_args: recordOf(scalar).nullish(),
+  send_at: sendAt.nullish(),
+  mail_settings: z
+    .object({ sandbox_mode: enable, footer: mustBeOff('footers', 'put it into the content') })
+    .nullish(),
+  tracking_settings: z
+    .object({
+      click_tracking: enable,
+      open_tracking: enable,
+      subscription_tracking: mustBeOff('subscription tracking', 'set the header List-Unsubscribe'),
+    })
+    .nullish(),
+  template_id: missing('templates', 'send content'),
+  sections: missing('sections', 'put them into the substitutions'),
+  asm: missing('unsubscribe groups', 'set the header List-Unsubscribe'),
+  batch_id: missing('batches', 'give each call an Idempotency-Key, or cancel its emails with our own API'),
+});
+
+export type SendgridRequest = z.output<typeof sendRequest>;
+export type Personalization = z.output<typeof personalization>;
+export type Person = z.output<typeof person>;
+
+function recipientCount({ to, cc, bcc }: Personalization): number {
+  return to.length + (cc?.length ?? 0) + (bcc?.length ?? 0);
+}
