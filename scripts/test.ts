@@ -3,7 +3,7 @@
  *
  *   npm test                            every room of test/ except slow, each in one process
  *   npm test -- queue route             these rooms
- *   npm test -- test/route/dane.test.ts these files, each in a process of its own; other arguments go to AVA
+ *   npm test -- test/mail/deliver/route/dane.test.ts these files, each in a process of its own; other arguments go to AVA
  *   npm test -- --slowest               and print the slowest tests at the end
  *   npm test -- --again                 and run at most three failed tests of rooms a second time (scripts/test/second-run.ts)
  *   npm run test:slow                   test/slow, and the rooms again on PostgreSQL, with property tests at full count; then

@@ -9,7 +9,7 @@ import test, { type ExecutionContext } from 'ava';
 const run = promisify(execFile);
 const root = join(import.meta.dirname, '../..');
 /** On both databases. */
-const file = 'test/db/shared-commit.test.ts';
+const file = 'test/platform/database/shared-commit.test.ts';
 const notCopied = ['node_modules', '.git', 'data'];
 const nobody = 65_534;
 const asRoot = process.getuid?.() === 0 ? test.serial : test.serial.skip;

@@ -1,5 +1,5 @@
 /**
- * Other people's DKIM verifiers on our mail, as test/compose/sign.test.ts has mailauth on it. A program that is not installed
+ * Other people's DKIM verifiers on our mail, as test/mail/compose/sign.test.ts has mailauth on it. A program that is not installed
  * is named in the test that is left out.
  */
 import { execFile, spawnSync } from 'node:child_process';

@@ -49,7 +49,7 @@ export interface RuleEntry {
   code?: RegExp;
   /** Matches the enhanced status code (RFC 3463). */
   status?: RegExp;
-  /** Matches the text. No pattern may need more than linear time: a hostile reply is long (test/reply-rules/replies.test.ts). */
+  /** Matches the text. No pattern may need more than linear time: a hostile reply is long (test/mail/deliver/reply-rules/replies.test.ts). */
   text?: RegExp;
   category: Category;
   /** Only if it differs from `faultOf`. */
