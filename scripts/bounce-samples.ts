@@ -12,7 +12,8 @@
  *   failed      a bounce, hard or soft
  *   complaint, automatic, letter    as in mail/returned/parse-result.ts; `arrived` counts as automatic
  *
- * The envelope sender is taken from Return-Path, where Sendmail writes MAILER-DAEMON for the empty one. A mail without a line there counts as `failed`. A mail whose bytes were read before, in any folder, is skipped.
+ * The envelope sender is taken from Return-Path, where Sendmail writes MAILER-DAEMON for the empty one. A mail without a line
+ * there counts as `failed`. A mail whose bytes were read before, in any folder, is skipped.
  */
 
 import { createHash } from 'node:crypto';

@@ -1,8 +1,8 @@
 /**
- * `npm run demo [-- --json]`: shows Postern at work without a domain, public DNS or port 25. A DNS server, an MX host and Postern run
- * on loopback for a few seconds. Three mails enter through the HTTP API and end in three ways: delivered, delivered after a
- * deferral, bounced. Then the receiving side verifies the DKIM signatures. `--json` prints the complete responses of GET. The
- * clock is real; only the waits between attempts are shorter. Exits 0 if everything went as announced, 1 if not.
+ * `npm run demo [-- --json]`: shows Postern at work without a domain, public DNS or port 25. A DNS server, an MX host and
+ * Postern run on loopback for a few seconds. Three mails enter through the HTTP API and end in three ways: delivered, delivered
+ * after a deferral, bounced. Then the receiving side verifies the DKIM signatures. `--json` prints the complete responses of
+ * GET. The clock is real; only the waits between attempts are shorter. Exits 0 if everything went as announced, 1 if not.
  */
 import { styleText } from 'node:util';
 import pino from 'pino';

@@ -1,7 +1,7 @@
 /**
- * `node scripts/full-disk.ts`: Postern under load on a real disk (ext4 in a file) that is full, hangs, or goes read-only. A send must
- * be answered 200 and delivered, or be refused and not charged. Where a sync failed, a send that was answered 500 may have been
- * accepted; repeated with its idempotency key it must return a replay. Needs root and Linux. Exits 0 if so, 1 if not.
+ * `node scripts/full-disk.ts`: Postern under load on a real disk (ext4 in a file) that is full, hangs, or goes read-only. A
+ * send must be answered 200 and delivered, or be refused and not charged. Where a sync failed, a send that was answered 500 may
+ * have been accepted; repeated with its idempotency key it must return a replay. Needs root and Linux. Exits 0 if so, 1 if not.
  *
  *   --senders 32         concurrent calls
  *   --only NAME          full; full-large (1 MB a mail); nearly-full (the disk guard refuses with 429); long-read (a reader keeps
@@ -283,7 +283,10 @@ async function underLoad(
 const notPromised = (answers: Answers) =>
   [...answers].filter(([status]) => status !== 200).flatMap(([, list]) => list);
 
-/** Repeats each send with its key. A send that was accepted twice would be two copies without a flag (test/lab/load/reconciliation.ts). */
+/**
+ * Repeats each send with its key. A send that was accepted twice would be two copies without a flag
+ * (test/lab/load/reconciliation.ts).
+ */
 async function repeatAll(db: Db, target: Parameters<typeof repeat>[0], unsure: string[]): Promise<Repeats> {
   const known = new Set<string>(await db('deliveries').pluck('recipient'));
   const replays = await repeat(target, unsure);

@@ -1,7 +1,7 @@
 /**
- * `node scripts/postgres-away.ts`: kills, stops, freezes and slows PostgreSQL under load, with several Posterns on it. Each must accept
- * mail again by itself within a minute. Nothing may be lost, sent twice without a flag, or kept of a send that was answered 500.
- * Exits 0 if all of that holds, 1 if not.
+ * `node scripts/postgres-away.ts`: kills, stops, freezes and slows PostgreSQL under load, with several Posterns on it. Each
+ * must accept mail again by itself within a minute. Nothing may be lost, sent twice without a flag, or kept of a send that was
+ * answered 500. Exits 0 if all of that holds, 1 if not.
  *
  *   --nodes 2 --senders 6     number of Posterns; concurrent calls to each
  *   --rounds 8 --longest 60   number of disturbances, each kind in turn; maximum seconds of one

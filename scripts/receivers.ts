@@ -1,8 +1,8 @@
 /**
- * `node scripts/receivers.ts`: delivers four mails each to a real Postfix with OpenDKIM, Exim, OpenSMTPD, and a Postfix with postgrey.
- * Each must arrive over TLS with exactly the bytes that were sent and a DKIM signature that mailauth and OpenDKIM verify.
- * OpenSMTPD may get its mail in clear: Debian 12's fails every handshake (its issue 1171). Needs root. Exits 0 if so, 1 if not,
- * 2 if a receiver cannot be run here. The packages of the mail servers conflict: install one, unpack the others:
+ * `node scripts/receivers.ts`: delivers four mails each to a real Postfix with OpenDKIM, Exim, OpenSMTPD, and a Postfix with
+ * postgrey. Each must arrive over TLS with exactly the bytes that were sent and a DKIM signature that mailauth and OpenDKIM
+ * verify. OpenSMTPD may get its mail in clear: Debian 12's fails every handshake (its issue 1171). Needs root. Exits 0 if so, 1
+ * if not, 2 if a receiver cannot be run here. The packages of the mail servers conflict: install one, unpack the others:
  *
  *   apt-get install -y --no-install-recommends postfix postgrey opendkim
  *   apt-get download exim4-daemon-light exim4-base libidn12 opensmtpd; for p in *.deb; do dpkg -x $p unpacked; done

@@ -1,6 +1,6 @@
 /**
- * `node scripts/soak.ts`: kills Postern with SIGKILL under load, again and again, on SQLite and on PostgreSQL. Every fourth round it
- * is killed while it recovers. In the end nothing may be lost or sent twice without a flag, and credits must be exact
+ * `node scripts/soak.ts`: kills Postern with SIGKILL under load, again and again, on SQLite and on PostgreSQL. Every fourth
+ * round it is killed while it recovers. In the end nothing may be lost or sent twice without a flag, and credits must be exact
  * (test/lab/load/reconciliation.ts). Exits 0 if so, 1 if not.
  *
  * It also prints how many mails each kill sent twice, and the time from the reply to the final dot until the outcome is on
@@ -125,7 +125,10 @@ async function soak(stage: Stage, database: string): Promise<Run> {
   };
 }
 
-/** For each kill, the number of mails that were sent again because their outcomes were not on disk. `killedAt`: once it was gone. */
+/**
+ * For each kill, the number of mails that were sent again because their outcomes were not on disk. `killedAt`: once it was
+ * gone.
+ */
 function extraCopiesOf(accepted: Accepted, killedAt: number[]): number[] {
   const counts = killedAt.map(() => 0);
   const lastAt = new Map<string, number>();

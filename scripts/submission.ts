@@ -1,8 +1,8 @@
 /**
- * `node scripts/submission.ts`: submits mail with Debian's own clients, swaks and msmtp (apt-get install swaks msmtp): with STARTTLS
- * and TLS from the start, AUTH PLAIN and LOGIN, and mails that must be refused. Shows each reply, and whether the mail arrived
- * with the same text and a valid DKIM signature. Exits 0 if all is right, 1 if not, 2 if no client is installed; one that is missing is
- * skipped with a message.
+ * `node scripts/submission.ts`: submits mail with Debian's own clients, swaks and msmtp (apt-get install swaks msmtp): with
+ * STARTTLS and TLS from the start, AUTH PLAIN and LOGIN, and mails that must be refused. Shows each reply, and whether the mail
+ * arrived with the same text and a valid DKIM signature. Exits 0 if all is right, 1 if not, 2 if no client is installed; one
+ * that is missing is skipped with a message.
  */
 
 import PostalMime from 'postal-mime';

@@ -5,7 +5,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { invite } from '#accounts/people.ts';
+import { invite } from '#accounts/people/people.ts';
 import { setDomainStatus } from '#accounts/rows/domains-table.ts';
 import { callJson } from '#lab/ask.ts';
 import { createBrowser, password, signIn } from '#lab/browser/browser.ts';

@@ -1,6 +1,6 @@
 /** Item 8: guesses. Of many at once no more are judged than one after the other, and nobody locks out somebody else. */
 import { Secret, TOTP } from 'otpauth';
-import { invite } from '#accounts/people.ts';
+import { invite } from '#accounts/people/people.ts';
 import { type Browser, createBrowser, password, signIn } from '#lab/browser/browser.ts';
 import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';

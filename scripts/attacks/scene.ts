@@ -4,7 +4,7 @@
  */
 import { hash } from 'node:crypto';
 import net from 'node:net';
-import { makeSetUpLink } from '#accounts/people.ts';
+import { makeSetUpLink } from '#accounts/people/people.ts';
 import { type Browser, createBrowser, setUp } from '#lab/browser/browser.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { freePort } from '#lab/load/ports.ts';

@@ -1,6 +1,6 @@
 /**
- * Item 10: every route of the server, and submission, with what is cheap to send and can be dear to read (test/lab/hostile-walk.ts),
- * of 6 MB, and of what fits the limit of a text. It takes some minutes on a quiet machine.
+ * Item 10: every route of the server, and submission, with what is cheap to send and can be dear to read
+ * (test/lab/hostile-walk.ts), of 6 MB, and of what fits the limit of a text. It takes some minutes on a quiet machine.
  */
 import { createSubmitter, hostileMails } from '#lab/hostile-mails.ts';
 import { routesOfServer, type Target } from '#lab/hostile-walk.ts';

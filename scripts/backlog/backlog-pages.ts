@@ -1,5 +1,5 @@
 /** Times the pages of the dashboard on a running server, each as a signed-in operator requests it. */
-import { makeSetUpLink } from '#accounts/people.ts';
+import { makeSetUpLink } from '#accounts/people/people.ts';
 import { accessTable } from '#front/dashboard/security/route-access.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { quantile } from '#lab/load/figures.ts';

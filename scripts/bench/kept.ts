@@ -14,7 +14,7 @@ import type { Stage } from '#lab/load/stage.ts';
 import { startMx } from '#lab/mx/mx.ts';
 import { type Measured, startMeasured } from '#lab/scenes/measured-postern.ts';
 import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
-import { partitionJobs } from '#mail/record/partitions/partitioned-tables.ts';
+import { partitionJobs } from '#mail/record/rows/partitioned-tables.ts';
 import { removeMessages } from '#mail/record/rows/retention.ts';
 import { newId } from '#platform/base/id.ts';
 import { type Db, isPostgres, openDatabase } from '#platform/database/engine/open.ts';

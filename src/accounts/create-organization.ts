@@ -1,6 +1,6 @@
 /** Creates organizations, for API, command line and dashboard; the message that a paused organization gets. */
 
-import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
+import { grant, setQuota } from '#accounts/rows/credit-ledger.ts';
 import {
   findOrganization,
   insertOrganization,

@@ -3,10 +3,10 @@
  * replace time, randomness and limits.
  */
 import { Worker } from 'node:worker_threads';
-import { type Cost, defaultCost } from '#accounts/passwords.ts';
+import { type Cost, defaultCost } from '#accounts/people/passwords.ts';
 import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal, type Seal, SealError } from '#accounts/seal.ts';
-import { createNotify, type Notify } from '#mail/queue/cluster/notify.ts';
+import { createNotify, type Notify } from '#mail/queue/rows/notify.ts';
 import { createEventSignal, type EventSignal } from '#mail/record/event-signal.ts';
 import { settledPosition } from '#mail/record/rows/read-events.ts';
 import { timeoutMs } from '#mail/webhooks/guarded-post.ts';
@@ -48,7 +48,10 @@ export interface Overrides {
   freeBytes(directory: string): Promise<number>;
   /** Starts a composing thread. `isForLarge`: it gets large orders only. */
   startComposer(source: SecretSource, isForLarge: boolean): Worker;
-  /** All mail is test mail (platform/values/test-route.ts), and every recipient behaves as its local part says; for `postern dev`. */
+  /**
+   * All mail is test mail (platform/values/test-route.ts), and every recipient behaves as its local part says; for `postern
+   * dev`.
+   */
   allIsTest: boolean;
   /** Adds metrics about the process; only main.ts sets it, because a test process runs many nodes. */
   watchProcess(registry: Metrics['registry']): void;

@@ -7,6 +7,7 @@ import ms from 'ms';
 import { type Clock, systemClock } from '#platform/base/clock.ts';
 import type { Log } from '#platform/base/log.ts';
 import { type Db, isPostgres } from '#platform/database/engine/open.ts';
+import { readTime } from '#platform/database/engine/ping.ts';
 
 const toleranceMs = 2_000;
 const intervalMs = 10_000;
@@ -24,9 +25,9 @@ export function createDatabaseClock(log: Log): DatabaseClock {
   async function compare(db: Db): Promise<void> {
     if (!isPostgres(db)) return;
     const before = systemClock.now();
-    const { rows } = await db.raw('select (extract(epoch from clock_timestamp()) * 1000)::bigint as now');
+    const databaseNow = await readTime(db);
     const halfMs = (systemClock.now() - before) / 2;
-    const foundMs = before + halfMs - rows[0].now;
+    const foundMs = before + halfMs - databaseNow;
     if (Math.abs(foundMs - aheadMs) <= toleranceMs + halfMs) return;
     aheadMs = Math.abs(foundMs) <= toleranceMs ? 0 : foundMs;
     if (aheadMs === 0) return log.info('the clock of this machine is right again');

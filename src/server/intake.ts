@@ -5,9 +5,9 @@
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { findCaller } from '#accounts/api-keys.ts';
-import { giveBack, recordRequests, type UsageRequest } from '#accounts/credits/daily-usage.ts';
 import { createKeyUseLog } from '#accounts/key-last-used.ts';
 import { dayOf, type RequestCount, type RequestLimits, type Taken } from '#accounts/limits.ts';
+import { giveBack, recordRequests, type UsageRequest } from '#accounts/rows/daily-usage.ts';
 import { findDomain } from '#accounts/rows/domains-table.ts';
 import { findKeyByHash, noteKeysUsed } from '#accounts/rows/keys.ts';
 import { createSeal } from '#accounts/seal.ts';

@@ -10,7 +10,7 @@ import type { Accept } from '#mail/accept/accept.ts';
 import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { forgetLearned } from '#mail/queue/rows/learned-rows.ts';
-import { partitionJobs } from '#mail/record/partitions/partitioned-tables.ts';
+import { partitionJobs } from '#mail/record/rows/partitioned-tables.ts';
 import { removeMessages } from '#mail/record/rows/retention.ts';
 import { forgetFigures, sumUp } from '#mail/record/rows/statistics.ts';
 import { createPoster } from '#mail/webhooks/guarded-post.ts';

@@ -1,6 +1,6 @@
 /**
- * Registers a node without the role `mta` every ten seconds (platform/database/tables/nodes.ts), so that no other node upgrades the database
- * meanwhile.
+ * Registers a node without the role `mta` every ten seconds (platform/database/tables/nodes.ts), so that no other node upgrades
+ * the database meanwhile.
  */
 import { readVersion } from '#platform/base/version.ts';
 import { withTimeout } from '#platform/base/waits.ts';

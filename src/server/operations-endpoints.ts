@@ -9,6 +9,7 @@ import { createProbes } from '#operate/probes.ts';
 import { readStatus } from '#operate/status/read-status.ts';
 import { readLastBackup } from '#platform/database/admin/last-backup.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
+import { ping } from '#platform/database/engine/ping.ts';
 import type { ServerContext } from './context.ts';
 import type { DeliveryEngine } from './delivery.ts';
 import type { DiskGuard } from './disk-guard.ts';
@@ -43,7 +44,7 @@ export async function openOperationsEndpoints(context: ServerContext, { load, cl
       config.acme === null ? [] : listCertificates(countingDb, { now, limit: maxListed }),
   });
   const health = createHealth({
-    ping: async () => db.raw('select 1'),
+    ping: () => ping(db),
     obstacle: () => diskGuard.obstacle(),
     clock,
   });

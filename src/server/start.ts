@@ -3,7 +3,7 @@
  * the same steps in reverse, so that a part ends before the parts that it uses.
  */
 import { availableParallelism } from 'node:os';
-import { makeSetUpLink } from '#accounts/people.ts';
+import { makeSetUpLink } from '#accounts/people/people.ts';
 import { hasOrganizations } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { type HttpServer, listen } from '#front/http/http-server.ts';

@@ -1,7 +1,7 @@
 /** Where the database decides how much there may be; what callers are promised of limits is in test/contract/. */
 import test from 'ava';
 import { registerDomain } from '#accounts/domain-registration.ts';
-import { makeUserLink } from '#accounts/people.ts';
+import { makeUserLink } from '#accounts/people/people.ts';
 import { setLimits } from '#accounts/rows/organizations.ts';
 import { insertUser } from '#accounts/rows/users.ts';
 import { createSeal } from '#accounts/seal.ts';

@@ -1,6 +1,6 @@
 /** A paused organization stops within a second, over all nodes: keys, submission, people, queue. Resumed, it has lost no mail. */
 import test, { type ExecutionContext } from 'ava';
-import { createPasswords } from '#accounts/passwords.ts';
+import { createPasswords } from '#accounts/people/passwords.ts';
 import { setMembership } from '#accounts/rows/memberships.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { changeUser, insertUser } from '#accounts/rows/users.ts';

@@ -1,4 +1,7 @@
-/** `postern upgrade` refuses what is no complete, newer release, before it changes anything. docs/development.md says how the rest is tried. */
+/**
+ * `postern upgrade` refuses what is no complete, newer release, before it changes anything. docs/development.md says how the
+ * rest is tried.
+ */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';

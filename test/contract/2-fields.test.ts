@@ -1,4 +1,7 @@
-/** docs/api.md, sections 2.1 to 2.3: the send request, what its fields come to at the other end; fields.test.ts has what they take. */
+/**
+ * docs/api.md, sections 2.1 to 2.3: the send request, what its fields come to at the other end; fields.test.ts has what they
+ * take.
+ */
 import test from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import { until } from '#lab/until.ts';

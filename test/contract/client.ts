@@ -11,7 +11,7 @@ import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
 import { newKey } from '#accounts/api-keys.ts';
-import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
+import { grant, setQuota } from '#accounts/rows/credit-ledger.ts';
 import { insertKey, revokeKey } from '#accounts/rows/keys.ts';
 import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';
 import { addSuppression } from '#accounts/rows/suppressions.ts';

@@ -1,4 +1,7 @@
-/** docs/design.md, section 2, the rows about accounts and the whole: credits, keys, tracking, changes, OpenAPI, versioning, codes. */
+/**
+ * docs/design.md, section 2, the rows about accounts and the whole: credits, keys, tracking, changes, OpenAPI, versioning,
+ * codes.
+ */
 import test from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import { until } from '#lab/until.ts';

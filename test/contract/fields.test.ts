@@ -1,4 +1,7 @@
-/** docs/api.md, section 2, and docs/design.md: what each field of a send takes and refuses. What is refused leaves nothing behind. */
+/**
+ * docs/api.md, section 2, and docs/design.md: what each field of a send takes and refuses. What is refused leaves nothing
+ * behind.
+ */
 import test from 'ava';
 import { isError, isInvalid, isSent } from './answer.ts';
 import { openTenant, sharedWorld, someone, type Tenant } from './client.ts';

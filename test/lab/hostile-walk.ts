@@ -257,7 +257,10 @@ export interface Target {
   signedIn: { cookie: string; csrf: string };
   /** Those of the dashboard's forms, by the paths that they go to. */
   forms: Map<string, string[]>;
-  /** One of so many trials with texts that nearly match, and with paths, queries and headers (`isRare`), is made; always the same ones. */
+  /**
+   * One of so many trials with texts that nearly match, and with paths, queries and headers (`isRare`), is made; always the
+   * same ones.
+   */
   oneOf: number;
 }
 

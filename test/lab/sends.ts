@@ -1,4 +1,7 @@
-/** A send as the accepting commit takes it (src/mail/accept/rows/acceptance.ts), and an attempt as an outcome is recorded from it. */
+/**
+ * A send as the accepting commit takes it (src/mail/accept/rows/acceptance.ts), and an attempt as an outcome is recorded from
+ * it.
+ */
 import { v7 as uuid } from 'uuid';
 import type { Send } from '#platform/database/tables/send-record.ts';
 import type { Attempt } from '#platform/values/glossary.ts';

@@ -1,4 +1,7 @@
-/** Notices by mail: who is told of what, once, by one of several nodes, without cost; bounded in the hour, and never about themselves. */
+/**
+ * Notices by mail: who is told of what, once, by one of several nodes, without cost; bounded in the hour, and never about
+ * themselves.
+ */
 import test, { type ExecutionContext } from 'ava';
 import { v7 as uuid } from 'uuid';
 import { setMembership } from '#accounts/rows/memberships.ts';

@@ -1,4 +1,7 @@
-/** A destination that throttles for an hour, in `npm test` for twenty minutes: every view says so, since when, and as fast as the exchanger saw it. */
+/**
+ * A destination that throttles for an hour, in `npm test` for twenty minutes: every view says so, since when, and as fast as
+ * the exchanger saw it.
+ */
 import test from 'ava';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { cliOf } from '#lab/cli.ts';

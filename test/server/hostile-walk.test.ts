@@ -1,7 +1,7 @@
 /**
- * Every route of a running server, with what is cheap to send and can be dear to read, in small sizes (see test/lab/hostile-walk.ts).
- * Each answer is small, the event loop never stands still for long, and the process goes on. Times are of the processor, because
- * other programs run beside the tests.
+ * Every route of a running server, with what is cheap to send and can be dear to read, in small sizes (see
+ * test/lab/hostile-walk.ts). Each answer is small, the event loop never stands still for long, and the process goes on. Times
+ * are of the processor, because other programs run beside the tests.
  */
 import test, { type ExecutionContext } from 'ava';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';

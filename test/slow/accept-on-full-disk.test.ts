@@ -6,7 +6,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import test from 'ava';
-import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import { now, openQueue } from '#lab/database/queue-rows.ts';
 
 const run = promisify(execFile);

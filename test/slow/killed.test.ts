@@ -1,8 +1,8 @@
 /**
- * SIGKILL under load at every named step of accept and of record; scripts/soak.ts has the random moments. Promised: every email that
- * was answered 200 reaches the MX; a copy too many is flagged; nothing is told as delivered that the MX did not get;
- * every credit is accounted for. A send that had no answer may have been taken or not; sent again with its idempotency
- * key, it is taken once.
+ * SIGKILL under load at every named step of accept and of record; scripts/soak.ts has the random moments. Promised: every email
+ * that was answered 200 reaches the MX; a copy too many is flagged; nothing is told as delivered that the MX did not get; every
+ * credit is accounted for. A send that had no answer may have been taken or not; sent again with its idempotency key, it is
+ * taken once.
  */
 import test, { type ExecutionContext } from 'ava';
 import {

@@ -1,11 +1,14 @@
-/** PostgreSQL and several nodes under faults that an operator or another program causes: what is promised holds, and errors say what to do. */
+/**
+ * PostgreSQL and several nodes under faults that an operator or another program causes: what is promised holds, and errors say
+ * what to do.
+ */
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import net from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { Secret, TOTP } from 'otpauth';
 import pg from 'pg';
-import { makeSetUpLink } from '#accounts/people.ts';
+import { makeSetUpLink } from '#accounts/people/people.ts';
 import { setLimits } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { createBrowser, setUp, signIn } from '#lab/browser/browser.ts';

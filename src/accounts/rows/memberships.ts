@@ -1,6 +1,6 @@
 /** The roles of users in organizations. Operators need no membership: they are owners everywhere. */
 
-import type { Role } from '#accounts/roles.ts';
+import type { Role } from '#accounts/people/roles.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { type Pause, pauseOf } from './organizations.ts';
 import { type User, users } from './users.ts';

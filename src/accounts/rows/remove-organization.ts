@@ -5,7 +5,6 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { deleteEmails } from '#mail/record/rows/forget-emails.ts';
 import { countOf } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { withoutForeignKeys } from '#platform/database/engine/without-foreign-keys.ts';
@@ -49,11 +48,16 @@ export function countSending(db: Db, orgId: string): Promise<number> {
   return countOf(db('deliveries').where({ org_id: orgId }).where(inStage('leased')));
 }
 
-/** Called with the number of emails that have been deleted. */
+/** The emails are the mail's own to delete; `onProgress` gets the number of emails that have been deleted. */
+interface RemovalTerms {
+  deleteEmails(db: Db, ids: string[]): Promise<void>;
+  onProgress(emails: number): void;
+}
+
 export async function removeOrganization(
   db: Db,
   orgId: string,
-  onProgress: (emails: number) => void = () => {},
+  { deleteEmails, onProgress }: RemovalTerms,
 ): Promise<void> {
   for (let deleted = 0; ; await pause(writerPauseMs)) {
     const ids = await db('emails').where({ org_id: orgId }).orderBy('id').limit(emailsAtOnce).pluck('id');

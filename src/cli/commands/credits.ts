@@ -1,6 +1,6 @@
 /** `postern credits`: quota, wallet and ledger of an organization. Every change is an entry of the ledger. */
 import type { Command } from 'commander';
-import { grant, listLedger, setQuota } from '#accounts/credits/credit-ledger.ts';
+import { grant, listLedger, setQuota } from '#accounts/rows/credit-ledger.ts';
 import { movement, type OrUnlimited, quota, toLimit } from '#cli/args/arguments.ts';
 import { requireOrganization } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';

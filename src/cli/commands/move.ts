@@ -1,6 +1,7 @@
 /**
  * `postern move --to URL`: moves the database of this data directory from SQLite to PostgreSQL, while no server runs. This
- * file has the checks before, the progress and the advice after; the move itself is in platform/database/admin/move/move-database.ts.
+ * file has the checks before, the progress and the advice after; the move itself is in
+ * platform/database/admin/move/move-database.ts.
  */
 import type { Command } from 'commander';
 import { postgresUrl } from '#cli/args/arguments.ts';

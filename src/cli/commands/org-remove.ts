@@ -11,6 +11,7 @@ import {
 import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
 import { requireOrganization } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
+import { deleteEmails } from '#mail/record/rows/forget-emails.ts';
 
 /** All nodes have read that it is paused (mail/queue/cluster/pool-assignment.ts), and what they were accepting is committed. */
 const settleMs = 3000;
@@ -34,9 +35,10 @@ async function remove(context: CommandContext, idOrName: string, consent: Consen
   if (!(await isWanted(context, effect, consent))) return;
   await pauseOrganization(db, id, { since: now(), reason: 'The organization is being removed.' });
   if (await context.isServed()) await waitUntilIdle(context, id);
-  await removeOrganization(db, id, (emails) =>
-    out.progress(`${emails} of ${contents.emails} emails deleted`),
-  );
+  await removeOrganization(db, id, {
+    deleteEmails,
+    onProgress: (emails) => out.progress(`${emails} of ${contents.emails} emails deleted`),
+  });
   out.print({ id, name, removed: true, ...contents }, { fields: { removed: name, ...contents } });
   out.note('the mail log still names its mail until its files are deleted');
 }

@@ -3,9 +3,9 @@
  * printed for the operator to pass on.
  */
 import { type Command, Option } from 'commander';
-import type { MadeLink } from '#accounts/one-time-links.ts';
-import { disableUser, enableUser, invite, makeUserLink } from '#accounts/people.ts';
-import { type Role, roles } from '#accounts/roles.ts';
+import type { MadeLink } from '#accounts/people/one-time-links.ts';
+import { disableUser, enableUser, invite, makeUserLink } from '#accounts/people/people.ts';
+import { type Role, roles } from '#accounts/people/roles.ts';
 import { listMemberships, type Membership } from '#accounts/rows/memberships.ts';
 import { listUsers, type User } from '#accounts/rows/users.ts';
 import { address, name } from '#cli/args/arguments.ts';

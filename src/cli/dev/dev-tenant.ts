@@ -3,8 +3,8 @@ import { makeKey } from '#accounts/create-key.ts';
 import { makeOrganization } from '#accounts/create-organization.ts';
 import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
 import { recordsFor } from '#accounts/domains.ts';
-import { makeLink } from '#accounts/one-time-links.ts';
-import { invite } from '#accounts/people.ts';
+import { makeLink } from '#accounts/people/one-time-links.ts';
+import { invite } from '#accounts/people/people.ts';
 import { findDomain, listDomains } from '#accounts/rows/domains-table.ts';
 import {
   findOrganization,

@@ -1,6 +1,6 @@
 /** An organization with its quota and limits. */
 
-import { quotaState } from '#accounts/credits/credit-ledger.ts';
+import { quotaState } from '#accounts/rows/credit-ledger.ts';
 import type { Organization } from '#accounts/rows/organizations.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { iso } from '#platform/base/clock.ts';

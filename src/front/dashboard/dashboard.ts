@@ -3,7 +3,7 @@
  * The path of a request: headers → route → security/authorize-page.ts → the page's handler → respond.ts.
  */
 import type { Context, Middleware } from 'koa';
-import { type Cost, createPasswords } from '#accounts/passwords.ts';
+import { type Cost, createPasswords } from '#accounts/people/passwords.ts';
 import { createInvitations } from '#front/dashboard/pages/team/invitations.ts';
 import { createAuthorizePage } from '#front/dashboard/security/authorize-page.ts';
 import { createCookies } from '#front/dashboard/security/cookies.ts';

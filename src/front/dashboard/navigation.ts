@@ -1,6 +1,6 @@
 /** The links of the sidebar. A link is shown if its page exists and the visitor may open it. */
 
-import { isAtLeast, type Role } from '#accounts/roles.ts';
+import { isAtLeast, type Role } from '#accounts/people/roles.ts';
 import { access, type RouteAccess } from '#front/dashboard/security/route-access.ts';
 
 interface NavEntry {

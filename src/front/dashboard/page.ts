@@ -4,8 +4,8 @@
  * of the path and must pass its id to every query.
  */
 import type { Context } from 'koa';
-import type { Passwords } from '#accounts/passwords.ts';
-import type { Role } from '#accounts/roles.ts';
+import type { Passwords } from '#accounts/people/passwords.ts';
+import type { Role } from '#accounts/people/roles.ts';
 import type { Membership } from '#accounts/rows/memberships.ts';
 import type { Session } from '#accounts/rows/sessions-table.ts';
 import type { User } from '#accounts/rows/users.ts';

@@ -12,7 +12,7 @@ const megabyte = 1024 * kilobyte;
 
 /** The maximum size of a send, in bytes. */
 export const largestBody = 20 * megabyte;
-/** HTML or text of 2 MiB (send/schema.ts), in which JSON can write each octet as six. */
+/** HTML or text of 2 MiB (front/api/send/schema.ts), in which JSON can write each octet as six. */
 export const largestContent = 12 * megabyte;
 /** Longer than a list of a thousand addresses; in JSON, as it is written there. */
 const longestText = 256 * kilobyte;

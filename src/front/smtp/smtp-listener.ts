@@ -1,7 +1,7 @@
 /**
  * An SMTP port that receives mail: smtp-server with strict parsing (strict-stream.ts, smtp-connection.ts) and limits
- * (platform/base/limits/slots.ts, memory-budget.ts); a MailHandler decides about the mail. 250 is sent after the handler has returned,
- * which is after its commit.
+ * (platform/base/limits/slots.ts, memory-budget.ts); a MailHandler decides about the mail. 250 is sent after the handler has
+ * returned, which is after its commit.
  *
  * Memory: a few kilobytes per connection, and for messages what `memoryBudget` allows, whatever clients send.
  * Stop: idle clients get 421, incoming messages have two more seconds, decisions in progress are answered.

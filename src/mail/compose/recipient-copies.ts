@@ -4,7 +4,10 @@ import type { Tracker } from '#mail/compose/tracking/html-tracking.ts';
 import { patchOf } from '#platform/base/byte-patch.ts';
 
 interface Copies {
-  /** One message for all recipients; or, if there is a base, a patch of it (platform/base/byte-patch.ts) for each recipient, in order. */
+  /**
+   * One message for all recipients; or, if there is a base, a patch of it (platform/base/byte-patch.ts) for each recipient, in
+   * order.
+   */
   messages: Buffer[];
   base: Buffer | null;
 }

@@ -1,18 +1,15 @@
 /**
  * THE table: from a session's result to delivered, deferred or bounced, and whether the next host is tried.
  *
- * All other files report facts; only this file decides. The rules in mail/deliver/reply-rules/ say what a refusal is about. In doubt
- * a delivery is deferred: it bounces only on a clear, permanent answer (a 5xx reply to a command of the mail
- * transaction, or a DNS answer that the domain accepts no mail), never on silence, on a DNS failure or on bytes that
- * are not SMTP.
+ * All other files report facts; only this file decides. The rules in mail/deliver/reply-rules/ say what a refusal is about. In
+ * doubt a delivery is deferred: it bounces only on a clear, permanent answer (a 5xx reply to a command of the mail transaction,
+ * or a DNS answer that the domain accepts no mail), never on silence, on a DNS failure or on bytes that are not SMTP.
  */
 
 import { ruleFor, statusOf } from '#mail/deliver/reply-rules/classify.ts';
-import type { Category, Phase, Rule } from '#mail/deliver/reply-rules/reply-rule.ts';
+import type { Category, Rule } from '#mail/deliver/reply-rules/reply-rule.ts';
 import { retryAfterMs } from '#mail/deliver/reply-rules/retry-after.ts';
-import type { Fault, Outcome, Reply, Signal } from '#platform/values/glossary.ts';
-
-export type { Phase } from '#mail/deliver/reply-rules/reply-rule.ts';
+import type { Fault, Outcome, Phase, Reply, Signal } from '#platform/values/glossary.ts';
 
 /** How one SMTP session ended, or why there was none. */
 export type SessionResult =

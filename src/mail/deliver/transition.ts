@@ -2,7 +2,7 @@
  * The transition that follows from an attempt (the table of states is in mail/queue/README.md): the delivery's new state, the
  * time of its next attempt, and the event. A pure function; mail/queue/rows/outcomes.ts writes the result.
  */
-import type { Attempt, Delivery, DeliveryStatus, EventType, Fault } from '#platform/values/glossary.ts';
+import type { Attempt, Bounce, Delivery, DeliveryStatus, EventType } from '#platform/values/glossary.ts';
 
 export interface Transition {
   delivery: Delivery;
@@ -15,13 +15,6 @@ export interface Transition {
   deliveredAt: number | null;
   bounce: Bounce | null;
   event: { type: EventType; data: Record<string, unknown> };
-}
-
-export interface Bounce {
-  type: 'hard' | 'soft';
-  category: string;
-  fault: Fault;
-  diagnostic: string;
 }
 
 /** Whether anything was tried: mail that was withheld until its end, or that a rule bounces, was not. */

@@ -29,7 +29,7 @@ export interface ReadyQueuesParts {
   resolve(domain: string): Promise<Destination>;
   /** Mail for this domain waits for this destination: for the operator's view (mail/record/destination-publisher.ts). */
   onWaiting(domain: string, destination: string): void;
-  /** Tells other nodes that mail waits in this backlog, which this node leaves to them (mail/queue/cluster/notify.ts). */
+  /** Tells other nodes that mail waits in this backlog, which this node leaves to them (mail/queue/rows/notify.ts). */
   notifyOthers(backlog: Backlog): void;
   ownership: Pick<Ownership, 'isOurs'>;
   peers?: Pick<Peers, 'share' | 'states'>;

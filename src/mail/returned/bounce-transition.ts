@@ -16,8 +16,7 @@
  * is no event, so a bounce that arrives twice counts once.
  */
 
-import type { Bounce } from '#mail/deliver/transition.ts';
-import type { DeliveryStatus, EventType } from '#platform/values/glossary.ts';
+import type { Bounce, DeliveryStatus, EventType } from '#platform/values/glossary.ts';
 import type { Complaint, ReportedFailure } from './parse-result.ts';
 
 export interface BounceTransition {

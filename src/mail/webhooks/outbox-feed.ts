@@ -1,7 +1,7 @@
 /**
- * Turns new events into messages for the endpoints that want them (mail/webhooks/rows/webhook-feed.ts), whenever the event signal says
- * that there may be some. Without any active endpoint it reads no events and only advances its position, and looks for one
- * once a second at most: the first endpoint may get its first event that much later.
+ * Turns new events into messages for the endpoints that want them (mail/webhooks/rows/webhook-feed.ts), whenever the event
+ * signal says that there may be some. Without any active endpoint it reads no events and only advances its position, and looks
+ * for one once a second at most: the first endpoint may get its first event that much later.
  */
 
 import type { EventSignal } from '#mail/record/event-signal.ts';

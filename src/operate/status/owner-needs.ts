@@ -3,8 +3,8 @@
  * and no reply, which may be about another's. Asked for every few seconds: each fact comes from a few rows of an index.
  */
 
-import { balanceOf, quotaState } from '#accounts/credits/credit-ledger.ts';
 import { longestWaiting, type WaitingMail } from '#accounts/rows/attention-rows.ts';
+import { balanceOf, quotaState } from '#accounts/rows/credit-ledger.ts';
 import type { Organization } from '#accounts/rows/organizations.ts';
 import { readDestinationStatuses, routesOf } from '#mail/record/rows/destination-status-rows.ts';
 import type { Counts } from '#mail/record/rows/statistics.ts';

@@ -1,6 +1,7 @@
 /** A TLS report as RFC 8460 section 4 wants it: its JSON, and the mail that carries it (section 5.3). */
 import { gzipSync } from 'node:zlib';
-import { type DueReport, dayMs, type TlsResultRow } from '#operate/tls-reports/rows/tls-results.ts';
+import { dayMs } from '#mail/queue/rows/tls-sessions.ts';
+import type { DueReport, TlsResultRow } from '#operate/tls-reports/rows/tls-results.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { Mailbox } from '#platform/values/glossary.ts';
 

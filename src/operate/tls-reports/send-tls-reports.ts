@@ -5,13 +5,12 @@
  */
 
 import { createHash } from 'node:crypto';
+import { dayMs, reportTime } from '#mail/queue/rows/tls-sessions.ts';
 import { forgetReports, giveReportBack, takeReport } from '#operate/tls-reports/rows/tls-report-limits.ts';
 import {
   type DueReport,
-  dayMs,
   dueTlsReports,
   forgetTlsResults,
-  reportTime,
   type TlsResultRow,
   takeTlsReport,
 } from '#operate/tls-reports/rows/tls-results.ts';

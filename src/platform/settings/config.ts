@@ -2,7 +2,8 @@
  * Every setting of Postern: one zod schema with a name, a default and a description for each, in one file a subject. The Config
  * type, the check at start, `postern config`, docs/settings.md and the sample in config/ derive from it. Settings are read
  * once, at start, and passed to the code that needs them. All problems are reported together, one line each.
- * platform/settings/grammar.ts and platform/settings/durations.ts parse the values; platform/settings/setting-sources.ts reads the sources.
+ * platform/settings/grammar.ts and platform/settings/durations.ts parse the values; platform/settings/setting-sources.ts reads
+ * the sources.
  */
 import { z } from 'zod';
 import { bracketed } from '#platform/base/net/tcp-listen.ts';

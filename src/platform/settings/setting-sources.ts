@@ -1,8 +1,8 @@
 /**
  * Reads the settings from their sources: the environment, the NAME=VALUE file of POSTERN_ENV_FILE, and the JSON file of
  * POSTERN_CONFIG (comments allowed); an earlier source takes precedence. Each text keeps its source. Problems of the sources
- * (an unreadable file, an unknown name) are returned, one line each. platform/settings/config.ts parses the texts. An empty value counts as
- * not given, because shells and compose files leave out a setting that way.
+ * (an unreadable file, an unknown name) are returned, one line each. platform/settings/config.ts parses the texts. An empty
+ * value counts as not given, because shells and compose files leave out a setting that way.
  */
 import type { Node } from 'jsonc-parser';
 import { nearestTo } from '#platform/base/closest-name.ts';

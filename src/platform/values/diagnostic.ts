@@ -1,11 +1,10 @@
 /**
  * Finds the SMTP reply that the text of a bounce quotes: its code, its enhanced status code, its text, and the phase (RCPT,
- * DATA …) that it answered. Without a code, the reply gets one that fits its status, so that mail/deliver/reply-rules/ can classify it
- * like a reply in a session.
+ * DATA …) that it answered. Without a code, the reply gets one that fits its status, so that mail/deliver/reply-rules/ can
+ * classify it like a reply in a session.
  */
 
-import type { Phase } from '#mail/deliver/outcome.ts';
-import type { Reply } from './glossary.ts';
+import type { Phase, Reply } from './glossary.ts';
 import { printableReply } from './reply.ts';
 
 export interface Diagnostic {

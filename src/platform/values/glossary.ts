@@ -151,6 +151,17 @@ export type MailTls = TlsFloor | 'requiretls' | 'not-required';
 /** The side that is to blame for a failure, so that the sender knows where to look for a remedy; `bounce.fault` of the API. */
 export type Fault = 'recipient' | 'sender' | 'infrastructure' | 'content';
 
+/** The command that a reply answers, in the order of a session. `dot` is the end of the message. */
+export type Phase = 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'data' | 'dot' | 'quit';
+
+/** Why a delivery bounced. */
+export interface Bounce {
+  type: 'hard' | 'soft';
+  category: string;
+  fault: Fault;
+  diagnostic: string;
+}
+
 export interface Outcome {
   outcome: 'delivered' | 'deferred' | 'bounced';
   /** The kind of failure, as in outcome.ts; null when delivered. */
@@ -199,7 +210,10 @@ export interface Delivery {
   orgId: string;
   messageId: string;
   recipient: string;
-  /** The recipient's domain as a lower-case A-label, as it is looked up; `testRoute` for test mail (platform/values/test-route.ts). */
+  /**
+   * The recipient's domain as a lower-case A-label, as it is looked up; `testRoute` for test mail
+   * (platform/values/test-route.ts).
+   */
   domain: string;
   from: string;
   tags: Record<string, string>;

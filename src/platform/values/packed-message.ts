@@ -4,8 +4,8 @@
  * are attachments that are compressed already.
  *
  * A packed message begins with the number of its dictionary, an octet below 32. No header and no patch of a message
- * (platform/base/byte-patch.ts) begins with such an octet, so messages that older versions stored are recognized. A dictionary is part
- * of the database's format and never changes; a better one gets the next number.
+ * (platform/base/byte-patch.ts) begins with such an octet, so messages that older versions stored are recognized. A dictionary
+ * is part of the database's format and never changes; a better one gets the next number.
  */
 import { constants, zstdDecompressSync } from 'node:zlib';
 import { type Compress, keepZstd } from '#platform/vendor/kept-compression.ts';

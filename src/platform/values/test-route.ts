@@ -1,7 +1,7 @@
 /**
  * Test mail: mail sent with a test key. It takes the path of all mail, with the same checks and answers, up to deliver.ts,
- * where a simulated host answers instead of a real one (mail/deliver/smtp-out/simulated-host.ts). It is never connected to anything, and
- * counts for no suppression, no statistics and no credits.
+ * where a simulated host answers instead of a real one (mail/deliver/smtp-out/simulated-host.ts). It is never connected to
+ * anything, and counts for no suppression, no statistics and no credits.
  */
 
 /**

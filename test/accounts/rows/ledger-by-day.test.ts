@@ -1,7 +1,7 @@
 /** The ledger by day: each day whole, its entries summed by reason, in pages of days. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { ledgerByDay } from '#accounts/credits/credit-ledger.ts';
+import { ledgerByDay } from '#accounts/rows/credit-ledger.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';

@@ -4,7 +4,7 @@ import http, { type ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
-import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
+import { grant, setQuota } from '#accounts/rows/credit-ledger.ts';
 import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';
 import { managementTags } from '#front/api/openapi/description.ts';
 import { operationsOf, readContract } from '#lab/openapi.ts';

@@ -1,7 +1,7 @@
 /** The overview, credits and limits, with real rows, on both databases; and as a browser shows them. */
 import test from 'ava';
 import { v7 as uuid } from 'uuid';
-import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
+import { grant, setQuota } from '#accounts/rows/credit-ledger.ts';
 import { setLimits } from '#accounts/rows/organizations.ts';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
 import { type Size, startChromium } from '#lab/browser/chromium.ts';

@@ -1,7 +1,7 @@
 /** Where nobody gets in: without a session, without a token, from another site, into another's organization, beyond one's role. */
 import test, { type ExecutionContext } from 'ava';
-import { invite } from '#accounts/people.ts';
-import { type Role, roles } from '#accounts/roles.ts';
+import { invite } from '#accounts/people/people.ts';
+import { type Role, roles } from '#accounts/people/roles.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { access, accessProblems, accessTable } from '#front/dashboard/security/route-access.ts';
 import { checkHeaders, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';

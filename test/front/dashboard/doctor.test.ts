@@ -1,6 +1,6 @@
 /** The doctor's page: a real look at a machine on loopback, begun by an operator, one at a time. */
 import ava, { type ExecutionContext } from 'ava';
-import { invite } from '#accounts/people.ts';
+import { invite } from '#accounts/people/people.ts';
 import { type Browser, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { dkimDomain, startDoctorWorld } from '#lab/scenes/doctor-world.ts';
 import { until } from '#lab/until.ts';

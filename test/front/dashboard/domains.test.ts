@@ -2,7 +2,7 @@
 
 import type { ExecutionContext } from 'ava';
 import test from 'ava';
-import { invite } from '#accounts/people.ts';
+import { invite } from '#accounts/people/people.ts';
 import { createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { freePort } from '#lab/load/ports.ts';
 import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';

@@ -3,7 +3,7 @@
  * another organization is not there, whoever names it, however.
  */
 import test, { type ExecutionContext } from 'ava';
-import { isAtLeast, type Role, roles } from '#accounts/roles.ts';
+import { isAtLeast, type Role, roles } from '#accounts/people/roles.ts';
 import { checkHeaders, type Page } from '#lab/browser/browser.ts';
 import type { Sample } from '#lab/scenes/dashboard-sample.ts';
 import { pairs, pathOf, sampledTable, staleSamples } from '#lab/scenes/dashboard-samples.ts';

@@ -1,7 +1,7 @@
 /** The organizations as a table of what is stored, sorted by a column, on either database; a member's list has names only. */
 import test from 'ava';
-import { grant, setQuota } from '#accounts/credits/credit-ledger.ts';
-import { invite } from '#accounts/people.ts';
+import { invite } from '#accounts/people/people.ts';
+import { grant, setQuota } from '#accounts/rows/credit-ledger.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { kinds } from '#lab/database/databases.ts';

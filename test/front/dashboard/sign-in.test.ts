@@ -2,7 +2,7 @@
 import http from 'node:http';
 import test from 'ava';
 import { Secret, TOTP } from 'otpauth';
-import { invite, makeUserLink } from '#accounts/people.ts';
+import { invite, makeUserLink } from '#accounts/people/people.ts';
 import { createSeal } from '#accounts/seal.ts';
 import {
   type Browser,

@@ -1,7 +1,7 @@
 /** What strangers send from one address never closes the sign-in page, or the pages of signed-in people, to other addresses. */
 import { connect } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
-import { defaultCost } from '#accounts/passwords.ts';
+import { defaultCost } from '#accounts/people/passwords.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 

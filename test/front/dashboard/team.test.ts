@@ -2,8 +2,8 @@
 import test, { type ExecutionContext } from 'ava';
 import { Secret, TOTP } from 'otpauth';
 import { makeOrganization } from '#accounts/create-organization.ts';
-import { invite } from '#accounts/people.ts';
-import { changeRole, inviteMember, removeMember } from '#accounts/team.ts';
+import { invite } from '#accounts/people/people.ts';
+import { changeRole, inviteMember, removeMember } from '#accounts/people/team.ts';
 import { type Browser, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { cliOf, createCli } from '#lab/cli.ts';
 import { partOf } from '#lab/mail.ts';

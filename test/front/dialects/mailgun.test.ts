@@ -3,7 +3,7 @@ import test from 'ava';
 import Mailgun from 'mailgun.js';
 import PostalMime from 'postal-mime';
 import { makeKey } from '#accounts/create-key.ts';
-import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import { suppressAddress } from '#accounts/suppression-list.ts';
 import { areSigned } from '#lab/dkim.ts';
 import { longestStall } from '#lab/longest-stall.ts';

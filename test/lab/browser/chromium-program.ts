@@ -1,7 +1,8 @@
 /**
- * Where the browser's program is. The package holds it packed, and unpacks it to TMPDIR: there it would stay after the run, a second run that starts
- * meanwhile would take half of it for the whole, and on a shared machine anybody could have put another program in its place. So it is unpacked once for
- * an installation, next to the package, by a process with a TMPDIR of its own; npm replaces it with the package.
+ * Where the browser's program is. The package holds it packed, and unpacks it to TMPDIR: there it would stay after the run, a
+ * second run that starts meanwhile would take half of it for the whole, and on a shared machine anybody could have put another
+ * program in its place. So it is unpacked once for an installation, next to the package, by a process with a TMPDIR of its own;
+ * npm replaces it with the package.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';

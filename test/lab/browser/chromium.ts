@@ -1,6 +1,6 @@
 /**
- * A real browser, out of an npm package: started once for a process, when the first test needs it; each test has a context of its own. What a page says
- * on its console, and what its content policy blocks, is kept, and is a fault.
+ * A real browser, out of an npm package: started once for a process, when the first test needs it; each test has a context of
+ * its own. What a page says on its console, and what its content policy blocks, is kept, and is a fault.
  *
  *   const { visit } = startChromium(test);
  *   const { page, faults, check } = await visit(t, world, 'phone');

@@ -1,6 +1,7 @@
 /**
  * A database with the schema in it, of each kind, made once for the whole run by scripts/test.ts: a copy takes a tenth
- * of what migrating a new one does. Migrating itself is what test/platform/database/schema.test.ts and test/slow/upgrade.test.ts look at.
+ * of what migrating a new one does. Migrating itself is what test/platform/database/schema.test.ts and
+ * test/slow/upgrade.test.ts look at.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * The load of the bench: calls POST /api/public/email/send, or batch, from a separate process over persistent connections, at the lowest
- * cost that a Node process can have. It writes each request as one string and reads only the status and length of each
- * response, because the cost of a client library would be taken from the machine that is being measured.
+ * The load of the bench: calls POST /api/public/email/send, or batch, from a separate process over persistent connections, at
+ * the lowest cost that a Node process can have. It writes each request as one string and reads only the status and length of
+ * each response, because the cost of a client library would be taken from the machine that is being measured.
  *
  * A run goes as fast as `parallel` callers can, or at a fixed rate. At a fixed rate, the time of a call starts when it was
  * due and not when a connection was free; otherwise a server that stalls would get fewer calls and look better.

@@ -11,7 +11,10 @@ import { median } from './figures.ts';
 
 const onSyncs = ['-f', '-qq', '-e', 'trace=fsync,fdatasync'];
 
-/** Of a program that strace starts. With a seccomp filter only the counted calls are slow; a running program cannot be given one. */
+/**
+ * Of a program that strace starts. With a seccomp filter only the counted calls are slow; a running program cannot be given
+ * one.
+ */
 export const straceArgs = (file: string) => ['--seccomp-bpf', ...onSyncs, '-o', file];
 
 /** Syncs so far: strace writes a line for each; a line that was split continues as `… resumed`. */

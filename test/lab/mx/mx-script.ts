@@ -19,7 +19,8 @@ export type Phase =
 
 /**
  * A reply ('250 2.0.0 ok'; the lines of a longer one in an array, the hyphens are put in); 'close': drop the
- * connection and say nothing; 'reset': the same with a RST; 'hang': never say anything again; raw: send just these bytes; undefined: as usual.
+ * connection and say nothing; 'reset': the same with a RST; 'hang': never say anything again; raw: send just these bytes;
+ * undefined: as usual.
  */
 export type Reply = string | string[] | { raw: string } | undefined;
 

@@ -13,7 +13,7 @@
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Phase } from '#mail/deliver/outcome.ts';
+import type { Phase } from '#platform/values/glossary.ts';
 
 export interface RecordedReply {
   file: string;

@@ -1,4 +1,7 @@
-/** Real primary name servers (Debian's bind9 and knot) that take updates of one zone with a TSIG key, each in a directory of its own. */
+/**
+ * Real primary name servers (Debian's bind9 and knot) that take updates of one zone with a TSIG key, each in a directory of its
+ * own.
+ */
 import { Resolver } from 'node:dns/promises';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

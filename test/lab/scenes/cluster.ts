@@ -1,10 +1,11 @@
 /**
  * Several Posterns on one PostgreSQL, each a process with its own directory, between a DNS server and one MX host on loopback
- * (test/lab/mx/sink.ts, a process of its own); organizations that may send; and the final comparison (test/lab/load/reconciliation.ts).
+ * (test/lab/mx/sink.ts, a process of its own); organizations that may send; and the final comparison
+ * (test/lab/load/reconciliation.ts).
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { grant } from '#accounts/credits/credit-ledger.ts';
+import { grant } from '#accounts/rows/credit-ledger.ts';
 import { type Limits, setLimits } from '#accounts/rows/organizations.ts';
 import { type Db, openDatabase } from '#platform/database/engine/open.ts';
 import { migrate } from '#platform/database/schema/migrate.ts';

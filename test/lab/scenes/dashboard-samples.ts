@@ -5,7 +5,7 @@
  * dashboard-org-samples.ts.
  */
 import { TOTP } from 'otpauth';
-import { makeLink } from '#accounts/one-time-links.ts';
+import { makeLink } from '#accounts/people/one-time-links.ts';
 import { type AccessEntry, accessTable } from '#front/dashboard/security/route-access.ts';
 import { password } from '../browser/browser.ts';
 import { orgSamples } from './dashboard-org-samples.ts';

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import type { ExecutionContext } from 'ava';
 import { listSenderDomains, setDomainTracking } from '#accounts/rows/domains-table.ts';
-import { createNotify } from '#mail/queue/cluster/notify.ts';
+import { createNotify } from '#mail/queue/rows/notify.ts';
 import { wellKnownBlocklists } from '#operate/doctor/checks/blocklists.ts';
 import { type Examination, examine } from '#operate/doctor/examine.ts';
 import type { Finding } from '#operate/doctor/finding.ts';

@@ -9,7 +9,7 @@
  */
 import type { ExecutionContext } from 'ava';
 import { newKey } from '#accounts/api-keys.ts';
-import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import { insertDomain, setDomainStatus } from '#accounts/rows/domains-table.ts';
 import { insertKey } from '#accounts/rows/keys.ts';
 import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';

@@ -1,7 +1,8 @@
 /** THE table, row by row: what was seen, its outcome, and whether another host may be asked. */
 import test from 'ava';
 import { table } from '#lab/table.ts';
-import { classify, type Phase, type SessionResult } from '#mail/deliver/outcome.ts';
+import { classify, type SessionResult } from '#mail/deliver/outcome.ts';
+import type { Phase } from '#platform/values/glossary.ts';
 import { parseReply } from '#platform/values/reply.ts';
 
 /** A classification in one line: outcome, category, fault, hard or soft or -, origin, `next` or `stop`, what of the host. */

@@ -1,7 +1,7 @@
 /** One slow or dead destination, whatever its backlog, never delays another; tenants share one fairly. */
 import test from 'ava';
 import { newKey } from '#accounts/api-keys.ts';
-import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import { insertKey } from '#accounts/rows/keys.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';

@@ -1,6 +1,6 @@
 /** Mail that is sent later: accepted and charged now, started at its time, moved and canceled until then. */
 import test, { type ExecutionContext } from 'ava';
-import { quotaState } from '#accounts/credits/credit-ledger.ts';
+import { quotaState } from '#accounts/rows/credit-ledger.ts';
 import { untilSent } from '#accounts/rows/dkim-keys.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import { cliOf } from '#lab/cli.ts';

@@ -2,14 +2,8 @@
 import test from 'ava';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
-import {
-  countTlsSessions,
-  dayMs,
-  dueTlsReports,
-  forgetTlsResults,
-  reportTime,
-  takeTlsReport,
-} from '#operate/tls-reports/rows/tls-results.ts';
+import { countTlsSessions, dayMs, reportTime } from '#mail/queue/rows/tls-sessions.ts';
+import { dueTlsReports, forgetTlsResults, takeTlsReport } from '#operate/tls-reports/rows/tls-results.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
 import type { Attempt, TlsSession } from '#platform/values/glossary.ts';
 

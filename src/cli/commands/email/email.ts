@@ -15,9 +15,9 @@ import { coloured, dim, type Output, type OutputBlock } from '#cli/render/output
 import { local } from '#cli/render/times.ts';
 import { why } from '#cli/render/why-view.ts';
 import { wrap } from '#cli/render/width.ts';
-import { cancelEmail } from '#mail/queue/rows/cancel-email.ts';
 import { findMessage } from '#mail/queue/rows/lease-statements.ts';
 import { reschedule } from '#mail/queue/rows/scheduled-mail.ts';
+import { cancelEmail } from '#mail/record/rows/cancel-email.ts';
 import { type DeliveryRecord, type EmailRecord, listAttempts } from '#mail/record/rows/emails.ts';
 import { telemetry } from '#mail/record/telemetry.ts';
 import { conditionDocument } from '#operate/condition/condition-words.ts';

@@ -2,7 +2,7 @@
 import { makeKey } from '#accounts/create-key.ts';
 import { makeOrganization } from '#accounts/create-organization.ts';
 import { registerDomain } from '#accounts/domain-registration.ts';
-import { invite } from '#accounts/people.ts';
+import { invite } from '#accounts/people/people.ts';
 import { type DomainRecord, findDomain, listSenderDomains } from '#accounts/rows/domains-table.ts';
 import { listKeys } from '#accounts/rows/keys.ts';
 import {

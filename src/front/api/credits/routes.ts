@@ -1,6 +1,6 @@
 /** GET /api/public/credits: the credits that an organization has left, and its ledger. */
 
-import { listLedger, quotaState } from '#accounts/credits/credit-ledger.ts';
+import { listLedger, quotaState } from '#accounts/rows/credit-ledger.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import { answer, readPage, requireFound, resource } from '#front/api/management.ts';
 import { iso } from '#platform/base/clock.ts';

@@ -1,6 +1,6 @@
 /**
- * The body of a batch: up to 50 MiB. What a send may have counts in the admission (front/http/admission.ts), whose bytes do not suffice
- * for more; the rest counts in an allowance that one batch of the node has at a time, and for a limited time.
+ * The body of a batch: up to 50 MiB. What a send may have counts in the admission (front/http/admission.ts), whose bytes do not
+ * suffice for more; the rest counts in an allowance that one batch of the node has at a time, and for a limited time.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Slot } from '#front/http/admission.ts';

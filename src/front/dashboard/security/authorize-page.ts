@@ -4,7 +4,7 @@
  * does not exist.
  */
 import type { Context } from 'koa';
-import { isAtLeast, type Role, roles } from '#accounts/roles.ts';
+import { isAtLeast, type Role, roles } from '#accounts/people/roles.ts';
 import { findMembership, type Membership } from '#accounts/rows/memberships.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import type { User } from '#accounts/rows/users.ts';

@@ -7,7 +7,7 @@
  *   viewer, developer, owner   the least role in the organization of the path; others get 404
  *   operator     operators of this server
  */
-import { type Role, roles } from '#accounts/roles.ts';
+import { type Role, roles } from '#accounts/people/roles.ts';
 
 export type RouteAccess = 'anyone' | 'user' | Role | 'operator';
 

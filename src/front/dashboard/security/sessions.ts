@@ -4,7 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Context } from 'koa';
-import { tokenHash } from '#accounts/one-time-links.ts';
+import { tokenHash } from '#accounts/people/one-time-links.ts';
 import {
   endSession,
   findSession,

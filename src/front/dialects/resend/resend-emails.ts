@@ -13,8 +13,8 @@ import {
 import { messageOf } from '#front/dialects/refusals.ts';
 import { below, jsonBody, largestBody, largestContent, noBody, smallJson } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
-import { cancelEmail } from '#mail/queue/rows/cancel-email.ts';
 import { reschedule } from '#mail/queue/rows/scheduled-mail.ts';
+import { cancelEmail } from '#mail/record/rows/cancel-email.ts';
 import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
 import { type EmailSummary, searchEmails } from '#mail/record/rows/search-emails.ts';
 import { iso, isoOrNull } from '#platform/base/clock.ts';

@@ -10,6 +10,7 @@
  * (accepted-before.ts).
  */
 
+import { dayOf, type RequestCount, untilMidnight } from '#accounts/limits.ts';
 import {
   balanceOf,
   creditEvents,
@@ -18,9 +19,8 @@ import {
   renewalEntry,
   saveCredits,
   spend,
-} from '#accounts/credits/credit-ledger.ts';
-import { addUsages, readUsages, withMissing } from '#accounts/credits/daily-usage.ts';
-import { dayOf, type RequestCount, untilMidnight } from '#accounts/limits.ts';
+} from '#accounts/rows/credit-ledger.ts';
+import { addUsages, readUsages, withMissing } from '#accounts/rows/daily-usage.ts';
 import { type Organization, readOrganizations } from '#accounts/rows/organizations.ts';
 import { watchRow } from '#accounts/rows/soft-bounces.ts';
 import { readSuppressed, suppressionKey } from '#accounts/rows/suppressions.ts';

@@ -3,7 +3,7 @@
  * first, then the status codes that all servers use carefully, then texts that many servers share, then the other
  * enhanced status codes, which are often wrong, and last the three-digit codes, which always match.
  */
-import type { Reply } from '#platform/values/glossary.ts';
+import type { Phase, Reply } from '#platform/values/glossary.ts';
 import { codes } from './basic-codes.ts';
 import { clearStatuses, statuses } from './enhanced-statuses.ts';
 import { gmail } from './gmail.ts';
@@ -11,7 +11,7 @@ import { mailboxes } from './mailbox-words.ts';
 import { mails } from './message-words.ts';
 import { microsoft } from './microsoft.ts';
 import { providers } from './other-providers.ts';
-import { faultOf, type Phase, type Rule } from './reply-rule.ts';
+import { faultOf, type Rule } from './reply-rule.ts';
 import { reputation } from './reputation-words.ts';
 import { senders } from './sender-words.ts';
 

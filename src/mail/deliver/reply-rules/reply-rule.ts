@@ -3,10 +3,7 @@
  * from. The rules are data in the files of this folder; classify.ts has their order. No rule decides whether a delivery
  * bounces: outcome.ts does, and asks a rule only whether a 5xx is known to be temporary.
  */
-import type { Fault, Signal } from '#platform/values/glossary.ts';
-
-/** The command that a reply answers, in the order of a session. `dot` is the end of the message. */
-export type Phase = 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'data' | 'dot' | 'quit';
+import type { Fault, Phase, Signal } from '#platform/values/glossary.ts';
 
 /**
  * The kinds of failure that a reply can report (front/api/email/schema.ts documents them), and whose fault each is unless a rule
@@ -49,7 +46,10 @@ export interface RuleEntry {
   code?: RegExp;
   /** Matches the enhanced status code (RFC 3463). */
   status?: RegExp;
-  /** Matches the text. No pattern may need more than linear time: a hostile reply is long (test/mail/deliver/reply-rules/replies.test.ts). */
+  /**
+   * Matches the text. No pattern may need more than linear time: a hostile reply is long
+   * (test/mail/deliver/reply-rules/replies.test.ts).
+   */
   text?: RegExp;
   category: Category;
   /** Only if it differs from `faultOf`. */

@@ -9,8 +9,8 @@
  */
 import type { Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls } from 'node:tls';
-import type { Phase, SessionResult } from '#mail/deliver/outcome.ts';
-import type { Reply } from '#platform/values/glossary.ts';
+import type { SessionResult } from '#mail/deliver/outcome.ts';
+import type { Phase, Reply } from '#platform/values/glossary.ts';
 import { parseReply } from '#platform/values/reply.ts';
 import { createDeadline, type Deadline, type SessionTimeouts } from './deadline.ts';
 import { dotStuffed, endOfPiece, finalDot } from './dot-stuffing.ts';

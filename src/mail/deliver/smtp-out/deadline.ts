@@ -1,5 +1,5 @@
 /** The timeouts of a session, and the timer for the one reply that is awaited. */
-import type { Phase } from '#mail/deliver/outcome.ts';
+import type { Phase } from '#platform/values/glossary.ts';
 
 /** Milliseconds to wait for each reply; `tls` is for the handshake. */
 export interface SessionTimeouts {

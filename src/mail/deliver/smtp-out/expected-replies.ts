@@ -1,7 +1,6 @@
 /** The replies that may follow each command, so that no reply is taken for the answer to another command. */
 
-import type { Phase } from '#mail/deliver/outcome.ts';
-import type { Reply } from '#platform/values/glossary.ts';
+import type { Phase, Reply } from '#platform/values/glossary.ts';
 
 /** The positive replies to each command: RFC 5321 section 4.3.2. A refusal is valid everywhere. */
 const consent: Record<Phase, RegExp> = {

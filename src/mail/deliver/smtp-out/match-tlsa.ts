@@ -1,7 +1,7 @@
 /**
  * Compares a certificate with a host's TLSA records (RFC 6698). For mail, RFC 7672 section 3.1 allows only the usages 2
- * (DANE-TA) and 3 (DANE-EE); mail/deliver/route/dane-records.ts leaves out all other records. mx-connect matches the records and verifies
- * the chain of signatures.
+ * (DANE-TA) and 3 (DANE-EE); mail/deliver/route/dane-records.ts leaves out all other records. mx-connect matches the records
+ * and verifies the chain of signatures.
  *
  * BUGS: name constraints and path lengths of a DANE-TA chain are not checked.
  */

@@ -1,5 +1,6 @@
 /** The error that ends a conversation, and the results that it carries. */
-import type { Phase, SessionResult } from '#mail/deliver/outcome.ts';
+import type { SessionResult } from '#mail/deliver/outcome.ts';
+import type { Phase } from '#platform/values/glossary.ts';
 
 type TlsFailed = Extract<SessionResult, { kind: 'tls-failed' }>;
 

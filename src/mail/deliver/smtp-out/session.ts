@@ -9,8 +9,8 @@
  */
 import { isAscii, isUtf8 } from 'node:buffer';
 import { isIP, type Socket } from 'node:net';
-import { type Phase, replyText, type SessionResult } from '#mail/deliver/outcome.ts';
-import type { Reply, TlsFailureType, TlsTrial, TlsUsed } from '#platform/values/glossary.ts';
+import { replyText, type SessionResult } from '#mail/deliver/outcome.ts';
+import type { Phase, Reply, TlsFailureType, TlsTrial, TlsUsed } from '#platform/values/glossary.ts';
 import { type Command, Conversation } from './conversation.ts';
 import type { SessionTimeouts } from './deadline.ts';
 import { isRefusal } from './expected-replies.ts';

@@ -1,6 +1,6 @@
 /**
- * The host that test mail goes to (platform/values/test-route.ts): it answers as the recipient's address asks, and opens no connection.
- * Its replies go through outcome.ts like those of a real host.
+ * The host that test mail goes to (platform/values/test-route.ts): it answers as the recipient's address asks, and opens no
+ * connection. Its replies go through outcome.ts like those of a real host.
  */
 
 import type { SessionResult } from '#mail/deliver/outcome.ts';

@@ -9,7 +9,7 @@
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Knex } from 'knex';
-import { refund } from '#accounts/credits/credit-ledger.ts';
+import { refund } from '#accounts/rows/credit-ledger.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import { countOf } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';

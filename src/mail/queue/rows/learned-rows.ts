@@ -1,4 +1,7 @@
-/** Rows of the persistent caches (platform/base/persistent-cache.ts): one per kind and name, the value as JSON. The last writer wins. */
+/**
+ * Rows of the persistent caches (platform/base/persistent-cache.ts): one per kind and name, the value as JSON. The last writer
+ * wins.
+ */
 import type { PersistentCacheRows } from '#platform/base/persistent-cache.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 

@@ -20,7 +20,6 @@ import {
   type Transition,
   wasTried,
 } from '#mail/deliver/transition.ts';
-import { countTlsSessions } from '#operate/tls-reports/rows/tls-results.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
@@ -35,6 +34,7 @@ import { compareKey } from '#platform/values/address.ts';
 import type { Attempt, Reply } from '#platform/values/glossary.ts';
 import { isTestMail } from '#platform/values/test-route.ts';
 import { isOurs } from './lease-statements.ts';
+import { countTlsSessions } from './tls-sessions.ts';
 
 /**
  * Returns for each transition whether it is written; false: the lease was lost. `suppressAfter`: the categories of hard

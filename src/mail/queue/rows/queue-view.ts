@@ -5,7 +5,6 @@
 import type { Knex } from 'knex';
 import { countPausedMail } from '#accounts/rows/pauses.ts';
 import { ruleFor } from '#mail/deliver/reply-rules/classify.ts';
-import { isTo } from '#mail/record/rows/find-by-name.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { partsOf } from '#platform/database/engine/parts-of.ts';
 import { deliveries } from '#platform/database/tables/mail-tables.ts';
@@ -18,6 +17,7 @@ import {
 } from '#platform/database/tables/unfinished-deliveries.ts';
 import type { DeliveryStatus, Reply } from '#platform/values/glossary.ts';
 import { readMissing, readNoEgress } from './ip-pools.ts';
+import { isTo } from './recipient-condition.ts';
 
 export type WaitingFigures = 'queued' | 'sending' | 'deferred' | 'held';
 

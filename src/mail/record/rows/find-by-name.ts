@@ -3,8 +3,8 @@
  * these, so the rows are read from the newest one back, and a name that does not exist costs a scan of the table. Only the
  * command line may ask, because it asks in a process of its own; a server may call `emailIdByIndex`.
  */
-import type { Knex } from 'knex';
 import { validate as isUuid } from 'uuid';
+import { isTo } from '#mail/queue/rows/recipient-condition.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { domainOf } from '#platform/values/address.ts';
 
@@ -70,18 +70,6 @@ function idWithin(messageId: string): string | null {
 
 async function ofMessageId(db: Db, messageId: string): Promise<string[]> {
   return db('emails').where({ message_id: messageId }).orderBy('id', 'desc').limit(maxMatches).pluck('id');
-}
-
-/** A condition for deliveries to this address; upper and lower case, and both forms of its domain, are the same. */
-export function isTo(address: string): (query: Knex.QueryBuilder) => void {
-  const domain = domainOf(address);
-  const local = address.slice(0, address.lastIndexOf('@'));
-  const spellings = [address, `${local}@${domain}`].map((each) => each.toLowerCase());
-  return (query) => {
-    query.where({ domain }).where((either) => {
-      either.where({ recipient: address }).orWhereRaw('lower(recipient) in (?, ?)', spellings);
-    });
-  };
 }
 
 async function newestTo(db: Db, address: string): Promise<string[]> {

@@ -1,8 +1,7 @@
 /** The members of an email's event that other services' formats write, too, under their own names. */
 
-import type { Bounce } from '#mail/deliver/transition.ts';
 import type { EventRecord } from '#mail/record/rows/read-events.ts';
-import type { Peer, Reply } from '#platform/values/glossary.ts';
+import type { Bounce, Peer, Reply } from '#platform/values/glossary.ts';
 
 export interface EmailEvent {
   id: string;

@@ -3,8 +3,10 @@
  * cannot make us send many to a third party. Both are rows of `tls_results` with a policy that no session has; they are kept
  * for some days.
  */
+
+import { dayMs } from '#mail/queue/rows/tls-sessions.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { bookkeeping, dayMs } from './tls-results.ts';
+import { bookkeeping } from './tls-results.ts';
 
 const { sent, wanted } = bookkeeping;
 const keepDays = 2;

@@ -29,8 +29,8 @@ const cacheKiB = 16_000;
 /**
  * Pages of 4 KiB. A transaction's writes stay in memory until its commit, up to 160 MB, so only the COMMIT fails if the disk is
  * full. If another statement failed for that, SQLite would roll back at once, and a following one would be a transaction of its
- * own. Sends in progress have 64 MB of bodies (front/http/admission.ts). BUGS: tracked mails, with a copy for each recipient, can be
- * more.
+ * own. Sends in progress have 64 MB of bodies (front/http/admission.ts). BUGS: tracked mails, with a copy for each recipient,
+ * can be more.
  */
 const pagesInMemory = 40_000;
 /**

@@ -4,7 +4,6 @@
  * platform/database/tables/packed-records.ts, opens and clicks in mail/record/rows/engagement.ts.
  */
 
-import type { Bounce } from '#mail/deliver/transition.ts';
 import {
   flag,
   inColumn,
@@ -15,7 +14,13 @@ import {
   text,
   value,
 } from '#platform/database/engine/records.ts';
-import type { DeliveryStatus, DialectName, MailTls, RecipientKind } from '#platform/values/glossary.ts';
+import type {
+  Bounce,
+  DeliveryStatus,
+  DialectName,
+  MailTls,
+  RecipientKind,
+} from '#platform/values/glossary.ts';
 
 export const emails = records({
   id: text,

@@ -1,7 +1,7 @@
 /**
- * Messages are stored whole, packed if that makes them smaller (platform/values/packed-message.ts). If tracking makes a copy for each
- * recipient, the copies are stored as patches (platform/base/byte-patch.ts) of their common bytes, the email's row in message_bases.
- * The rows of both tables are inserted and deleted together.
+ * Messages are stored whole, packed if that makes them smaller (platform/values/packed-message.ts). If tracking makes a copy
+ * for each recipient, the copies are stored as patches (platform/base/byte-patch.ts) of their common bytes, the email's row in
+ * message_bases. The rows of both tables are inserted and deleted together.
  */
 import { patched } from '#platform/base/byte-patch.ts';
 import { unpackMessage } from '#platform/values/packed-message.ts';

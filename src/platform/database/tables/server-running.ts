@@ -1,8 +1,8 @@
 /**
  * Tells at once whether a server is running that sends mail from this database, however the last one ended. On SQLite, the
- * server holds the lock on its data directory (platform/database/engine/data-dir-lock.ts). On PostgreSQL, each node has a connection for
- * notifications (mail/queue/cluster/notify.ts) that runs a statement every two seconds; by the database's clock the last one must be less
- * than five seconds old, because the connection of a machine that has lost power may look open for hours.
+ * server holds the lock on its data directory (platform/database/engine/data-dir-lock.ts). On PostgreSQL, each node has a
+ * connection for notifications (mail/queue/rows/notify.ts) that runs a statement every two seconds; by the database's clock the
+ * last one must be less than five seconds old, because the connection of a machine that has lost power may look open for hours.
  */
 import { join } from 'node:path';
 import sqlite3 from 'sqlite3';

@@ -1,6 +1,6 @@
 /** A send whose commit is asked for again, because the answer to the first was lost: taken once, and gone on with. */
 import test, { type ExecutionContext } from 'ava';
-import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
 import { leaseMs, sendOf } from '#lab/sends.ts';

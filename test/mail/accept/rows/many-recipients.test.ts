@@ -4,7 +4,7 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import test, { type ExecutionContext } from 'ava';
-import { setQuota } from '#accounts/credits/credit-ledger.ts';
+import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';

@@ -3,9 +3,10 @@ import test from 'ava';
 import { recordedReplies } from '#lab/mx/replies.ts';
 import { table } from '#lab/table.ts';
 import { threadMs } from '#lab/thread-time.ts';
-import { classify, type Phase, replyText, type SessionResult } from '#mail/deliver/outcome.ts';
+import { classify, replyText, type SessionResult } from '#mail/deliver/outcome.ts';
 import { rules } from '#mail/deliver/reply-rules/classify.ts';
 import { retryAfterMs } from '#mail/deliver/reply-rules/retry-after.ts';
+import type { Phase } from '#platform/values/glossary.ts';
 import { parseReply } from '#platform/values/reply.ts';
 
 const rows = recordedReplies();

@@ -1,4 +1,7 @@
-/** The operator's actions as changes of rows, on both databases; test/mail/queue/operator.test.ts has them beside a running server. */
+/**
+ * The operator's actions as changes of rows, on both databases; test/mail/queue/operator.test.ts has them beside a running
+ * server.
+ */
 import test from 'ava';
 import { addSuppressions, removeSuppression } from '#accounts/rows/suppressions.ts';
 import { kinds } from '#lab/database/databases.ts';

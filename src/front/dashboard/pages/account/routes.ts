@@ -1,6 +1,6 @@
 /** The signed-in person's account: name, password, sessions. The second factor is in second-factor.ts. */
 import { z } from 'zod';
-import { passwordProblem } from '#accounts/passwords.ts';
+import { passwordProblem } from '#accounts/people/passwords.ts';
 import { countRecoveryCodes } from '#accounts/rows/one-time.ts';
 import { endSession, endSessions, listSessions } from '#accounts/rows/sessions-table.ts';
 import { changeUser } from '#accounts/rows/users.ts';

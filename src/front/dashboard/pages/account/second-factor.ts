@@ -1,9 +1,9 @@
 /** The second factor: shown as a QR code, turned on by a code that proves the app has the secret, turned off with the password. */
 import { renderSVG } from 'uqr';
+import { newRecoveryCodes, newTotpSecret, totpStepOf, totpUri } from '#accounts/people/totp.ts';
 import { setRecoveryCodes } from '#accounts/rows/one-time.ts';
 import { endSessions } from '#accounts/rows/sessions-table.ts';
 import { changeUser } from '#accounts/rows/users.ts';
-import { newRecoveryCodes, newTotpSecret, totpStepOf, totpUri } from '#accounts/totp.ts';
 import {
   type DashboardPage,
   type PageAnswer,

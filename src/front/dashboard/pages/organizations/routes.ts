@@ -1,7 +1,7 @@
 /** The start page, and the list of organizations. Operators see all of them and create new ones. */
 import { z } from 'zod';
 import { makeOrganization } from '#accounts/create-organization.ts';
-import { balanceOf, quotaState } from '#accounts/credits/credit-ledger.ts';
+import { balanceOf, quotaState } from '#accounts/rows/credit-ledger.ts';
 import { listMemberships, newestOrganizations } from '#accounts/rows/memberships.ts';
 import { listWithFigures, maxWaiting, organizationOrders } from '#accounts/rows/organization-figures.ts';
 import { NameTaken } from '#accounts/rows/organizations.ts';

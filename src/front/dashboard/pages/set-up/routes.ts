@@ -1,8 +1,8 @@
 /** Creates the first operator, by the one-time link that the first start prints. */
 import { z } from 'zod';
-import { tokenHash } from '#accounts/one-time-links.ts';
-import { passwordProblem } from '#accounts/passwords.ts';
-import { setUp } from '#accounts/people.ts';
+import { tokenHash } from '#accounts/people/one-time-links.ts';
+import { passwordProblem } from '#accounts/people/passwords.ts';
+import { setUp } from '#accounts/people/people.ts';
 import { findLink } from '#accounts/rows/one-time.ts';
 import { hasOrganizations, NameTaken } from '#accounts/rows/organizations.ts';
 import { hasOperator } from '#accounts/rows/users.ts';

@@ -2,7 +2,7 @@
  * Signs a browser in by a link that `postern dev` prints; no other server makes such links. The link works until the next one
  * replaces it, because a developer opens it as often as they like.
  */
-import { tokenHash } from '#accounts/one-time-links.ts';
+import { tokenHash } from '#accounts/people/one-time-links.ts';
 import { findLink } from '#accounts/rows/one-time.ts';
 import { findUser } from '#accounts/rows/users.ts';
 import {

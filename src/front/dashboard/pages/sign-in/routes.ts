@@ -5,11 +5,11 @@
  */
 import { z } from 'zod';
 import { pausedMessage } from '#accounts/create-organization.ts';
+import { recoveryCodeHash, totpStepOf } from '#accounts/people/totp.ts';
 import { listMemberships } from '#accounts/rows/memberships.ts';
 import { useRecoveryCode } from '#accounts/rows/one-time.ts';
 import type { Pause } from '#accounts/rows/organizations.ts';
 import { findUser, findUserByEmail, hasOperator, type User, useTotpStep } from '#accounts/rows/users.ts';
-import { recoveryCodeHash, totpStepOf } from '#accounts/totp.ts';
 import { checkForm } from '#front/dashboard/forms.ts';
 import {
   type DashboardPage,

@@ -1,5 +1,5 @@
 /** Invitations by mail (POSTERN_NOTICES_FROM). An organization's owners send a bounded number an hour from each node. */
-import type { MadeLink } from '#accounts/one-time-links.ts';
+import type { MadeLink } from '#accounts/people/one-time-links.ts';
 import { linkMail } from '#operate/notices/link-mail.ts';
 import type { ServerMailer } from '#operate/notices/server-mail.ts';
 import type { Clock } from '#platform/base/clock.ts';

@@ -1,16 +1,16 @@
 /** An organization's members, for its owners. The page never shows a member's other organizations. */
 import { z } from 'zod';
-import type { MadeLink } from '#accounts/one-time-links.ts';
-import { type Role, roles } from '#accounts/roles.ts';
-import { findMember, listMembers, type Member } from '#accounts/rows/memberships.ts';
-import { requireSecondFactor } from '#accounts/rows/organizations.ts';
+import type { MadeLink } from '#accounts/people/one-time-links.ts';
+import { type Role, roles } from '#accounts/people/roles.ts';
 import {
   changeRole,
   inviteAgain,
   inviteMember,
   type MembershipChange,
   removeMember,
-} from '#accounts/team.ts';
+} from '#accounts/people/team.ts';
+import { findMember, listMembers, type Member } from '#accounts/rows/memberships.ts';
+import { requireSecondFactor } from '#accounts/rows/organizations.ts';
 import { itemIn, showForm } from '#front/dashboard/form-page.ts';
 import { checkForm, type Errors, emailField, nullable, oneLine } from '#front/dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '#front/dashboard/page.ts';

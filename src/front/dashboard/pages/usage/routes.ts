@@ -3,9 +3,9 @@
  * `postern credits` and `postern org` do.
  */
 import { z } from 'zod';
-import { balanceOf, grant, ledgerByDay, quotaState, setQuota } from '#accounts/credits/credit-ledger.ts';
-import { readUsage } from '#accounts/credits/daily-usage.ts';
 import { dayOf } from '#accounts/limits.ts';
+import { balanceOf, grant, ledgerByDay, quotaState, setQuota } from '#accounts/rows/credit-ledger.ts';
+import { readUsage } from '#accounts/rows/daily-usage.ts';
 import { findOrganization, type Organization, setLimits } from '#accounts/rows/organizations.ts';
 import { limitOf, wholeOf } from '#front/dashboard/form-amounts.ts';
 import { showForm } from '#front/dashboard/form-page.ts';

@@ -1,7 +1,7 @@
 /** Sets a password by a one-time link: the first one after an invitation, or a new one after a reset. */
-import { tokenHash } from '#accounts/one-time-links.ts';
-import { passwordProblem } from '#accounts/passwords.ts';
-import { setPasswordByLink } from '#accounts/people.ts';
+import { tokenHash } from '#accounts/people/one-time-links.ts';
+import { passwordProblem } from '#accounts/people/passwords.ts';
+import { setPasswordByLink } from '#accounts/people/people.ts';
 import { findLink, type OneTimeLink } from '#accounts/rows/one-time.ts';
 import { findUser, type User } from '#accounts/rows/users.ts';
 import {

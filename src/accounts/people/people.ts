@@ -1,10 +1,11 @@
 /** Creates users: the first operator by the set-up link, all others by an invitation. Resets, disables and enables them. */
+
+import { makeOrganization } from '#accounts/create-organization.ts';
 import { setMembership } from '#accounts/rows/memberships.ts';
 import { type LinkPurpose, type OneTimeLink, useLink, useSetUp } from '#accounts/rows/one-time.ts';
 import { endSessions } from '#accounts/rows/sessions-table.ts';
 import { changeUser, findUserByEmail, hasOperator, insertUser, type User } from '#accounts/rows/users.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { makeOrganization } from './create-organization.ts';
 import { type MadeLink, makeLink } from './one-time-links.ts';
 import type { Role } from './roles.ts';
 

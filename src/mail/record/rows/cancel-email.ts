@@ -1,8 +1,8 @@
 /** Cancels what has not been sent of an email. The database decides: a recipient that a node has leased is being sent. */
 
-import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
+import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { applyQueueAction } from './apply-queue-action.ts';
+import { type EmailRecord, findEmail } from './emails.ts';
 
 export interface CanceledEmail {
   /** Recipients that nothing more is sent to, including those that were canceled before. */
