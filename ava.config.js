@@ -10,20 +10,18 @@ import { basename } from 'node:path';
 /** They take longest, so they start first: the run would wait for them alone at its end. */
 const longest = [
   ...['slow-scripts', 'slow-killed', 'slow-move', 'slow-nodes-changes', 'slow-move-steps', 'slow-upgrade'],
-  ...['operate', 'browser', 'dashboard', 'dialects', 'server', 'field', 'contract', 'db', 'queue', 'api'],
+  ...['operate', 'front-browser', 'front-dashboard', 'front-dialects', 'server', 'field', 'contract'],
   ...[
+    'platform-database',
+    'mail-queue',
+    'front-api',
     'house',
-    'smtp-in',
-    'cluster',
+    'front-submission',
+    'mail-queue-cluster',
     'cli',
-    'smtp-out',
-    'route',
-    'bounces',
-    'delivery',
-    'accounts',
-    'compose',
   ],
-  'webhooks',
+  ...['mail-deliver-smtp-out', 'mail-deliver-route', 'mail-returned', 'mail-deliver', 'accounts'],
+  ...['mail-compose', 'mail-webhooks'],
 ];
 
 const startOf = (path) => longest.indexOf(basename(path, '.ts')) + 1 || Number.POSITIVE_INFINITY;

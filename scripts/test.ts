@@ -2,7 +2,7 @@
  * Runs the tests, on a PostgreSQL that it starts for the run (an npm package provides it).
  *
  *   npm test                            every room of test/ except slow, each in one process
- *   npm test -- queue route             these rooms
+ *   npm test -- queue route             these rooms; `mail` means all below test/mail/
  *   npm test -- test/mail/deliver/route/dane.test.ts these files, each in a process of its own; other arguments go to AVA
  *   npm test -- --slowest               and print the slowest tests at the end
  *   npm test -- --again                 and run at most three failed tests of rooms a second time (scripts/test/second-run.ts)
@@ -19,7 +19,7 @@ import { join } from 'node:path';
 import { startPostgres } from '#lab/database/postgres.ts';
 import { makeTemplates } from '#lab/database/templates.ts';
 import { titleFile } from '#lab/evidence.ts';
-import { type Room, Runner, readRoom, readRooms, roomOf } from './test/rooms.ts';
+import { isMeant, type Room, Runner, readRoom, readRooms, roomOf } from './test/rooms.ts';
 import { type Judged, judge, type Run, withoutSecondRun } from './test/second-run.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -27,23 +27,24 @@ const tests = join(root, 'test');
 
 /**
  * Rooms that the slow run leaves out: their tests say nothing about a database, need too long for a second time, or run on
- * PostgreSQL the first time (db, cluster).
+ * PostgreSQL the first time (platform-database, mail-queue-cluster, and the files in a room's `rows/`).
  */
 const onceOnly = [
-  'db',
-  'cluster',
+  'platform-database',
+  'mail-queue-cluster',
   'house',
-  'dashboard',
-  'browser',
+  'front-dashboard',
+  'front-browser',
   'scripts',
-  'vendor',
-  'settings',
-  'reply-rules',
-  'mail',
-  'route',
+  'platform-vendor',
+  'platform-settings',
+  'mail-deliver-reply-rules',
+  'platform-values',
+  'mail-deliver-route',
   'server',
-  'smtp-out',
+  'mail-deliver-smtp-out',
 ];
+const isOnBoth = (file: string) => file.includes('/rows/');
 
 /** AVA's options that take a value. */
 const withValue = ['--match', '-m', '--timeout', '-T', '--concurrency', '-c', '--node-arguments', '--config'];
@@ -101,7 +102,7 @@ async function select(): Promise<{ rooms: Room[] | null; avaArgs: string[] }> {
     if (named.length > 0) stop('Name either rooms or files: rooms run in processes of their own.');
     return { rooms: null, avaArgs };
   }
-  const unknown = named.filter((arg) => !all.some(({ name }) => name === nameOf(arg)));
+  const unknown = named.filter((arg) => !all.some((room) => isMeant(room, nameOf(arg))));
   if (unknown.length > 0)
     stop(
       `There is no room ${unknown.join(', ')}. The rooms are: ${all
@@ -111,12 +112,16 @@ async function select(): Promise<{ rooms: Room[] | null; avaArgs: string[] }> {
     );
   if (named.length > 0) {
     const names = named.map(nameOf);
-    return { rooms: all.filter(({ name }) => names.includes(name)), avaArgs };
+    return { rooms: all.filter((room) => names.some((name) => isMeant(room, name))), avaArgs };
   }
   if (!isSlow) return { rooms: all, avaArgs };
   const slow = await readRoom(tests, 'slow');
+  const again = all
+    .filter(({ name }) => !onceOnly.includes(name))
+    .map(({ name, files }) => ({ name, files: files.filter((file) => !isOnBoth(file)) }))
+    .filter(({ files }) => files.length > 0);
   return {
-    rooms: [...all.filter(({ name }) => !onceOnly.includes(name)), ...slow.files.map(roomOf)],
+    rooms: [...again, ...slow.files.map(roomOf)],
     avaArgs,
   };
 }

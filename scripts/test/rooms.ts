@@ -1,9 +1,10 @@
 /** The rooms of test/, and a run of AVA with one process for each: starting a process costs a second of CPU time. */
 import { spawn } from 'node:child_process';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 
 export interface Room {
+  /** The folder below test/, with dashes for slashes. */
   name: string;
   /** Relative to test/. */
   files: string[];
@@ -32,19 +33,30 @@ export interface Outcome {
   counts: Counts | null;
 }
 
-/** Folders that are not rooms. */
+/** Folders whose files are not part of `npm test`. */
 const notRooms = ['fixtures', 'slow'];
 
+/** A folder with test files is a room; its `rows/`, which lie beside it as in src/, are part of it. */
 export async function readRooms(tests: string): Promise<Room[]> {
-  const entries = await readdir(tests, { withFileTypes: true });
-  const folders = entries.filter((one) => one.isDirectory()).map(({ name }) => name);
-  const names = folders.filter((name) => !name.startsWith('.') && !notRooms.includes(name));
-  return Promise.all(names.map((name) => readRoom(tests, name)));
+  const files = (await testFiles(tests)).filter((file) => !notRooms.includes(file.split('/', 1)[0]!));
+  const byFolder = Map.groupBy(files, (file) => dirname(file).replace(/\/rows$/, ''));
+  return [...byFolder].map(([folder, files]) => ({ name: folder.replaceAll('/', '-'), files }));
 }
 
 export async function readRoom(tests: string, name: string): Promise<Room> {
-  const names = await readdir(join(tests, name), { recursive: true });
-  return { name, files: names.filter((one) => one.endsWith('.test.ts')).map((one) => `${name}/${one}`) };
+  const files = await testFiles(join(tests, name));
+  return { name, files: files.map((one) => `${name}/${one}`) };
+}
+
+/** Whether an argument of the command line means the room: `queue`, `mail/queue` or, with all below it, `mail`. */
+export function isMeant({ name }: Room, argument: string): boolean {
+  const named = argument.replaceAll('/', '-');
+  return name === named || name.startsWith(`${named}-`) || name.endsWith(`-${named}`);
+}
+
+async function testFiles(folder: string): Promise<string[]> {
+  const names = await readdir(folder, { recursive: true });
+  return names.filter((name) => name.endsWith('.test.ts') && !name.startsWith('.')).sort();
 }
 
 /** For a file in a process of its own. */
