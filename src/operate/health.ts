@@ -4,7 +4,7 @@
  * cannot keep it busy.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 
 export interface HealthParts {
   /** Rejects if the database does not answer. */
@@ -40,8 +40,7 @@ export function createHealth({ ping, obstacle, clock }: HealthParts) {
     /** Why mail cannot be accepted; empty if it can. */
     async reasons(): Promise<string[]> {
       if (stopping) return ['it is stopping'];
-      // `abs`: if the clock is set back, the last answer must not be used for long.
-      if (Math.abs(clock.now() - checkedAt) >= ttlMs) {
+      if (!isRecent(checkedAt, clock.now(), ttlMs)) {
         checkedAt = clock.now();
         answer = databaseAnswers();
       }

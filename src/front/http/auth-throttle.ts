@@ -5,7 +5,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '#platform/base/bounded-cache.ts';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import { clientNetwork } from '#platform/base/net/client-network.ts';
 import type { RateWindow } from './rate-headers.ts';
 
@@ -25,7 +25,7 @@ export function createAuthThrottle(clock: Clock): AuthThrottle {
       const now = clock.now();
       const network = clientNetwork(address);
       const known = windows.get(network);
-      const open = known && now - known.since < windowMs ? known : { since: now, count: 0 };
+      const open = known && isRecent(known.since, now, windowMs) ? known : { since: now, count: 0 };
       open.count += 1;
       windows.set(network, open);
       return {

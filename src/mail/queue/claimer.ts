@@ -6,7 +6,7 @@
  * mail. Before a claim it may scan for mail that has fallen due (due-scanner.ts), starts scheduled mail, and once a second
  * also claims mail at its maximum age. Database errors are reported, and retried by the poller a second later.
  */
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { Backlog, Delivery } from '#platform/values/glossary.ts';
 import type { Dispatcher } from './dispatcher.ts';
 import { createDueScanner } from './due-scanner.ts';
@@ -132,8 +132,7 @@ export class Claimer {
   async #scan(): Promise<void> {
     const { store, policy, dispatcher } = this.#parts;
     const now = this.#clock.now();
-    // The difference is negative if the clock was set back.
-    const isFull = Math.abs(now - this.#scannedAt) >= pollMs;
+    const isFull = !isRecent(this.#scannedAt, now, pollMs);
     if (isFull) this.#scannedAt = now;
     if (isFull || now >= this.#scheduledAt) await this.#startScheduled(now);
     await this.#dueScanner.scanNewlyDue(isFull);

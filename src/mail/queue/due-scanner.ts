@@ -5,7 +5,7 @@
  * A short scan is cheap because little falls due in a moment. The full scan finds the rest: more than a short scan
  * can read (an operator has made a whole queue due), mail that was due before the start, and mail that another node left.
  */
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { Backlog } from '#platform/values/glossary.ts';
 
 export interface DueScannerParts {
@@ -79,7 +79,7 @@ export function createDueScanner({ findDue, listBacklogs, noteBacklog, onError, 
     /** Starts a full scan in the background if it is time for one. */
     tick(): void {
       const restMs = Math.max(scanSoon ? rescanDelayMs : scanIntervalMs, 9 * scanMs);
-      if (Math.abs(clock.now() - scannedAt) >= restMs) scanning ??= scanAll();
+      if (!isRecent(scannedAt, clock.now(), restMs)) scanning ??= scanAll();
     },
     /** This node may serve backlogs that it has ignored until now. */
     scanSoon(): void {

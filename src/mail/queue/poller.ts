@@ -5,7 +5,7 @@
  * the poller looks anyway, because the command line and other nodes change the queue without telling this node. While this
  * node has nothing to do and the database has nothing new, a poll only sets the next one.
  */
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { Attempts, Dispatcher } from './dispatcher.ts';
 import { maxPerClaim } from './lease-policy.ts';
 import type { ReadyQueues } from './ready-queues.ts';
@@ -70,8 +70,7 @@ export class Poller {
    */
   async tick(): Promise<boolean> {
     const now = this.#clock.now();
-    // The difference is negative if the clock was set back.
-    if (Math.abs(now - this.#tickedAt) < pollMs) return false;
+    if (isRecent(this.#tickedAt, now, pollMs)) return false;
     this.#tickedAt = now;
     const { store, peers, ownership, readyQueues, dispatcher } = this.#parts;
     const suspensions = await store.suspensions(now);

@@ -7,7 +7,7 @@
  * so that a long queue of unknown domains does not hold up the look-ups of new mail.
  */
 
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import { limitConcurrency } from '#platform/base/limits/slots.ts';
 import { orAborted } from '#platform/base/waits.ts';
 import type { Destination } from '#platform/values/destination-shape.ts';
@@ -171,7 +171,7 @@ export class ReadyQueues {
       readyQueue.mergePeerStates(this.#peers.states(readyQueue.name));
     }
     const now = this.#clock.now();
-    if (Math.abs(now - this.#clearedAt) < keepBacklogsMs) return;
+    if (isRecent(this.#clearedAt, now, keepBacklogsMs)) return;
     this.#clearedAt = now;
     for (const readyQueue of this.#byName.values()) {
       if (readyQueue.hasNoShare() && !readyQueue.isCircuitOpen()) readyQueue.backlogs.clear();

@@ -10,7 +10,7 @@ import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { formatBytes } from '#operate/doctor/checks/disk.ts';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { Config } from '#platform/settings/config.ts';
 import { type Backing, BackupError, makeBackup, partial } from './make-backup.ts';
 
@@ -67,8 +67,9 @@ export function startNightlyBackups(parts: NightlyParts): () => Promise<void> {
   async function backUpIfDue(): Promise<void> {
     const now = clock.now();
     const names = await ownBackups(parts, directory);
-    const latestAt = names.length === 0 ? startedAt : timeOf(names.at(-1)!);
-    if (!isBackupDue(now, latestAt, share) || Math.abs(now - failedAt) < hourMs) return;
+    // A backup that a clock that was ahead has made says nothing about the nights until then.
+    const latestAt = names.map(timeOf).findLast((at) => at <= now) ?? startedAt;
+    if (!isBackupDue(now, latestAt, share) || isRecent(failedAt, now, hourMs)) return;
     try {
       const file = await backUp(parts, directory, stopping.signal);
       log.info(`backed up to ${file}`);

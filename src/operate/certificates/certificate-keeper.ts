@@ -20,7 +20,7 @@ import {
   type WantedHost,
   wantHosts,
 } from '#operate/certificates/rows/certificates-table.ts';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { Log } from '#platform/base/log.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import { orAborted, pause } from '#platform/base/waits.ts';
@@ -89,7 +89,7 @@ export class CertificateKeeper {
   async #run(): Promise<void> {
     const { db, clock, wantedHosts } = this.#parts;
     const now = clock.now();
-    if (Math.abs(now - this.#wantedAt) >= wantedIntervalMs) {
+    if (!isRecent(this.#wantedAt, now, wantedIntervalMs)) {
       await wantHosts(db, await wantedHosts(), now);
       await forgetCertificates(db, now);
       this.#wantedAt = now;

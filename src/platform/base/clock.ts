@@ -19,6 +19,23 @@ export const systemClock: Clock = {
   },
 };
 
+/** The clocks of two nodes differ by no more (server/database-clock.ts). */
+const maxSkewMs = 2_000;
+
+/**
+ * Whether `at` lies in the last `ms`. A time to come, which a clock that was ahead has left behind, does not: what is kept from
+ * such a time is never young.
+ */
+export function isRecent(at: number, now: number, ms: number): boolean {
+  const age = now - at;
+  return age < ms && age > -Math.min(ms, maxSkewMs);
+}
+
+/** How long ago `at` was; a time to come, left by a clock that was ahead, is now. */
+export function elapsed(at: number, now: number): number {
+  return Math.max(now - at, 0);
+}
+
 /** ISO 8601 in UTC with milliseconds: the format of every time that the program prints or sends. */
 export function iso(time: number): string {
   return new Date(time).toISOString();

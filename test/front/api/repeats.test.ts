@@ -54,3 +54,22 @@ test('within two seconds a send that differs in its text is the first one, and t
   const after = await world.get(one.body.emailId);
   t.is(after.events.filter(({ type }: { type: string }) => type === 'email.repeated').length, 1);
 });
+
+test('after a clock that was two hours ahead is set right, the same mail is sent again; a key still names one send', async (t) => {
+  const world = await startWorld(t);
+  const [to, subject] = ['ann@there.invalid', 'Your code'];
+  const keyed = { to, subject: 'Keyed', idempotencyKey: 'k' };
+  await world.clock.jump('2h');
+  const ahead = await world.send({ to, subject });
+  const first = await world.send(keyed);
+  world.clock.setBack('2h');
+  const right = await world.send({ to, subject });
+  t.is(right.headers.get('idempotent-replayed'), null);
+  t.not(right.body.emailId, ahead.body.emailId);
+  const again = await world.send({ to, subject });
+  t.is(again.body.emailId, right.body.emailId);
+  t.is((await world.send(keyed)).body.emailId, first.body.emailId);
+  for (const { body } of [ahead, right])
+    await world.when(body.emailId, ({ status }) => status === 'delivered');
+  t.is(world.mx[0]!.messages.length, 3);
+});

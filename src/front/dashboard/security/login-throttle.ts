@@ -7,7 +7,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '#platform/base/bounded-cache.ts';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import { clientNetwork } from '#platform/base/net/client-network.ts';
 
 const windowMs = 15 * 60_000;
@@ -81,7 +81,7 @@ function windows(clock: Clock, allowed: number, isClearedOnSuccess = false): Cou
   const open = new LRUCache<string, { since: number; count: number }>(lruOptions(maxKept));
   const current = (key: string) => {
     const known = open.get(key);
-    return known && clock.now() - known.since < windowMs ? known : null;
+    return known && isRecent(known.since, clock.now(), windowMs) ? known : null;
   };
   return {
     waitMs(key) {
@@ -105,7 +105,7 @@ function pauses(clock: Clock): Counter {
   const open = new LRUCache<string, { lastAt: number; count: number }>(lruOptions(maxKept));
   const current = (key: string) => {
     const known = open.get(key);
-    return known && clock.now() - known.lastAt < pauseTtlMs ? known : null;
+    return known && isRecent(known.lastAt, clock.now(), pauseTtlMs) ? known : null;
   };
   return {
     waitMs(key) {

@@ -3,6 +3,7 @@
  * (docs/api.md section 4.1, rules 5 and 6). Written in the accepting commit, so an answer is kept exactly if its send is;
  * a refused send keeps nothing, and its key can be used again.
  */
+import { isRecent } from '#platform/base/clock.ts';
 import { insertOf } from '#platform/database/engine/insert-rows.ts';
 import { jsonRows } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
@@ -31,9 +32,12 @@ export interface EarlierAnswer {
 
 const duplicateWindowMs = 2000;
 
-export function isRepeat(before: Kept, send: Send, keepMs: number): boolean {
-  const age = send.acceptedAt - before.at;
-  return age < (before.kind === 'window' ? duplicateWindowMs : keepMs);
+/**
+ * An answer from a time to come, kept by a clock that was ahead, is in no window. A key is different: the caller says that it is
+ * the same send, whatever the time.
+ */
+export function isRepeat({ kind, at }: Kept, { acceptedAt }: Send, keepMs: number): boolean {
+  return kind === 'window' ? isRecent(at, acceptedAt, duplicateWindowMs) : acceptedAt - at < keepMs;
 }
 
 /** One primary key lookup per row; two separate `in` lists would scan all keys of a day. */

@@ -12,7 +12,7 @@
 
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from '#platform/base/bounded-cache.ts';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import type { PersistentCache } from '#platform/base/persistent-cache.ts';
 import { withTimeout } from '#platform/base/waits.ts';
@@ -83,7 +83,7 @@ export function createSts(parts: StsParts): Sts {
       const fetched = await fetchOnce(domain, id);
       return { ...fetched, policy: fetched.policy ?? stored };
     }
-    if (clock.now() - stored.fetchedAt >= refreshMs) void fetchOnce(domain, id);
+    if (!isRecent(stored.fetchedAt, clock.now(), refreshMs)) void fetchOnce(domain, id);
     return { policy: stored, reason: null };
   }
 
@@ -91,7 +91,7 @@ export function createSts(parts: StsParts): Sts {
   function fetchOnce(domain: string, id: string): Promise<Known> {
     const key = `${domain} ${id}`;
     const failure = failures.get(key);
-    if (failure && clock.now() - failure.at < retryMs) {
+    if (failure && isRecent(failure.at, clock.now(), retryMs)) {
       return Promise.resolve({ policy: null, reason: failure.reason });
     }
     let inFlight = fetching.get(key);

@@ -8,7 +8,7 @@
 
 import type { PeerState } from '#mail/queue/peer-state.ts';
 import type { Peers } from '#mail/queue/share.ts';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import { type Heartbeat, NodeMembership } from './membership.ts';
 
 /** The state that a node has published about a destination, at a time by its own clock. */
@@ -60,7 +60,7 @@ export function createPeers(parts: PeersParts): Peers {
     const live = new Set(membership.others);
     for (const [name, reports] of known) {
       for (const [node, report] of reports)
-        if (!live.has(node) || Math.abs(now - report.readAt) >= freshMs) reports.delete(node);
+        if (!live.has(node) || !isRecent(report.readAt, now, freshMs)) reports.delete(node);
       if (reports.size === 0) known.delete(name);
     }
   }

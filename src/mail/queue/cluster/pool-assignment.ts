@@ -5,6 +5,7 @@
  *
  * BUGS: every assignment is read every second, so ten thousand assigned organizations cost each node ten thousand small rows.
  */
+import { isRecent } from '#platform/base/clock.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
 
 export interface PoolAssignmentParts {
@@ -50,7 +51,7 @@ export function createPoolAssignment(parts: PoolAssignmentParts) {
     otherPools: () => otherPools,
     /** Reads the database; true if an assignment or a pause has changed since the last time. */
     async refresh(now: number): Promise<boolean> {
-      if (Math.abs(now - publishedAt) >= publishIntervalMs) {
+      if (!isRecent(publishedAt, now, publishIntervalMs)) {
         await publish(pools, now);
         publishedAt = now;
       }
