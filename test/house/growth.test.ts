@@ -10,7 +10,7 @@ import { MessageContent } from '#front/smtp/message-content.ts';
 import { addressesIn } from '#front/submission/address-fields.ts';
 import { senderOf } from '#front/submission/from-field.ts';
 import { submittedResult } from '#front/submission/read-submitted.ts';
-import { threadMs } from '#lab/thread-time.ts';
+import { growsLinearly } from '#lab/cost.ts';
 import { readHead } from '#mail/compose/head.ts';
 import { parseAddresses, structureOf } from '#mail/compose/header-grammar.ts';
 import { editedParts } from '#mail/compose/html-parts.ts';
@@ -122,32 +122,14 @@ const pieces = [
   'Final-Recipient: rfc822; a@b.c\r\n',
 ];
 
-const small = 16 * 1024;
-/** Below this, one is as good as the other: the kernel counts in steps of some milliseconds. */
-const floorMs = 20;
+const size = 16 * 1024;
 
 for (const [name, read] of Object.entries(readers)) {
   // One after the other: what another test computes while this one waits would count.
   test.serial(`linear: ${name}`, async (t) => {
-    const timeOf = async (piece: string, size: number) => {
-      const text = `x${piece.repeat(Math.ceil(size / piece.length))}\0x`;
-      const before = threadMs();
-      await read(text);
-      return threadMs() - before;
-    };
     for (const piece of pieces) {
-      if ((await timeOf(piece, 4 * small)) < 8 * floorMs) continue;
-      // Again, because the first time may have compiled something, or collected garbage: only a square is dear each time.
-      const measure = async () => ({
-        long: await timeOf(piece, 4 * small),
-        short: await timeOf(piece, small),
-      });
-      const rounds = [await measure(), await measure(), await measure()];
-      t.true(
-        rounds.some(({ long, short }) => long < 8 * Math.max(short, floorMs)),
-        `${JSON.stringify(piece)}, and four times as much: ${JSON.stringify(rounds)} ms`,
-      );
+      const work = (length: number) => read(`x${piece.repeat(Math.ceil(length / piece.length))}\0x`);
+      await growsLinearly(t, work, { size, what: JSON.stringify(piece) });
     }
-    t.pass();
   });
 }

@@ -1,13 +1,12 @@
 /**
  * Every route of a running server, with what is cheap to send and can be dear to read, in small sizes (see
- * test/lab/hostile-walk.ts). Each answer is small, the event loop never stands still for long, and the process goes on. Times
- * are of the processor, because other programs run beside the tests.
+ * test/lab/hostile-walk.ts). Each answer is small, the event loop never stands still for long, and the process goes on.
  */
 import test, { type ExecutionContext } from 'ava';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { stallsAtMost } from '#lab/cost.ts';
 import { createSubmitter, hostileMails } from '#lab/hostile-mails.ts';
 import { membersOf, routesOfServer } from '#lab/hostile-walk.ts';
-import { longestStall } from '#lab/longest-stall.ts';
 import { startSubmission } from '#lab/scenes/submission.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 import { inWords, newTally, recordReply, type Tally, targetOf, walkRoute } from '#lab/walk-target.ts';
@@ -27,8 +26,7 @@ test('each body of a dialect and of the API has members to walk', (t) => {
   t.deepEqual(without, [], 'give them examples in test/lab/call-examples.ts');
 });
 
-test('cheap and hostile bodies, paths, queries and headers at every route', async (t) => {
-  t.timeout(600_000);
+test.serial('cheap and hostile bodies, paths, queries and headers at every route', async (t) => {
   const world = await startWorld(t, { tenant: { isTest: true } });
   const browser = createBrowser(world);
   await setUp(browser, world);
@@ -36,42 +34,26 @@ test('cheap and hostile bodies, paths, queries and headers at every route', asyn
   const { key, orgId } = world;
   const target = await targetOf({ url: world.url(), key, orgId, browser, bytes, oneOf });
   const tally = newTally();
-  const longest = { ms: 0, what: '' };
-  for (const route of routesOfServer()) {
-    await walkRoute(route, target, tally, async ({ what }, make) => {
-      const ms = await longestStall(make);
-      if (ms > longest.ms) Object.assign(longest, { ms, what });
-    });
-  }
-  await conclude(t, world, tally, longest);
+  for (const route of routesOfServer())
+    await walkRoute(route, target, tally, ({ what }, make) => stallsAtMost(t, maxStallMs, make, what));
+  await conclude(t, world, tally);
 });
 
-test('hostile messages by submission', async (t) => {
-  t.timeout(600_000);
+test.serial('hostile messages by submission', async (t) => {
   const world = await startSubmission(t, { tenant: { isTest: true } });
   const submitter = createSubmitter(world.ports.implicit, world.key);
   const tally = newTally();
-  const longest = { ms: 0, what: '' };
   for (const mail of hostileMails(mailBytes, oneOf)) {
-    const ms = await longestStall(async () => {
-      const reply = await submitter.submit(mail);
-      recordReply(tally, mail.what, reply);
-    });
-    if (ms > longest.ms) Object.assign(longest, { ms, what: mail.what });
+    const submit = async () => recordReply(tally, mail.what, await submitter.submit(mail));
+    await stallsAtMost(t, maxStallMs, submit, mail.what);
   }
   submitter.close();
-  await conclude(t, world, tally, longest);
+  await conclude(t, world, tally);
 });
 
-async function conclude(
-  t: ExecutionContext,
-  world: World,
-  tally: Tally,
-  longest: { ms: number; what: string },
-): Promise<void> {
-  t.log(`${inWords(tally)}; longest stall ${Math.round(longest.ms)} ms: ${longest.what}`);
+async function conclude(t: ExecutionContext, world: World, tally: Tally): Promise<void> {
+  t.log(inWords(tally));
   t.deepEqual(tally.faults, []);
-  t.true(longest.ms < maxStallMs);
   // In an organization that the walk did not change.
   const other = await asNewTenant(world);
   t.is((await other.send({ to: 'ann@there.invalid' })).status, 200);

@@ -1,7 +1,7 @@
 /** Forms are read as URLSearchParams reads them, and a large one holds up nobody. */
 import test from 'ava';
 import { decoded, fieldsIn } from '#front/http/urlencoded.ts';
-import { longestStall } from '#lab/longest-stall.ts';
+import { stallsAtMost } from '#lab/cost.ts';
 
 async function readForm(octets: Buffer): Promise<[string, string][]> {
   const fields: [string, string][] = [];
@@ -39,12 +39,9 @@ test('fields, names without values, values without names, escapes that are none'
   t.deepEqual(await readForm(Buffer.from('a=é%A9é')), [['a', 'é\uFFFDé']]);
 });
 
-test('a field of megabytes', async (t) => {
+test.serial('a field of megabytes', async (t) => {
   for (const piece of ['%5B', '+', '%', '%+', '%C3%A9', 'a']) {
     const form = Buffer.from(`a=${piece.repeat(3_000_000 / piece.length)}`);
-    // The least of three, because other work on the machine makes a turn longer.
-    const stalls = [];
-    for (let round = 0; round < 3; round++) stalls.push(await longestStall(() => readForm(form)));
-    t.true(Math.min(...stalls) < 100, `${piece}: ${stalls} ms`);
+    await stallsAtMost(t, 100, () => readForm(form), piece);
   }
 });
