@@ -158,13 +158,14 @@ function refused(phase: Phase, reply: Reply): Classification {
 /**
  * A refusal that was returned by mail, after a host had accepted the message: it is never retried, whatever its code.
  * Only a permanent reply says that the recipient will never work, or words that say so and were the same until the end
- * ("450 user unknown"). `isFromWords`: the text decided, not a code alone.
+ * ("450 user unknown", "DNS error: NXDOMAIN"). `isFromWords`: the text decided, not a code alone.
  */
 export function classifyBounce(phase: Phase, reply: Reply) {
   const rule = ruleFor(phase, reply);
   const { category, fault } = rule;
   const isFromWords = rule.text !== undefined;
-  const saysSo = isFromWords && category === 'unknown_user' && !rule.passes;
+  const isAboutAddress = fault === 'recipient' && (category === 'unknown_user' || category === 'dns');
+  const saysSo = isFromWords && isAboutAddress && !rule.passes;
   const isFinal = saysSo || bounces(phase, reply, rule);
   const type = isFinal ? (rule.bounce ?? hardness(category, fault)) : ('soft' as const);
   return { type, category, fault, rule: rule.name, isFromWords };

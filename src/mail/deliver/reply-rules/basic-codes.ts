@@ -10,6 +10,20 @@ export const codes: readonly RuleEntry[] = [
     quotes: ['554 st11p00im-smtpin013.me.com ESMTP not accepting connections', '550 Rejected'],
   },
   {
+    // After the status, which Domino mostly gives.
+    name: 'not-in-address-book',
+    text: /not listed in (?:the )?(?:public name (?:&|and) address book|domino directory)/i,
+    category: 'unknown_user',
+    quotes: ['550 User ann (ann@example.org) not listed in public Name & Address Book'],
+  },
+  {
+    // The words of servers that took our mail and reached nobody with it.
+    name: 'not-reached',
+    text: /\b(?:connect(?:ion|ing|ed)?|conversation|session)\b.{0,80}\b(?:timed? ?-?out|refused by|reset by|dropped|broken|lost)\b|lost connection|no route to host|network (?:is )?unreachable|could(?: not|n't) (?:initiate|establish) |not accept our requests to connect/i,
+    category: 'network',
+    quotes: ['450 connect to mx.example.org[192.0.2.25]:25: Connection timed out'],
+  },
+  {
     name: 'code-later',
     code: /^[234]/,
     category: 'unavailable',

@@ -30,9 +30,9 @@ export const rules: readonly Rule[] = [
 
 /**
  * Addresses are removed from the text: "<spam@example.com>: no" is not about spam. Punctuation does not belong to them, so
- * that "not found:ann@example.com" keeps its words.
+ * that "not found:ann@example.com" and "ann@example.com...User unknown" keep their words.
  */
-const addresses = /[^\s<>@:;,()[\]]{1,64}@[^\s<>@:;,()]{1,255}/g;
+const addresses = /[^\s<>@:;,()[\]]{1,64}@(?:\.?[^\s<>@:;,().]{1,63}){1,127}/g;
 
 export function ruleFor(phase: Phase, reply: Reply): Rule {
   const code = String(reply.code);
@@ -43,7 +43,8 @@ export function ruleFor(phase: Phase, reply: Reply): Rule {
       (rule.phases === undefined || rule.phases.includes(phase)) &&
       (rule.code === undefined || rule.code.test(code)) &&
       (rule.status === undefined || (status !== null && rule.status.test(status))) &&
-      (rule.text === undefined || rule.text.test(text)),
+      (rule.text === undefined || rule.text.test(text)) &&
+      !rule.unless?.test(text),
   )!;
 }
 

@@ -4,6 +4,7 @@
  * servers also send "disabled mailbox" for an unknown one, "unknown mailbox" for a block, and 5.7.1 for anything.
  */
 import type { RuleEntry } from './reply-rule.ts';
+import { unknownUserWords } from './unknown-user-words.ts';
 
 const recipientPhases = ['rcpt', 'data', 'dot'] as const;
 
@@ -25,9 +26,10 @@ export const clearStatuses: readonly RuleEntry[] = [
     ],
   },
   {
-    // Exchange sends X.4.14.
+    // Exchange sends X.4.14. Some servers send X.4.6 for a mailbox that does not exist.
     name: 'status-loop',
     status: /^\d\.4\.(?:6|14)$/,
+    unless: unknownUserWords,
     category: 'loop',
     quotes: ['554 5.4.6 Too many hops'],
   },

@@ -8,20 +8,48 @@ const recipientPhases = ['rcpt', 'data', 'dot'] as const;
 /** Only that it is refused, whoever or whatever `what` is, beside an identifier of the host; no reason. */
 const bareRefusal = (what: string, reason: string) =>
   new RegExp(
-    `^[\\s<>@:;.,"'()#-]{0,20}(?:(?:sorry|error|smtp)[,:;]? )?(?:\\d\\.\\d\\.\\d{1,3} )?(?:${what})[\\s<>@:;.,"'()-]{1,20}(?:is |was )?(?:rejected|refused|denied|not accepted)(?:${reason || '(?!)'})?[\\s.!]{0,5}(?:(?:\\[[^\\]]{0,100}\\]|\\([^)]{0,120}\\)|(?=[\\w.-]{0,39}\\d)[\\w.-]{1,40})[\\s.!]{0,5}){0,2}$`,
+    `^[\\s<>@:;.,"'()#-]{0,20}(?:(?:sorry|error|smtp)[,:;]? )?(?:\\d\\.\\d\\.\\d{1,3} )?(?:${what})[\\s<>@:;.,"'()-]{1,20}(?:is |was )?(?:rejected|refused|denied|not accepted)(?:${reason || '(?!)'})?[\\s<>@:;.,"'()!-]{0,20}(?:(?:\\[[^\\]]{0,100}\\]|\\([^)]{0,120}\\)|(?=[\\w.-]{0,39}\\d)[\\w.-]{1,40})[\\s.!]{0,5}){0,2}$`,
     'i',
   );
+
+/** Not of the account that sends. */
+const notOurs = "(?<!\\b(?:your|sender|sending|sender's|ihr|votre|su|tu|tuo|suo) )";
+
+const mailboxDisabled = new RegExp(
+  [
+    String.raw`${notOurs}\b(?:user|account|mail ?box|recipient|address)(?: status)?(?: ["'<(]?@["'>)]?)?:?(?: (?:is|was|has been|now|currently|permanently|administratively|been)){0,3} (?:disabled|inactive|deactivated|frozen|suspended|locked|expired|blocked due to inactivity|not (?:yet )?(?:activated|active|enabled))\b`,
+    'account (?:is|has been) blocked|inactive email address|^Disabled recipient|is no longer valid|is a deactivated mailbox|mail receiving disabled|is now disabled with',
+    String.raw`${notOurs}\b(?:casilla|cuenta|buz[oó]n|usuario|conta|casella|indirizzo|konto|postfach|mailbox|compte|bo[iî]te)(?: \S{1,30}){0,5} (?:expirad|bloquead|inactiv|desactivad|bloccat|disattivat|zablokowan|nieaktywn|deaktiviert|gesperrt|d[eé]sactiv)`,
+  ].join('|'),
+  'i',
+);
 
 /** In the words of many servers, and in the languages of Exchange. */
 const mailboxFull = new RegExp(
   [
-    `over (?:(?:its|his|her|their|the) )?(?:(?:disk|mailbox|storage) )?quota|over-?quota|(?<!queue )quota (?:limit )?exceeded|quota violation|QuotaExceeded`,
-    `mail ?(?:box|folder)(?: ["'<(]?@["'>)]?)? (?:is )?(?:almost )?full|mail ?box space (?:is )?not enough|out of storage space`,
+    `over (?:(?:its|his|her|their|the) )?(?:(?:disk|mailbox|storage) )?quota|over-?quota|(?<!(?:queue|relay) )quota (?:limit |usage )?(?:is |was |has been )?(?:exceed(?:ed|s)?|reached)|quota violation|QuotaExceeded`,
+    `(?:mail ?(?:box|folder)|inbox|account)(?: ["'<(]?@["'>)]?)? (?:is )?(?:almost )?full\\b|\\bfull (?:mail ?box|inbox)|mail ?box space (?:is )?not enough|out of storage space`,
+    String.raw`\b(?:not|n't)(?: have)? enough (?:(?:storage|disk|disc|free|mailbox) ){0,2}space(?! on (?:the |this )?server)|(?:exhausted|overdrawn) (?:\S{1,20} ){0,2}(?:storage|quota|disk ?space)|(?:mail ?box|inbox|account) exceeds? (?:the )?(?:allowed|maximum) size|zu ?viele (?:e-?)?mails auf dem server|too many messages (?:on the server|in (?:the |his |her |their )?(?:mail ?box|inbox))`,
     String.raw`\b(?:mailbox|inbox|storage|disk) (?:size |storage )?(?:limit|quota|space)(?: has been| is)? (?:exceeded|reached|full)`,
-    String.raw`exceed(?:ed|s|ing)? (?:(?:the|their|his|her|its) )?(?:(?:allocated|maximum|mailbox|disk) ){0,2}(?:storage(?! allocation)|quota)\b`,
+    String.raw`exceed(?:ed|s|ing)? (?:(?:the|their|his|her|its) )?(?:(?:allocated|allowed|maximum|mailbox|disk) ){0,2}(?:storage(?! allocation)|quota)\b`,
     String.raw`postfach(?: \S{1,30}){0,3} (?:voll|überfüllt)|bo[iî]te(?: \S{1,30}){0,5} pleine|buz[oó]n(?: \S{1,30}){0,4} lleno|casella(?: \S{1,30}){0,5} piena|caixa(?: \S{1,30}){0,5} cheia`,
     String.raw`(?:postvak|mailbox)(?: \S{1,30}){0,4} vol\b|skrzynka(?: \S{1,30}){0,3} (?:pełna|przepełniona|zapełniona)|ящик(?: \S{1,30}){0,3} (?:переполнен|заполнен)`,
     '(?:邮箱|郵箱|信箱).{0,10}(?:已满|已滿)|メールボックス.{0,20}(?:いっぱい|一杯|容量)|사서함.{0,20}(?:가득|꽉)',
+  ].join('|'),
+  'i',
+);
+
+/** Not the domain that the mail comes from. */
+const notSender = "(?<!\\b(?:sender|from|your|[he]{2}lo|client)(?:'s)? )";
+const named = '(?: (?!name )["\'<(]?[^\\s"\'<>()]{1,255}["\'>)]?)?';
+
+const unknownDomain = new RegExp(
+  [
+    'host or domain name not found',
+    String.raw`${notSender}(?:unknown (?:host|domain|mail server)\b|\b(?:host|domain) unknown|\b(?!domain not found)(?:domain|host)${named} (?:does(?: not|n't) exist|(?:was|is|could)? ?(?:not|n't) (?:be )?(?:found|resolved)))`,
+    String.raw`no such (?:domain|host)\b|domain is not reachable|non-?existent (?:domain|host)s?\b|\bNXDOMAIN\b|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}:|illegal host\/domain|unrouteable mail domain|(?:^|dns error: )domain name not found`,
+    String.raw`(?:not|n'?t) find (?:a|any) (?:mail exchanger|host (?:named|by that name))|no (?:mx|valid hosts?|mail exchanger)s? (?:records? )?found for|lookup failure: host \S{1,255} not found|record indicated no SMTP service`,
+    String.raw`^(?:[\w-]{1,63}\.){1,8}[a-z]{2,20} (?:does(?: not|n't) exist|is unknown)`,
   ].join('|'),
   'i',
 );
@@ -30,7 +58,8 @@ export const mailboxes: readonly RuleEntry[] = [
   {
     // A 5xx, but the mailbox will work again.
     name: 'mailbox-locked-for-now',
-    text: /temporar(?:y|ily) (?:locked|disabled|suspended)/i,
+    // Postfix says "delivery temporarily suspended" if it reaches no host.
+    text: /(?<!delivery )temporar(?:y|ily) (?:locked|disabled|suspended)/i,
     category: 'mailbox_disabled',
     passes: true,
     quotes: [
@@ -40,7 +69,7 @@ export const mailboxes: readonly RuleEntry[] = [
   {
     name: 'mailbox-disabled',
     phases: recipientPhases,
-    text: /account (?:is|has been) (?:blocked|disabled|suspended)|(?:account|mailbox|user|recipient|address)(?: ["'<(]?@["'>)]?)? (?:is|has been) (?:permanently )?(?:disabled|inactive|deactivated|frozen)|inactive email address|^Disabled recipient|user is locked|is no longer valid|is a deactivated mailbox|^Mailbox disabled/i,
+    text: mailboxDisabled,
     category: 'mailbox_disabled',
     quotes: [
       '554 delivery error: dd Sorry your message to kijitora@example.co.jp cannot be delivered. This account has been disabled or discontinued [#102].',
@@ -65,7 +94,7 @@ export const mailboxes: readonly RuleEntry[] = [
     // A look-up that gave no answer, in the words of relays that returned our mail: it says nothing about the domain.
     name: 'dns-trouble',
     phases: recipientPhases,
-    text: /\b(?:host|domain)(?: \S{1,255})? (?:not found|unknown|not resolved)[,;:. ] ?(?:please )?try (?:again|later)|malformed or unexpected name server|host lookup did not complete|temporary (?:failure in name resolution|(?:dns|mx|name|resolver|lookup|resolution) (?:\w{1,20} )?(?:failure|error|problem))|\bSERVFAIL\b|\bdns (?:\w{1,20} ){0,3}?(?:timed? ?-?out|temporar)|name ?server (?:timed? ?out|timeout|failure|is (?:down|unreachable))/i,
+    text: /\b(?:host|domain)(?: \S{1,255})? (?:not found|unknown|not resolved)[,;:. ] ?(?:please )?try (?:again|later)|malformed (?:or unexpected )?name ?server|host lookup did not complete|look-?up failed temporarily|host (?:name )?look-?up (?:failed|failure)(?!.{0,60}(?:not found|nxdomain|not exist))|temporary (?:failure in name resolution|(?:dns|mx|name|resolver|lookup|resolution) (?:\w{1,20} )?(?:failure|error|problem))|\bSERVFAIL\b|\bdns (?:\w{1,20} ){0,3}?(?:timed? ?-?out|temporar)|name ?server (?:timed? ?out|timeout|failure|is (?:down|unreachable))/i,
     category: 'dns',
     fault: 'infrastructure',
     passes: true,
@@ -95,7 +124,7 @@ export const mailboxes: readonly RuleEntry[] = [
     // The result of a DNS look-up by a relay that had accepted our mail, so it appears in bounces rather than in replies.
     name: 'unknown-domain',
     phases: recipientPhases,
-    text: /host or domain name not found|(?<!(?:sender|from|your|[he]{2}lo|client)(?:'s)? )(?:unknown (?:host|domain|mail server)\b|(?:host|domain) unknown|(?:domain|host) does(?: not|n't) exist)|no such (?:domain|host)\b|domain is not reachable|nonexistent domain|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}:|illegal host\/domain|(?:not|n't) find (?:a|any) (?:mail exchanger|host named)|no (?:mx|valid hosts?|mail exchanger)s? (?:records? )?found for|lookup failure: host \S{1,255} not found|record indicated no SMTP service|^(?:[\w-]{1,63}\.){1,8}[a-z]{2,20} (?:does(?: not|n't) exist|is unknown)/i,
+    text: unknownDomain,
     category: 'dns',
     quotes: ['550 Host unknown', '550 No such domain at this location'],
   },

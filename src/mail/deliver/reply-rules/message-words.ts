@@ -4,7 +4,7 @@ import type { RuleEntry } from './reply-rule.ts';
 export const mails: readonly RuleEntry[] = [
   {
     name: 'dangerous-content',
-    text: /virus|illegal attachment|potential security issue|FORBIDDEN_FILE_EXTENSION/i,
+    text: /virus|(?:illegal|banned|forbidden|prohibited|blocked|dangerous) (?:file|attachment|extension)|attachments?(?: \S{1,80}){0,3} (?:is|are|was|were) (?:not (?:allowed|permitted|accepted)|banned|blocked|forbidden|prohibited|rejected)|potential security issue|FORBIDDEN_FILE_EXTENSION/i,
     category: 'content',
     quotes: [
       '552 5.7.0 This message was blocked because its content presents a potential security issue.',
@@ -25,7 +25,7 @@ export const mails: readonly RuleEntry[] = [
   },
   {
     name: 'spam',
-    text: /\bspam\b|\bUBE\b|unsolicited|junkmail|rejected by rspamd/i,
+    text: /\bspam\b|\bUBE\b|unsolicited|junk ?mail|rejected by rspamd/i,
     category: 'spam',
     quotes: [
       '554 5.7.0 Reject, id=20025-09 - SPAM',
@@ -37,7 +37,7 @@ export const mails: readonly RuleEntry[] = [
   },
   {
     name: 'content-refused',
-    text: /content (?:rejected|denied|restrictions)|banned content|message filtered/i,
+    text: /content (?:reject(?:ed)?\b|denied|restrictions)|banned content|mail data refused|without (?:to|from|date|subject|message-id):? (?:field|header)|invalid (?:header|structure)|message filtered/i,
     category: 'content',
     quotes: ['500 5.6.1 Message content rejected', '550 5.2.0 Message Filtered'],
   },

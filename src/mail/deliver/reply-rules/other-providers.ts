@@ -25,7 +25,7 @@ export const providers: readonly RuleEntry[] = [
   {
     // A limit of this session only; the host itself is not overloaded.
     name: 'session-limit',
-    text: /Max message per connection reached|Error: too many errors/i,
+    text: /max(?:imum)? (?:number of )?(?:messages?|mails?|e-?mails?) (?:per|in|for) (?:(?:one|a|this) )?(?:connection|session)|Error: too many errors/i,
     category: 'rate_limit',
     fault: 'infrastructure',
     signal: null,

@@ -51,6 +51,8 @@ export interface RuleEntry {
    * (test/mail/deliver/reply-rules/replies.test.ts).
    */
   text?: RegExp;
+  /** Must not match the text: words that are known to be truer than the status. */
+  unless?: RegExp;
   category: Category;
   /** Only if it differs from `faultOf`. */
   fault?: Fault;

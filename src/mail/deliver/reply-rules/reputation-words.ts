@@ -5,7 +5,7 @@ export const reputation: readonly RuleEntry[] = [
   {
     name: 'greylisted',
     code: /^4/,
-    text: /gr[ae]y-?list/i,
+    text: /gr[ae]y-?list|^(?:(?:message|mail|temporarily) ){0,2}(?:is |was )?delayed by\b/i,
     category: 'greylisting',
     quotes: [
       '450 4.2.0 <greyforktest@mailbox.org>: Recipient address rejected: Greylisted, see',
@@ -15,7 +15,7 @@ export const reputation: readonly RuleEntry[] = [
   },
   {
     name: 'reverse-dns',
-    text: /\bPTR\b|reverse (?:DNS|host)|\brDNS\b|cannot find your hostname|name lookup failed/i,
+    text: /\bPTR\b|reverse (?:DNS|host)|\brDNS\b|cannot find your hostname|\bname lookup failed/i,
     category: 'auth',
     quotes: [
       '554 mail.com (mxgmxus002) Nemesis ESMTP Service not available No SMTP service Bad DNS PTR resource record.',
@@ -68,8 +68,14 @@ export const reputation: readonly RuleEntry[] = [
     ],
   },
   {
+    name: 'too-many-refused-recipients',
+    text: /(?:too many|excessive) (?:rejected|refused|failed) recipients/i,
+    category: 'blocked',
+    quotes: ['550 5.7.1 Excessive rejected recipients'],
+  },
+  {
     name: 'rate-limited',
-    text: /rate ?-?limit|(?:connection|submission) rate|too many (?:recent )?(?:messages|mails|e-?mails)|slow down|try again slower|excessive volume|relay (?:limit|quota) exceeded|daily relay quota|Intrusion prevention active/i,
+    text: /rate ?-?limit|(?:connection|submission) rate|too many (?:recent )?(?:messages|mails|e-?mails)(?! (?:on|in) )|too much (?:e-?)?mail\b(?! (?:stored|in (?:his|her|the|their|your|its) (?:mail ?box|inbox)))|slow down|try again slower|excessive volume|relay (?:limit|quota) exceeded|daily relay quota|Intrusion prevention active/i,
     category: 'rate_limit',
     passes: true,
     quotes: [

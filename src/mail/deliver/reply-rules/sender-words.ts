@@ -4,13 +4,13 @@ import type { RuleEntry } from './reply-rule.ts';
 export const senders: readonly RuleEntry[] = [
   {
     name: 'loop',
-    text: /too many hops|mail loop|loop detected|looping message/i,
+    text: /too many hops|mail loop|loop detected|looping message|loops? back to (?:me|myself|itself)\b|points? back to\b|best-preference MX/i,
     category: 'loop',
     quotes: ['552 looping message.', '554 sendall: too many hops 19 (17 max)'],
   },
   {
     name: 'relay-denied',
-    text: /relay(?:ing)? (?:access )?(?:denied|disallowed|not permitted|prohibited)|not configured to relay|allowed rcpthosts|host denies relay|to use me \S{1,80} as a relay|Mail relay denied/i,
+    text: /relay(?:ing)? (?:access )?(?:to \S{1,255} )?(?:denied|disallowed|not permitted|prohibited)|relaying not allowed|no relaying|(?:unable|not (?:currently )?(?:permitted|allowed)) to relay|(?:do|does) not relay|not a gateway|not configured to relay|allowed rcpthosts|host denies relay|to use me \S{1,80} as a relay|Mail relay denied/i,
     category: 'policy',
     fault: 'infrastructure',
     quotes: [
@@ -44,7 +44,7 @@ export const senders: readonly RuleEntry[] = [
   {
     // Before all rules about users: the unknown user here is the sender.
     name: 'sender-refused',
-    text: /sender (?:address )?(?:rejected|blocked|denied|unknown|not found|does not exist)|invalid sender|sender verify|denies the sender|sending for this account is disabled/i,
+    text: /sender (?:address )?(?:rejected|blocked|denied|unknown|not found|does not exist)|invalid sender|sender verify|verify mailfrom failed|mail ?from is mismatched|denies the sender|sending for this account is disabled/i,
     category: 'policy',
     quotes: [
       '550 message sending for this account is disabled',

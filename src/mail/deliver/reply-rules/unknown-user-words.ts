@@ -28,18 +28,23 @@ const isNotThere = [
 
 const english = [
   `${noCondition.source}${notTheSender.source}\\b${noun.source}${named.source}${copula.source}(?:${isNotThere.join('|')})`,
+  // The address alone.
+  String.raw`(?:^|[:;] )["'<(]?@["'>)\]]?[:,]? {0,2}(?:is |was )?(?:does(?: not|n't) exist\b|(?:wasn't|isn't|not) (?:found|known|recogni[sz]ed)\b|unknown\b|no longer exists\b)`,
   // An adjective before it.
   `${noCondition.source}\\b(?:unknown?|unkown|invalid|nonexist[ea]nt|non-exist[ea]nt|inexist[ea]nt|unrecogni[sz]ed|unregistered|unrouteable|unroutable|undeliverable|inactive)[ -]${noun.source}\\b(?! error)`,
-  /\bno such (?!sender|from|host|domain|file)(?:\w{1,20} ){0,2}?(?:user|mail ?box|recipient|person|account|address|alias|id|name)\b/
+  /\bno such (?!sender|from|host|domain|file)(?:\w{1,20} ){0,2}?(?:user|mail ?box|mail ?drop|recipient|person|account|address|alias|id|name)\b/
     .source,
-  /\bno (?:user|mail ?box|account|recipient|person|one)s? (?:is )?(?:found|available|here|present|(?:by|of|with|at|for) (?:that|this|the given) (?:name|address|user))/
+  /\bno (?:user|mail ?box|account|recipient|person|one)s? (?:is )?(?:found|available|here|present|(?:by|of|with|at|for) (?:that|this|the given) (?:e-?mail )?(?:name|address|user))/
     .source,
+  // A name in a program: RecipNotFound, USER_UNKNOWN, EX_NOUSER.
+  String.raw`\b(?:no[_.-]?such[_.-]?(?:user|recip(?:ient)?|mail_?box|address|account)|(?:user|recip(?:ient)?|rcpt|mail_?box|address|account)[_.-]?(?:not[_.-]?(?:found|exists?)|unknown|invalid)|(?:unknown|invalid|bad)[_.-]?(?:user|recip(?:ient)?|rcpt|mail_?box|address)|EX_NO_?USER)(?![a-z])`,
   /not an? (?:known|valid|active|existing|local) (?:user|recipient|mail ?box|address|account)|not a registered/
     .source,
-  /not (?:listed )?in (?:the |our |its )?(?:recipient list|directory|address ?book|user (?:list|database|directory))/
+  /not (?:listed |found )?in (?:the |our |its )?(?:recipient list|directory|address ?book|ldap|user (?:list|database|directory))/
     .source,
-  'unknown or illegal alias|invalid[- ]final delivery userid|unavailable mail user|not our (?:user|customer)|user not exist|mailbox (?:here )?by that name',
-  String.raw`account that you tried to reach does not exist|doesn't have an? \S{1,60} account`,
+  'unknown or illegal alias|invalid[- ]final delivery userid|unavailable mail user|not (?:one of )?our (?:user|customer)|(?:user|mailbox)(?: \\w{1,20})? (?:no|not) exist|mailbox (?:here )?by that name',
+  String.raw`account that you tried to reach does not exist|does(?: not|n't) have an? (?:\S{1,60} )?(?:account|mail ?box)\b`,
+  String.raw`not a member of (?:this |the )?domain|wrong recipients?\b|(?:does(?: not|n't) handle mail for|(?:un|not )able to (?:find|locate)|(?:can|could)(?:not| not|n't) (?:find|locate))(?: (?:the|that|this|any|alias|local|e-?mail)){0,2} (?:user|recipient|mail ?box|account)\b|RCPT User \S{1,80} not OK`,
   'marked as invalid|no longer on server|address is not active',
   String.raw`\bbad[-_ ]?(?:recipient|rcpt ?to|destination mailbox address|user|mailbox)\b`,
 ];
@@ -58,7 +63,7 @@ const others = [
   // Italian
   near(
     'utente|casella|indirizzo|destinatario',
-    'sconosciut|inesistente|non (?:esiste|trovat|è stat[oa] trovat|valid)',
+    'sconosciut|inesistente|errat[oa]\\b|non (?:esiste|trovat|è stat[oa] trovat|valid)',
   ),
   // German
   near(
