@@ -9,6 +9,7 @@ import type { AddressRole } from '#mail/returned/service-addresses.ts';
 import { readAutomatic } from './auto-reply.ts';
 import { readComplaint } from './complaint.ts';
 import { readStatusReport } from './delivery-status.ts';
+import { isFromMailSystem, isReport } from './mail-system.ts';
 import { bodyAsText, longestReport, type ParsedMail, parseMail } from './parsed-mail.ts';
 import { readTextBounce } from './text-bounce.ts';
 
@@ -19,13 +20,16 @@ export async function readMail(
 ): Promise<ParseResult> {
   if (role === 'reports') return readReport(await parseMail(bytes, fromNullSender, longestReport), bytes);
   const mail = await parseMail(bytes, fromNullSender);
+  return readComplaint(mail) ?? (await readBounce(mail, bytes)) ?? readAutomatic(mail) ?? { is: 'letter' };
+}
+
+async function readBounce(mail: ParsedMail, bytes: Uint8Array): Promise<ParseResult | null> {
+  if (!isFromMailSystem(mail)) return isReport(mail) ? readStatusReport(mail) : null;
   return (
-    readComplaint(mail) ??
     readStatusReport(mail) ??
     (await readWrapped(mail)) ??
     readTextBounce(mail) ??
-    readTextBounce({ ...mail, text: bodyAsText(bytes) }) ??
-    readAutomatic(mail) ?? { is: 'letter' }
+    readTextBounce({ ...mail, text: bodyAsText(bytes) })
   );
 }
 
