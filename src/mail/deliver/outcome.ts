@@ -33,6 +33,7 @@ export type SessionResult =
   /** The mail demands REQUIRETLS (RFC 8689), which the host does not offer. */
   | { kind: 'no-requiretls'; detail: string }
   | { kind: 'no-utf8-header'; detail: string }
+  | { kind: 'no-8bitmime'; detail: string }
   | { kind: 'null-mx'; detail: string }
   | { kind: 'no-mail-host'; detail: string }
   | { kind: 'dns-failed'; detail: string }
@@ -84,6 +85,8 @@ const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row>
   'no-requiretls': { ...bounce('tls', 'infrastructure', 'soft'), tryNextHost: true },
   // RFC 6531 section 3.4: nor a message with one in its header. The recipient can get other mail.
   'no-utf8-header': { ...bounce('protocol', 'content', 'soft'), tryNextHost: true },
+  // RFC 6152 section 3: a signed part of 8 bits (mail/compose/seven-bit.ts) can neither be converted nor be sent there.
+  'no-8bitmime': { ...bounce('protocol', 'content', 'soft'), tryNextHost: true },
   // RFC 5321 section 5.1: a domain that does not exist, or has neither MX nor address, is a permanent error.
   'no-mail-host': bounce('dns', 'recipient', 'hard'),
   // RFC 7505 section 3.
@@ -235,6 +238,7 @@ function signalOf(result: Exclude<SessionResult, { kind: 'accepted' | 'refused' 
     case 'no-smtputf8':
     case 'no-requiretls':
     case 'no-utf8-header':
+    case 'no-8bitmime':
       return 'working';
     default:
       return null;

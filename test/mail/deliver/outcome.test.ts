@@ -123,6 +123,7 @@ test('nothing but a permanent reply or a plain answer of DNS bounces a mail', (t
     (result) => classify(result).outcome.outcome === 'bounced',
   );
   t.deepEqual(kinds.map(({ kind }) => kind).sort(), [
+    'no-8bitmime',
     'no-mail-host',
     'no-smtputf8',
     'no-utf8-header',

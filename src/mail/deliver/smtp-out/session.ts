@@ -206,7 +206,7 @@ function createSession(
 
 type Obstacle = Extract<
   SessionResult,
-  { kind: 'too-big' | 'no-smtputf8' | 'no-utf8-header' | 'no-requiretls' | 'internal' }
+  { kind: 'too-big' | 'no-smtputf8' | 'no-utf8-header' | 'no-8bitmime' | 'no-requiretls' | 'internal' }
 >;
 
 /** A reason not to begin, usually a limit that the host has announced. */
@@ -235,6 +235,13 @@ function obstacle({ from, to, message, requireTls }: Mail, { sizeLimit, has }: E
       kind: 'no-utf8-header',
       detail:
         'the header has an internationalized address (From, To or Reply-To), which the host does not take (SMTPUTF8); send the mail without that address',
+    };
+  }
+  if (!has('8BITMIME') && !has('SMTPUTF8') && !isAscii(message)) {
+    return {
+      kind: 'no-8bitmime',
+      detail:
+        'a signed or encrypted part has octets beyond ASCII, which the host does not take (8BITMIME); encode the part before it is signed (RFC 1847)',
     };
   }
   return null;
