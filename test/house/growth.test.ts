@@ -15,6 +15,7 @@ import { readHead } from '#mail/compose/head.ts';
 import { parseAddresses, structureOf } from '#mail/compose/header-grammar.ts';
 import { editedParts } from '#mail/compose/html-parts.ts';
 import { readTree } from '#mail/compose/mime-tree.ts';
+import { charsetNamed, encodingNamed, mediaTypeNamed } from '#mail/compose/part-labels.ts';
 import { toSevenBit } from '#mail/compose/seven-bit.ts';
 import { textFromHtml } from '#mail/compose/text-from-html.ts';
 import { prepareTracking } from '#mail/compose/tracking/html-tracking.ts';
@@ -60,6 +61,20 @@ const readers: Record<string, (text: string) => unknown> = {
   'quoted-printable': (text) => decoded(Buffer.from(text), 'quoted-printable'),
   base64: (text) => decoded(Buffer.from(text), 'base64'),
   encoding: (text) => encodeText(toCrlf(text)),
+  'fields as ASCII': (text) =>
+    [
+      'Subject',
+      'To',
+      'References',
+      'List-Unsubscribe',
+      'List-Id',
+      'Content-Type',
+      'Received',
+      'Keywords',
+    ].map((name) => toSevenBit(Buffer.from(`${name}: é ${text}\r\n\r\nx`))),
+  'labels of a part': (text) => [charsetNamed(text), encodingNamed(text), mediaTypeNamed(text)],
+  'report of a delivery': (text) =>
+    toSevenBit(Buffer.from(`Content-Type: message/delivery-status\r\n\r\né${text}`)),
   'seven bit': (text) => toSevenBit(Buffer.from(`Subject: é\r\nContent-Type: text/plain\r\n\r\n${text}é`)),
   'HTML with tracking': (text) => {
     const tracker = { pixel: () => 'p', link: () => 'l' };

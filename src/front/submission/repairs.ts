@@ -5,7 +5,7 @@
  */
 import { isAscii } from 'node:buffer';
 import { decodeWords } from 'postal-mime';
-import { field as fieldLine, mailbox, unstructured } from '#mail/compose/field.ts';
+import { field as fieldLine, foldedField, mailbox, unstructured } from '#mail/compose/field.ts';
 import { type Field, type Head, readHead } from '#mail/compose/head.ts';
 import { structureOf } from '#mail/compose/header-grammar.ts';
 import { hasLongLine } from '#mail/compose/long-lines.ts';
@@ -176,27 +176,12 @@ function structuredOf(name: string, value: string): string | null {
   return written === null || written === value ? null : written;
 }
 
-const lineLength = 76;
-
-/** With the white space before it; fits on a line of 998 octets. */
-const maxWord = 900;
 const ids = ['references', 'in-reply-to'];
 const structured = /^(?:content-.*|list-.*|received|dkim-signature|arc-.*|resent-.*|references|in-reply-to)$/;
 
 /** Folded at its white space; null if it cannot be. */
 function foldedOf({ name, label, value }: Piece): string | null {
-  if (label.length > maxWord) return null;
   const spaced = ids.includes(name) ? value.replaceAll('><', '> <') : value;
   const isFree = value.length <= maxEncoded && !structured.test(name) && !addressFields.includes(name);
-  const written = isFree ? unstructured(spaced) : spaced;
-  if (isFree) return fieldLine(label, written).text;
-  let text = `${label}:`;
-  let column = text.length;
-  for (const [word] of ` ${written}`.trimEnd().matchAll(/[ \t]+[^ \t]*/g)) {
-    if (word.length > maxWord) return null;
-    const isNext = column + word.length > lineLength;
-    text += isNext ? `\r\n${word}` : word;
-    column = isNext ? word.length : column + word.length;
-  }
-  return text;
+  return isFree ? fieldLine(label, unstructured(spaced)).text : foldedField(label, spaced);
 }

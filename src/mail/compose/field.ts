@@ -21,6 +21,23 @@ export function field(name: string, value: string): FieldLine {
   return { name, text: text.length < lineLength ? text : foldLines(text, lineLength) };
 }
 
+/** With the white space before it; fits on a line of 998 octets. */
+const maxWord = 900;
+
+/** Folds at white space, in time linear in the length; null if a word has no room on a line. */
+export function foldedField(label: string, value: string): string | null {
+  if (label.length > maxWord) return null;
+  let text = `${label}:`;
+  let column = text.length;
+  for (const [word] of ` ${value}`.trimEnd().matchAll(/[ \t]+[^ \t]*/g)) {
+    if (word.length > maxWord) return null;
+    const isNext = column + word.length > lineLength;
+    text += isNext ? `\r\n${word}` : word;
+    column = isNext ? word.length : column + word.length;
+  }
+  return text;
+}
+
 /**
  * Printable ASCII that can be folded to lines of at most 998 octets (RFC 5322 section 2.1.1), none of which is only white
  * space (section 3.2.2).

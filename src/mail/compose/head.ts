@@ -35,9 +35,14 @@ const colon = 0x3a;
 /** As browsers and mail programs read Latin-1: its control characters 0x80 to 0x9F are never meant. */
 const windows1252 = new TextDecoder('windows-1252');
 
-const given = { length: maxHeadLength, fields: maxFields };
+export interface HeadLimits {
+  length: number;
+  fields: number;
+}
+
+const given: HeadLimits = { length: maxHeadLength, fields: maxFields };
 /** Limits for a message that we made from a header within the limits: encoded text is longer, and a few fields were added. */
-export const composed = { length: 16 * maxHeadLength, fields: maxFields + 20 };
+export const composed: HeadLimits = { length: 16 * maxHeadLength, fields: maxFields + 20 };
 
 /** Nothing beyond the limits is read or decoded, even if the message is a header only. */
 export function readHead(raw: Buffer, start = 0, end = raw.length, limits = given): Head {

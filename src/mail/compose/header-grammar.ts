@@ -4,7 +4,7 @@
  * one would be lost. A value that does not follow the grammar is refused.
  */
 import { decodeWords } from 'postal-mime';
-import { parseMailbox, parsePhrase } from '#platform/values/address.ts';
+import { domainOf, parseMailbox, parsePhrase, toDomain } from '#platform/values/address.ts';
 import type { Mailbox } from '#platform/values/glossary.ts';
 import { foldable, mailbox, phrase } from './field.ts';
 
@@ -21,7 +21,7 @@ const maxEncoded = 8192;
 
 const ids: Structure = { expected: 'message ids such as <id@domain>, separated by spaces', write: idsOf };
 const urls: Structure = {
-  expected: `ASCII URLs of at most ${maxWord} characters, each in angle brackets, such as <https://example.com/u> or <mailto:u@example.com>, separated by commas`,
+  expected: `URLs of at most ${maxWord} characters, each in angle brackets, such as <https://example.com/u> or <mailto:u@example.com>, separated by commas`,
   write: urlsOf,
 };
 const addresses: Structure = {
@@ -81,32 +81,60 @@ function idsOf(value: string): string | null {
     : null;
 }
 
-const comment = String.raw`\([\t\x20-\x27\x2a-\x5b\x5d-\x7e]{0,200}\)`;
-const url = `<(?<url>[a-z][a-z0-9+.-]*:[!-;=?-~]{1,${maxWord}})>`;
+const comment = String.raw`\([^()\\\x00-\x08\x0a-\x1f\x7f]{0,200}\)`;
+const url = `<(?<url>[^\\s<>]{1,${maxWord}})>`;
 
-/** RFC 2369 section 2. */
+/** RFC 2369 section 2. Programs leave out the brackets, and write an address without `mailto:`. */
 function urlsOf(value: string): string | null {
-  const element = new RegExp(`(?:${comment}[ \\t]*)*${url}(?:[ \\t]*${comment})*`, 'iy');
-  const isUrl = (found: RegExpExecArray) => URL.canParse(found.groups!.url!);
-  const found = elementsOf(value, element);
-  const text = found?.every(isUrl) ? found.map(([all]) => all).join(', ') : '';
+  const element = new RegExp(`(?<before>(?:${comment}[ \\t]*)*)${url}(?<after>(?:[ \\t]*${comment})*)`, 'y');
+  const found = elementsOf(value.includes('<') ? value : inBrackets(value), element);
+  const written = found?.map(({ groups }) => {
+    const { before = '', url = '', after = '' } = groups!;
+    const ascii = asciiUrl(url);
+    return ascii && `${asciiOnly(before)}<${ascii}>${asciiOnly(after)}`;
+  });
+  const text = written?.every((one) => one !== null) ? written.join(', ') : '';
   return foldable.test(text) ? text : null;
+}
+
+function inBrackets(value: string): string {
+  const urls = value.split(/[,\s]{1,20}(?=(?:https?|mailto):)/i);
+  return urls.map((one) => `<${one.trim()}>`).join(', ');
+}
+
+/** Comments are for people; one that would need encoded words is left out. */
+function asciiOnly(comments: string): string {
+  return /^[\t\x20-\x7e]*$/.test(comments) ? comments : '';
+}
+
+/** With A-labels and percent signs instead of what is not ASCII; null if it is no URL. */
+export function asciiUrl(text: string): string | null {
+  const given = domainOf(text) === null ? text : `mailto:${text}`;
+  const [, start = '', host = '', rest = given] =
+    /^([a-z][a-z0-9+.-]{0,30}:\/\/(?:[^/?#@]{0,200}@)?|mailto:[^/?#@]{1,200}@)([^/?#:@]{1,255})(.*)$/isu.exec(
+      given,
+    ) ?? [];
+  const asciiHost = /[^\x21-\x7e]/.test(host) ? (toDomain(host) ?? host) : host;
+  const written = `${start}${asciiHost}${rest}`.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
+  return written.length <= maxWord && URL.canParse(written) ? written : null;
 }
 
 /** RFC 2369 section 3.4. */
 function postOf(value: string): string | null {
-  return new RegExp(`^NO(?:[ \\t]+${comment})?$`, 'i').test(value) && foldable.test(value)
-    ? value
-    : urlsOf(value);
+  const [, no, rest = ''] = new RegExp(`^(NO)((?:[ \\t]+${comment})?)$`, 'i').exec(value) ?? [];
+  return no === undefined ? urlsOf(value) : `${no}${asciiOnly(rest)}`;
 }
+
+const listId = /^[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)+$/;
 
 /** RFC 2919 section 3. */
 function listIdOf(value: string): string | null {
-  const found = /^(?<name>.*)<(?<id>[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)+)>$/u.exec(value);
+  const found = /^(?<name>.*)<(?<label>[^<>]{1,255})>$/u.exec(value);
   if (!found || /\p{Cc}/u.test(value)) return null;
-  const { id = '', name: given = '' } = found.groups!;
+  const { label = '', name: given = '' } = found.groups!;
+  const id = /^[\x21-\x7e]*$/.test(label) ? label : (toDomain(label) ?? '');
   const name = parsePhrase(given.trim());
-  if (id.length > 255 || name === null) return null;
+  if (!listId.test(id) || name === null) return null;
   return name === '' ? `<${id}>` : `${phrase(name)} <${id}>`;
 }
 

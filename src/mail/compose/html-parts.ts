@@ -77,10 +77,11 @@ function replacementOf<Input>(
 }
 
 /** Character sets in which ASCII octets only stand for ASCII. Read and written as Latin-1, they stay unchanged. */
-const asciiCompatible = /^(iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|latin1)$/;
+const asciiCompatible = /^(iso-8859-\d{1,2}|windows-125\d|koi8-[ru])$/;
 
-function charsetOf(body: Buffer, charset: string): 'utf8' | 'latin1' | null {
-  if (/^(utf-?8|us-ascii|ascii)$/.test(charset)) return isUtf8(body) ? 'utf8' : 'latin1';
+function charsetOf(body: Buffer, charset: string | null): 'utf8' | 'latin1' | null {
+  if (charset === null || charset === 'utf-8' || charset === 'us-ascii')
+    return isUtf8(body) ? 'utf8' : 'latin1';
   return asciiCompatible.test(charset) ? 'latin1' : null;
 }
 

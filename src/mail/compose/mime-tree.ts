@@ -4,7 +4,8 @@
  */
 import { decodeWords } from 'postal-mime';
 import { parseHeaderValue } from '#platform/vendor/nodemailer.ts';
-import { fieldValue, type Head, readHead } from './head.ts';
+import { fieldValue, type Head, type HeadLimits, readHead } from './head.ts';
+import { charsetNamed, encodingNamed, mediaTypeNamed } from './part-labels.ts';
 
 export interface MimeTreePart {
   start: number;
@@ -12,8 +13,11 @@ export interface MimeTreePart {
   head: Head;
   /** In lower case; text/plain if the part has no type. */
   type: string;
-  charset: string;
-  /** Content-Transfer-Encoding in lower case. */
+  /** Its registered name in lower case; null if the part names none that is known. */
+  charset: string | null;
+  /** As written. */
+  charsetLabel: string | null;
+  /** Content-Transfer-Encoding in lower case; empty if there is none. */
   encoding: string;
   isAttached: boolean;
   filename: string | null;
@@ -34,14 +38,14 @@ const maxValueLength = 4096;
 const dash = 0x2d;
 
 /** Null if the message is nested too deeply, has too many parts, or has too large a header. */
-export function readTree(raw: Buffer): MimeTreePart | null {
+export function readTree(raw: Buffer, limits?: HeadLimits): MimeTreePart | null {
   let partsLeft = maxParts;
   let fieldsLeft = maxFields;
 
   function read(start: number, end: number, depth: number): MimeTreePart | null {
     partsLeft -= 1;
     if (partsLeft < 0 || depth > maxDepth) return null;
-    const head = readHead(raw, start, end);
+    const head = readHead(raw, start, end, limits);
     fieldsLeft -= head.fields.length;
     if (head.isTooLarge || fieldsLeft < 0) return null;
     const { boundary, ...part } = describe(head);
@@ -74,15 +78,19 @@ type PartDescription = Omit<MimeTreePart, 'start' | 'end' | 'head' | 'children'>
 function describe(head: Head): PartDescription {
   const content = structured(head, 'content-type');
   const disposition = structured(head, 'content-disposition');
-  const type = content.value.toLowerCase() || 'text/plain';
+  const type = mediaTypeNamed(content.value) ?? (content.value.toLowerCase() || 'text/plain');
+  const charsetLabel = content.params.charset ?? null;
+  const boundary = content.params.boundary ?? '';
+  const isBoundary = /^[\x20-\x7e]+$/.test(boundary);
   const filename = disposition.params.filename ?? content.params.name ?? null;
   return {
     type,
-    charset: (content.params.charset ?? 'us-ascii').toLowerCase(),
-    encoding: (fieldValue(head, 'content-transfer-encoding') ?? '').toLowerCase(),
+    charset: charsetLabel === null ? null : charsetNamed(charsetLabel),
+    charsetLabel,
+    encoding: encodingNamed(fieldValue(head, 'content-transfer-encoding') ?? ''),
     isAttached: disposition.value.toLowerCase() === 'attachment',
     filename: filename === null ? null : decodeWords(filename),
-    boundary: (type.startsWith('multipart/') && content.params.boundary) || null,
+    boundary: type.startsWith('multipart/') && isBoundary ? boundary : null,
   };
 }
 

@@ -1,21 +1,20 @@
 /**
- * Makes a whole message ASCII, in lines of at most 998 octets, before it is signed: bodies become quoted-printable or base64,
- * text in header fields becomes encoded words (RFC 2047) or parameters (RFC 2231). A host without 8BITMIME or SMTPUTF8 could
- * not take the message as it was, and a host that re-encodes it for the next one breaks the signature. Postfix goes by the
- * label: a part that says 8bit gets another one, even if it is ASCII. Text without a charset gets the one that it is in.
+ * Makes a whole message ASCII, in lines of at most 998 octets, before it is signed: bodies become quoted-printable or base64, and
+ * fields as ascii-field.ts says. A host without 8BITMIME or SMTPUTF8 could not take the message as it was, and a host that
+ * re-encodes it for the next one breaks the signature. Postfix goes by the label: a part that says 8bit gets another one, even if
+ * it is ASCII. A label in an odd spelling is written as the standard has it, and text gets the charset that it is in.
  *
- * Text that cannot be ASCII stays as it is: addresses with a non-ASCII local part, which need SMTPUTF8 (RFC 6532), and what is
- * signed or encrypted (RFC 1847), because it would break.
+ * Two things are not changed: addresses with a local part beyond ASCII, which need SMTPUTF8 (RFC 6532), and what is signed or
+ * encrypted (RFC 1847), because it would break. An attached message that cannot be ASCII becomes a file.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
-import { decodeWords } from 'postal-mime';
 import { type Edit, splice } from '#platform/base/splice.ts';
-import { buildHeaderValue, encodeWord, parseHeaderValue } from '#platform/vendor/nodemailer.ts';
-import { encodedText, field, foldable, mailbox } from './field.ts';
-import { type Field, fieldValue } from './head.ts';
-import { parseAddresses } from './header-grammar.ts';
+import { encodeWords } from '#platform/vendor/nodemailer.ts';
+import { asciiField } from './ascii-field.ts';
+import { composed, fieldValue } from './head.ts';
 import { hasLongLine, sealed, unencoded } from './long-lines.ts';
 import { type MimeTreePart, readTree } from './mime-tree.ts';
+import { newCharset } from './text-charset.ts';
 import { base64, decoded, isMostlyLetters, quotedPrintable } from './transfer-encoding.ts';
 
 /** Messages inside messages. */
@@ -24,29 +23,37 @@ const maxDepth = 5;
 /** The message, which is not copied if it is right already. Lines end with CRLF. */
 export function toSevenBit(raw: Buffer, depth = 0): Buffer {
   if (isPlain(raw)) return raw;
-  const tree = depth > maxDepth ? null : readTree(raw);
+  const tree = depth > maxDepth ? null : readTree(raw, depth === 0 ? composed : undefined);
   if (!tree) return raw;
   const edits = editsOf(raw, tree, depth).sort((a, b) => a.start - b.start || a.end - b.end);
   return splice(raw, edits);
 }
 
-const label = /^content-transfer-encoding:\s*(?:8bit|binary)/im;
+/**
+ * A transfer encoding or a charset that must be looked at, at the beginning of a line: any but the usual ones. Bounded, because
+ * the lines of a body are looked at, too.
+ */
+const unusual =
+  /^(?:content-transfer-encoding:(?!\s{0,9}(?:7bit|base64|quoted-printable)[ \t]{0,9}$)|(?:content-type:|[ \t])[^\r\n]{0,200}charset[ \t]{0,9}=[ \t]{0,9}(?!"?(?:utf-8|us-ascii|iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|iso-2022-jp|euc-(?:jp|kr)|shift_jis|gb2312|gbk|gb18030|big5)(?:["';\s>]|$)))/im;
 
 function isPlain(bytes: Buffer): boolean {
-  return isAscii(bytes) && !hasLongLine(bytes) && !label.test(bytes.toString('latin1'));
+  return isAscii(bytes) && !hasLongLine(bytes) && !unusual.test(bytes.toString('latin1'));
 }
 
 function editsOf(raw: Buffer, part: MimeTreePart, depth: number): Edit[] {
   if (isPlain(raw.subarray(part.start, part.end))) return [];
-  if (sealed.test(part.type)) return fieldEdits(raw, part, null);
+  const isDelivered = depth === 0 && part.start === 0;
+  if (sealed.test(part.type)) return fieldEdits(raw, part, { ...unchanged, isDelivered });
   if (part.children.length > 0) {
     const inside = part.children.flatMap((child) => editsOf(raw, child, depth));
-    return [...fieldEdits(raw, part, '7bit'), ...gapEdits(raw, part), ...inside];
+    const body = { ...unchanged, encoding: '7bit', isDelivered };
+    return [...fieldEdits(raw, part, body), ...gapEdits(raw, part), ...inside];
   }
   const body = raw.subarray(part.head.bodyStart, part.end);
-  const { encoding, bytes } = reencoded(part, body, depth) ?? { encoding: null, bytes: body };
-  const bodyEdit = { start: part.head.bodyStart, end: part.end, bytes };
-  return [...fieldEdits(raw, part, encoding), ...(bytes === body ? [] : [bodyEdit])];
+  const { bytes, ...labels } = reencoded(part, body, depth);
+  const charset = newCharset({ ...part, type: labels.type ?? part.type }, body);
+  const edits = fieldEdits(raw, part, { ...labels, charset, isDelivered });
+  return bytes === null ? edits : [...edits, { start: part.head.bodyStart, end: part.end, bytes }];
 }
 
 /** The text before the first part and after the last, which readers do not show: its other octets become question marks. */
@@ -64,113 +71,122 @@ function gapEdits(raw: Buffer, { head, end, children }: MimeTreePart): Edit[] {
   });
 }
 
-/** The body of a part without children; null if it stays, with its label. */
-function reencoded(
-  { type, encoding }: MimeTreePart,
-  body: Buffer,
-  depth: number,
-): { encoding: string; bytes: Buffer } | null {
-  const isUnencoded = unencoded.test(encoding);
-  if (isUnencoded && /^message\/(rfc822|global)$/.test(type)) {
-    const bytes = toSevenBit(body, depth + 1);
-    return isAscii(bytes) ? { encoding: '7bit', bytes } : null;
-  }
-  const isLong = hasLongLine(body);
-  if (isAscii(body) && !isLong) return isUnencoded ? { encoding: '7bit', bytes: body } : null;
-  // No encoding may be used for other kinds of messages (RFC 2046 section 5.2, RFC 3464 section 2.1).
-  if (type.startsWith('message/')) return null;
-  if (encoding === 'quoted-printable') return { encoding, bytes: quotedPrintable(decoded(body, encoding)!) };
-  if (encoding === 'base64' && isLong) return { encoding, bytes: inLines(body) };
-  if (!isUnencoded) return null;
-  const isText = type.startsWith('text/') && isMostlyLetters(body.toString(isUtf8(body) ? 'utf8' : 'latin1'));
-  return isText
-    ? { encoding: 'quoted-printable', bytes: quotedPrintable(body) }
-    : { encoding: 'base64', bytes: base64(body) };
+interface Reencoded {
+  /** What the part's label becomes; null if it keeps its own. */
+  encoding: string | null;
+  /** What the part's type becomes; null if it keeps its own. */
+  type: string | null;
+  /** Null if the body stays. */
+  bytes: Buffer | null;
 }
 
-/** Base64 in lines of 76, whatever its lines were. */
+const unchanged = { encoding: null, type: null, charset: null };
+const opaque = (body: Buffer) => ({
+  encoding: 'base64',
+  type: 'application/octet-stream',
+  bytes: base64(body),
+});
+const attachedMessage = /^message\/(rfc822|global)$/;
+const maxReport = 64 * 1024;
+const report = /^message\/(delivery-status|disposition-notification|feedback-report)$/;
+
+/** The body of a part without children. */
+function reencoded({ type, encoding }: MimeTreePart, body: Buffer, depth: number): Reencoded {
+  const isUnencoded = unencoded.test(encoding);
+  if (isUnencoded && attachedMessage.test(type)) {
+    const bytes = toSevenBit(body, depth + 1);
+    return isAscii(bytes) ? { encoding: '7bit', type: null, bytes } : opaque(body);
+  }
+  if (isAscii(body) && !hasLongLine(body)) {
+    const isKnown = encoding === 'quoted-printable' || encoding === 'base64';
+    return { encoding: isUnencoded ? '7bit' : isKnown ? encoding : null, type: null, bytes: null };
+  }
+  if (encoding === 'quoted-printable') {
+    return { encoding, type: null, bytes: quotedPrintable(decoded(body, encoding)!) };
+  }
+  if (encoding === 'base64' && beginsAsBase64(body)) return { encoding, type: null, bytes: inLines(body) };
+  // No encoding may be used for other kinds of messages (RFC 2046 section 5.2, RFC 3464 section 2.1).
+  if (report.test(type) && body.length <= maxReport)
+    return { encoding: '7bit', type: null, bytes: withEncodedWords(body) };
+  return type.startsWith('message/') ? opaque(body) : encoded(type, body);
+}
+
+/** The octets as they are, whatever the label says. */
+function encoded(type: string, body: Buffer): Reencoded {
+  // Without a boundary that occurs, readers show it as text.
+  const isMultipart = type.startsWith('multipart/');
+  const isText = type.startsWith('text/') && isMostlyLetters(body.toString(isUtf8(body) ? 'utf8' : 'latin1'));
+  const newType = isMultipart ? 'text/plain' : null;
+  return isText || isMultipart
+    ? { encoding: 'quoted-printable', type: newType, bytes: quotedPrintable(body) }
+    : { encoding: 'base64', type: newType, bytes: base64(body) };
+}
+
+/** A text that is only labelled so does not. */
+function beginsAsBase64(body: Buffer): boolean {
+  return /^\s{0,9}(?:[a-z0-9+/]{40}|[a-z0-9+/=]{4,76}\s{0,9}$)/i.test(body.toString('latin1', 0, 200));
+}
+
+/** Base64 in lines of 76, whatever its lines were. Decoders pass over other octets (RFC 2045 section 6.8). */
 function inLines(body: Buffer): Buffer {
-  const text = body.toString('latin1').replace(/\s+/g, '');
+  const text = body.toString('latin1').replace(/[\s\x80-\xff]+/g, '');
   return Buffer.from(text.replace(/.{76}(?=.)/g, '$&\r\n'), 'latin1');
 }
 
-/** `encoding`: the one that the part gets; null if it keeps its own. */
-function fieldEdits(raw: Buffer, part: MimeTreePart, encoding: string | null): Edit[] {
+/** The lines of a report are fields. */
+function withEncodedWords(body: Buffer): Buffer {
+  const text = body.toString(isUtf8(body) ? 'utf8' : 'latin1');
+  const lines = text.split('\r\n').map((line) => {
+    return isAscii(Buffer.from(line))
+      ? line
+      : encodeWords(line.slice(0, 998), 'Q', 52).replaceAll('?= =?', '?=\r\n =?');
+  });
+  return Buffer.from(lines.join('\r\n'));
+}
+
+interface NewLabels {
+  encoding: string | null;
+  type: string | null;
+  charset: string | null;
+  isDelivered: boolean;
+}
+
+function fieldEdits(raw: Buffer, part: MimeTreePart, labels: NewLabels): Edit[] {
   const { head } = part;
-  const charset = encoding === null ? null : missingCharset(raw, part);
-  const isLabel = ({ name }: Field) => encoding !== null && name === 'content-transfer-encoding';
+  const { encoding } = labels;
+  const given = head.fields.filter(({ name }) => name === 'content-transfer-encoding');
+  const keepsLabel = encoding === null || (given.length === 1 && given[0]!.value.toLowerCase() === encoding);
   const edits = head.fields.flatMap((one): Edit[] => {
     const { start, end } = one;
-    if (isLabel(one)) return [{ start, end, bytes: Buffer.alloc(0) }];
+    if (given.includes(one) && !keepsLabel) return [{ start, end, bytes: Buffer.alloc(0) }];
     const octets = raw.subarray(start, end);
-    const isTyped = charset !== null && one.name === 'content-type';
+    const isTyped = one.name === 'content-type' && (labels.charset ?? labels.type) !== null;
     const isFine = isAscii(octets) && !hasLongLine(octets) && !isTyped;
-    const text = isFine ? null : asciiField(one, isTyped ? charset : null);
-    return text === null ? [] : [{ start, end, bytes: Buffer.from(`${text}\r\n`) }];
+    if (isFine) return [];
+    const text = asciiField(one, labels);
+    if (text === null && isAscii(octets)) return [];
+    return [{ start, end, bytes: Buffer.from(text === null ? '' : `${text}\r\n`) }];
   });
-  const isTypeMissing = charset !== null && fieldValue(head, 'content-type') === null;
-  const isLabelMissing = encoding !== null && (encoding !== '7bit' || head.fields.some(isLabel));
+  const type = labels.type ?? (labels.charset === null ? null : 'text/plain');
+  const isTypeMissing = type !== null && fieldValue(head, 'content-type') === null;
+  const isLabelMissing = !keepsLabel && (encoding !== '7bit' || given.length > 0);
   const added = [
-    ...(isTypeMissing ? [`Content-Type: text/plain; charset=${charset}\r\n`] : []),
+    ...(isTypeMissing
+      ? [`Content-Type: ${type}${labels.charset === null ? '' : `; charset=${labels.charset}`}\r\n`]
+      : []),
     ...(isLabelMissing ? [`Content-Transfer-Encoding: ${encoding}\r\n`] : []),
   ];
-  return [...edits, { start: head.end, end: head.end, bytes: Buffer.from(added.join('')) }];
+  const bytes = Buffer.from(added.join(''));
+  return [...edits, ...strayEdits(raw, part), { start: head.end, end: head.end, bytes }];
 }
 
-/**
- * The charset of a text that declares none, or one without these octets: UTF-8 if it is valid, and windows-1252 if it has
- * octets from 0x80 to 0x9F, which are letters nowhere else in the West. Null if it has one, or could be in several.
- */
-function missingCharset(raw: Buffer, { type, charset, isAttached, encoding, head, end }: MimeTreePart) {
-  const body = raw.subarray(head.bodyStart, end);
-  const isPart = type.startsWith('text/') && !isAttached && unencoded.test(encoding);
-  if (!isPart || isAscii(body)) return null;
-  const isWithMeta =
-    type === 'text/html' && /<meta[^>]{0,200}charset/i.test(body.toString('latin1', 0, 4096));
-  const isUndeclared = charset === 'us-ascii' && !isWithMeta;
-  if (isUtf8(body)) return isUndeclared ? 'utf-8' : null;
-  const isWindows = body.some((octet) => octet >> 5 === 4);
-  return isWindows && (isUndeclared || charset === 'iso-8859-1') ? 'windows-1252' : null;
+/** Lines of a header that belong to no field, which readers pass over. Only a part can have them (message-rules.ts). */
+function strayEdits(raw: Buffer, { start, head }: MimeTreePart): Edit[] {
+  const starts = [start, ...head.fields.map(({ end }) => end)];
+  const ends = [...head.fields.map(({ start }) => start), head.end];
+  return starts.flatMap((from, index) => {
+    const to = ends[index]!;
+    const bytes = raw.subarray(from, to);
+    return isAscii(bytes) && !hasLongLine(bytes) ? [] : [{ start: from, end: to, bytes: Buffer.alloc(0) }];
+  });
 }
-
-/** Folding a value takes time that grows with the square of its length. */
-const maxValueLength = 8192;
-
-const withAddresses =
-  /^(resent-)?(from|sender|reply-to|to|cc)$|^(disposition-notification|return-receipt|errors)-to$/;
-const withParameters = /^content-(type|disposition)$/;
-/** Encoded words have no meaning in them (RFC 2047 section 5). */
-const structured =
-  /^((resent-)?(date|message-id)|references|in-reply-to|mime-version|content-.*|list-.*|dkim-signature|arc-.*|return-path)$/;
-
-/** The field as ASCII, without its last CRLF; null if that is not possible. */
-function asciiField({ name, label, value }: Field, charset: string | null): string | null {
-  if (value.length > maxValueLength) return null;
-  const written = asciiValue(name, value, charset);
-  return written !== null && foldable.test(written) ? field(label, written).text : null;
-}
-
-function asciiValue(name: string, value: string, charset: string | null): string | null {
-  if (withParameters.test(name)) {
-    const parsed = parseHeaderValue(value, { stripComments: true });
-    return buildHeaderValue(charset === null ? parsed : { ...parsed, params: { ...parsed.params, charset } });
-  }
-  if (withAddresses.test(name)) {
-    const addresses = parseAddresses(value);
-    return addresses?.map((one) => mailbox({ ...one, name: shown(one.name) })).join(', ') ?? null;
-  }
-  if (structured.test(name)) return foldable.test(value) ? value : null;
-  return text(shown(value));
-}
-
-function text(value: string): string {
-  const written = encodedText(value);
-  return foldable.test(written) ? written : encodeWord(value, 'B', maxWordLength);
-}
-
-/** Decoded, because what is encoded again would be shown as encoded words. */
-function shown(value: string): string {
-  return decodeWords(value).toWellFormed().trim();
-}
-
-const maxWordLength = 52;

@@ -9,6 +9,8 @@ import type { NamedAddress } from './recipients.ts';
 export interface AddressList {
   /** Names are as written, without quotes and comments. */
   mailboxes: NamedAddress[];
+  /** Groups of the mailboxes from `start` to before `end`. */
+  groups: { name: string; start: number; end: number }[];
   /** Follows the standard, so that every reader finds the same mailboxes. */
   isStandard: boolean;
 }
@@ -39,6 +41,7 @@ export function readAddressList(text: string): AddressList | null {
 
 class ListReader {
   readonly #mailboxes: NamedAddress[] = [];
+  readonly #groups: AddressList['groups'] = [];
   readonly #lastSemicolon: number;
   #isStandard = true;
   #isInGroup = false;
@@ -79,7 +82,8 @@ class ListReader {
 
   end(): AddressList | null {
     this.#endMailbox();
-    return this.#isInGroup ? null : { mailboxes: this.#mailboxes, isStandard: this.#isStandard };
+    if (this.#isInGroup) return null;
+    return { mailboxes: this.#mailboxes, groups: this.#groups, isStandard: this.#isStandard };
   }
 
   #addText(text: string, bare: string, name: string): void {
@@ -105,6 +109,8 @@ class ListReader {
   #beginGroup(): boolean {
     if (this.#isInGroup) return false;
     this.#isInGroup = true;
+    const start = this.#mailboxes.length;
+    this.#groups.push({ name: clean(this.#name), start, end: start });
     this.#reset();
     return true;
   }
@@ -112,11 +118,11 @@ class ListReader {
   #endGroup(): boolean {
     this.#endMailbox();
     this.#isInGroup = false;
+    this.#groups.at(-1)!.end = this.#mailboxes.length;
     return true;
   }
 
   #endMailbox(): void {
-    const clean = (text: string) => text.replace(/\s+/g, ' ').trim();
     if (this.#address !== null) {
       this.#isStandard &&= atoms.test(this.#bare);
       this.#mailboxes.push({ name: clean(this.#name || this.#comment), address: this.#address });
@@ -135,6 +141,21 @@ class ListReader {
     this.#isBlank = true;
     this.#hasAt = false;
   }
+}
+
+function clean(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+/** The text with its comments as blanks. One that does not end takes the rest. */
+export function withoutComments(text: string): string {
+  let rest = '';
+  let at = 0;
+  for (let open = text.indexOf('('); open >= 0; open = text.indexOf('(', at)) {
+    rest += `${text.slice(at, open)} `;
+    at = endOfComment(text, open) ?? text.length;
+  }
+  return rest + text.slice(at);
 }
 
 /** The position after the comment, which may contain others (RFC 5322 section 3.2.2). */

@@ -88,7 +88,7 @@ function unescaped(id: string): string {
 
 function textOf(raw: Buffer, part: MimeTreePart, max: number): string {
   const body = bodyOf(raw, part).subarray(0, max);
-  if (/^(utf-?8|us-ascii|ascii)$/.test(part.charset) || isUtf8(body)) return body.toString('utf8');
+  if (part.charset === null || isUtf8(body)) return body.toString('utf8');
   try {
     return new TextDecoder(part.charset).decode(body);
   } catch {

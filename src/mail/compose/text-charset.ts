@@ -1,0 +1,39 @@
+/**
+ * The charset that a text is in, if its label says another one, none, or one that nobody knows: what cannot be UTF-8 is not shown
+ * as it was meant under that label, and what says nothing is guessed by each reader in its own way.
+ */
+import { isAscii, isUtf8 } from 'node:buffer';
+import { unencoded } from './long-lines.ts';
+import type { MimeTreePart } from './mime-tree.ts';
+import { decoded } from './transfer-encoding.ts';
+
+type Labels = Pick<MimeTreePart, 'type' | 'charset' | 'charsetLabel' | 'isAttached' | 'encoding'>;
+
+/** The name to write; null if the label is right, or the text could be in several. */
+export function newCharset(part: Labels, body: Buffer): string | null {
+  if (!part.type.startsWith('text/') || part.isAttached) return null;
+  const octets = decoded(body, unencoded.test(part.encoding) ? '' : part.encoding);
+  const charset = (octets && charsetOf(part, octets)) ?? part.charset;
+  return part.charsetLabel?.toLowerCase() === charset ? null : charset;
+}
+
+/** Null if it is what the label says, or not known. */
+function charsetOf({ type, charset, charsetLabel }: Labels, octets: Buffer): string | null {
+  const isUnknown = charset === null && charsetLabel !== null;
+  if (isAscii(octets)) return isUnknown ? 'us-ascii' : null;
+  const isFree = (charset === null || charset === 'us-ascii') && !hasMeta(type, octets);
+  if (isUtf8(octets)) return isFree ? 'utf-8' : null;
+  if (charset === 'utf-8') return hasUtf8(octets) ? null : 'windows-1252';
+  // The octets from 0x80 to 0x9F are letters nowhere else in the West.
+  const isWindows = octets.some((octet) => octet >> 5 === 4) && (isFree || charset === 'iso-8859-1');
+  return isWindows || isUnknown ? 'windows-1252' : null;
+}
+
+function hasMeta(type: string, octets: Buffer): boolean {
+  return type === 'text/html' && /<meta[^>]{0,200}charset/i.test(octets.toString('latin1', 0, 4096));
+}
+
+/** Whether a character of several octets is in it: then it is UTF-8 with some octets that are not. */
+function hasUtf8(octets: Buffer): boolean {
+  return /[\xc3-\xf4][\x80-\xbf]/.test(octets.toString('latin1'));
+}
