@@ -1,9 +1,10 @@
 /**
- * Encrypts private DKIM keys and webhook secrets at rest: AES-256-GCM with a key derived from POSTERN_SECRET. A sealed text is
- * `v1.<nonce>.<tag>.<ciphertext>`, each part in base64url. A modified text does not open.
+ * Encrypts private DKIM keys, webhook secrets and the messages of the server's own mail at rest: AES-256-GCM with a key derived
+ * from POSTERN_SECRET. A sealed text is `v1.<nonce>.<tag>.<ciphertext>`, each part in base64url. A modified text does not open.
  */
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
+import { sealedMark } from '#platform/values/packed-message.ts';
 
 export interface Seal {
   /** With the current secret. */
@@ -54,6 +55,13 @@ export function createSeal(secrets: Secrets): Seal {
   };
   return seal;
 }
+
+/** Seals a packed message. */
+export const sealMessage = (seal: Pick<Seal, 'close'>, packed: Buffer): Buffer =>
+  Buffer.concat([Buffer.of(sealedMark), Buffer.from(seal.close(packed.toString('latin1')))]);
+
+export const openMessage = (seal: Pick<Seal, 'open'>, sealed: Buffer): Buffer =>
+  Buffer.from(seal.open(sealed.toString('latin1', 1)), 'latin1');
 
 interface Parts {
   nonce: Buffer;

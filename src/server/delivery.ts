@@ -1,6 +1,7 @@
 /** Builds delivery: queue → route → SMTP → outcome. start.ts starts and stops it. */
 
 import { readPaused } from '#accounts/rows/pauses.ts';
+import { createSeal, openMessage } from '#accounts/seal.ts';
 import { createDeliver, type DeliverParts } from '#mail/deliver/deliver.ts';
 import { createConnect } from '#mail/deliver/route/connect.ts';
 import { createDane } from '#mail/deliver/route/dane-records.ts';
@@ -177,14 +178,15 @@ function createAttempts(
   { routes, connections, assignment, returnPaths, simulate }: AttemptParts,
 ) {
   const { config, db } = context;
+  const open = openMessage.bind(null, createSeal(context.secrets));
   const tlsFailures = learnedCache<TlsFailure>(context, 'tls-trouble');
   return createDeliver({
     routes,
     offer: createOfferWithTls(context, connections, tlsFailures),
     simulate,
     readMessage: createReads({
-      readSmall: groupCommit((ids: string[]) => readSmallMessages(db, ids)),
-      readLarge: async (id) => (await readMessages(db, [id]))[0]!,
+      readSmall: groupCommit((ids: string[]) => readSmallMessages(db, ids, open)),
+      readLarge: async (id) => (await readMessages(db, [id], open))[0]!,
     }),
     returnPath: returnPaths.of,
     poolOf: assignment.poolOf,

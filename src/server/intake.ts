@@ -10,7 +10,7 @@ import { dayOf, type RequestCount, type RequestLimits, type Taken } from '#accou
 import { giveBack, recordRequests, type UsageRequest } from '#accounts/rows/daily-usage.ts';
 import { findDomain } from '#accounts/rows/domains-table.ts';
 import { findKeyByHash, noteKeysUsed } from '#accounts/rows/keys.ts';
-import { createSeal } from '#accounts/seal.ts';
+import { createSeal, sealMessage } from '#accounts/seal.ts';
 import { createTestSender } from '#accounts/test-sender.ts';
 import { createApi } from '#front/api/api-app.ts';
 import { createCursors } from '#front/api/events/event-cursor.ts';
@@ -223,6 +223,7 @@ function createAcceptance(
     testSender: createTestSender(context.secrets),
     compose: (order: ComposeOrder) => (isLarge(order) ? compose(order) : composing.call(order)),
     trackingBase: (host: string | null) => (host ? `https://${host}` : baseUrl()),
+    sealMessage: sealMessage.bind(null, createSeal(context.secrets)),
     commit: retryInDoubt(commit, { markAsRetry, giveUpAfterMs }),
     dryRun: (send: Send) => dryRun(db, send, policy),
     admit,

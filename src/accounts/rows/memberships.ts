@@ -2,7 +2,8 @@
 
 import type { Role } from '#accounts/people/roles.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
-import { type Pause, pauseOf } from './organizations.ts';
+import { serverOrgId } from '#platform/values/glossary.ts';
+import { type Pause, pauseOf, realOrganizations } from './organizations.ts';
 import { type User, users } from './users.ts';
 
 export interface OrgName {
@@ -104,10 +105,10 @@ export async function organizationNames(db: Db, ids: Iterable<string>): Promise<
   const rows = await db('organizations')
     .whereIn('id', [...new Set(ids)])
     .select('id', 'name');
-  return new Map(rows.map(({ id, name }) => [id, name]));
+  return new Map(rows.map(({ id, name }) => [id, id === serverOrgId ? 'this server' : name]));
 }
 
 /** The newest first. */
 export async function newestOrganizations(db: Db, limit: number): Promise<OrgName[]> {
-  return db('organizations').orderBy('id', 'desc').limit(limit).select('id', 'name');
+  return realOrganizations(db).orderBy('id', 'desc').limit(limit).select('id', 'name');
 }

@@ -4,7 +4,7 @@
  */
 import type { Db } from '#platform/database/engine/open.ts';
 import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
-import { type Organization, organizationFrom } from './organizations.ts';
+import { type Organization, organizationFrom, realOrganizations } from './organizations.ts';
 
 const summed = ['sent', 'bounced', 'complained'] as const;
 
@@ -52,7 +52,7 @@ export async function listWithFigures(db: Db, wanted: Wanted): Promise<Organizat
   for (const name of summed) hours.sum({ [name]: name });
   const some = db('deliveries').where(inStage('waiting')).limit(maxWaiting).select('org_id');
   const waiting = db(some.as('some')).groupBy('org_id').select('org_id').count('* as waiting');
-  const query = db('organizations')
+  const query = realOrganizations(db)
     .leftJoin(hours.as('hours'), 'hours.org_id', 'organizations.id')
     .leftJoin(waiting.as('mail'), 'mail.org_id', 'organizations.id')
     .orderByRaw(orders[order])

@@ -4,7 +4,7 @@ import { newId } from '#platform/base/id.ts';
 import { countOf, forUpdate, idList, query } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { flag, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
-import type { TlsFloor } from '#platform/values/glossary.ts';
+import { serverOrgId, type TlsFloor } from '#platform/values/glossary.ts';
 
 const organizations = records({
   id: text,
@@ -65,28 +65,37 @@ export async function renameOrganization(db: Db, id: string, name: string): Prom
   await db('organizations').where({ id }).update({ name });
 }
 
+/** Adds the owner of the server's own mail, unless it is there. It has no limits, and the name that no other can have. */
+export async function addServerOrganization(db: Db): Promise<void> {
+  const row = { id: serverOrgId, name: '', created_at: 0, quota_since: 0 };
+  await db('organizations').insert(row).onConflict('id').ignore();
+}
+
+/** All but the owner of the server's own mail. */
+export const realOrganizations = (db: Db) => db('organizations').whereNot('organizations.id', serverOrgId);
+
 export async function listOrganizations(db: Db): Promise<Organization[]> {
-  return (await db('organizations').orderBy('id')).map(organizationFrom);
+  return (await realOrganizations(db).orderBy('id')).map(organizationFrom);
 }
 
 /** Organizations that had no credits left after their last send. */
 export async function exhaustedOrganizations(db: Db, limit: number): Promise<Organization[]> {
-  return (await db('organizations').where({ told_exhausted: true }).orderBy('id').limit(limit)).map(
+  return (await realOrganizations(db).where({ told_exhausted: true }).orderBy('id').limit(limit)).map(
     organizationFrom,
   );
 }
 
 export async function hasOrganizations(db: Db): Promise<boolean> {
-  return (await db('organizations').select('id').first()) !== undefined;
+  return (await realOrganizations(db).select('id').first()) !== undefined;
 }
 
 export async function findOrganization(db: Db, id: string): Promise<Organization | null> {
-  const row = await db('organizations').where({ id }).first();
+  const row = await realOrganizations(db).where({ id }).first();
   return row ? organizationFrom(row) : null;
 }
 
 export async function findOrganizationByName(db: Db, name: string): Promise<Organization | null> {
-  const row = await db('organizations').where({ name }).first();
+  const row = await realOrganizations(db).where({ name }).first();
   return row ? organizationFrom(row) : null;
 }
 

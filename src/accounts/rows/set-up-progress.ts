@@ -1,5 +1,8 @@
 /** How far the set-up of this server has come: one row of an index for each step. */
+
 import type { Db } from '#platform/database/engine/open.ts';
+import { serverOrgId } from '#platform/values/glossary.ts';
+import { realOrganizations } from './organizations.ts';
 
 /** The first domain that is or was verified; if there is none, the last that was added. */
 export async function firstDomain(
@@ -22,11 +25,11 @@ const maxRead = 1000;
 
 /** Whether mail of a key that is not a test key has been accepted, from a domain that may have been removed since. */
 export async function hasAcceptedMail(db: Db): Promise<boolean> {
-  const some = db('emails').limit(maxRead).select('is_test');
+  const some = db('emails').whereNot({ org_id: serverOrgId }).limit(maxRead).select('is_test');
   return (await db(some.as('some')).where({ is_test: false }).first()) !== undefined;
 }
 
 export async function firstOrganization(db: Db): Promise<string | null> {
-  const row = await db('organizations').orderBy('created_at').first('name');
+  const row = await realOrganizations(db).orderBy('created_at').first('name');
   return row?.name ?? null;
 }

@@ -28,7 +28,7 @@ import { failpoint } from '#platform/base/failpoints.ts';
 import { newId } from '#platform/base/id.ts';
 import { acceptedDelivery } from '#platform/database/tables/accepted-delivery.ts';
 import type { Send, SendAnswerRecord } from '#platform/database/tables/send-record.ts';
-import type { DialectName, Mailbox } from '#platform/values/glossary.ts';
+import { type DialectName, type Mailbox, serverOrgId } from '#platform/values/glossary.ts';
 import { type NamedAddress, namesOf, type Recipient } from '#platform/values/recipients.ts';
 import { asRefusal, type Refusal } from '#platform/values/refusal.ts';
 import { type SendTimes, sendTimesRefusal } from '#platform/values/send-times.ts';
@@ -79,6 +79,8 @@ export interface AcceptParts {
   compose: Compose;
   /** The URL that tracking links start with; `host` is the domain's own tracking host. */
   trackingBase(host: string | null): string;
+  /** Seals the message of the server's own mail (accounts/seal.ts). */
+  sealMessage(packed: Buffer): Buffer;
   commit(send: Send): Promise<Decision>;
   /** Decides as `commit` would, but stores nothing. */
   dryRun(send: Send): Promise<Decision>;
@@ -108,8 +110,8 @@ export type Sender = Pick<Caller, 'orgId' | 'scopes'> & {
   keyId: string | null;
   keyLabel?: string;
   isTest?: boolean;
-  /** This server itself: its mail costs the organization nothing. */
-  isServer?: boolean;
+  /** Set for this server's own mail (glossary.ts): the organization whose domain it is sent from, and which never sees it. */
+  domainOrgId?: string;
   /** The other service's API through which the request came. */
   dialect?: DialectName;
 };
@@ -199,7 +201,7 @@ type CheckParts = Pick<
   AcceptParts,
   'findDomain' | 'testSender' | 'clock' | 'maxAgeMs' | 'messageIdOf' | 'allIsTest' | 'node' | 'leaseMs'
 >;
-type ComposeParts = Pick<AcceptParts, 'compose' | 'trackingBase' | 'textFromHtml'>;
+type ComposeParts = Pick<AcceptParts, 'compose' | 'trackingBase' | 'textFromHtml' | 'sealMessage'>;
 
 async function check(parts: CheckParts, request: SendRequest, caller: Sender): Promise<CheckedSend> {
   const refusal = sendTimesRefusal(request, parts.clock.now(), parts.maxAgeMs);
@@ -209,7 +211,7 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
   const isFromTestDomain = isTestSend(parts, caller) && from.domain === testDomain;
   const domain = isFromTestDomain
     ? await parts.testSender()
-    : requireVerified(from, await parts.findDomain(caller.orgId, from.domain));
+    : requireVerified(from, await parts.findDomain(caller.domainOrgId ?? caller.orgId, from.domain));
   if (request.recipients.length > maxRecipients) {
     throw new RangeError(`an email has at most ${maxRecipients} recipients`);
   }
@@ -268,7 +270,7 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     idempotency: idempotencyOf(request, caller, isTest, emailId),
     acceptedAt: now,
     isInBatch: request.isInBatch,
-    isFree: caller.isServer,
+    isServer: caller.orgId === serverOrgId,
     scheduledAt,
     expiresAt: (scheduledAt ?? now) + ageMs,
     hasDeadline: expiresAfter !== undefined,
@@ -288,7 +290,7 @@ async function composeSend(parts: ComposeParts, checked: CheckedSend): Promise<S
   send.messageId = composed.messageId;
   send.messages = composed.messages.map((bytes) => ({ id: newId(), bytes }));
   send.base = composed.base;
-  send.packed = composed.packed;
+  send.packed = send.isServer ? parts.sealMessage(composed.packed!) : composed.packed;
   send.trackedLinks = composed.trackedLinks;
   const hasCopies = send.messages.length > 1;
   for (const [index, recipient] of send.recipients.entries()) recipient.message = hasCopies ? index : 0;
@@ -390,8 +392,9 @@ function idempotencyOf(
   emailId: string,
 ): Send['idempotency'] {
   const { idempotency, rawMessage } = request;
-  // Nothing says that a whole message is a repeat of another one, even if it is equal.
-  if (!idempotency && rawMessage) return { kind: 'window', key: emailId, requestHash: emailId };
+  // Nothing says that a whole message is a repeat of another one, even if it is equal; nor is a second link the first.
+  if (!idempotency && (rawMessage || caller.orgId === serverOrgId))
+    return { kind: 'window', key: emailId, requestHash: emailId };
   if (!idempotency) return { kind: 'window', ...duplicateWindow(request, caller) };
   return { ...idempotency, kind: 'key', key: isTest ? `test\n${idempotency.key}` : idempotency.key };
 }

@@ -107,12 +107,13 @@ async function tell(parts: NoticesParts, told: Told[], now: number): Promise<voi
     db,
     told.filter(({ id }) => taken.has(id)),
   )) {
-    try {
-      await mailer.send({ to, ...noticeMail(list, { hostname: config.hostname, baseUrl: parts.baseUrl() }) });
-    } catch (error) {
+    const mail = noticeMail(list, { hostname: config.hostname, baseUrl: parts.baseUrl() });
+    const isSent = await mailer.send({ to, ...mail }).catch((error) => {
       onError('a notice could not be sent', error);
-      await giveNoticesBack(db, list, now);
-    }
+      return false;
+    });
+    // Nobody has been told.
+    if (!isSent) await giveNoticesBack(db, list, now);
   }
 }
 

@@ -1,15 +1,15 @@
 /**
- * Mail from this server to users of its dashboard, as an email of the organization that has the domain of POSTERN_NOTICES_FROM.
- * It is accepted like any mail, and costs that organization nothing.
+ * Mail from this server to users of its dashboard. It is accepted like any mail, and sent from the domain of POSTERN_NOTICES_FROM,
+ * but belongs to the server: the organization that has the domain neither pays for it nor sees, stops or suppresses it.
  */
 
 import { findVerifiedOwner } from '#accounts/rows/domains-table.ts';
+import { addServerOrganization } from '#accounts/rows/organizations.ts';
 import { escapeHtml, sanitize } from '#platform/base/sanitize.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { headerOf } from '#platform/values/address.ts';
-import type { Mailbox } from '#platform/values/glossary.ts';
+import { type Mailbox, serverOrgId } from '#platform/values/glossary.ts';
 import { type Recipient, recipientsOf, withoutName } from '#platform/values/recipients.ts';
-import { Refusal } from '#platform/values/refusal.ts';
 
 /** A paragraph: text of any origin, a command to copy, or the URL of a page. */
 export type Paragraph = { head: string } | { text: string } | { command: string } | { url: string };
@@ -25,7 +25,7 @@ export interface ServerMail {
 export interface ServerMailer {
   /** Whether an organization has the sender's domain, verified. */
   isReady(): Promise<boolean>;
-  /** False: it is not ready, or all recipients are suppressed. Rejects if the mail cannot be accepted. */
+  /** False: it is not ready. Rejects if the mail cannot be accepted. */
   send(mail: ServerMail): Promise<boolean>;
 }
 
@@ -42,7 +42,7 @@ interface Server {
   orgId: string;
   keyId: null;
   scopes: [];
-  isServer: true;
+  domainOrgId: string;
 }
 
 interface AcceptedMail {
@@ -63,8 +63,8 @@ interface AcceptedMail {
 export function createServerMailer({ db, maxAgeMs, sender, accept }: ServerMailParts): ServerMailer {
   const findOwner = () => findVerifiedOwner(db, sender.domain);
   const send = async ({ to, subject, content, expiresAfter }: ServerMail) => {
-    const orgId = await findOwner();
-    if (orgId === null) return false;
+    const domainOrgId = await findOwner();
+    if (domainOrgId === null) return false;
     const request: AcceptedMail = {
       recipients: recipientsOf({ to: to.map(withoutName) }),
       from: headerOf(sender),
@@ -80,12 +80,8 @@ export function createServerMailer({ db, maxAgeMs, sender, accept }: ServerMailP
       expiresAfter: Math.min(expiresAfter, maxAgeMs / 1000),
       requestId: 'server-mail',
     };
-    try {
-      await accept(request, { orgId, keyId: null, scopes: [], isServer: true });
-    } catch (error) {
-      if (error instanceof Refusal && error.code === 'ALL_RECIPIENTS_SUPPRESSED') return false;
-      throw error;
-    }
+    await addServerOrganization(db);
+    await accept(request, { orgId: serverOrgId, keyId: null, scopes: [], domainOrgId });
     return true;
   };
   return { isReady: async () => (await findOwner()) !== null, send };

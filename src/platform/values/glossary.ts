@@ -16,6 +16,13 @@ export const recipientKinds = ['to', 'cc', 'bcc'] as const;
 
 export type RecipientKind = (typeof recipientKinds)[number];
 
+/**
+ * The owner of this server's own mail (invitations, resets, notices), whatever domain it is sent from. With the first such mail it
+ * gets a row among the organizations, so that all that is asked by organization leaves its mail out. No person, key or list
+ * knows it.
+ */
+export const serverOrgId = '00000000-0000-7000-8000-000000000000';
+
 /** The states of a delivery; mail/queue/README.md has the transitions between them. */
 export const deliveryStates = [
   'scheduled',

@@ -69,6 +69,11 @@ export function packMessage(raw: Buffer): Buffer {
   return stored;
 }
 
+/** The first octet of a sealed message (accounts/seal.ts). */
+export const sealedMark = 31;
+
+export const isSealed = (stored: Buffer): boolean => stored[0] === sealedMark;
+
 export function unpackMessage(stored: Buffer): Buffer {
   if (stored.length === 0 || stored[0]! >= 32) return stored;
   if (stored[0] !== number) throw new Error(`a message is packed with the unknown dictionary ${stored[0]}`);

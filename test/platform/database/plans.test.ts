@@ -205,7 +205,7 @@ const hot: Record<string, [run: (filled: Filled) => Promise<unknown>, ...indexes
     bySelf,
   ],
   'a message read': [
-    async ({ db }) => readMessages(db, [(await claimed(db))[0]!.messageId]),
+    async ({ db }) => readMessages(db, [(await claimed(db))[0]!.messageId], (sealed) => sealed),
     /messages_pkey|autoindex_messages/,
   ],
   'an email looked at': [

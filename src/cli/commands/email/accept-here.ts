@@ -5,6 +5,7 @@
  */
 
 import { findDomain } from '#accounts/rows/domains-table.ts';
+import { createSeal, sealMessage } from '#accounts/seal.ts';
 import { createTestSender } from '#accounts/test-sender.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { type Accept, createAccept } from '#mail/accept/accept.ts';
@@ -28,6 +29,7 @@ export async function createAcceptHere(context: CommandContext): Promise<Accept>
     testSender: createTestSender(secrets),
     compose: async (order) => compose(order),
     trackingBase: (host) => (host ? `https://${host}` : config.baseUrl),
+    sealMessage: sealMessage.bind(null, createSeal(secrets)),
     commit: async (send: Send) => (await acceptAll(db, [send], policy))[0]!,
     dryRun: (send) => dryRun(db, send, policy),
     admit: () => ({ startState: 'due', settle() {} }),

@@ -15,7 +15,7 @@ import type { Output } from '#cli/render/output.ts';
 import { type EmailSummary, type Search, searchEmails } from '#mail/record/rows/search-emails.ts';
 import { iso } from '#platform/base/clock.ts';
 import { compareKey } from '#platform/values/address.ts';
-import { deliveryStates } from '#platform/values/glossary.ts';
+import { deliveryStates, serverOrgId } from '#platform/values/glossary.ts';
 import { type EmailStatus, mixedStates } from '#platform/values/states.ts';
 
 const defaultLimit = 50;
@@ -24,6 +24,7 @@ const statuses = [...deliveryStates, ...mixedStates] as const;
 
 interface Options {
   org?: string;
+  server?: true;
   status?: EmailStatus;
   to?: string;
   from?: string;
@@ -49,14 +50,15 @@ export function listCommand(email: Command, context: CommandContext): void {
     .option('--tag <TAG>', 'only with this tag: NAME=VALUE, or a name or value')
     .option('--since <TIME>', 'only since this time: 2026-01-31T12:00:00Z, or 2h for two hours ago', moment)
     .option('--until <TIME>', 'only before this time', moment)
+    .option('--server', 'mail of this server itself: invitations, password resets, notices')
     .option('--limit <N>', 'how many at most', lines(1, maxEmails), defaultLimit);
   withOwner(command).action((options: Options) => list(context, options));
 }
 
 async function list(context: CommandContext, options: Options): Promise<void> {
   const { db, out } = context;
-  const owner = await requireOwner(context, options.org);
-  const search = searchOf(owner.id, options, context.now());
+  const orgId = options.server ? serverOrgId : (await requireOwner(context, options.org)).id;
+  const search = searchOf(orgId, options, context.now());
   const emails: EmailSummary[] = [];
   let next: string | null = null;
   do {

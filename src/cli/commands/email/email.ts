@@ -26,6 +26,7 @@ import { readWhyInputs } from '#operate/explain/why-input.ts';
 import { iso } from '#platform/base/clock.ts';
 import { relative } from '#platform/base/span.ts';
 import { compareKey } from '#platform/values/address.ts';
+import { serverOrgId } from '#platform/values/glossary.ts';
 import { scheduledAtRefusal } from '#platform/values/send-times.ts';
 import { isFinal } from '#platform/values/states.ts';
 import { listCommand } from './email-list.ts';
@@ -138,6 +139,8 @@ async function changeTime(context: CommandContext, id: string, at: number): Prom
 async function printSource(context: CommandContext, id: string, to: string | undefined): Promise<void> {
   const { db, out } = context;
   const email = await requireEmail(context, id);
+  if (email.orgId === serverOrgId)
+    throw new Failure(`email ${email.id} is mail of this server: its link is for its recipient only`);
   const source = await findMessage(await db(), selectMessage(email, to));
   if (!source) throw new Failure(`the message of email ${email.id} has been deleted (${keep})`);
   if (out.json) out.print({ emailId: email.id, encoding: 'base64', source: source.toString('base64') });

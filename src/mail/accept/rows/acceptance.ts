@@ -179,18 +179,13 @@ function decide(send: Send, snapshot: Snapshot): Decision {
   const repeat = repeatOf(send, snapshot);
   if (repeat) return repeat;
 
+  if (send.isServer) return record(send, snapshot, { credits: 0, fromWallet: 0 }, () => 'queued');
+
   const isSuppressed = (key: string) => snapshot.suppressed.has(suppressionKey(send.orgId, key));
   const wanted = send.recipients.filter(({ key }) => !isSuppressed(key));
   const isReached = send.mustReach === 'to' ? wanted.some(({ kind }) => kind === 'to') : wanted.length > 0;
   if (!isReached && send.mustReach !== 'none') return { refused: 'ALL_RECIPIENTS_SUPPRESSED' };
   if (!isReached) return record(send, snapshot, { credits: 0, fromWallet: 0 }, () => 'suppressed');
-
-  if (send.isFree) {
-    const all = new Set(wanted);
-    return record(send, snapshot, { credits: 0, fromWallet: 0 }, (recipient) =>
-      all.has(recipient) ? 'queued' : 'suppressed',
-    );
-  }
 
   const org = inPeriod(known, send, snapshot);
   const balance = balanceOf(org) ?? wanted.length;

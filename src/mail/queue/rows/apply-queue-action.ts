@@ -15,6 +15,7 @@ import { countOf } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { bumpUpdatedAt } from '#platform/database/tables/bump-updated-at.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
+import { emptyServerMessages } from '#platform/database/tables/messages.ts';
 import { everyStage, inStage, type Stage } from '#platform/database/tables/unfinished-deliveries.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
 import type { DeliveryStatus } from '#platform/values/glossary.ts';
@@ -231,6 +232,11 @@ async function changePage(
     eventRow({ orgId, emailId, type, recipient, at: now, data: { reason, ...(bySender && { bySender }) } }),
   );
   await insertRows(trx, 'events', events);
+  if (action === 'cancel')
+    await emptyServerMessages(
+      trx,
+      rows.map(({ org_id: orgId, email_id: emailId }) => ({ orgId, emailId })),
+    );
   // Last, because it locks the organization.
   if (action === 'cancel') await refund(trx, unattempted(rows), now);
   return rows.length;

@@ -4,6 +4,7 @@
  * database publishes them when it starts.
  */
 
+import { realOrganizations } from '#accounts/rows/organizations.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
 import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
@@ -60,7 +61,7 @@ export async function readPools(db: Db, now: number, node?: string): Promise<Set
 
 /** Counts organizations by pool. */
 export async function countAssigned(db: Db): Promise<Map<string, number>> {
-  const rows: { pool: string | null; count: number | string }[] = await db('organizations')
+  const rows: { pool: string | null; count: number | string }[] = await realOrganizations(db)
     .groupBy('pool')
     .select('pool')
     .select(db.raw('count(*) as count'));

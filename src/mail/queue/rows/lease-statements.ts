@@ -14,11 +14,16 @@ import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts
 import { partsOf } from '#platform/database/engine/parts-of.ts';
 import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
 import { deliveries, emails } from '#platform/database/tables/mail-tables.ts';
-import { bytesOf, type StoredMessage, storedMessage } from '#platform/database/tables/messages.ts';
+import {
+  bytesOf,
+  type OpenSealed,
+  type StoredMessage,
+  storedMessage,
+} from '#platform/database/tables/messages.ts';
 import { firstId } from '#platform/database/tables/time-of-id.ts';
 import { inStage, stages } from '#platform/database/tables/unfinished-deliveries.ts';
 import { type Backlog, type Delivery, maxPreloadedBytes } from '#platform/values/glossary.ts';
-import { unpackMessage } from '#platform/values/packed-message.ts';
+import { isSealed, unpackMessage } from '#platform/values/packed-message.ts';
 import { sendersOf } from './ip-pools.ts';
 
 export interface Lease {
@@ -250,7 +255,7 @@ async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => nu
     ...ofEmail.read(row),
     // A delivery that is queued has a message.
     messageId: row.message_id,
-    ...(row.raw && { message: unpackMessage(row.raw) }),
+    ...(row.raw && !isSealed(row.raw) && { message: unpackMessage(row.raw) }),
     dueAt: dueAt(row.id),
   }));
 }
@@ -304,8 +309,8 @@ export async function takeBack(
 }
 
 /** Returns the bytes of the messages exactly as they are sent. */
-export async function readMessages(db: Db, ids: string[]): Promise<Buffer[]> {
-  const found = await readStored(db, ids, '');
+export async function readMessages(db: Db, ids: string[], open: OpenSealed): Promise<Buffer[]> {
+  const found = await readStored(db, ids, '', open);
   return ids.map((id) => {
     const raw = found.get(id);
     if (!raw) throw new Error(`message ${id} is not in the database`);
@@ -313,24 +318,29 @@ export async function readMessages(db: Db, ids: string[]): Promise<Buffer[]> {
   });
 }
 
-/** Null if the bytes have been deleted. */
+/** Null if the bytes have been deleted, or are of the server's own mail. */
 export async function findMessage(db: Db, id: string): Promise<Buffer | null> {
   const raw = (await readStored(db, [id], '')).get(id);
   return raw && raw.length > 0 ? raw : null;
 }
 
 /** Null for large messages. */
-export async function readSmallMessages(db: Db, ids: string[]): Promise<(Buffer | null)[]> {
-  const found = await readStored(db, ids, `and size <= ${maxPreloadedBytes}`);
+export async function readSmallMessages(db: Db, ids: string[], open: OpenSealed): Promise<(Buffer | null)[]> {
+  const found = await readStored(db, ids, `and size <= ${maxPreloadedBytes}`, open);
   return ids.map((id) => found.get(id) ?? null);
 }
 
-async function readStored(db: Db, ids: string[], which: string): Promise<Map<string, Buffer>> {
+async function readStored(
+  db: Db,
+  ids: string[],
+  which: string,
+  open?: OpenSealed,
+): Promise<Map<string, Buffer>> {
   const { select, value } = idList(db, ids);
   const rows = await query<{ id: string } & StoredMessage>(
     db,
     `select messages.id, ${storedMessage} where messages.id in (${select}) ${which}`,
     [value],
   );
-  return new Map(rows.map((row) => [row.id, bytesOf(row)]));
+  return new Map(rows.map((row) => [row.id, bytesOf(row, open)]));
 }

@@ -29,9 +29,10 @@ import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
 import { type Write, writeTogether } from '#platform/database/engine/write-together.ts';
 import { bumpUpdatedAt } from '#platform/database/tables/bump-updated-at.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
+import { emptyServerMessages } from '#platform/database/tables/messages.ts';
 import { packAttempt, packResult } from '#platform/database/tables/packed-records.ts';
 import { compareKey } from '#platform/values/address.ts';
-import type { Attempt, Reply } from '#platform/values/glossary.ts';
+import { type Attempt, type Reply, serverOrgId } from '#platform/values/glossary.ts';
 import { isTestMail } from '#platform/values/test-route.ts';
 import { isOurs } from './lease-statements.ts';
 import { countTlsSessions } from './tls-sessions.ts';
@@ -62,9 +63,13 @@ interface Plan {
 
 const leaseLost = 'a lease was lost';
 
-/** Null if that is not possible: an address may have to be suppressed, or this node has lost a lease; or PostgreSQL. */
+/**
+ * Null if that is not possible: an address may have to be suppressed, the message of the server's own mail be emptied, or this
+ * node has lost a lease; or PostgreSQL.
+ */
 async function recordAtOnce(db: Db, { node, transitions, suppressAfter }: Plan): Promise<boolean[] | null> {
-  if (isPostgres(db) || transitions.some((one) => concernsAddress(one, suppressAfter))) return null;
+  if (isPostgres(db)) return null;
+  if (transitions.some((one) => isOfServer(one) || concernsAddress(one, suppressAfter))) return null;
   failpoint('recording');
   const { sql, values } = updateOf(db, node, transitions);
   try {
@@ -98,6 +103,10 @@ async function recordInSteps(trx: Trx, { node, transitions, suppressAfter }: Pla
   const soft = concerned.flatMap(softBounceOf);
   if (soft.length > 0) suppressed.push(...(await noteSoftBounces(trx, soft)));
   await suppress(trx, suppressed, latestOf(kept));
+  await emptyServerMessages(
+    trx,
+    kept.map(({ delivery }) => delivery),
+  );
   // Last, because other nodes count the same large domains: their rows stay locked until the commit.
   await countTlsSessions(trx, kept.map(tlsCountOf));
   return written;
@@ -132,9 +141,11 @@ const latestOf = (transitions: Transition[]) =>
 
 const tlsCountOf = ({ delivery: { domain }, attempt }: Transition) => ({ domain, attempt });
 
+const isOfServer = ({ delivery: { orgId } }: Transition) => orgId === serverOrgId;
+
 /** Whether the outcome says something about the recipient's address, which may be suppressed for it. */
 function concernsAddress(transition: Transition, suppressAfter: readonly string[]): boolean {
-  if (suppressAfter.length === 0 || isTestMail(transition.delivery)) return false;
+  if (suppressAfter.length === 0 || isTestMail(transition.delivery) || isOfServer(transition)) return false;
   return suppressionReason(transition, suppressAfter) !== null || softMailboxCategory(transition) !== null;
 }
 

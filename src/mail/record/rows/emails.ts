@@ -98,5 +98,5 @@ export async function readSources(db: Db, emailId: string, limit = 1000): Promis
     `select ${storedMessage} where messages.email_id = ? and size > 0 order by id limit ?`,
     [emailId, limit],
   );
-  return rows.map(bytesOf);
+  return rows.map((row) => bytesOf(row)).filter((raw) => raw.length > 0);
 }

@@ -3,11 +3,10 @@
  * people can read: letters to postmaster and abuse, and mail to a return path that is not a known kind of bounce. The number
  * is bounded, because anyone may send mail to us.
  */
-
 import type { ParseResult } from '#mail/returned/parse-result.ts';
 import { deleteBeyond } from '#platform/database/engine/delete-old.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { type InboundMail, inboundMails, mailRow } from './record-bounces.ts';
+import { type InboundMail, inboundMails, mailRow, withoutLink } from './record-bounces.ts';
 
 /** Letters in total. */
 const maxLetters = 1000;
@@ -22,15 +21,17 @@ export async function keepMail(
   reading: ParseResult,
 ): Promise<boolean> {
   return db.transaction(async (trx) => {
+    let kept = mail;
     if (deliveryId !== null) {
       // The lock makes each of several mails at the same time count those before it.
-      await trx('deliveries').where({ id: deliveryId }).forNoKeyUpdate().first('id');
-      const kept = await trx('inbound_mails')
+      const delivery = await trx('deliveries').where({ id: deliveryId }).forNoKeyUpdate().first('org_id');
+      if (delivery) kept = withoutLink(mail, { orgId: delivery.org_id });
+      const before = await trx('inbound_mails')
         .where({ delivery_id: deliveryId, kind: reading.is })
         .pluck('id');
-      if (kept.length >= maxPerDelivery) return false;
+      if (before.length >= maxPerDelivery) return false;
     }
-    await trx('inbound_mails').insert(mailRow(mail, deliveryId, reading));
+    await trx('inbound_mails').insert(mailRow(kept, deliveryId, reading));
     if (deliveryId === null) await deleteBeyond(trx, 'inbound_mails', { delivery_id: null }, maxLetters);
     return true;
   });

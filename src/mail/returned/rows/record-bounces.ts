@@ -17,9 +17,10 @@ import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
 import { bumpUpdatedAt } from '#platform/database/tables/bump-updated-at.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
 import { deliveries, emails } from '#platform/database/tables/mail-tables.ts';
+import { emptyServerMessages } from '#platform/database/tables/messages.ts';
 import { attemptDetail } from '#platform/database/tables/packed-records.ts';
 import { compareKey } from '#platform/values/address.ts';
-import type { DeliveryStatus } from '#platform/values/glossary.ts';
+import { type DeliveryStatus, serverOrgId } from '#platform/values/glossary.ts';
 import { isTestMail } from '#platform/values/test-route.ts';
 
 /** Mail that came in, as it was received. */
@@ -91,11 +92,15 @@ export async function recordBounces(
       eventRow({ ...delivery, ...event, at: mail.at }),
     );
     await insertRows(trx, 'events', events);
-    const mails = done.map(({ incoming: { mail, deliveryId, reading } }) =>
-      mailRow(mail, deliveryId, reading),
+    const mails = done.map(({ incoming: { mail, deliveryId, reading }, delivery }) =>
+      mailRow(withoutLink(mail, delivery), deliveryId, reading),
     );
     await insertWithBytes(trx, 'inbound_mails', mails);
-    const real = done.filter(({ delivery }) => !isTestMail(delivery));
+    await emptyServerMessages(
+      trx,
+      done.map(({ delivery }) => delivery),
+    );
+    const real = done.filter(({ delivery }) => !isTestMail(delivery) && delivery.orgId !== serverOrgId);
     const suppressions = real.flatMap(({ delivery, transition }) =>
       suppressionAfter(delivery, transition, suppressAfter),
     );
@@ -174,6 +179,10 @@ function softBounceOf({ incoming: { mail }, delivery, transition: { bounce } }: 
   const { category, diagnostic } = bounce;
   return [{ orgId, recipient, emailId, category, at: mail.at, reply: replyIn(diagnostic) }];
 }
+
+/** The copy of the mail in a bounce of the server's own mail has its link. */
+export const withoutLink = (mail: InboundMail, { orgId }: { orgId: string }): InboundMail =>
+  orgId === serverOrgId ? { ...mail, raw: Buffer.alloc(0) } : mail;
 
 export function mailRow(mail: InboundMail, deliveryId: string | null, reading: ParseResult): object {
   const { is: kind, ...rest } = reading;

@@ -8,6 +8,7 @@ import { disabledByOwner } from '#mail/webhooks/endpoint-health.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { flag, inColumn, number, orNull, records, text } from '#platform/database/engine/records.ts';
 import { lastIdOf } from '#platform/database/tables/time-of-id.ts';
+import { serverOrgId } from '#platform/values/glossary.ts';
 
 const domain = records({
   orgId: text,
@@ -104,6 +105,7 @@ export async function countsSince(db: Db, since: number): Promise<OrganizationCo
   const query = db('statistics')
     .join('organizations', 'organizations.id', 'statistics.org_id')
     .where('hour', '>=', since)
+    .whereNot({ org_id: serverOrgId })
     .groupBy('org_id', 'organizations.name')
     .havingRaw('sum(bounced) + sum(complained) > 0')
     .select('org_id', 'organizations.name as organization');

@@ -1,4 +1,5 @@
 /** Names for the completion of command lines: a few of each kind, the likeliest first. Reads only by indexes. */
+import { realOrganizations } from '#accounts/rows/organizations.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 
 export interface Name {
@@ -34,10 +35,12 @@ type Reader = (db: Db, orgId: string | null, start: string) => Promise<Name[]>;
 
 const readers: Record<NameKind, Reader> = {
   organization: async (db) =>
-    (await db('organizations').orderBy('name').limit(maxNames).select('id', 'name')).map(({ id, name }) => ({
-      value: name,
-      is: id,
-    })),
+    (await realOrganizations(db).orderBy('name').limit(maxNames).select('id', 'name')).map(
+      ({ id, name }) => ({
+        value: name,
+        is: id,
+      }),
+    ),
   'sender-domain': async (db, orgId) => {
     const query = db('domains').orderBy('name').limit(maxNames).select('name', 'status');
     if (orgId !== null) query.where({ org_id: orgId });

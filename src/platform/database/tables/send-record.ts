@@ -29,8 +29,8 @@ export interface Send extends Omit<EmailRow, DecidedColumn> {
     requestHash: string;
   };
   acceptedAt: number;
-  /** It costs nothing and is not counted: mail of this server itself. */
-  isFree?: boolean | undefined;
+  /** Mail of this server itself: it costs nothing, is not counted, and is sent to whoever it is for. */
+  isServer?: boolean | undefined;
   /** One of several sends of a call. */
   isInBatch?: boolean | undefined;
   expiresAt: number;

@@ -16,7 +16,7 @@ import { replyText } from '#mail/deliver/outcome.ts';
 import { listQueue, type QueueEntry } from '#mail/queue/rows/queue-view.ts';
 import { isKnownDestination, readDestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import { idleRow, type QueueRow } from '#operate/explain/queue-rows-by-destination.ts';
-import type { DeliveryStatus } from '#platform/values/glossary.ts';
+import { type DeliveryStatus, serverOrgId } from '#platform/values/glossary.ts';
 import { readDestination } from '#platform/values/host-name.ts';
 import { matching, nextAttempt, presentRow, presentRows, totals } from './queue-rows.ts';
 
@@ -88,7 +88,8 @@ interface MailView extends Omit<QueueEntry, 'lastReply'> {
   status: DeliveryStatus;
   organization: string;
   lastReply: string | null;
-  href: string;
+  /** Null for mail of this server, which has no page. */
+  href: string | null;
   next: string | null;
 }
 
@@ -105,7 +106,7 @@ export async function presentMail(
     ...entry,
     organization: names.get(entry.orgId) ?? '',
     lastReply: entry.lastReply && replyText(entry.lastReply),
-    href: `/dashboard/o/${entry.orgId}/emails/${entry.emailId}`,
+    href: entry.orgId === serverOrgId ? null : `/dashboard/o/${entry.orgId}/emails/${entry.emailId}`,
     next: nextAttempt(entry.nextAttemptAt, now),
   }));
 }
