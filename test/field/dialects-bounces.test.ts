@@ -113,7 +113,7 @@ for (const database of kinds) {
       const { emailId } = (await world.send({ to })).body;
       await world.when(emailId, (email) => email.status === 'delivered');
       const path = await world.returnPath(emailId);
-      await world.comesBack(path, goldenMail(name, path));
+      await world.comesBack(path, goldenMail(name, path, to));
       const { recipients } = await world.when(emailId, (email) => email.status === 'bounced');
       const { diagnostic } = recipients[0].bounce;
       t.regex(diagnostic, quoted);

@@ -35,11 +35,12 @@ const senders = [
 test('a bounce from a sender that no address can be counts', async (t) => {
   const world = await startReturns(t);
   for (const [index, sender] of senders.entries()) {
-    const { emailId, path } = await world.delivered(`ann${index}@there.invalid`);
+    const to = `ann${index}@there.invalid`;
+    const { emailId, path } = await world.delivered(to);
     const talk = await connectSmtp(world.config.inboundPort!, { host: world.config.smtpHost! });
     await talk.says('EHLO host.invalid\r\n', '250');
     await talk.begins(sender, `<${path}>`);
-    await talk.says(`${goldenMail('gmail-report', path).toString('latin1')}\r\n.\r\n`, '250');
+    await talk.says(`${goldenMail('gmail-report', path, to).toString('latin1')}\r\n.\r\n`, '250');
     await world.when(emailId, ({ status }) => status === 'bounced');
   }
   t.pass();

@@ -18,10 +18,10 @@ export function logBounce(
   outcome: BounceResult | null,
 ): void {
   const { verb, what, rest } = lineOf(reading);
-  if (outcome && typeof outcome === 'object' && !outcome.transition) {
+  const unchanged = outcome && typeof outcome === 'object' ? whyUnchanged(reading, outcome) : null;
+  if (unchanged !== null) {
     parts.note(
-      `returned mail about <${to.recipient}>, email ${to.emailId}, changes nothing, because the delivery is ` +
-        `${outcome.status}: ${what}`,
+      `returned mail about <${to.recipient}>, email ${to.emailId}, changes nothing, because ${unchanged}: ${what}`,
     );
     return;
   }
@@ -36,6 +36,16 @@ export function logBounce(
     attempt,
     ...rest,
   });
+}
+
+/** Null if the delivery's state has changed. */
+function whyUnchanged(
+  reading: BounceNotice,
+  { status, transition }: Exclude<BounceResult, string>,
+): string | null {
+  if (!transition) return `the delivery is ${status}`;
+  if (transition.event.type !== 'email.forward_failed' || reading.is !== 'failed') return null;
+  return `the address that failed is another one, ${reading.recipient ?? 'which the report does not name'}`;
 }
 
 function lineOf(reading: BounceNotice): { verb: Verb; what: string; rest: Partial<MailLogLine> } {

@@ -11,12 +11,15 @@
  *   complained                       | nothing             | nothing
  *   suppressed, insufficient_credit  | nothing             | nothing
  *
+ * A bounce about another address, which the recipient's server passed a delivered mail on to, is an event and changes no state.
+ *
  * "May have arrived": an attempt lost its connection after the message and before the reply (possibleDuplicate). Otherwise a
  * waiting delivery is left to the queue, whose next attempt gets the reply of the host itself. Without a state change there
  * is no event, so a bounce that arrives twice counts once.
  */
 
 import type { Bounce, DeliveryStatus, EventType } from '#platform/values/glossary.ts';
+import { failureOf } from './failed-recipient.ts';
 import type { Complaint, ReportedFailure } from './parse-result.ts';
 
 export interface BounceTransition {
@@ -28,6 +31,7 @@ export interface BounceTransition {
 
 export interface DeliveryBefore {
   status: DeliveryStatus;
+  recipient: string;
   /** Made so far. */
   attempts: number;
   mayHaveArrived: boolean;
@@ -46,15 +50,17 @@ function wasTaken({ status, mayHaveArrived }: DeliveryBefore): boolean {
   return status === 'delivered' || (status === 'deferred' && mayHaveArrived);
 }
 
-function afterFailure(
-  delivery: DeliveryBefore,
-  { bounce, reportedBy, format }: ReportedFailure,
-): BounceTransition | null {
+function afterFailure(delivery: DeliveryBefore, reading: ReportedFailure): BounceTransition | null {
   if (!wasTaken(delivery)) return null;
+  const own = failureOf(delivery.recipient, reading);
+  if (own === null && delivery.status !== 'delivered') return null;
+  const { bounce, reportedBy, format, recipient } = own ?? reading;
   // The same members as for a bounce during a session; those that only a session has are null.
   const session = { attempt: delivery.attempts, response: null, mx: null, tls: null };
-  const data = { ...session, bounce, returned: { reportedBy, format } };
-  return { status: 'bounced', bounce, event: { type: 'email.bounced', data } };
+  const data = { ...session, bounce, returned: { reportedBy, format, recipient } };
+  return own
+    ? { status: 'bounced', bounce, event: { type: 'email.bounced', data } }
+    : { status: 'delivered', bounce: null, event: { type: 'email.forward_failed', data } };
 }
 
 function afterComplaint(

@@ -8,16 +8,20 @@ interface Found {
   recipient: string | null;
   reportedBy: string | null;
   diagnostic: Diagnostic;
+  isExpanded: boolean;
 }
 
 const longestName = 320;
+
+/** The failed recipients of one report that are read. */
+export const maxFailures = 20;
 
 /** The host without a comment after it: "mx.example.org. (192.0.2.1, the server for the domain)". */
 export function hostIn(name: string): string {
   return name.split(' ', 1)[0]!.replace(/\.$/, '').slice(0, longestName);
 }
 
-export function failure({ format, recipient, reportedBy, diagnostic }: Found): ReportedFailure {
+export function failure({ format, recipient, reportedBy, diagnostic, isExpanded }: Found): ReportedFailure {
   const { rule, isFromWords: _, ...classified } = classifyBounce(diagnostic.phase, diagnostic.reply);
   return {
     is: 'failed',
@@ -26,7 +30,13 @@ export function failure({ format, recipient, reportedBy, diagnostic }: Found): R
     reportedBy: reportedBy && hostIn(reportedBy),
     bounce: { ...classified, diagnostic: diagnostic.words || 'The report gives no reason.' },
     rule,
+    ...(isExpanded && { isExpanded }),
   };
+}
+
+/** The failures of one report as one reading. */
+export function oneOf([first, ...others]: ReportedFailure[]): ReportedFailure {
+  return { ...first!, ...(others.length > 0 && { others }) };
 }
 
 /** Rules that a report's fields reach if they say nothing about the cause. */

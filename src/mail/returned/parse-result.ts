@@ -25,8 +25,15 @@ export interface ReportedFailure {
   is: 'failed';
   /** The rule that recognised it. */
   format: string;
-  /** The recipient as the report names it, to show to people; the bounce's own recipient identifies the delivery. */
+  /**
+   * The address that failed, as the report names it (its final recipient); null if it names none. The address that the
+   * report came to identifies the delivery, whose own recipient may be another one (failed-recipient.ts).
+   */
   recipient: string | null;
+  /** Present if the server says that it made the failed address of ours: an alias, a list. */
+  isExpanded?: true;
+  /** The failures of further addresses in the same report. */
+  others?: ReportedFailure[];
   /** The reporting host. */
   reportedBy: string | null;
   bounce: { type: 'hard' | 'soft' } & Pick<Outcome, 'diagnostic'> & {

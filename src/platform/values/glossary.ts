@@ -52,6 +52,7 @@ export const eventTypes = [
   'email.delivered',
   'email.deferred',
   'email.bounced',
+  'email.forward_failed',
   'email.expired',
   'email.suppressed',
   'email.opened',

@@ -49,9 +49,14 @@ export function typesOf({ events }: { events: { type: string }[] }): string[] {
   return events.map(({ type }) => type);
 }
 
-/** A golden mail, its return path put in another's place. */
-export function goldenMail(name: string, returnPath = goldenReturnPath): Buffer {
+/** A golden mail, its return path and its recipient put in another's place. */
+export function goldenMail(
+  name: string,
+  returnPath = goldenReturnPath,
+  recipient = 'ann@there.invalid',
+): Buffer {
   const { raw } = goldenMails().find((one) => one.name === name)!;
   const text = raw.toString('latin1');
-  return Buffer.from(text.replaceAll(new RegExp(goldenReturnPath, 'gi'), returnPath), 'latin1');
+  const returned = text.replaceAll(new RegExp(goldenReturnPath, 'gi'), returnPath);
+  return Buffer.from(returned.replaceAll('ann@example.org', recipient), 'latin1');
 }

@@ -22,7 +22,7 @@ async function sendUntilFrom(world: ReturnsWorld, domain: string) {
       const { emailId } = (await world.send({ to, subject: `${domain} ${n}` })).body;
       await world.when(emailId, ({ status }) => status === 'delivered');
       const { from } = world.mx[0]!.messages.at(-1)!;
-      return from.endsWith(`@${domain}`) && { emailId, path: from };
+      return from.endsWith(`@${domain}`) && { emailId, path: from, to };
     },
     { what: `mail from ${domain}` },
   );
@@ -52,7 +52,7 @@ for (const kind of kinds) {
     world.dns.set({ [own]: null });
     t.is((await verify(world)).domain.returnPath, null);
     await sendUntilFrom(world, 'postern.invalid');
-    await world.comesBack(sent.path.toUpperCase(), goldenMail('postfix-unknown-user', sent.path));
+    await world.comesBack(sent.path.toUpperCase(), goldenMail('postfix-unknown-user', sent.path, sent.to));
     t.true(typesOf(await world.get(sent.emailId)).includes('email.bounced'));
     await world.comesBack(`postmaster@${own}`, goldenMail('letter-reply'), 'ann@there.invalid');
     await t.throwsAsync(world.comesBack(`ann@${own}`, 'Hello'), { message: /550 5\.1\.1/ });

@@ -23,10 +23,10 @@ test('a late bounce turns delivered into bounced, once, suppresses, and is kept'
   t.truthy(recipient.deliveredAt);
   t.is(recipient.lastResponse.code, 250, 'what the host said in the session stays');
   t.like(recipient.bounce, { type: 'hard', category: 'unknown_user', fault: 'recipient' });
-  t.regex(recipient.bounce.diagnostic, /^550 5\.1\.1 <ann@example\.org>: Recipient address rejected/);
+  t.regex(recipient.bounce.diagnostic, /^550 5\.1\.1 <ann@there\.invalid>: Recipient address rejected/);
   t.like(email.events[2].data, {
     bounce: recipient.bounce,
-    returned: { reportedBy: 'mx.example.org', format: 'status-report' },
+    returned: { reportedBy: 'mx.example.org', format: 'status-report', recipient: 'ann@there.invalid' },
   });
 
   const again = await world.send({ to: 'ann@there.invalid', subject: 'Again' });
@@ -85,8 +85,10 @@ test('nothing in a mail marks a delivery but the address it came to, or our key'
   await world.comesBack(mine.path, goldenMail('report-claims-another', theirs.path));
   await world.comesBack('complaints@postern.invalid', goldenMail('arf-forged-token', forged));
   await world.comesBack('postmaster@postern.invalid', goldenMail('postfix-unknown-user', theirs.path));
-  t.is((await world.get(mine.emailId)).status, 'bounced');
+  t.is((await world.get(mine.emailId)).status, 'delivered');
   t.is((await world.get(theirs.emailId)).status, 'delivered');
+  t.deepEqual(typesOf(await world.get(mine.emailId)).slice(2), ['email.forward_failed']);
+  t.deepEqual(typesOf(await world.get(theirs.emailId)).slice(2), []);
   const listed = await json('inbound list');
   t.deepEqual(
     listed.map(({ kind, emailId }: { kind: string; emailId: string | null }) => [kind, emailId]),

@@ -192,7 +192,7 @@ const moves: [DeliveryStatus, boolean, string | null, string | null][] = table('
 
 for (const [status, mayHaveArrived, bounced, complained] of moves) {
   test(`${status}${mayHaveArrived ? ', which may have arrived' : ''}: a bounce makes it ${bounced}, a complaint ${complained}`, (t) => {
-    const standing = { status, attempts: 1, mayHaveArrived };
+    const standing = { status, recipient: 'ann@example.org', attempts: 1, mayHaveArrived };
     const made = (reading: ReportedFailure | Complaint) => {
       const move = transitionOnBounce(standing, reading);
       return move === 'wait' || move === null ? move : move.status;

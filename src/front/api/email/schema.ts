@@ -116,6 +116,10 @@ const returned = z
   .object({
     reportedBy,
     format: z.string().meta({ description: 'The format of the report.', examples: ['status-report'] }),
+    recipient: z.string().nullable().optional().meta({
+      description:
+        'The address that failed, as the report names it; null if it names none. Absent up to version 0.9.',
+    }),
   })
   .optional()
   .meta({ description: 'Present if the email came back by mail after a server had accepted it.' });
@@ -180,6 +184,12 @@ const eventKinds = {
   },
   'email.bounced': {
     is: "The email was rejected permanently, or the recipient's mail server accepted it and later sent it back by mail.",
+    data: { ...attempt, bounce, returned },
+  },
+  'email.forward_failed': {
+    is:
+      "The recipient's mail server delivered the email and could not pass it on to another address: a member of a list, the " +
+      'target of a forward. The recipient itself has not bounced.',
     data: { ...attempt, bounce, returned },
   },
   'email.expired': {

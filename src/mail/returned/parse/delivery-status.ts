@@ -3,12 +3,12 @@
  * are tolerated if their meaning is clear.
  */
 
-import { failure, hostIn, withCauseIn } from '#mail/returned/classify-bounce.ts';
+import { failure, hostIn, maxFailures, oneOf, withCauseIn } from '#mail/returned/classify-bounce.ts';
 import type { ParseResult } from '#mail/returned/parse-result.ts';
 import { readDiagnostic } from '#platform/values/diagnostic.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import { type FieldBlock, fieldOf, readBlocks, typedFieldOf } from './report-fields.ts';
-import { beforeCopy, wordsIn } from './text-bounce.ts';
+import { beforeCopy, saysExpanded, wordsIn } from './text-bounce.ts';
 
 const partTypes = /^message\/(?:global-)?delivery-status$/;
 
@@ -33,8 +33,14 @@ function blocksInText(text: string): FieldBlock[] {
 function readStatusBlocks(blocks: FieldBlock[], mail: ParsedMail, format: string): ParseResult | null {
   const recipients = blocks.filter((block) => actionOf(block) !== null);
   if (recipients.length === 0) return null;
-  // Mail to one address may have been forwarded to several (an alias, a list): a failure of any of them counts.
-  for (const action of ['failed', 'delayed', 'arrived'] as const) {
+  // Mail to one address may have been passed on to several (an alias, a list): mail/returned/failed-recipient.ts chooses.
+  const failures = recipients
+    .filter((block) => actionOf(block) === 'failed')
+    .slice(0, maxFailures)
+    .map((block) => readingOf('failed', block, { blocks, mail, format }))
+    .filter((reading) => reading.is === 'failed');
+  if (failures.length > 0) return oneOf(failures);
+  for (const action of ['delayed', 'arrived'] as const) {
     const block = recipients.find((one) => actionOf(one) === action);
     if (block) return readingOf(action, block, { blocks, mail, format });
   }
@@ -93,9 +99,16 @@ function readingOf(action: Action, block: FieldBlock, { blocks, mail, format }: 
   const diagnostic = readDiagnostic(words, { status: statusOf(block), context, isPermanent });
   if (action === 'delayed')
     return { is: 'delayed', format, words: diagnostic.words, reportedBy: reportedBy && hostIn(reportedBy) };
-  const recipient = typedFieldOf(block, 'original-recipient') ?? typedFieldOf(block, 'final-recipient');
-  const found = failure({ format, recipient, reportedBy, diagnostic });
+  const recipient = typedFieldOf(block, 'final-recipient');
+  const isExpanded =
+    saysExpanded(mail.text) || blocks.some((one) => isExpansion(one, { withoutName: recipient === null }));
+  const found = failure({ format, recipient, reportedBy, diagnostic, isExpanded });
   return diagnostic.reply.code >= 500 ? withCauseIn(beforeCopy(context), found) : found;
+}
+
+/** RFC 3464 section 2.3.3; a failure that names nobody is not that of a recipient who has the mail, either. */
+function isExpansion(block: FieldBlock, { withoutName }: { withoutName: boolean }): boolean {
+  return /^expand/i.test(fieldOf(block, 'action') ?? '') || (withoutName && actionOf(block) === 'arrived');
 }
 
 /** If the field is missing, the text for people often quotes the reply. */

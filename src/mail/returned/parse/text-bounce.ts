@@ -3,7 +3,7 @@
  * mail, and extracts the description of the failure.
  */
 
-import { failure } from '#mail/returned/classify-bounce.ts';
+import { failure, maxFailures, oneOf } from '#mail/returned/classify-bounce.ts';
 import { general } from '#mail/returned/parse/text-bounces/general.ts';
 import { groupware } from '#mail/returned/parse/text-bounces/groupware.ts';
 import { servers } from '#mail/returned/parse/text-bounces/mail-servers.ts';
@@ -38,8 +38,19 @@ export function readTextBounce(mail: ParsedMail): ParseResult | null {
   const description = descriptionOf(format, text);
   // Some say it in the subject alone.
   const diagnostic = diagnosticOf(format, description.trim() === '' ? mail.header('subject') : description);
-  const recipient = mail.header('x-failed-recipients').split(',', 1)[0]!.trim() || null;
-  return failure({ format: name, recipient, reportedBy: null, diagnostic });
+  const named = mail.header('x-failed-recipients').split(',', maxFailures);
+  const recipients = named.map((one) => one.trim()).filter((one) => one !== '');
+  const common = { format: name, reportedBy: null, diagnostic, isExpanded: saysExpanded(text) };
+  const found = failure({ ...common, recipient: recipients[0] ?? null });
+  return oneOf([found, ...recipients.slice(1).map((recipient) => ({ ...found, recipient }))]);
+}
+
+/**
+ * Whether the server says that it made the failed address of the one that we wrote to: Exim's "(generated from …)",
+ * "(expanded from …)" of Postfix and Sendmail.
+ */
+export function saysExpanded(text: string): boolean {
+  return /\((?:ultimately\s)?(?:generated|expanded)\s+from\b/i.test(beforeCopy(text.slice(0, maxTextLength)));
 }
 
 /**

@@ -9,6 +9,7 @@ import { type NewSuppression, suppress } from '#accounts/rows/suppressions.ts';
 import { isSoftForMailbox, suppressionReason } from '#mail/deliver/transition.ts';
 import { type BounceTransition, transitionOnBounce } from '#mail/returned/bounce-transition.ts';
 import type { Complaint, ParseResult, ReportedFailure } from '#mail/returned/parse-result.ts';
+import { failureOf } from '#mail/returned/failed-recipient.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertRows, insertWithBytes } from '#platform/database/engine/insert-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
@@ -70,12 +71,15 @@ export async function recordBounces(
     // Ordered, so that two nodes never deadlock.
     await trx('deliveries').whereIn('id', ids).orderBy('id').forUpdate().select('id');
     const known = await readDeliveries(trx, ids);
+    const isNewReport = await newForwardReports(trx, list, known);
     const done: Changed[] = [];
     const outcomes = list.map((incoming): BounceResult => {
       const delivery = known.get(incoming.deliveryId);
       if (!delivery) return 'gone';
-      const transition = transitionOnBounce(delivery, incoming.reading);
-      if (transition === 'wait') return 'wait';
+      const move = transitionOnBounce(delivery, incoming.reading);
+      if (move === 'wait') return 'wait';
+      const isRepeat = move?.event.type === 'email.forward_failed' && !isNewReport(incoming);
+      const transition = isRepeat ? null : move;
       const outcome = { to: delivery, status: delivery.status, transition };
       if (transition) {
         done.push({ incoming, delivery, transition });
@@ -136,6 +140,44 @@ async function readDeliveries(db: Db, ids: string[]): Promise<Map<string, Delive
     ]),
   );
 }
+
+/**
+ * The forward reports that are kept for one delivery: they leave its state as it is, so nothing else would limit how many
+ * events a server, or whoever knows the return path, can make of one mail.
+ */
+const maxForwardReports = 10;
+
+/** Whether a report is the first about its address (mail/returned/failed-recipient.ts); counts it. The deliveries are locked. */
+async function newForwardReports(
+  trx: Trx,
+  list: IncomingBounce[],
+  deliveries: Map<string, DeliveryRow>,
+): Promise<(incoming: IncomingBounce) => boolean> {
+  const reported = new Map<string, Set<unknown>>();
+  for (const { deliveryId, reading } of list) {
+    const recipient = deliveries.get(deliveryId)?.recipient;
+    if (recipient && reading.is === 'failed' && failureOf(recipient, reading) === null)
+      reported.set(deliveryId, new Set());
+  }
+  if (reported.size > 0) {
+    const ids = [...reported.keys()];
+    const rows = await trx('inbound_mails')
+      .whereIn('delivery_id', ids)
+      .where('kind', 'failed')
+      .select(...keptReport.columns);
+    for (const { deliveryId, reading } of rows.map((row) => keptReport.read(row)))
+      reported.get(deliveryId!)!.add(reading.recipient);
+  }
+  return ({ deliveryId, reading }) => {
+    const addresses = reported.get(deliveryId);
+    const address = (reading as ReportedFailure).recipient;
+    if (!addresses || addresses.size >= maxForwardReports || addresses.has(address)) return false;
+    addresses.add(address);
+    return true;
+  };
+}
+
+const keptReport = inboundMails.pick('deliveryId', 'reading');
 
 /** The deferred deliveries that had an attempt with an unknown result. */
 async function mayHaveArrived(trx: Db, rows: { id: string; status: string }[]): Promise<Set<string>> {

@@ -36,6 +36,14 @@ const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) =
     tone: 'bad',
     detail: (data) => replyOf(data) || text((data.bounce as Data | undefined)?.diagnostic),
   },
+  'email.forward_failed': {
+    title: 'Delivered, but could not be passed on',
+    tone: 'warn',
+    detail: ({ returned, bounce }) =>
+      [text((returned as Data | undefined)?.recipient), text((bounce as Data | undefined)?.diagnostic)]
+        .filter(Boolean)
+        .join(': '),
+  },
   'email.expired': {
     title: 'Expired',
     tone: 'bad',
