@@ -32,7 +32,7 @@ export default {
   files: process.env.TEST_ROOMS ? [`test/${process.env.TEST_ROOMS}/*.ts`] : ['test/**/*.test.ts'],
   extensions: ['ts'],
   workerThreads: false,
-  timeout: '3m',
+  timeout: '10m',
   // Twice as many as processors, because each waits for sockets, databases and other processes for half of its time.
   concurrency: 2 * availableParallelism(),
   sortTestFiles: (a, b) => Math.sign(startOf(a) - startOf(b)) || a.localeCompare(b),

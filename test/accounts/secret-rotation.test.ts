@@ -17,7 +17,6 @@ import { fixedSecrets, readSecrets } from '#platform/base/secrets.ts';
 const html = '<p><a href="https://app.invalid/">Go</a></p>';
 
 test('the secret is rotated under load, and the old one is retired', async (t) => {
-  t.timeout(120_000);
   const world = await startWorld(t);
   const { json, refusal, cli } = cliOf(t, world);
   const file = join(world.config.dataDir, 'secret');

@@ -105,7 +105,8 @@ test('a connection without a request stays open for the time that is set, and th
   t.is(loadConfig({}).httpKeepAlive, 75_000);
   t.is(loadConfig({ POSTERN_HTTP_KEEP_ALIVE: '620s' }).httpKeepAlive, 620_000);
   t.regex(faultOf('POSTERN_HTTP_KEEP_ALIVE', '75')!, /not a duration/);
-  const world = await startWorld(t);
+  // Longer than a test may hang.
+  const world = await startWorld(t, { settings: { POSTERN_HTTP_KEEP_ALIVE: '1h' } });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   t.teardown(() => agent.destroy());
   const ask = async () => {
@@ -114,11 +115,9 @@ test('a connection without a request stays open for the time that is set, and th
     await text(response);
     return response.headers;
   };
-  t.is((await ask())['keep-alive'], 'timeout=75');
+  t.is((await ask())['keep-alive'], 'timeout=3600');
   // A stop does not wait for it.
-  const begun = performance.now();
   await world.stop();
-  t.true(performance.now() - begun < 5_000);
 });
 
 test('idle connections do not keep others out at the limit', async (t) => {

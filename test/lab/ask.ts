@@ -26,7 +26,7 @@ export interface Reply {
 const keptBytes = 64 * 1024;
 
 export function ask(url: string, { method = 'GET', headers = {}, body = [], ...rest }: Question = {}) {
-  const { from = '127.0.0.1', timeoutMs = 30_000 } = rest;
+  const { from = '127.0.0.1', timeoutMs = 300_000 } = rest;
   const begun = performance.now();
   return new Promise<Reply>((resolve) => {
     const reply: Reply = { status: 0, isOverdue: false, headers: {}, bytes: 0, text: '', ms: 0 };

@@ -10,7 +10,7 @@ import { inspect } from 'node:util';
 export type Truthy<T> = Exclude<T, false | 0 | '' | null | undefined>;
 
 export interface UntilOptions {
-  /** Milliseconds of real time. */
+  /** Milliseconds of real time, after which it hangs: minutes, because a machine may be slow or have other work. */
   timeout?: number;
   /** What is waited for; a function is called at the end, to tell what was there instead. */
   what?: string | (() => string);
@@ -18,7 +18,7 @@ export interface UntilOptions {
 
 export async function until<T>(
   condition: () => T | Promise<T>,
-  { timeout = 90_000, what = 'the condition' }: UntilOptions = {},
+  { timeout = 300_000, what = 'the condition' }: UntilOptions = {},
 ): Promise<Truthy<T>> {
   const end = performance.now() + timeout;
   for (;;) {

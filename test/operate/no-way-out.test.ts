@@ -102,7 +102,6 @@ const closings: [
 
 for (const [how, figure, category, close] of closings) {
   test(`${how}: there is one entry, the destinations are folded below it, and it is so after a restart`, async (t) => {
-    t.timeout(3 * minute);
     const { world, status, until, screen, sendTo, json } = await start(t);
     const browser = createBrowser(world);
     await setUp(browser, world);

@@ -33,8 +33,6 @@ interface Entry {
 }
 
 test('ten troubles at once: each is soon named, with its cause and the next command', async (t) => {
-  t.timeout(6 * minute);
-  const began = performance.now();
   const world = await startTenTroubles(t);
   const { cli, onTerminalOf } = cliOf(t, world);
   const status = async () => {
@@ -50,9 +48,8 @@ test('ten troubles at once: each is soon named, with its cause and the next comm
         last.some((need) => need.subject === subject && need.cause === cause),
       );
     },
-    { timeout: 3 * minute, what: () => `every cause in ${JSON.stringify(last, null, 1)}` },
+    { what: () => `every cause in ${JSON.stringify(last, null, 1)}` },
   );
-  t.log(`all named after ${Math.round((performance.now() - began) / 1000)} s`);
   const seen = await status();
   t.is(seen.verdict, 'needs_attention');
   t.is(seen.code, 1);
@@ -101,7 +98,6 @@ const circuits = ['refusing', 'hanging', 'unreachable', 'dns_failing'];
 const heartbeatMs = 25_000;
 
 test('after ten minutes each trouble has the cause that it began with, in every view', async (t) => {
-  t.timeout(6 * minute);
   const clock = manualClock(Date.now());
   const world = await startTenTroubles(t, clock);
   const { cli, json } = cliOf(t, world, clock);

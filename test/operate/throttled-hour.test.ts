@@ -25,7 +25,6 @@ interface Pace {
 }
 
 test('a throttled destination over time: all views agree with what the exchanger saw', async (t) => {
-  t.timeout(10 * minute);
   const world = await startWorld(t, { exchangers: [{}] });
   const { clock } = world;
   const mx = world.mx[0]!;

@@ -171,11 +171,13 @@ test('a second server on one data directory is refused; a killed one leaves no l
 });
 
 test('a host that hangs does not stretch a stop', async (t) => {
-  const world = await startWorld(t, { exchangers: [{ script: { connect: () => 'hang' } }] });
+  const world = await startWorld(t, {
+    exchangers: [{ script: { connect: () => 'hang' } }],
+    settings: { POSTERN_MTA_TIMEOUTS: 'greeting=1h' },
+  });
   await world.send({ to: 'ann@there.invalid' });
   await until(() => world.mx[0]!.connections > 0, { what: 'a host to hang' });
-  const began = performance.now();
+  // It takes 2.5 s. The SMTP client itself would wait for the greeting.
   await world.stop();
-  // It takes 2.5 s. The SMTP client itself would wait five minutes for the greeting.
-  t.true(performance.now() - began < 6000);
+  t.is(world.mx[0]!.messages.length, 0);
 });

@@ -11,8 +11,12 @@ const burstGapMs = 2;
 /** Two signatures and some kilobytes: the calling thread does nothing else meanwhile. */
 const maxCost = 48 * 1024;
 
-export function composeAlone(onThreads: Compose, composeHere: (order: ComposeOrder) => Composed): Compose {
-  const bursts = createBurstDetector(burstGapMs);
+export function composeAlone(
+  onThreads: Compose,
+  composeHere: (order: ComposeOrder) => Composed,
+  now?: () => number,
+): Compose {
+  const bursts = createBurstDetector(burstGapMs, now);
   return async (order) => {
     bursts.note();
     return bursts.isBurst() || costOf(order) > maxCost ? onThreads(order) : composeHere(order);

@@ -539,15 +539,17 @@ test('tests of endpoints that hang leave room for others, and cost nobody a requ
 });
 
 test('a service that stops waits for no endpoint that hangs', async (t) => {
-  const { world, call, must } = await start(t, { settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' } });
+  const { world, call, must } = await start(t, {
+    settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' },
+    // Longer than a test may hang.
+    overrides: { webhookTimeoutMs: 3_600_000 },
+  });
   const receiver = await startReceiver(t);
   receiver.answer = () => {};
   const { webhook } = await must('POST /webhooks', { url: receiver.url });
   const cut = call(`POST /webhooks/${webhook.id}/test`).catch((error: Error) => error.message);
   await until(() => receiver.requests.length === 1);
-  const began = performance.now();
   await world.stop();
-  t.true(performance.now() - began < 9000);
   t.is(await cut, 'fetch failed');
 });
 

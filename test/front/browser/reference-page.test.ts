@@ -9,7 +9,6 @@ test('the page shows every endpoint and loads nothing from other hosts', async (
   const world = await startWorld(t);
   const { page, faults } = await visit(t, world, 'desktop');
   // The script has 3.6 MB, which a busy machine takes long to compile.
-  page.setDefaultTimeout(60_000);
   const hosts = new Set<string>();
   page.on('request', (request) => hosts.add(new URL(request.url()).origin));
   await page.goto('/docs');
@@ -39,7 +38,6 @@ for (const [size, theme] of [
   test(`everybody can read it: ${size}, ${theme}`, async (t) => {
     const world = await startWorld(t);
     const { page, check } = await visit(t, world, size, theme);
-    page.setDefaultTimeout(60_000);
     for (const [part, last] of [
       ['description/quick-start', 'code.hljs'],
       ['tag/email/POST/api/public/email/send', '.scalar-code-copy'],

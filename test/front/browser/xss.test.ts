@@ -152,7 +152,6 @@ const isKeptOut = (fault: string) =>
   /\/emails\/[^ ]*\/x: csp$/.test(fault);
 
 test('in a browser no text of others runs, and every page passes the checks of accessibility', async (t) => {
-  t.timeout(120_000);
   const scene = await startScene(t);
   const filled = await fill(scene);
   const { page, context, faults, check, isWider } = await visit(t, scene.world, 'desktop');

@@ -6,7 +6,6 @@ import { startScene } from '#lab/scenes/dashboard-scene.ts';
 const posts = sampledTable.filter(({ method }) => method === 'POST');
 
 test('a POST that no form of this session made is refused, and changes nothing', async (t) => {
-  t.timeout(120_000);
   const scene = await startScene(t);
   const { a, b, operator, world } = scene;
   const other = await scene.browserOf(b.people.owner);

@@ -55,7 +55,6 @@ test('what a form names is looked for in one’s own organization', async (t) =>
 });
 
 test('each route lets in whom the table says, and shows nobody what is another’s', async (t) => {
-  t.timeout(120_000);
   const scene = await startScene(t);
   const { a, b, operator } = scene;
   const users: Record<Visitor, string | null> = {

@@ -30,7 +30,6 @@ interface Step {
 }
 
 test('a form or query with names of another organization shows and changes nothing of it', async (t) => {
-  t.timeout(120_000);
   const scene = await startScene(t);
   const { a, b, world } = scene;
   const address = await furnish(scene, b);

@@ -66,7 +66,7 @@ export function startChromium(test: TestFn) {
       });
       t.teardown(() => context.close());
       const page = await context.newPage();
-      page.setDefaultTimeout(10_000);
+      page.setDefaultTimeout(300_000);
       const faults = watchFaults(page);
       const isWider = async () =>
         (await page.evaluate(

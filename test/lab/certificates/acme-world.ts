@@ -58,10 +58,13 @@ export async function startAcmeWorld(t: ExecutionContext, options: AcmeWorldOpti
       }),
     /** The clock goes on until the host has failed so often. */
     untilFailed: (host: string, failures = 1) =>
-      world.clock.passUntil(async () => {
-        const row = await rowOf(host);
-        return row && row.failures >= failures && JSON.parse(row.problem);
-      }),
+      world.clock.passUntil(
+        async () => {
+          const row = await rowOf(host);
+          return row && row.failures >= failures && JSON.parse(row.problem);
+        },
+        { step: '10s' },
+      ),
     https: (path: string, host = 'postern.invalid') =>
       getSecurely({ port: httpsPort, path, host, ca: authority.root }),
     http: (path: string, { host = 'postern.invalid', method = 'GET' } = {}) =>

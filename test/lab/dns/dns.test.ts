@@ -3,10 +3,10 @@ import { Resolver } from 'node:dns/promises';
 import test, { type ExecutionContext } from 'ava';
 import { startDns, type Zone } from './dns.ts';
 
-async function start(t: ExecutionContext, zone: Zone) {
+async function start(t: ExecutionContext, zone: Zone, timeout = 300_000) {
   const dns = await startDns(zone);
   t.teardown(dns.close);
-  const resolver = new Resolver({ timeout: 200, tries: 1 });
+  const resolver = new Resolver({ timeout, tries: 1 });
   resolver.setServers([dns.address]);
   return { dns, resolver };
 }
@@ -52,12 +52,12 @@ test('failures, of a whole name and of one type', async (t) => {
   const { resolver } = await start(t, {
     'broken.invalid': 'SERVFAIL',
     'refused.invalid': 'REFUSED',
-    'silent.invalid': 'TIMEOUT',
     'half.invalid': { MX: ['10 x.invalid'], A: 'SERVFAIL' },
   });
   await t.throwsAsync(resolver.resolve4('broken.invalid'), { code: 'ESERVFAIL' });
   await t.throwsAsync(resolver.resolve4('refused.invalid'), { code: 'EREFUSED' });
-  await t.throwsAsync(resolver.resolve4('silent.invalid'), { code: 'ETIMEOUT' });
+  const hasty = await start(t, { 'silent.invalid': 'TIMEOUT' }, 200);
+  await t.throwsAsync(hasty.resolver.resolve4('silent.invalid'), { code: 'ETIMEOUT' });
   await t.throwsAsync(resolver.resolve4('half.invalid'), { code: 'ESERVFAIL' });
   t.is((await resolver.resolveMx('half.invalid')).length, 1);
 });

@@ -82,7 +82,7 @@ export async function startUnbound(options: {
 }
 
 async function answers(address: string): Promise<boolean> {
-  const resolver = new Resolver({ timeout: 300, tries: 1 });
+  const resolver = new Resolver({ timeout: 5_000, tries: 1 });
   resolver.setServers([address]);
   // By default Unbound answers this name itself (RFC 6761 section 6.3).
   return resolver.resolve4('localhost').then(

@@ -79,7 +79,7 @@ export async function startMx(options: MxOptions = {}): Promise<Mx> {
     get maxConnections() {
       return maxConnections;
     },
-    async received(n, timeoutMs = 30_000) {
+    async received(n, timeoutMs) {
       const what = () =>
         `${n} messages at ${host}, there are ${mx.messages.length}\n${transcripts(mx.sessions)}`;
       await until(() => mx.messages.length >= n, { timeout: timeoutMs, what });

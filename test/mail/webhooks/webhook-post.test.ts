@@ -24,7 +24,7 @@ async function start(t: ExecutionContext, zone: Zone = {}, options: Partial<Post
   const dns: Dns = await startDns(zone);
   t.teardown(dns.close);
   const resolve = createResolver([dns.address]);
-  const poster = createPoster({ resolve, allowPrivate: false, timeoutMs: 15_000, ...options });
+  const poster = createPoster({ resolve, allowPrivate: false, timeoutMs: 300_000, ...options });
   t.teardown(poster.close);
   const post = (url: string, stopped = never) =>
     poster.post({ url, headers: { 'webhook-id': 'id' }, body: '{}' }, stopped);
@@ -91,7 +91,7 @@ test.serial(
 );
 
 test.serial('a name that has moved to the inside by the next try is refused', async (t) => {
-  const { post, dns } = await start(t, { 'moving.invalid': 'SERVFAIL' }, { timeoutMs: 300 });
+  const { post, dns } = await start(t, { 'moving.invalid': 'SERVFAIL' }, { timeoutMs: 5_000 });
   const inside = await startReceiver(t);
   const url = `http://moving.invalid:${inside.port}/`;
   await t.throwsAsync(post(url));

@@ -31,7 +31,7 @@ function connector(t: ExecutionContext, own: Partial<ConnectParts> & { port: num
   const clock = manualClock();
   const troubles: string[] = [];
   const connect = createConnect({
-    timeoutMs: 30_000,
+    timeoutMs: 3_600_000,
     allowPrivate: true,
     sources: [],
     hostname: 'postern.invalid',
@@ -48,12 +48,6 @@ function connector(t: ExecutionContext, own: Partial<ConnectParts> & { port: num
     return opened;
   };
   return { to, clock, troubles };
-}
-
-async function timed<T>(action: () => Promise<T>): Promise<{ result: T; ms: number }> {
-  const started = performance.now();
-  const result = await action();
-  return { result, ms: performance.now() - started };
 }
 
 test.serial('no socket and no timer is left of the attempts to connect, however they end', async (t) => {
@@ -94,9 +88,7 @@ test('an IPv6 that never answers costs a head start, and only the first time', a
   const { mxs, port } = await start(t, ['127.0.7.2']);
   const silent = await startSilent(['127.0.7.3'], port);
   const { to, clock } = connector(t, { port });
-  const { result, ms } = await timed(() => to([v6('127.0.7.3'), '127.0.7.2']));
-  t.is(result.address, '127.0.7.2');
-  t.true(ms > 200 && ms < 25_000, `the connect timeout is 30 s, it took ${ms} ms`);
+  t.is((await to([v6('127.0.7.3'), '127.0.7.2'])).address, '127.0.7.2');
   await silent.close();
   // Now it would answer, and win if it were first.
   mxs.push(await startMx({ host: '127.0.7.3', port }));
@@ -116,9 +108,11 @@ test('where both answer, IPv6 is taken, and the other is not called', async (t) 
 test('after a refusal the next address is called at once', async (t) => {
   const { port } = await start(t, ['127.0.7.2']);
   const dead = Array.from({ length: 40 }, (_, n) => `127.0.7.${n + 11}`);
-  const { result, ms } = await timed(() => connector(t, { port }).to([...dead, '127.0.7.2']));
-  t.is(result.address, '127.0.7.2');
-  t.true(ms < 9000, `forty head starts would be 10 s, it was ${ms} ms`);
+  t.is((await connector(t, { port }).to([...dead, '127.0.7.2'])).address, '127.0.7.2');
+  const refused = { headStart: true, run: () => Promise.reject(new Error('refused')) };
+  const runners = [refused, refused, { headStart: true, run: async () => 'answered' }];
+  const rules = { headStartMs: 3_600_000, stopped: never, discard: () => {} };
+  t.is(await race<string>(runners, rules), 'answered');
 });
 
 test('an address that failed comes last for ten minutes', async (t) => {

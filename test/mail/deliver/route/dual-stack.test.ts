@@ -7,18 +7,16 @@ import { startSilent } from '#lab/mx/silent.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 
 test('a dead IPv6 path does not delay the mail', async (t) => {
-  const world = await startWorld(t);
+  // Longer than a test may hang.
+  const world = await startWorld(t, { settings: { POSTERN_MTA_TIMEOUTS: 'connect=1h' } });
   const silent = await startSilent(['127.0.8.40'], world.mx[0]!.port);
   t.teardown(silent.close);
   world.dns.set({
     'dual.invalid': { MX: ['10 both.invalid'] },
     'both.invalid': { A: ['127.0.0.2'], AAAA: ['::ffff:127.0.8.40'] },
   });
-  const started = performance.now();
   const { body } = await world.send({ to: 'ann@dual.invalid' });
   const email = await world.when(body.emailId, ({ status }) => status === 'delivered');
-  const ms = performance.now() - started;
-  t.true(ms < 25_000, `the connect timeout is 30 s, it took ${ms} ms`);
   t.is(email.recipients[0].attempts, 1);
   t.like(email.recipients[0].mx, { host: 'both.invalid', address: '127.0.0.2' });
 });

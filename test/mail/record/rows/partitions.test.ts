@@ -201,10 +201,8 @@ test('nodes that drop at once drop once; whoever is in the way is waited for no 
   time.now += 20 * day;
   const reader = await db.transaction();
   await reader('attempts').count();
-  const begun = performance.now();
   const drops = (at: Db) => dropPast(at, 'attempts', parts.now, () => time.now - day)();
   t.is(await drops(db), 0);
-  t.true(performance.now() - begun < 5000);
   t.is(await count(db, 'attempts'), 1);
   await reader.commit();
   const nodes = await Promise.all([open(), open(), open()]);

@@ -34,7 +34,7 @@ async function goesADayAfter(world: World, time: string, emailId: string): Promi
       await clock.jump('10s');
       return isEmpty(world, emailId);
     },
-    { timeout: 150_000, what: () => `the bytes to go; it is ${told(world)}` },
+    { what: () => `the bytes to go; it is ${told(world)}` },
   );
 }
 
@@ -82,7 +82,7 @@ for (const database of kinds) {
         await world.clock.jump('10m');
         return isEmpty(world, ann.emailId);
       },
-      { timeout: 150_000, what: () => `the bytes to go; it is ${told(world)}` },
+      { what: () => `the bytes to go; it is ${told(world)}` },
     );
     t.false(await isEmpty(world, greta.emailId));
     const again = await world.send({ to: 'ann@there.invalid', idempotencyKey: 'one' });
@@ -103,7 +103,7 @@ for (const database of kinds) {
         await world.clock.jump('2d');
         return (await count(world, 'events')) === 0 && (await count(world, 'attempts')) === 0;
       },
-      { timeout: 150_000, what: () => `events and attempts to go; it is ${told(world)}` },
+      { what: () => `events and attempts to go; it is ${told(world)}` },
     );
     t.true(world.clock.now() - begun >= 30 * 24 * 60 * 60_000);
     const email = await world.get(body.emailId);
