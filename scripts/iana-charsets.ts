@@ -1,11 +1,11 @@
 /**
- * `node scripts/iana-charsets.ts FILE`: makes src/mail/compose/iana-charsets.ts from IANA's list of charsets, the file
+ * `node scripts/iana-charsets.ts FILE`: makes src/mail/compose/ascii/iana-charsets.ts from IANA's list of charsets, the file
  * `character-sets-1.csv` of its registry "Character Sets" (RFC 2978). Run it with a newer file when the list has changed.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'csv-parse/sync';
-import { charsetKey } from '#mail/compose/part-labels.ts';
+import { charsetKey } from '#mail/compose/ascii/part-labels.ts';
 
 const maxLine = 120;
 const [file] = process.argv.slice(2);
@@ -36,4 +36,4 @@ const text = `/**
  */
 export const ianaCharsets = \`${lines.trim()}\`;
 `;
-writeFileSync(join(import.meta.dirname, '../src/mail/compose/iana-charsets.ts'), text);
+writeFileSync(join(import.meta.dirname, '../src/mail/compose/ascii/iana-charsets.ts'), text);

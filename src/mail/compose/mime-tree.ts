@@ -3,9 +3,9 @@
  * in the message's size for each level; the number of levels is limited.
  */
 import { decodeWords } from 'postal-mime';
+import { charsetNamed, encodingNamed, mediaTypeNamed } from '#mail/compose/ascii/part-labels.ts';
 import { parseHeaderValue } from '#platform/vendor/nodemailer.ts';
 import { fieldValue, type Head, type HeadLimits, readHead } from './head.ts';
-import { charsetNamed, encodingNamed, mediaTypeNamed } from './part-labels.ts';
 
 export interface MimeTreePart {
   start: number;

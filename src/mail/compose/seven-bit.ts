@@ -1,6 +1,6 @@
 /**
  * Makes a whole message ASCII, in lines of at most 998 octets, before it is signed: bodies become quoted-printable or base64, and
- * fields as ascii-field.ts says. A host without 8BITMIME or SMTPUTF8 could not take the message as it was, and a host that
+ * fields as ascii/ascii-field.ts says. A host without 8BITMIME or SMTPUTF8 could not take the message as it was, and a host that
  * re-encodes it for the next one breaks the signature. Postfix goes by the label: a part that says 8bit gets another one, even if
  * it is ASCII. A label in an odd spelling is written as the standard has it, and text gets the charset that it is in.
  *
@@ -8,13 +8,13 @@
  * encrypted (RFC 1847), because it would break. An attached message that cannot be ASCII becomes a file.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
+import { asciiField } from '#mail/compose/ascii/ascii-field.ts';
+import { newCharset } from '#mail/compose/ascii/text-charset.ts';
 import { type Edit, splice } from '#platform/base/splice.ts';
 import { encodeWords } from '#platform/vendor/nodemailer.ts';
-import { asciiField } from './ascii-field.ts';
 import { composed, fieldValue } from './head.ts';
 import { hasLongLine, sealed, unencoded } from './long-lines.ts';
 import { type MimeTreePart, readTree } from './mime-tree.ts';
-import { newCharset } from './text-charset.ts';
 import { base64, decoded, isMostlyLetters, quotedPrintable } from './transfer-encoding.ts';
 
 /** Messages inside messages. */
@@ -72,9 +72,9 @@ function gapEdits(raw: Buffer, { head, end, children }: MimeTreePart): Edit[] {
 }
 
 interface Reencoded {
-  /** What the part's label becomes; null if it keeps its own. */
+  /** The new label; null if the part keeps its own. */
   encoding: string | null;
-  /** What the part's type becomes; null if it keeps its own. */
+  /** The new type; null if the part keeps its own. */
   type: string | null;
   /** Null if the body stays. */
   bytes: Buffer | null;

@@ -5,20 +5,20 @@
  * (RFC 6531); in a part or an attached message, to which nothing is delivered, it becomes an empty group (RFC 6857 section 3.2).
  */
 import { decodeWords } from 'postal-mime';
+import { field, foldable, foldedField, mailbox, phrase } from '#mail/compose/field.ts';
+import type { Field } from '#mail/compose/head.ts';
+import { asciiUrl, structureOf } from '#mail/compose/header-grammar.ts';
+import { isMostlyLetters } from '#mail/compose/transfer-encoding.ts';
 import { domainOf, envelopeAddress } from '#platform/values/address.ts';
 import { readAddressList, withoutComments } from '#platform/values/mailbox-list.ts';
 import type { NamedAddress } from '#platform/values/recipients.ts';
 import { buildHeaderValue, encodeWord, parseHeaderValue } from '#platform/vendor/nodemailer.ts';
-import { field, foldable, foldedField, mailbox, phrase } from './field.ts';
-import type { Field } from './head.ts';
-import { asciiUrl, structureOf } from './header-grammar.ts';
 import { mediaTypeNamed } from './part-labels.ts';
-import { isMostlyLetters } from './transfer-encoding.ts';
 
 export interface FieldContext {
   /** The field is in the header of the message itself. */
   isDelivered: boolean;
-  /** What becomes of Content-Type; null if it stays. */
+  /** The new Content-Type; null if it stays. */
   type: string | null;
   charset: string | null;
 }

@@ -33,7 +33,7 @@ export function encodingNamed(text: string): string {
   return known ?? (unregistered.test(label) ? label : '');
 }
 
-/** By which names of charsets are compared: letters and digits without leading zeros (Unicode Technical Standard 22, section 1.4). */
+/** Names of charsets are compared by it: letters and digits without leading zeros (Unicode Technical Standard 22, section 1.4). */
 export function charsetKey(name: string): string {
   return name
     .toLowerCase()
@@ -62,7 +62,7 @@ export function charsetNamed(text: string): string | null {
   return part === label ? null : charsetNamed(part);
 }
 
-/** What browsers know besides IANA's names, such as `utf8` and `cp1252`. */
+/** Charsets that browsers know besides IANA's names, such as `utf8` and `cp1252`. */
 function decodable(label: string): string | null {
   try {
     return new TextDecoder(label).encoding;

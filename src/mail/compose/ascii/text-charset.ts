@@ -3,9 +3,9 @@
  * as it was meant under that label, and what says nothing is guessed by each reader in its own way.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
-import { unencoded } from './long-lines.ts';
-import type { MimeTreePart } from './mime-tree.ts';
-import { decoded } from './transfer-encoding.ts';
+import { unencoded } from '#mail/compose/long-lines.ts';
+import type { MimeTreePart } from '#mail/compose/mime-tree.ts';
+import { decoded } from '#mail/compose/transfer-encoding.ts';
 
 type Labels = Pick<MimeTreePart, 'type' | 'charset' | 'charsetLabel' | 'isAttached' | 'encoding'>;
 
