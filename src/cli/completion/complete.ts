@@ -5,7 +5,7 @@
 import type { Argument, Command, Option } from 'commander';
 import { organizationId } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
-import { type Name, type NameKind, namesOf } from '#platform/database/admin/names.ts';
+import { type Name, type NameKind, namesOf } from '#mail/record/rows/names.ts';
 
 export interface Candidates {
   names: Name[];

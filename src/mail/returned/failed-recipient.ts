@@ -45,16 +45,25 @@ function characterOf(digits: string): string | null {
 /** `local` null: the text has no address in it; `domain` null: a name without a domain, or with one of an internal network. */
 function mailboxIn(text: string): { local: string | null; domain: string | null } {
   const bare = /<([^<>]*)>/.exec(text)?.[1] ?? text.replace(/ \(.*$/s, '');
-  const address = bare
-    .trim()
-    .replace(/^(?:(?:rfc822|utf-8|smtp|mailto)[:;] ?)+/i, '')
-    // RFC 5321 section 4.1.2: a source route, as in @relay.example:ann@example.org.
-    .replace(/^@[^:]*:/, '')
-    .replace(/^(["'])([^"']*@[^"']*)\1$/, '$2')
-    .replace(/\.$/, '');
+  const address = withoutQuotes(
+    bare
+      .trim()
+      .replace(/^(?:(?:rfc822|utf-8|smtp|mailto)[:;] ?)+/i, '')
+      // RFC 5321 section 4.1.2: a source route, as in @relay.example:ann@example.org.
+      .replace(/^@[^:]*:/, ''),
+  ).replace(/\.$/, '');
   const domain = domainOf(address);
   const whole = domain === null ? address.toLowerCase() : compareKey(address);
   const [, named, isQualified] = /^(.*?)(@[^@]*)?$/s.exec(whole)!;
-  const local = named!.replace(/(.)\+.*$/s, '$1');
+  const tagAt = named!.indexOf('+', 1);
+  const local = tagAt === -1 ? named! : named!.slice(0, tagAt);
   return { local: isQualified || /^[\w.-]+$/.test(local) ? local : null, domain };
+}
+
+/** A whole address in quotes; quotes around the local part alone are part of it. */
+function withoutQuotes(text: string): string {
+  const inner = text.slice(1, -1);
+  const isQuoted =
+    /^["']/.test(text) && text.at(-1) === text[0] && inner.includes('@') && !/["']/.test(inner);
+  return isQuoted ? inner : text;
 }

@@ -2,8 +2,8 @@
 import test from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import { startReturns, typesOf } from '#lab/scenes/returns.ts';
-import { readMail } from '#mail/returned/parse/parse-bounce.ts';
 import { failureOf, isSameMailbox } from '#mail/returned/failed-recipient.ts';
+import { readMail } from '#mail/returned/parse/parse-bounce.ts';
 
 const team = 'team@there.invalid';
 

@@ -8,8 +8,8 @@ import { noteSoftBounces, type SoftBounce } from '#accounts/rows/soft-bounces.ts
 import { type NewSuppression, suppress } from '#accounts/rows/suppressions.ts';
 import { isSoftForMailbox, suppressionReason } from '#mail/deliver/transition.ts';
 import { type BounceTransition, transitionOnBounce } from '#mail/returned/bounce-transition.ts';
-import type { Complaint, ParseResult, ReportedFailure } from '#mail/returned/parse-result.ts';
 import { failureOf } from '#mail/returned/failed-recipient.ts';
+import type { Complaint, ParseResult, ReportedFailure } from '#mail/returned/parse-result.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertRows, insertWithBytes } from '#platform/database/engine/insert-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
