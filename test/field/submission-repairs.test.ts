@@ -119,6 +119,31 @@ test('ISO-8859-1 with octets that only windows-1252 has', async (t) => {
   t.is(email.text?.trim(), '5 €');
 });
 
+test('text that says UTF-8 and can only be windows-1252, in any transfer encoding', async (t) => {
+  for (const [encoding, octets] of [
+    ['8bit', 'Gr\xfc\xdfe'],
+    ['quoted-printable', 'Gr=FC=DFe'],
+  ] as const) {
+    const labels = ['Content-Type: text/plain; charset=utf-8', `Content-Transfer-Encoding: ${encoding}`];
+    t.is((await sent(t, [from, ...labels, '', octets])).email.text?.trim(), 'Grüße', encoding);
+  }
+  const cut = ['Content-Type: text/plain; charset=utf-8', '', 'Gr\xc3\xbc\xc3\x9fe \xc3'];
+  t.is((await sent(t, [from, ...cut])).email.text?.trim(), 'Grüße \ufffd');
+});
+
+const labels = table<[labels: string[], octets: string, text: string]>('submission/odd-labels');
+
+for (const [given, octets, text] of labels) {
+  test(`labels in an odd spelling: ${given.join(', ')}`, async (t) => {
+    const { email, raw } = await sent(t, [from, ...given, '', octets]);
+    t.is(email.text?.trim(), text);
+    t.regex(
+      fieldsOf(raw, 'Content-Transfer-Encoding').join(),
+      /^(?:7bit|quoted-printable|base64|x-uuencode)?$/,
+    );
+  });
+}
+
 const word = 'lorem ipsum '.repeat(200);
 
 test('long lines of a body, in every place where they can be', async (t) => {

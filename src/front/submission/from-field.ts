@@ -3,7 +3,7 @@
  * one from it: quoted strings and comments are removed first, and the rest may contain one address and no trace of a second.
  */
 import { decodeWords } from 'postal-mime';
-import { mailboxText, parseMailbox } from '#platform/values/address.ts';
+import { domainOf, mailboxText, parseMailbox } from '#platform/values/address.ts';
 import { endOfComment } from '#platform/values/mailbox-list.ts';
 
 /** Replaces each quoted string while the rest of the value is checked. */
@@ -21,6 +21,7 @@ export function senderOf(value: string): string | null {
     part.replaceAll(mark, () => restore(quoted[next++]!));
   const name = unmark(named ? named.groups!.name! : '', (inside) => inside.replace(/\\(.)/gu, '$1'));
   const mailbox = unmark(address, (inside) => `"${inside}"`);
+  if (domainOf(mailbox) === null) return null;
   const withName = mailboxText({ name: shown(name), address: mailbox });
   // A name that cannot be shown is left out.
   return [withName, mailbox].find((form) => parseMailbox(form)) ?? null;

@@ -5,9 +5,9 @@
  */
 import { isAscii } from 'node:buffer';
 import { decodeWords } from 'postal-mime';
-import { field as fieldLine, foldedField, mailbox, unstructured } from '#mail/compose/field.ts';
+import { foldedField, mailbox, unstructured } from '#mail/compose/field.ts';
 import { type Field, type Head, readHead } from '#mail/compose/head.ts';
-import { structureOf } from '#mail/compose/header-grammar.ts';
+import { structureOf, urlFields } from '#mail/compose/header-grammar.ts';
 import { hasLongLine } from '#mail/compose/long-lines.ts';
 import { domainOf } from '#platform/values/address.ts';
 import { readAddressList } from '#platform/values/mailbox-list.ts';
@@ -140,8 +140,16 @@ function withText(piece: Piece, value: string | null): Piece | null {
 
 function messageIdOf(value: string): string | null {
   if (value.length > maxEncoded) return null;
-  const id = /^<?\s*([\x21-\x3b\x3d\x3f-\x7e]{1,900})\s*>?$/.exec(decodeWords(value))?.[1];
-  return id === undefined ? null : `<${id}>`;
+  const id = writtenId(decodeWords(value));
+  return id !== null && validId.test(id) ? `<${id}>` : null;
+}
+
+/** RFC 5322 section 3.6.4: Gmail refuses a message with another one. */
+const validId = /^(?:"[^"]*"|[^"@]+)@[^@]+$/;
+
+/** Without angle brackets; null if the field names nothing that could be one. */
+export function writtenId(value: string): string | null {
+  return /^[<\s]{0,9}([\x21-\x3b\x3d\x3f-\x7e]{1,900}?)[>\s,;]{0,9}$/.exec(value)?.[1] ?? null;
 }
 
 const date =
@@ -159,21 +167,36 @@ function dateOf(value: string): string | null {
 function addressesOf({ value, text, octets }: Piece): string | null {
   const list = readAddressList(value);
   const isShort = isAscii(octets) || value.length <= maxEncoded;
-  const isWhole = text === null && isShort && !hasLongLine(octets);
+  const isWhole = text === null && isShort && !hasLongLine(octets) && !oddSigns.test(value);
   if (list?.isStandard && isWhole && (value.includes('@') || !value.includes('=?'))) return null;
   // A program may have encoded names and addresses together.
   const isEncoded = !value.includes('@') && value.length <= maxEncoded;
-  const meant = isEncoded ? readAddressList(decodeWords(value)) : list;
-  if (!meant?.mailboxes.length || meant.mailboxes.some(({ address }) => domainOf(address) === null))
-    return null;
+  const forms = isEncoded
+    ? [readAddressList(decodeWords(value))]
+    : [list, readAddressList(withBrackets(value))];
+  const meant = forms.find((form) => form?.mailboxes.every(({ address }) => domainOf(address) !== null));
+  if (!meant?.mailboxes.length) return null;
   return meant.mailboxes.map(({ name, address }) => mailbox({ name: shown(name), address })).join(',\r\n ');
+}
+
+/** An encoded word in quotes, which no reader decodes, and what `withBrackets` mends. */
+const oddSigns = /"=\?[^"]*\?="|<\s?(?:<|mailto:)|>\s?>|^(?:mailto:|')/i;
+
+/** `<<a@b>>`, `<mailto:a@b>`, `'a@b'`, and one without its last bracket. */
+function withBrackets(value: string): string {
+  const single = value
+    .replace(/<[<\s]{0,9}(?:mailto:)?/gi, '<')
+    .replace(/>[>\s]{0,9}/g, '>')
+    .replace(/^mailto:(?=[^\s,;:]{1,320}$)|^'(?=[^\s',;]{1,320}'$)|'$/gi, '');
+  return single.lastIndexOf('<') > single.lastIndexOf('>') ? `${single}>` : single;
 }
 
 /** Readers decode no encoded words in a URL or an id (RFC 2047 section 5). */
 function structuredOf(name: string, value: string): string | null {
-  if (!value.includes('=?')) return null;
+  if (!value.includes('=?') && !urlFields.test(name)) return null;
   const written = structureOf(name)?.write(value) ?? null;
-  return written === null || written === value ? null : written;
+  const same = (text: string) => text.replace(/\s/g, '');
+  return written === null || same(written) === same(value) ? null : written;
 }
 
 const ids = ['references', 'in-reply-to'];
@@ -183,5 +206,5 @@ const structured = /^(?:content-.*|list-.*|received|dkim-signature|arc-.*|resent
 function foldedOf({ name, label, value }: Piece): string | null {
   const spaced = ids.includes(name) ? value.replaceAll('><', '> <') : value;
   const isFree = value.length <= maxEncoded && !structured.test(name) && !addressFields.includes(name);
-  return isFree ? fieldLine(label, unstructured(spaced)).text : foldedField(label, spaced);
+  return foldedField(label, isFree ? unstructured(spaced) : spaced);
 }

@@ -4,12 +4,12 @@
  */
 import { createHash } from 'node:crypto';
 import type { SendRequest } from '#mail/accept/accept.ts';
-import { type Field, fieldValue, type Head } from '#mail/compose/head.ts';
+import { type Field, fieldValue, type Head, readHead } from '#mail/compose/head.ts';
 import type { Recipient } from '#platform/values/recipients.ts';
 import { isTlsNotRequired, tlsRequiredField } from '#platform/values/tls-required.ts';
 import { recipientsIn } from './address-fields.ts';
 import { readContent } from './message-rules.ts';
-import { repaired } from './repairs.ts';
+import { repaired, writtenId } from './repairs.ts';
 import { isSendTime, sendTimesOf } from './send-time-fields.ts';
 import { isTag, tagsOf } from './tag-fields.ts';
 
@@ -36,6 +36,7 @@ export function requestOf(
   const { raw, head, repairs } = repaired(mayHaveBareLineEnds ? withCrlf(given) : given);
   const { from, replyTo, subject, messageId, hasLongLines } = readContent(raw, head);
   const recipients = recipientsIn(head, to);
+  const id = messageId ?? writtenId(fieldValue(readHead(given), 'message-id') ?? '');
   return {
     recipients,
     from,
@@ -46,7 +47,7 @@ export function requestOf(
     tags: tagsOf(head.fields),
     ...sendTimesOf(head.fields),
     tracking: {},
-    idempotency: messageId === null ? null : idempotencyOf(messageId, recipients, raw, head),
+    idempotency: id === null ? null : idempotencyOf(id, recipients, raw, head),
     requestId,
     repaired: [...repairs, ...(hasLongLines ? ['long lines'] : [])].join(', ') || undefined,
     tlsRequired: requireTls || tlsRequiredOf(head),

@@ -41,6 +41,7 @@ const structures: Record<string, Structure> = {
   'list-subscribe': urls,
   'list-owner': urls,
   'list-archive': urls,
+  'archived-at': urls,
   'list-post': { expected: `NO, or ${urls.expected}`, write: postOf },
   'list-id': { expected: 'an id of at most 255 characters such as Name <list.example.com>', write: listIdOf },
   'list-unsubscribe-post': {
@@ -53,6 +54,9 @@ const structures: Record<string, Structure> = {
   'mail-reply-to': addresses,
   'mail-followup-to': addresses,
 };
+
+/** Fields of URLs in angle brackets, by their lower-case names. */
+export const urlFields = /^(?:list-(?:help|unsubscribe|subscribe|owner|archive|post)|archived-at)$/;
 
 /** Undefined for an unstructured field. */
 export function structureOf(name: string): Structure | undefined {
@@ -87,7 +91,7 @@ const url = `<(?<url>[^\\s<>]{1,${maxWord}})>`;
 /** RFC 2369 section 2. Programs leave out the brackets, and write an address without `mailto:`. */
 function urlsOf(value: string): string | null {
   const element = new RegExp(`(?<before>(?:${comment}[ \\t]*)*)${url}(?<after>(?:[ \\t]*${comment})*)`, 'y');
-  const found = elementsOf(value.includes('<') ? value : inBrackets(value), element);
+  const found = elementsOf(value, element) ?? elementsOf(inBrackets(value), element);
   const written = found?.map(({ groups }) => {
     const { before = '', url = '', after = '' } = groups!;
     const ascii = asciiUrl(url);
@@ -97,9 +101,19 @@ function urlsOf(value: string): string | null {
   return foldable.test(text) ? text : null;
 }
 
+/** URLs between other signs than those of the standard. */
 function inBrackets(value: string): string {
-  const urls = value.split(/[,\s]{1,20}(?=(?:https?|mailto):)/i);
-  return urls.map((one) => `<${one.trim()}>`).join(', ');
+  const urls = value.split(/[\s,;<>"]{1,20}(?=(?:https?|mailto):)/i).map(withoutSigns);
+  return urls.flatMap((one) => (one === '' ? [] : [`<${one}>`])).join(', ');
+}
+
+/** A loop, because a search for signs at the end begins again at each of them. */
+function withoutSigns(text: string): string {
+  const isSign = (at: number) => /[\s,;<>"]/.test(text.charAt(at));
+  let [start, end] = [0, text.length];
+  while (start < end && isSign(start)) start += 1;
+  while (end > start && isSign(end - 1)) end -= 1;
+  return text.slice(start, end);
 }
 
 /** Comments are for people; one that would need encoded words is left out. */

@@ -36,8 +36,13 @@ export function toSevenBit(raw: Buffer, depth = 0): Buffer {
 const unusual =
   /^(?:content-transfer-encoding:(?!\s{0,9}(?:7bit|base64|quoted-printable)[ \t]{0,9}$)|(?:content-type:|[ \t])[^\r\n]{0,200}charset[ \t]{0,9}=[ \t]{0,9}(?!"?(?:utf-8|us-ascii|iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|iso-2022-jp|euc-(?:jp|kr)|shift_jis|gb2312|gbk|gb18030|big5)(?:["';\s>]|$)))/im;
 
+/** The octet of a letter in quoted-printable that no octet follows as in UTF-8. */
+const escapedOther = /=[C-F][0-9A-F](?!(?:=\r\n)?=[89AB])/;
+
 function isPlain(bytes: Buffer): boolean {
-  return isAscii(bytes) && !hasLongLine(bytes) && !unusual.test(bytes.toString('latin1'));
+  if (!isAscii(bytes) || hasLongLine(bytes)) return false;
+  const text = bytes.toString('latin1');
+  return !unusual.test(text) && !escapedOther.test(text);
 }
 
 function editsOf(raw: Buffer, part: MimeTreePart, depth: number): Edit[] {

@@ -8,6 +8,7 @@
  * BUGS: refuses angle brackets in a quoted local part.
  */
 import { domainToASCII } from 'node:url';
+import { decodeWords } from 'postal-mime';
 import type { Mailbox } from './glossary.ts';
 
 const dotString = /^[^\s\p{Cc}"(),:;<>@[\\\]]+$/u;
@@ -76,8 +77,9 @@ export function envelopeAddress(address: string, domain = domainOf(address)): st
 /** Reads `address` or `Name <address>`; null if the text is neither. */
 export function parseMailbox(text: string): Mailbox | null {
   if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return null;
-  const named = /^(?<name>"(?:[^"\\]|\\.)*"\s*|[^<>]*)<(?<address>[^<>]+)>$/u.exec(text.trim());
-  const address = named ? named.groups!.address! : text.trim();
+  const whole = text.trim().replace(/\s?[,;]$/, '');
+  const named = /^(?<name>"(?:[^"\\]|\\.)*"\s*|[^<>]*)<(?<address>[^<>]+)>$/u.exec(whole);
+  const address = named ? named.groups!.address! : whole;
   const name = named ? parsePhrase(named.groups!.name!.trim(), address) : '';
   const domain = domainOf(address);
   return domain === null || name === null ? null : { name, address, domain };
@@ -90,6 +92,9 @@ export function mailboxText({ name, address }: { name: string; address: string }
   return `${phrase} <${address}>`;
 }
 
+/** RFC 2047. Nobody's name looks like this, and no reader decodes one in quotes. */
+const encodedWords = /^(?:=\?[\w.*-]{1,40}\?[bq]\?[^?\s]{0,400}\?=\s{0,9})+$/i;
+
 /**
  * A display name without its quotes, or null if it could be mistaken for another address than `own` or would break a header.
  * Programs write names without the quotes that they need (`Doe, John <a@b>`, `a@b <a@b>`); we write them in quotes.
@@ -97,7 +102,9 @@ export function mailboxText({ name, address }: { name: string; address: string }
 export function parsePhrase(text: string, own?: string): string | null {
   if (text.length > maxNameLength) return null;
   const quoted = /^"(?<inside>(?:[^"\\]|\\.)*)"$/u.exec(text);
-  const name = quoted ? quoted.groups!.inside!.replace(/\\(.)/gu, '$1') : text;
+  const given = quoted ? quoted.groups!.inside!.replace(/\\(.)/gu, '$1') : text;
+  const name = encodedWords.test(given) ? decodeWords(given) : given;
+  if (/\p{Cc}/u.test(name) || !name.isWellFormed()) return null;
   if (!quoted && (/["<>]/.test(name) || namesAnother(name, own))) return null;
   return name.replace(/ +/g, ' ');
 }

@@ -43,6 +43,7 @@ class ListReader {
   readonly #mailboxes: NamedAddress[] = [];
   readonly #groups: AddressList['groups'] = [];
   readonly #lastSemicolon: number;
+  readonly #endsWithComma: boolean;
   #isStandard = true;
   #isInGroup = false;
   /** The text of the mailbox that is being read. */
@@ -57,6 +58,7 @@ class ListReader {
 
   constructor(text: string) {
     this.#lastSemicolon = text.lastIndexOf(';');
+    this.#endsWithComma = text.trimEnd().endsWith(',');
   }
 
   comment(text: string): void {
@@ -83,7 +85,8 @@ class ListReader {
   end(): AddressList | null {
     this.#endMailbox();
     if (this.#isInGroup) return null;
-    return { mailboxes: this.#mailboxes, groups: this.#groups, isStandard: this.#isStandard };
+    const isStandard = this.#isStandard && !this.#endsWithComma;
+    return { mailboxes: this.#mailboxes, groups: this.#groups, isStandard };
   }
 
   #addText(text: string, bare: string, name: string): void {

@@ -7,7 +7,7 @@
 import { decodeWords } from 'postal-mime';
 import { field, foldable, foldedField, mailbox, phrase } from '#mail/compose/field.ts';
 import type { Field } from '#mail/compose/head.ts';
-import { asciiUrl, structureOf } from '#mail/compose/header-grammar.ts';
+import { asciiUrl, structureOf, urlFields } from '#mail/compose/header-grammar.ts';
 import { isMostlyLetters } from '#mail/compose/transfer-encoding.ts';
 import { domainOf, envelopeAddress } from '#platform/values/address.ts';
 import { readAddressList, withoutComments } from '#platform/values/mailbox-list.ts';
@@ -27,17 +27,20 @@ const parameterized = /^content-(?:type|disposition)$/;
 const addresses =
   /^(?:resent-)?(?:from|sender|reply-to|to|cc|bcc)$|^(?:disposition-notification|return-receipt|errors|mail-reply|mail-followup)-to$/;
 const ids = /^(?:(?:resent-)?message-id|references|in-reply-to|content-id)$/;
-const urls = /^(?:list-(?:help|unsubscribe|subscribe|owner|archive|post)|archived-at)$/;
 const url = /^content-(?:location|base)$/;
 const otherGrammar = /^list-(?:id|unsubscribe-post)$/;
 /** Encoded words have no meaning in these (RFC 2047 section 5), except in comments. */
 const tokens =
   /^(?:(?:resent-)?date|mime-version|received|return-path|content-(?!description$).*|dkim-signature|arc-.*|authentication-results)$/;
 
+/** A longer name leaves no room on its line. */
+const longestLabel = 500;
+
 /** Without its last CRLF; null if it cannot be ASCII or cannot be folded. */
 export function asciiField({ name, label, value }: Field, context: FieldContext): string | null {
+  if (label.length > longestLabel) return null;
   const isChanged = /[^\t\x20-\x7e]/.test(value) || parameterized.test(name);
-  const isGrammar = [addresses, ids, urls, url, otherGrammar, tokens].some((kind) => kind.test(name));
+  const isGrammar = [addresses, ids, urlFields, url, otherGrammar, tokens].some((kind) => kind.test(name));
   if (!isGrammar && !parameterized.test(name))
     return name === 'keywords' ? keywords(label, value) : text(label, value);
   const written = isChanged ? asciiValue(name, value, context) : value;
@@ -49,7 +52,7 @@ function asciiValue(name: string, value: string, context: FieldContext): string 
   if (addresses.test(name)) return addressList(value, context.isDelivered);
   if (ids.test(name))
     return (withoutComments(value).match(/<[\x21-\x3b=\x3f-\x7e]{1,900}>/g) ?? []).join(' ');
-  if (urls.test(name)) return structureOf(name === 'archived-at' ? 'list-archive' : name)!.write(value);
+  if (urlFields.test(name)) return structureOf(name)!.write(value);
   if (otherGrammar.test(name)) {
     const forms = [value, withoutComments(value).trim(), /<[^<>]*>/.exec(value)?.[0] ?? ''];
     return forms.map(structureOf(name)!.write).find((one) => one !== null) ?? null;
