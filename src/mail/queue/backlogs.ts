@@ -30,16 +30,22 @@ export class Backlogs {
     this.#orgs.set(orgId, domains);
   }
 
-  /** Up to `count` backlogs whose turn it is, each once. `isOpen`: whether the domain may be served. */
-  pick(count: number, isOpen: (domain: string) => boolean): PickedBacklog[] {
+  /**
+   * Up to `count` backlogs whose turn it is, each once. `isOpen`: whether the domain may be served. `handOver` returns true if
+   * the backlog has gone to the queue of another destination; then it is no longer here.
+   */
+  pick(
+    count: number,
+    isOpen: (domain: string) => boolean,
+    handOver: (backlog: Backlog) => boolean = () => false,
+  ): PickedBacklog[] {
     const picked: PickedBacklog[] = [];
     const seen = new Set<string>();
-    const isPickable = (orgId: string) => (domain: string) =>
-      isOpen(domain) && !seen.has(`${orgId} ${domain}`);
+    const isPickable = ({ domain, orgId }: Backlog) => isOpen(domain) && !seen.has(`${orgId} ${domain}`);
     let skipped = 0;
     while (picked.length < count && skipped < this.#orgs.size) {
       const orgId = this.#orgs.keys().next().value!;
-      const next = this.#pickOf(orgId, isPickable(orgId));
+      const next = this.#pickOf(orgId, isPickable, handOver);
       skipped = next ? 0 : skipped + 1;
       if (!next) continue;
       picked.push(next);
@@ -48,12 +54,21 @@ export class Backlogs {
     return picked;
   }
 
-  #pickOf(orgId: string, isPickable: (domain: string) => boolean): PickedBacklog | null {
+  #pickOf(
+    orgId: string,
+    isPickable: (backlog: Backlog) => boolean,
+    handOver: (backlog: Backlog) => boolean,
+  ): PickedBacklog | null {
     const domains = this.#orgs.get(orgId)!;
     this.#orgs.delete(orgId);
     this.#orgs.set(orgId, domains);
     for (const [domain, stamp] of domains) {
-      if (!isPickable(domain)) continue;
+      const backlog = { domain, orgId };
+      if (!isPickable(backlog)) continue;
+      if (handOver(backlog)) {
+        this.delete(backlog);
+        continue;
+      }
       domains.delete(domain);
       domains.set(domain, stamp);
       return { domain, orgId, stamp };
@@ -62,10 +77,13 @@ export class Backlogs {
   }
 
   /** The claim found the backlog empty. Does nothing if mail was added since it was picked. */
-  remove({ domain, orgId, stamp }: PickedBacklog): void {
+  remove(picked: PickedBacklog): void {
+    if (this.#orgs.get(picked.orgId)?.get(picked.domain) === picked.stamp) this.delete(picked);
+  }
+
+  delete({ domain, orgId }: Backlog): void {
     const domains = this.#orgs.get(orgId);
-    if (domains?.get(domain) !== stamp) return;
-    domains.delete(domain);
+    if (!domains?.delete(domain)) return;
     this.#size -= 1;
     if (domains.size === 0) this.#orgs.delete(orgId);
   }

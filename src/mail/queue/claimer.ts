@@ -37,6 +37,8 @@ export class Claimer {
   /** The last claim left mail behind because the node's limit was reached. */
   #wasCut = false;
   #scannedAt = Number.NEGATIVE_INFINITY;
+  /** The next scan overlaps and claims expired mail, even within the second. */
+  #isFullScanRequested = true;
   #rounds = 0;
   /** When the next scheduled mail is due, as far as this node knows. */
   #scheduledAt = Number.POSITIVE_INFINITY;
@@ -86,15 +88,18 @@ export class Claimer {
   /** Mail was accepted that starts at this time. */
   noteScheduled(at: number): void {
     this.#scheduledAt = Math.min(this.#scheduledAt, at);
+    const now = this.#clock.now();
+    if (at <= now) this.requestScan();
     // Later mail is found by the scans before its time.
-    if (at < this.#clock.now() + pollMs) this.#parts.poller.wakeUpAt(at);
+    else if (at < now + pollMs) this.#parts.poller.wakeUpAt(at);
   }
 
   /** If the commit took longer than the wait, the scans have passed the time of the next attempt, or the maximum age. */
   noteNextAttempt(delivery: Delivery, nextAt: number): void {
     if (nextAt <= this.#clock.now()) {
       this.#parts.readyQueues.note(delivery, true);
-      this.#scannedAt = Number.NEGATIVE_INFINITY;
+      this.#isFullScanRequested = true;
+      this.requestScan();
     }
     this.#parts.poller.wakeUpAt(nextAt);
   }
@@ -132,19 +137,20 @@ export class Claimer {
   async #scan(): Promise<void> {
     const { store, policy, dispatcher } = this.#parts;
     const now = this.#clock.now();
-    const isFull = !isRecent(this.#scannedAt, now, pollMs);
+    const isFull = this.#isFullScanRequested || !isRecent(this.#scannedAt, now, pollMs);
+    this.#isFullScanRequested = false;
     if (isFull) this.#scannedAt = now;
     if (isFull || now >= this.#scheduledAt) await this.#startScheduled(now);
     await this.#dueScanner.scanNewlyDue(isFull);
     if (!isFull) return;
     const limit = Math.min(maxPerClaim, policy.freeLeases());
     const expired = limit > 0 ? await store.claimExpired(now, limit) : [];
-    for (const delivery of expired) dispatcher.addLeased(delivery);
-    // There may be more, so the next scan claims expired mail too.
-    if (limit > 0 && expired.length === limit) {
-      this.#scannedAt = Number.NEGATIVE_INFINITY;
-      this.requestScan();
-    }
+    let kept = 0;
+    for (const delivery of expired) if (dispatcher.addLeased(delivery)) kept += 1;
+    // There may be more, so the next scan claims expired mail too. Released mail would only be claimed again.
+    if (limit === 0 || kept < limit) return;
+    this.#isFullScanRequested = true;
+    this.requestScan();
   }
 
   async #startScheduled(now: number): Promise<void> {
@@ -162,15 +168,17 @@ export class Claimer {
     if (claims.length === 0) return;
     const wanted = claims.map(({ backlog: { domain, orgId }, limit }) => ({ domain, orgId, limit }));
     const claimed = await store.claimBacklogs(this.#clock.now(), wanted);
-    const counts = new Map<string, number>();
-    for (const delivery of claimed) {
-      counts.set(nameOf(delivery), (counts.get(nameOf(delivery)) ?? 0) + 1);
-    }
+    const byBacklog = Map.groupBy(claimed, nameOf);
+    let hasKept = false;
     for (const { readyQueue, backlog, limit } of claims) {
-      if ((counts.get(nameOf(backlog)) ?? 0) < limit) readyQueue.backlogs.remove(backlog);
+      const deliveries = byBacklog.get(nameOf(backlog)) ?? [];
+      // Two queues may both have had it, if its route is unknown.
+      byBacklog.delete(nameOf(backlog));
+      if (deliveries.length < limit) readyQueue.backlogs.remove(backlog);
+      for (const delivery of deliveries) if (dispatcher.addLeased(delivery, readyQueue)) hasKept = true;
     }
-    for (const delivery of claimed) dispatcher.addLeased(delivery);
-    if (claimed.length > 0) this.request();
+    // Mail that was released at once would only be claimed and released again.
+    if (hasKept) this.request();
   }
 }
 

@@ -80,38 +80,56 @@ export class Dispatcher {
     this.#startedAt = parts.clock.now();
   }
 
-  /** A delivery that this node has just leased. */
-  addLeased(delivery: Delivery): void {
+  /**
+   * A delivery that this node has just leased; `from`: the queue whose backlog it was claimed from. False if it was released
+   * again at once.
+   */
+  addLeased(delivery: Delivery, from: ReadyQueue | null = null): boolean {
     this.#parts.leases.begin(delivery);
     this.#parts.policy.countLeased(1);
     this.#messageBytes += sizeOf(delivery);
     const readyQueue = this.#parts.readyQueues.find(delivery.domain);
-    if (readyQueue) this.#place(readyQueue, delivery);
-    else this.#track(this.#placeUnresolved(delivery));
+    if (readyQueue) return this.#placeClaimed(readyQueue, delivery, from);
+    this.#track(this.#placeUnresolved(delivery, from));
+    return true;
   }
 
-  async #placeUnresolved(delivery: Delivery): Promise<void> {
+  /** Keeps a slot of `from` meanwhile, so that the look-ups do not exceed its limits. */
+  async #placeUnresolved(delivery: Delivery, from: ReadyQueue | null): Promise<void> {
     const { policy, readyQueues } = this.#parts;
-    const free = policy.reserve(null, delivery.domain);
+    const free = policy.reserve(from, delivery.domain);
     const readyQueue = await readyQueues.lookUp(delivery.domain);
     free();
-    if (readyQueue) this.#place(readyQueue, delivery);
+    if (readyQueue) this.#placeClaimed(readyQueue, delivery, from);
     else this.#release(delivery);
   }
 
-  /** Makes the delivery ready, or releases it, or ends it if it is blocked and too old to wait. */
-  #place(readyQueue: ReadyQueue, delivery: Delivery): void {
+  /** If the look-up has found another destination, the backlog goes there, and so does its mail if there is room. */
+  #placeClaimed(readyQueue: ReadyQueue, delivery: Delivery, from: ReadyQueue | null): boolean {
+    const { readyQueues } = this.#parts;
+    if (from === null || !readyQueues.handOver(from, delivery)) return this.#place(readyQueue, delivery);
+    from.backlogs.delete(delivery);
+    if (readyQueue.freeSlots(this.#clock.now()) > 0) return this.#place(readyQueue, delivery);
+    this.#release(delivery);
+    return false;
+  }
+
+  /** Makes the delivery ready, or releases it (false), or ends it if it is blocked and too old to wait. */
+  #place(readyQueue: ReadyQueue, delivery: Delivery): boolean {
     const { orgId, domain } = delivery;
     const { readyQueues, ownership, isRunning } = this.#parts;
     const reason = ownership.isOurs(orgId) ? readyQueues.blockedReason(readyQueue, domain) : notOurs;
     const expiresAt = delivery.expiresAt + (readyQueue.hasNoShare() ? lastAttemptGraceMs : 0);
-    if (!isRunning()) this.#release(delivery);
-    else if (this.#isPastDeadline(delivery))
-      this.#expire(readyQueue, delivery, this.#whatHeld(delivery, reason));
-    else if (ownership.isPaused(orgId)) this.#release(delivery);
+    const isPastDeadline = this.#isPastDeadline(delivery);
+    const isHeldBack = ownership.isPaused(orgId) || (reason !== null && expiresAt > this.#clock.now());
+    if (!isRunning() || (isHeldBack && !isPastDeadline)) {
+      this.#release(delivery);
+      return false;
+    }
+    if (isPastDeadline) this.#expire(readyQueue, delivery, this.#whatHeld(delivery, reason));
     else if (reason === null) this.#enqueue(readyQueue, delivery);
-    else if (expiresAt > this.#clock.now()) this.#release(delivery);
     else this.#expire(readyQueue, delivery, reason);
+    return true;
   }
 
   /** Ready mail may have become blocked, or left to other nodes. */

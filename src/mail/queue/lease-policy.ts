@@ -6,6 +6,7 @@
  */
 import type { Clock } from '#platform/base/clock.ts';
 import { CountedMap } from '#platform/base/limits/counted-map.ts';
+import type { Backlog } from '#platform/values/glossary.ts';
 import type { PickedBacklog } from './backlogs.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { ReadyQueues } from './ready-queues.ts';
@@ -76,21 +77,25 @@ export class LeasePolicy {
    */
   pickBacklogs(freeLeases: number): { claims: BacklogClaim[]; isCut: boolean } {
     const now = this.#clock.now();
-    const eligible = [...this.#readyQueues.active].filter(
-      (readyQueue) => readyQueue.backlogs.size > 0 && readyQueue.freeSlots(now) > 0,
-    );
+    const eligible = [...this.#readyQueues.active].filter((readyQueue) => this.#mayClaim(readyQueue, now));
     const claims: BacklogClaim[] = [];
     let left = freeLeases;
     for (const [index, readyQueue] of eligible.entries()) {
       if (left <= 0) break;
       const share = Math.min(readyQueue.freeSlots(now), Math.ceil(left / (eligible.length - index)));
       const isOpen = (domain: string) => this.#readyQueues.suspension(readyQueue, domain) === null;
-      const picked = readyQueue.backlogs.pick(share, isOpen);
+      const handOver = (backlog: Backlog) => this.#readyQueues.handOver(readyQueue, backlog);
+      const picked = readyQueue.backlogs.pick(share, isOpen, handOver);
       const limit = Math.ceil(share / Math.max(picked.length, 1));
       for (const backlog of picked) claims.push({ readyQueue, backlog, limit });
       left -= share;
       this.#readyQueues.moveToBack(readyQueue);
     }
     return { claims, isCut: left <= 0 };
+  }
+
+  #mayClaim(readyQueue: ReadyQueue, now: number): boolean {
+    const hasRoom = readyQueue.backlogs.size > 0 && readyQueue.freeSlots(now) > 0;
+    return hasRoom && this.#readyQueues.suspension(readyQueue, readyQueue.name) === null;
   }
 }

@@ -44,24 +44,26 @@ export class Poller {
     this.#clock = parts.clock;
   }
 
+  /** A time that has passed is ignored: it changes nothing by itself, and would make poll follow poll. */
   wakeUpAt(at: number): void {
-    if (!this.#parts.isRunning() || at >= this.#wakeAt) return;
+    const wait = at - this.#clock.now();
+    if (!this.#parts.isRunning() || wait <= 0 || at >= this.#wakeAt) return;
     this.#cancelTimer();
     this.#wakeAt = at;
-    const poll = () => {
+    this.#cancelTimer = this.#clock.after(wait, () => {
       this.#wakeAt = Number.POSITIVE_INFINITY;
       void this.#poll();
-    };
-    const wait = at - this.#clock.now();
-    if (wait > 0) this.#cancelTimer = this.#clock.after(wait, poll);
-    else poll();
+    });
   }
 
   /** The claimer has done all that it could: wakes up when more is possible, and a second after the last scan. */
   schedule(scannedAt: number): void {
     const now = this.#clock.now();
-    this.wakeUpAt(Math.max(this.#parts.readyQueues.wakeAt(now), now + 1));
-    this.wakeUpAt(Math.min(scannedAt, this.#tickedAt, now) + pollMs);
+    this.wakeUpAt(this.#parts.readyQueues.wakeAt(now));
+    const nextAt = Math.min(scannedAt, this.#tickedAt, now) + pollMs;
+    this.wakeUpAt(nextAt);
+    // The work took longer than a second. The scan and the tick that follow renew both times.
+    if (nextAt <= now) this.#parts.onTime();
   }
 
   /**

@@ -189,15 +189,14 @@ export class ReadyQueue {
     if (signal !== null) this.#lastReply = { text: diagnostic, at: now };
   }
 
-  /** When a start that is impossible now becomes possible; infinite if time alone does not make it possible. */
+  /** When a start that is impossible now becomes possible, always later than now; infinite if time alone does not do it. */
   wakeAt(now: number): number {
     const { circuit } = this.#concurrency;
     const isEmpty = this.ready.length + this.backlogs.size === 0;
     const isLeftToOthers = this.hasNoShare() || !this.#share.isTrusted(now);
     if (circuit?.probing || isEmpty || isLeftToOthers) return Number.POSITIVE_INFINITY;
-    const startAt = this.#startAt();
-    if (circuit) return Math.max(circuit.nextProbeAt, startAt);
-    return startAt > now ? startAt : Number.POSITIVE_INFINITY;
+    const at = Math.max(circuit?.nextProbeAt ?? now, this.#startAt());
+    return at > now ? at : Number.POSITIVE_INFINITY;
   }
 
   isIdle(): boolean {

@@ -106,20 +106,51 @@ export class ReadyQueues {
     else void this.#addUnknown(backlog, isRetry);
   }
 
+  /**
+   * If the backlog belongs to another destination than that of `from` by now, its queue gets it: true. While the route is
+   * unknown the backlog keeps its place, because thousands of domains of one destination would lose their turns together.
+   */
+  handOver(from: ReadyQueue, backlog: Backlog): boolean {
+    const current = this.find(backlog.domain);
+    if (current === null || current === from) return false;
+    if (this.#parts.ownership.isOurs(backlog.orgId)) this.#add(current, backlog, false);
+    return true;
+  }
+
   /** This node has put mail into the backlog. Other nodes do not know of it yet. */
   announce(backlog: Backlog): void {
     this.note(backlog);
+    this.#tellOthers(backlog);
+  }
+
+  /**
+   * A lease was released: the mail waits in its backlog again. Asks for no claim, or one that must be released again would
+   * follow at once.
+   */
+  noteReleased(backlog: Backlog): void {
+    const readyQueue = this.#parts.ownership.isOurs(backlog.orgId) ? this.find(backlog.domain) : null;
+    if (readyQueue) this.#put(readyQueue, backlog);
+    else this.note(backlog);
+    this.#tellOthers(backlog);
+  }
+
+  #tellOthers(backlog: Backlog): void {
     const isOurs = this.#parts.ownership.isOurs(backlog.orgId);
     if (!isOurs || this.find(backlog.domain)?.hasNoShare()) this.#parts.notifyOthers(backlog);
   }
 
-  #add(readyQueue: ReadyQueue, { domain, orgId }: Backlog, isRetry: boolean): void {
+  #add(readyQueue: ReadyQueue, backlog: Backlog, isRetry: boolean): void {
     const now = this.#clock.now();
+    this.#put(readyQueue, backlog);
+    if (this.suspension(readyQueue, backlog.domain)) return;
+    if (isRetry) readyQueue.allowProbe(now);
+    if (readyQueue.freeSlots(now) > 0) this.#parts.requestClaim();
+  }
+
+  #put(readyQueue: ReadyQueue, { domain, orgId }: Backlog): void {
     readyQueue.backlogs.add({ domain, orgId });
     this.active.add(readyQueue);
     this.#parts.onWaiting(domain, readyQueue.name);
-    if (isRetry && !this.suspension(readyQueue, domain)) readyQueue.allowProbe(now);
-    if (readyQueue.freeSlots(now) > 0) this.#parts.requestClaim();
   }
 
   async #addUnknown({ domain, orgId }: Backlog, isRetry: boolean): Promise<void> {
@@ -178,7 +209,7 @@ export class ReadyQueues {
     }
   }
 
-  /** When something can start that cannot start now; infinite if time alone changes nothing. */
+  /** When something can start that cannot start now, always later than now; infinite if time alone changes nothing. */
   wakeAt(now: number): number {
     let at = Number.POSITIVE_INFINITY;
     for (const readyQueue of this.active) at = Math.min(at, readyQueue.wakeAt(now));

@@ -79,7 +79,7 @@ export class QueueRunner {
     this.#leases = new HeldLeases({
       ...parts,
       takeOver: () => this.#recover('expired'),
-      onReleased: (delivery) => this.#readyQueues.announce(delivery),
+      onReleased: (delivery) => this.#readyQueues.noteReleased(delivery),
       stopped,
     });
     const readyQueues = new ReadyQueues({ ...parts, requestClaim, stopping });
