@@ -71,9 +71,18 @@ export function mayDo(caller: Caller, grant: Grant): boolean {
   return caller.scopes.includes(grant) || caller.scopes.includes('full_access');
 }
 
-/** Checks a key for management calls. A key restricted to domains is refused: it could create a key without the restriction. */
-export function requireManager(caller: Caller): void {
+/**
+ * Checks a key for management calls. A key restricted to domains is refused: it could create a key without the restriction. A test
+ * key manages test keys only (`of`), because all else that it could change or read is about live mail.
+ */
+export function requireManager(caller: Caller, of: 'keys' | 'all' = 'all'): void {
   requireGrant(caller, 'full_access');
+  if (caller.isTest && of !== 'keys') {
+    throw new Refusal(
+      'FORBIDDEN',
+      'This is a test key: it sends, reads, moves and cancels test mail, and manages test keys. Use a live key with full_access.',
+    );
+  }
   if (allowedDomains(caller).length === 0) return;
   throw new Refusal(
     'FORBIDDEN',

@@ -27,6 +27,24 @@ export async function makeKey(
   return { id, key, label, scopes, strict, test };
 }
 
+/** The key, if the caller may manage it: a test key knows test keys only. */
+export async function findManagedKey(
+  db: Db,
+  id: string,
+  orgId: string,
+  { isTest }: { isTest: boolean },
+): Promise<KeyRecord | null> {
+  const key = await findKey(db, id, orgId);
+  return key && isTest && !key.isTest ? null : key;
+}
+
+/** Whether a key that the caller makes is a test key; a test key makes no others. */
+export function kindOfNewKey(isTestCaller: boolean, wanted: boolean | undefined): boolean | undefined {
+  if (!isTestCaller) return wanted;
+  if (wanted !== false) return true;
+  throw new Refusal('FORBIDDEN', 'A test key creates test keys only. Leave `test` out, or use a live key.');
+}
+
 export interface RotatedKey extends MadeKey {
   /** The old key works until then; null if it was revoked at once. */
   oldKeyUntil: number | null;

@@ -90,10 +90,7 @@ for (const kind of kinds) {
     }
     t.deepEqual((await api('GET', '/api/public/emails')).body.emails, []);
     const { events } = (await api('GET', '/api/public/events')).body;
-    t.deepEqual(
-      events.filter(({ emailId: of }: { emailId?: string }) => of !== undefined),
-      [],
-    );
+    t.notRegex(JSON.stringify(events), /olga@there/);
     for (const view of ['', '/preview', '/source', '/attachments/1'])
       for (const id of [orgId, serverOrgId])
         t.is((await operator.get(`/dashboard/o/${id}/emails/${emailId}${view}`)).status, 404);

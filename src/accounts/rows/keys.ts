@@ -64,8 +64,13 @@ export async function findKey(db: Db, id: string, orgId: string | null): Promise
 }
 
 /** Lists keys, the oldest first; without a page, all. */
-export async function listKeys(db: Db, orgId: string, page?: Neighbors): Promise<KeyRecord[]> {
-  const rows = db('api_keys').where({ org_id: orgId });
+export async function listKeys(
+  db: Db,
+  orgId: string,
+  page?: Neighbors,
+  onlyTest = false,
+): Promise<KeyRecord[]> {
+  const rows = db('api_keys').where({ org_id: orgId, ...(onlyTest && { is_test: true }) });
   const found = await (page ? readNeighbors(rows, ['id', 'asc'], page) : rows.orderBy('id'));
   return found.map(keys.read);
 }

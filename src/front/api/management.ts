@@ -59,8 +59,11 @@ export interface ManagementParts {
   management: Management;
 }
 
-/** The keys that may call: those that manage the organization, or those with a scope. */
-type Access = 'manager' | 'email:read' | 'email:send';
+/** The keys that may call: those that manage the organization, those and test keys, or those with a scope. */
+type Access = 'manager' | 'key manager' | 'email:read' | 'email:send';
+
+const manages = (access: Access): access is 'manager' | 'key manager' =>
+  access === 'manager' || access === 'key manager';
 
 type Declared = Omit<Endpoint<Management>, 'tag' | 'scopes' | 'errors'> & { errors?: EndpointErrors };
 
@@ -73,15 +76,15 @@ export function managementEndpoint(
   return {
     ...declared,
     tag,
-    scopes: access === 'manager' ? ['full_access'] : [access, 'full_access'],
-    errors: { ...(access === 'manager' ? managementErrors : readErrors), ...declared.errors },
+    scopes: manages(access) ? ['full_access'] : [access, 'full_access'],
+    errors: { ...(manages(access) ? managementErrors : readErrors), ...declared.errors },
     handler: ({ management }) => declared.handler(management),
   };
 }
 
 const managementErrors: EndpointErrors = {
   UNAUTHORIZED: true,
-  FORBIDDEN: 'The key lacks `full_access`, or a `domain_scope` restricts it.',
+  FORBIDDEN: 'The key lacks `full_access`, a `domain_scope` restricts it, or it is a test key.',
   RATE_LIMIT_EXCEEDED: true,
   SEND_FAILED: 'The service failed. Try again.',
 };
@@ -240,10 +243,10 @@ async function enter(
   access: Access,
   admit?: (caller: Caller) => Promise<void>,
 ): Promise<Caller> {
-  if (access !== 'manager') return authorize.enter(context, access, admit);
+  if (!manages(access)) return authorize.enter(context, access, admit);
   context.set('Cache-Control', 'no-store');
   const caller = await authorize.enter(context, 'full_access', admit);
-  requireManager(caller);
+  requireManager(caller, access === 'key manager' ? 'keys' : 'all');
   return caller;
 }
 

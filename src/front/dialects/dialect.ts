@@ -78,6 +78,8 @@ export interface DialectRoute {
   /** The method and the path as a pattern of the router, for instance `GET /emails/:id`. */
   route: string;
   grant: Grant;
+  /** Set for a route with full_access that is about keys: it is open to test keys. */
+  manages?: 'keys';
   /** The methods POST, PUT, PATCH and DELETE need it. Without it the body is not read: some SDKs send JSON with a GET. */
   body?: JsonBody | FormBody | JsonOrForm | NoBody;
   /** Resolves to the body of the response. */

@@ -59,11 +59,15 @@ export async function* eventPages(call: DialectCall, search: EventSearch): Async
 
 type PageQuery = { limit: number; position: number } & Pick<EventSearch, 'types' | 'isForward'>;
 
-async function readPage({ db, orgId }: DialectCall, { types, limit, position, isForward }: PageQuery) {
+async function readPage(
+  { db, orgId, caller }: DialectCall,
+  { types, limit, position, isForward }: PageQuery,
+) {
+  const onlyTest = caller.isTest;
   if (isForward) {
-    const page = await readEvents(db, { orgId, limit, types, after: position });
+    const page = await readEvents(db, { orgId, onlyTest, limit, types, after: position });
     return { ...page, end: page.position };
   }
-  const page = await readEventsBefore(db, { orgId, limit, types, before: position + 1 });
+  const page = await readEventsBefore(db, { orgId, onlyTest, limit, types, before: position + 1 });
   return { ...page, end: Math.max(page.position - 1, 0) };
 }

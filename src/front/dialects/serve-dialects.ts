@@ -140,7 +140,7 @@ function handlerOf(dialect: DialectName, route: DialectRoute, parts: ServeParts)
 async function enter(
   { authorize }: ServeParts,
   context: Context,
-  { grant, body: declared }: DialectRoute,
+  { grant, manages, body: declared }: DialectRoute,
   takeSlot: (orgId: string) => Promise<Slot>,
 ): Promise<{ caller: Caller; body: unknown }> {
   let slot: Slot;
@@ -154,6 +154,6 @@ async function enter(
     if (hasBody) slot = await takeSlot(orgId);
   };
   const caller = await authorize.enter(context, grant, admit, async () => (await read()).bytes);
-  if (grant === 'full_access') requireManager(caller);
+  if (grant === 'full_access') requireManager(caller, manages);
   return { caller, body: await (await read()).parse() };
 }

@@ -1,5 +1,6 @@
 /** Test keys: what they send has the answers, events and webhooks of real mail, and no other effect. */
-import test from 'ava';
+import test, { type ExecutionContext } from 'ava';
+import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { cliOf } from '#lab/cli.ts';
 import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
 import { asNewTenant, type World } from '#lab/scenes/world.ts';
@@ -18,7 +19,7 @@ function plain(value: unknown): unknown {
 }
 
 /** Calls of all kinds; returns each with its answer. */
-async function calls({ call, send, clock }: World) {
+async function calls({ call, send, clock, db, orgId }: World) {
   const answers: unknown[] = [];
   const note = async (what: string, answer: ReturnType<typeof send>) => {
     const { status, headers, body } = await answer;
@@ -38,7 +39,8 @@ async function calls({ call, send, clock }: World) {
   await note('a wrong sender', send({ to, from: 'nobody' }));
   await note('a foreign domain', send({ to, from: 'app@nobodys.invalid' }));
   await note('not JSON', call('POST', '/api/public/email/send', { body: '{' }));
-  await note('a suppression', post('/api/public/suppressions', { address: 'gone@there.invalid' }));
+  // A test key cannot add it.
+  await addSuppression(db, suppressionOf(orgId, 'gone@there.invalid', 'manual'), clock.now());
   await note('to it', send({ to: 'gone@there.invalid' }));
   await note('to it as well', send({ to: [to, 'gone@there.invalid'], subject: 'Four' }));
   await note(
@@ -81,7 +83,8 @@ test('a test key gets the answers of a live key, and its mail reaches nothing', 
   t.is(tried.credits, 0);
   t.is(real.credits, 1);
 
-  const credits = async (side: World) => (await side.call('GET', '/api/public/credits')).body.quota.used;
+  const credits = async ({ orgId: id }: World) =>
+    (await world.db('organizations').where({ id }).first('quota_used')).quota_used;
   t.is(await credits(tests), 0, 'test mail costs nothing');
   t.true((await credits(world)) > 0);
   while ((await sumUp(world.db)) > 0);
@@ -93,6 +96,102 @@ test('a test key gets the answers of a live key, and its mail reaches nothing', 
     [0],
     'nor for the day',
   );
+});
+
+/** A live key and a test key of one organization, with full access both, and calls with the test key. */
+async function bothKeys(t: ExecutionContext) {
+  const { world } = await startWebhookWorld(t);
+  const post = (path: string, body: object) => world.call('POST', path, { body: JSON.stringify(body) });
+  const made = await post('/api/public/keys', { label: 'CI', scopes: ['full_access'], test: true });
+  const key: string = made.body.key;
+  const basic = `Basic ${Buffer.from(`api:${key}`).toString('base64')}`;
+  const headers = { authorization: `Bearer ${key}`, 'x-postmark-server-token': key };
+  const asTest = (method: string, path: string, body?: object) =>
+    world.call(method, path, {
+      headers: path.includes('/compat/mailgun/') ? { authorization: basic } : headers,
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  return { world, post, asTest, liveId: (await world.call('GET', '/api/public/keys')).body.keys[0].id };
+}
+
+const mail = { from: 'app@sender.invalid', subject: 'Hello', text: 'Hello' };
+
+test('a test key sees, moves and cancels test mail only, whichever way it comes', async (t) => {
+  const { world, post, asTest } = await bothKeys(t);
+  const { clock } = world;
+  const later = (hours: number) => new Date(clock.now() + hours * 3_600_000).toISOString();
+  const scheduledAt = later(1);
+  const live = (await post('/api/public/email/send', { ...mail, to: 'live@there.invalid', scheduledAt }))
+    .body;
+  const own = (
+    await asTest('POST', '/api/public/email/send', { ...mail, to: 'test@there.invalid', scheduledAt })
+  ).body;
+  const gone = (await post('/api/public/email/send', { ...mail, to: 'gone@there.invalid' })).body.emailId;
+  await world.when(gone, ({ status }) => status === 'delivered');
+
+  const each = (id: string): [string, string, object?][] => [
+    ['GET', `/api/public/email/${id}`],
+    ['PATCH', `/api/public/email/${id}`, { scheduledAt: later(2) }],
+    ['GET', `/compat/resend/emails/${id}`],
+    ['GET', `/compat/resend/emails/${id}/attachments`],
+    ['PATCH', `/compat/resend/emails/${id}`, { scheduled_at: later(3) }],
+    ['GET', `/compat/postmark/messages/outbound/${id}/details`],
+    ['GET', `/compat/postmark/messages/outbound/${id}/dump`],
+    ['POST', `/compat/resend/emails/${id}/cancel`],
+    ['POST', `/api/public/email/${id}/cancel`],
+  ];
+  for (const [method, path, body] of each(live.emailId)) {
+    const { status } = await asTest(method, path, body);
+    t.true([404, 422].includes(status), `${method} ${path}: ${status}`);
+  }
+  t.like(await world.get(live.emailId), { status: 'scheduled', scheduledAt });
+  for (const [method, path, body] of each(own.emailId))
+    t.is((await asTest(method, path, body)).status, 200, `${method} ${path}`);
+
+  for (const path of [
+    '/api/public/emails',
+    '/api/public/events',
+    '/compat/resend/emails',
+    '/compat/postmark/messages/outbound?count=50&offset=0',
+    '/compat/postmark/bounces?count=50&offset=0',
+    '/compat/mailgun/v3/sender.invalid/events',
+    '/compat/mailgun/v3/sender.invalid/events?ascending=yes&begin=0',
+    '/compat/postmark/deliverystats',
+  ]) {
+    const { status, body } = await asTest('GET', path);
+    t.is(status, 200, path);
+    t.notRegex(JSON.stringify(body), /live@|gone@/, path);
+  }
+  const { events } = (await asTest('GET', '/api/public/events')).body;
+  t.true(events.length > 0);
+  t.true(events.every((event: object) => JSON.stringify(event).includes(own.emailId)));
+});
+
+test('a test key makes test keys only, knows no live key, and manages nothing else', async (t) => {
+  const { world, asTest, liveId } = await bothKeys(t);
+  const keys = '/api/public/keys';
+  const wanted = { label: 'x', scopes: ['full_access'] };
+  for (const body of [wanted, { ...wanted, test: true }]) {
+    const made = await asTest('POST', keys, body);
+    t.like(made.body, { test: true });
+    t.regex(made.body.key, /^em_test_/);
+  }
+  t.is((await asTest('POST', keys, { ...wanted, test: false })).status, 403);
+  const dialect = await asTest('POST', '/compat/resend/api-keys', { name: 'x' });
+  t.regex(dialect.body.token, /^em_test_/);
+  t.is((await asTest('DELETE', `${keys}/${liveId}`)).status, 404);
+  t.is((await asTest('POST', `${keys}/${liveId}/rotate`)).status, 404);
+  t.is((await asTest('DELETE', `/compat/resend/api-keys/${liveId}`)).status, 404);
+  const listed = (await asTest('GET', keys)).body.keys;
+  t.true(listed.length === 4 && listed.every(({ test: isTest }: { test: boolean }) => isTest));
+  t.false(JSON.stringify((await asTest('GET', '/compat/resend/api-keys')).body).includes(liveId));
+  t.is((await world.call('GET', keys)).body.keys.length, 5);
+  for (const path of ['/suppressions', '/webhooks', '/domains', '/credits'])
+    t.is((await asTest('GET', `/api/public${path}`)).status, 403, path);
+  t.is((await asTest('POST', '/api/public/suppressions', { address: 'ann@there.invalid' })).status, 403);
+  const hook = { url: 'https://app.there.invalid/', events: [] };
+  t.is((await asTest('POST', '/api/public/webhooks', hook)).status, 403);
+  t.is((await world.db('suppressions')).length + (await world.db('webhooks')).length, 0);
 });
 
 test('a key of the same organization does not answer for the other', async (t) => {

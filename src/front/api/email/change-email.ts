@@ -92,7 +92,7 @@ const notScheduled = 'The email is not scheduled, or its time has come: it canno
 
 /** The email, if the caller may send from its domain. */
 async function findOwn(db: Db, id: string, orgId: string, caller: Caller): Promise<EmailRecord | null> {
-  const email = await findEmail(db, id, orgId);
+  const email = await findEmail(db, id, orgId, caller);
   const domain = parseMailbox(email?.from ?? '')?.domain ?? '';
   const allowed = allowedDomains(caller);
   if (!email || allowed.length === 0 || allowed.includes(domain)) return email;

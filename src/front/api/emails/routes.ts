@@ -25,8 +25,8 @@ export const emailsEndpoints = [
       },
     ],
     response: answer('A page of emails.', emailsSchemas.Emails),
-    async respond({ db, orgId, query }) {
-      const { emails, next } = await searchEmails(db, { orgId, ...query });
+    async respond({ db, orgId, caller, query }) {
+      const { emails, next } = await searchEmails(db, { orgId, onlyTest: caller.isTest, ...query });
       return { emails: emails.map(present), next };
     },
   }),

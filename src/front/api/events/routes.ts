@@ -33,7 +33,7 @@ export const eventEndpoints: Endpoint<EventParts>[] = [
     tag: 'Events',
     summary: 'Follow events',
     description:
-      'The events of your organization, in order. Start without `after`, then continue with the `next` of each response: ' +
+      'The events of your organization, in order; to a test key, those of test mail. Start without `after`, then continue with the `next` of each response: ' +
       'no event is skipped or repeated, however many happen meanwhile. Events are kept for 30 days, unless the operator ' +
       'configures another period.\n\n' +
       'With `Accept: text/event-stream` you get the same list live, as Server-Sent Events: `id` is a cursor, `event` the ' +
@@ -63,13 +63,13 @@ export const eventEndpoints: Endpoint<EventParts>[] = [
 function getEvents({ authorize, feed }: EventParts): Middleware {
   return async (context) => {
     const isLive = context.accepts('json', eventStream) === eventStream;
-    const { orgId } = await authorize.enter(context, 'email:read', async (caller) => {
+    const { orgId, isTest: onlyTest } = await authorize.enter(context, 'email:read', async (caller) => {
       if (isLive) feed.streams.admit(context, caller.orgId);
     });
     const { after: inQuery, type: types, emailId, limit } = readQuery(context, eventsQuery);
     const cursor = (isLive && context.get('last-event-id')) || inQuery;
     const after = cursor === undefined ? null : positionOf(cursor, orgId, feed.cursors);
-    const query = { orgId, types, emailId, limit };
+    const query = { orgId, onlyTest, types, emailId, limit };
     context.set('Cache-Control', 'no-store');
     if (isLive) {
       const isStillAllowed = () => authorize.isStillAllowed(context, 'email:read');

@@ -45,7 +45,7 @@ const filters = {
   messagestream: z.string().optional(),
 };
 
-function searchOf({ orgId, context }: DialectCall) {
+function searchOf({ orgId, caller, context }: DialectCall) {
   const { filters: wanted, ...page } = pageOf(context, filters);
   const { recipient: to, fromemail: from, tag, subject, status, fromdate: since, todate: until } = wanted;
   checkStream(wanted.messagestream);
@@ -54,6 +54,7 @@ function searchOf({ orgId, context }: DialectCall) {
   );
   const search = {
     orgId,
+    onlyTest: caller.isTest,
     tags: { ...Object.fromEntries(metadata), ...(tag !== undefined && { tag }) },
     ...(to !== undefined && { to }),
     ...(from !== undefined && { from }),
@@ -129,8 +130,8 @@ function present({ id, from, subject, tags, createdAt, tracking, recipients }: S
   };
 }
 
-function find({ db, orgId, params }: DialectCall): Promise<EmailRecord> {
-  return requireById(params.id!, (id) => findEmail(db, id, orgId), 'message');
+function find({ db, orgId, caller, params }: DialectCall): Promise<EmailRecord> {
+  return requireById(params.id!, (id) => findEmail(db, id, orgId, caller), 'message');
 }
 
 /** The events of one email, the oldest first. */

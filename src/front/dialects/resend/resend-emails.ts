@@ -236,17 +236,23 @@ async function ownEmail(call: DialectCall): Promise<EmailRecord> {
   return email;
 }
 
-export function requireEmail({ db, orgId, params }: DialectCall): Promise<EmailRecord> {
-  return requireById(params.id!, (id) => findEmail(db, id, orgId), 'email');
+export function requireEmail({ db, orgId, caller, params }: DialectCall): Promise<EmailRecord> {
+  return requireById(params.id!, (id) => findEmail(db, id, orgId, caller), 'email');
 }
 
 async function listEmails(call: DialectCall) {
-  const { db, orgId } = call;
+  const { db, orgId, caller } = call;
   return pageOf(
     call,
     async ({ limit, after, before }, onCut) => {
       const edge = { ...(after !== undefined && { after }), ...(before !== undefined && { before }) };
-      const { emails, next } = await searchEmails(db, { orgId, tags: {}, limit, ...edge });
+      const { emails, next } = await searchEmails(db, {
+        orgId,
+        onlyTest: caller.isTest,
+        tags: {},
+        limit,
+        ...edge,
+      });
       if (next !== null) onCut();
       return emails;
     },

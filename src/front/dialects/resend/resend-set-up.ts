@@ -1,7 +1,7 @@
 /** Resend's domains and API keys. A domain's id is its name or our id. */
 import { z } from 'zod';
 import type { CheckedRecord } from '#accounts/check-records.ts';
-import { makeKey } from '#accounts/create-key.ts';
+import { findManagedKey, makeKey } from '#accounts/create-key.ts';
 import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
 import { type DnsRecord, recordsFor } from '#accounts/domains.ts';
 import {
@@ -11,7 +11,7 @@ import {
   setDomainTls,
   setDomainTracking,
 } from '#accounts/rows/domains-table.ts';
-import { findKey, type KeyRecord, listKeys, revokeKey } from '#accounts/rows/keys.ts';
+import { type KeyRecord, listKeys, revokeKey } from '#accounts/rows/keys.ts';
 import { newDomain } from '#front/api/domains/schema.ts';
 import { oneLine } from '#front/api/management.ts';
 import { type DialectCall, type DialectRoute, requireById, requireItem } from '#front/dialects/dialect.ts';
@@ -37,14 +37,16 @@ export const resendSetUpRoutes: DialectRoute[] = [
   { route: 'PATCH /domains/:id', grant, body: smallJson, respond: changeDomain },
   { route: 'DELETE /domains/:id', grant, body: noBody, respond: removeDomain },
   { route: 'POST /domains/:id/verify', grant, body: noBody, respond: checkDomain },
-  { route: 'POST /api-keys', grant, body: smallJson, respond: addKey },
+  { route: 'POST /api-keys', grant, manages: 'keys', body: smallJson, respond: addKey },
   {
     route: 'GET /api-keys',
     grant,
+    manages: 'keys',
     // The oldest first, as `after` of our own list is.
-    respond: (call) => pageOf(call, (page) => listKeys(call.db, call.orgId, page), presentKey),
+    respond: (call) =>
+      pageOf(call, (page) => listKeys(call.db, call.orgId, page, call.caller.isTest), presentKey),
   },
-  { route: 'DELETE /api-keys/:id', grant, body: noBody, respond: removeKey },
+  { route: 'DELETE /api-keys/:id', grant, manages: 'keys', body: noBody, respond: removeKey },
 ];
 
 const settings = z.object({
@@ -150,7 +152,8 @@ async function addKey(call: DialectCall) {
   const domain = id === undefined ? null : await findDomain({ ...call, params: { id } });
   const scopes = permission === 'full_access' ? ['full_access'] : ['email:send'];
   if (domain) scopes.push(`domain_scope:${domain.name}`);
-  const made = await makeKey(call.db, { orgId: call.orgId, label, scopes }, call.now);
+  const wanted = { orgId: call.orgId, label, scopes, test: call.caller.isTest };
+  const made = await makeKey(call.db, wanted, call.now);
   call.context.status = 201;
   return { id: made.id, token: made.key };
 }
@@ -159,8 +162,12 @@ function presentKey({ id, label, createdAt, usedAt }: KeyRecord) {
   return { id, name: label, created_at: iso(createdAt), last_used_at: isoOrNull(usedAt) };
 }
 
-async function removeKey({ db, orgId, params, now }: DialectCall) {
-  const { id } = await requireById(params.id!, (given) => findKey(db, given, orgId), 'API key');
+async function removeKey({ db, orgId, caller, params, now }: DialectCall) {
+  const { id } = await requireById(
+    params.id!,
+    (given) => findManagedKey(db, given, orgId, caller),
+    'API key',
+  );
   await revokeKey(db, id, now);
   return { object: 'api_key', id, deleted: true };
 }

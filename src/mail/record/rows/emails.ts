@@ -31,19 +31,29 @@ export type EmailRecord = EmailRow & {
 };
 
 /**
- * `orgId` null (the operator): an email of any organization. All parts are read at one moment, so that the events match the
- * states of the deliveries.
+ * `orgId` null (the operator): an email of any organization. A test key (`isTest`) finds test mail only. All parts are read at
+ * one moment, so that the events match the states of the deliveries.
  */
-export function findEmail(db: Db, id: string, orgId: string | null): Promise<EmailRecord | null> {
+export function findEmail(
+  db: Db,
+  id: string,
+  orgId: string | null,
+  { isTest = false }: { isTest?: boolean } = {},
+): Promise<EmailRecord | null> {
   const oneMoment = isPostgres(db) ? { isolationLevel: 'repeatable read' as const } : undefined;
-  return db.transaction((trx) => readEmail(trx, id, orgId), oneMoment);
+  return db.transaction((trx) => readEmail(trx, id, orgId, isTest), oneMoment);
 }
 
-async function readEmail(trx: Trx, id: string, orgId: string | null): Promise<EmailRecord | null> {
+async function readEmail(
+  trx: Trx,
+  id: string,
+  orgId: string | null,
+  onlyTest: boolean,
+): Promise<EmailRecord | null> {
   const row = await trx('emails')
     .where(orgId === null ? { id } : { id, org_id: orgId })
     .first();
-  if (!row) return null;
+  if (!row || (onlyTest && !row.is_test)) return null;
   const deliveryRows = await trx('deliveries').where({ email_id: id }).orderBy('position');
   const eventRows = await trx('events').where({ email_id: id }).orderBy('position');
   return {

@@ -45,6 +45,8 @@ export interface EventQuery {
   limit: number;
   types?: readonly string[];
   emailId?: string;
+  /** Only those of test mail. */
+  onlyTest?: boolean;
 }
 
 export interface EventPage {
@@ -55,7 +57,7 @@ export interface EventPage {
   isMore: boolean;
 }
 
-/** Maximum number of events that are read in search of some types; the next page starts after them. */
+/** Maximum number of events that are read in search of some; the next page starts after them. */
 const maxScanned = 2000;
 
 /** A reader that wants only future events starts after this position. */
@@ -88,10 +90,10 @@ export async function readEvents(db: Db, query: EventQuery): Promise<EventPage> 
   };
 }
 
-/** The range to read: with types, at most `maxScanned` events; its last event then counts as read even if it does not match. */
-async function rangeOf(db: Db, { orgId, after, types, emailId }: EventQuery, settled: number) {
+/** The range to read: of a selection, at most `maxScanned` events; its last event then counts as read even if it does not match. */
+async function rangeOf(db: Db, { orgId, after, types, emailId, onlyTest }: EventQuery, settled: number) {
   // The events of one email are few.
-  if (!types || emailId !== undefined) return { end: settled, reached: null, isCut: false };
+  if (!(types || onlyTest) || emailId !== undefined) return { end: settled, reached: null, isCut: false };
   const positions = db('events')
     .where('position', '>', after)
     .where('position', '<=', settled)
@@ -105,7 +107,7 @@ async function rangeOf(db: Db, { orgId, after, types, emailId }: EventQuery, set
 
 /** Reads one event more than the limit, if there is one. */
 async function rowsOf(db: Db, query: EventQuery, end: number): Promise<EventRecord[]> {
-  const { orgId, after, limit, types, emailId } = query;
+  const { orgId, after, limit, types, emailId, onlyTest } = query;
   const rows = db('events')
     .leftJoin('emails', 'emails.id', 'events.email_id')
     .where('events.position', '>', after)
@@ -113,6 +115,7 @@ async function rowsOf(db: Db, query: EventQuery, end: number): Promise<EventReco
     .limit(limit + 1)
     .select('events.*', ...emailColumns);
   if (types) rows.whereIn('events.type', types);
+  if (onlyTest) rows.whereRaw('emails.is_test');
   if (emailId !== undefined) {
     // Expressions, so that neither database scans the organization's events for those of this email.
     rows.where('events.email_id', emailId).orderByRaw('events.position + 0');
