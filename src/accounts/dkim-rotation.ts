@@ -17,6 +17,7 @@ import {
   untilSent,
 } from '#accounts/rows/dkim-keys.ts';
 import type { DomainRecord } from '#accounts/rows/domains-table.ts';
+import { isRecent } from '#platform/base/clock.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { checkRecords, isUnknown } from './check-records.ts';
@@ -99,7 +100,7 @@ const [minute, hour] = [60_000, 3_600_000];
 function isDue(key: DkimKeyRecord, now: number): boolean {
   if (key.status === 'retired' && !isDone(key, now)) return false;
   const byAge = Math.max(minute, Math.min((now - key.createdAt) / 10, hour));
-  return now - (key.checkedAt ?? 0) >= (key.status === 'retired' ? 6 * hour : byAge);
+  return !isRecent(key.checkedAt ?? 0, now, key.status === 'retired' ? 6 * hour : byAge);
 }
 
 const pageSize = 100;

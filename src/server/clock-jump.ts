@@ -1,10 +1,11 @@
 /**
  * Handles a clock that is set back, by a time server or by hand. Everything scheduled by the earlier clock would otherwise
- * wait for as long as that clock was ahead.
+ * wait for as long as that clock was ahead. One that leaps forward is logged, and nothing has failed for longer by that.
  *
  * Times in memory are everywhere (leases, circuits, pauses, caches), so main.ts restarts the service in the same process.
  * In the database they are the due times of mail and webhooks: if the newest event lies in the future at a start, all
- * waiting mail and webhooks become due now.
+ * waiting mail and webhooks become due now. Other times that lie in the future become now
+ * (platform/database/admin/times-to-come.ts).
  *
  * BUGS: a jump of less than a minute is ignored. If a stop interrupts `makeAllDue`, the next start may not continue it. The
  * lease of a node that died while its clock was ahead lasts until the time of that clock.
@@ -14,6 +15,7 @@ import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 import { newestEventAt } from '#mail/record/rows/read-events.ts';
 import { makeMessagesDue } from '#mail/webhooks/rows/webhook-outbox.ts';
 import type { Clock } from '#platform/base/clock.ts';
+import { endTimesToCome, moveFailures } from '#platform/database/admin/times-to-come.ts';
 import type { ServerContext } from './context.ts';
 
 const noticeableMs = 60_000;
@@ -31,10 +33,42 @@ export function watchClock(clock: Clock, onSetBack: (byMs: number) => void): voi
   checkAfter(clock.now());
 }
 
+/** Logs whenever the clock leaps forward by a minute or more, as after a sleep of the machine. Returns a function that stops it. */
+export function watchLeaps({
+  db,
+  clock,
+  log,
+  lastLeap,
+  onError,
+}: Pick<ServerContext, 'db' | 'clock' | 'log' | 'lastLeap' | 'onError'>): () => Promise<void> {
+  let moving = Promise.resolve();
+  let cancel = () => {};
+  const checkAt = (expectedAt: number) => {
+    cancel = clock.after(intervalMs, () => {
+      const byMs = clock.now() - expectedAt;
+      checkAt(clock.now() + intervalMs);
+      if (byMs < noticeableMs) return;
+      lastLeap.at = clock.now();
+      log.warn(
+        `the clock has leapt forward by ${ms(byMs, { long: true })}: what was due meanwhile is done now; run "postern doctor" to check the clock`,
+      );
+      moving = moveFailures(db, byMs).catch((error) =>
+        onError('webhooks seem to fail for longer than they do', error),
+      );
+    });
+  };
+  checkAt(clock.now() + intervalMs);
+  return async () => {
+    cancel();
+    await moving;
+  };
+}
+
 /** If the newest event lies in the future, makes all waiting mail due in the background. Returns a function that stops it. */
 export async function makeAllDue(context: ServerContext): Promise<() => Promise<void>> {
   const { db, clock, log, onError } = context;
   const now = clock.now();
+  await endTimesToCome(db, now, noticeableMs);
   const aheadMs = ((await newestEventAt(db)) ?? now) - now;
   if (aheadMs < noticeableMs) return async () => {};
   log.warn(

@@ -66,6 +66,8 @@ export interface ServerContext extends Overrides {
   secrets: Secrets;
   mailLog: MailLog;
   metrics: Metrics;
+  /** When the clock last leapt forward (clock-jump.ts): what waits has not waited since before. */
+  lastLeap: { at: number };
   /** Signals each commit of events, on this node and (through `notify`) on the others. */
   eventSignal: EventSignal;
   notify: Notify;
@@ -103,7 +105,21 @@ export async function createContext(
     notifyOthers: notify.events,
   });
   const metrics = createMetrics(readVersion(), onError);
-  return { ...all, clock, config, db, node, secrets, mailLog, metrics, eventSignal, notify, onError };
+  const lastLeap = { at: Number.NEGATIVE_INFINITY };
+  return {
+    ...all,
+    clock,
+    config,
+    db,
+    node,
+    secrets,
+    mailLog,
+    metrics,
+    lastLeap,
+    eventSignal,
+    notify,
+    onError,
+  };
 }
 
 /** A composed mail is handed over at once, so a thread has few young objects. */

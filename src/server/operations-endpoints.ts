@@ -38,7 +38,10 @@ export async function openOperationsEndpoints(context: ServerContext, { load, cl
     clock,
     oldestDue: (now) => oldestDue(countingDb, now),
     queueDepth: (now) => queueDepth(countingDb, now),
-    webhookBacklog: () => webhookBacklog(countingDb),
+    webhookBacklog: async () => {
+      const { open, oldestAt } = await webhookBacklog(countingDb);
+      return { open, oldestAt: oldestAt && Math.max(oldestAt, context.lastLeap.at) };
+    },
     status: (now) => readStatus({ db: countingDb, config, now }),
     certificates: async (now) =>
       config.acme === null ? [] : listCertificates(countingDb, { now, limit: maxListed }),

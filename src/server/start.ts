@@ -20,7 +20,7 @@ import { excessOfLog, keepLogShort, watchFile } from '#platform/database/engine/
 import { changeToken } from '#platform/database/engine/quiet-check.ts';
 import type { Config } from '#platform/settings/config.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
-import { makeAllDue } from './clock-jump.ts';
+import { makeAllDue, watchLeaps } from './clock-jump.ts';
 import { createOrderComposer } from './compose-orders.ts';
 import { createContext, type Overrides, type ServerContext } from './context.ts';
 import { createDelivery, type DeliveryEngine } from './delivery.ts';
@@ -153,7 +153,7 @@ async function startDelivering(
   restore(await takeProblems(db, node), clock.now());
   await runner.start();
   stops.push(() => runner.stop(graceMs));
-  if (config.roles.includes('mta')) stops.push(await makeAllDue(context));
+  if (config.roles.includes('mta')) stops.push(await makeAllDue(context), watchLeaps(context));
   notify.listen({
     backlog: (backlog) => runner.noteBacklog(backlog),
     events: eventSignal.notifyLocal,

@@ -1,10 +1,12 @@
 /** A clock that is set back: it is noticed, and what waits does not wait for the hours of the clock before. */
 import test from 'ava';
 import { manualClock } from '#lab/clock.ts';
+import { memoryLog } from '#lab/evidence.ts';
 import { startProcess } from '#lab/scenes/process.ts';
 import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { readStatus } from '#operate/status/read-status.ts';
 import { watchClock } from '#server/clock-jump.ts';
 
 test('a minute back is noticed, each time; less, and a leap forward, are not', async (t) => {
@@ -65,6 +67,56 @@ test('started again with a clock that is right, what waits goes on waiting', asy
   await world.restart();
   await world.stop();
   t.is(await due(), before);
+});
+
+test('what lies in the future at a start is now: nothing fails, is paused or was seen since a time to come', async (t) => {
+  const { world, add } = await startWebhookWorld(t);
+  const { db, clock, orgId } = world;
+  await add('https://app.invalid/');
+  const ahead = clock.now() + 7_200_000;
+  await db('webhooks').update({ failing_since: ahead });
+  await db('domains').update({ check_at: clock.now() + 365 * 86_400_000, failing_since: ahead });
+  await db('organizations').update({ paused_at: ahead, paused_reason: 'x' });
+  await db('certificates').insert({
+    host: 'mail.there.invalid',
+    purpose: 'server',
+    attempt_at: clock.now() + 365 * 86_400_000,
+    failures: 3,
+    failing_since: ahead,
+    wanted_at: clock.now(),
+    updated_at: ahead,
+  });
+  await world.restart();
+  const now = clock.now();
+  t.is((await db('webhooks').first()).failing_since, now);
+  t.is((await db('organizations').where({ id: orgId }).first()).paused_at, now);
+  t.true((await db('domains').first()).failing_since <= now);
+  t.true((await db('domains').first()).check_at <= now + 86_400_000);
+  const [certificate] = await db('certificates');
+  t.deepEqual([certificate.attempt_at, certificate.failing_since, certificate.updated_at], [now, now, now]);
+});
+
+test('a leap forward is logged, and no webhook has failed or waited for longer by that', async (t) => {
+  const { log, text } = memoryLog();
+  const { world, endpoint } = await startWebhookWorld(t, { overrides: { log } });
+  const { clock, db } = world;
+  const { receiver } = await endpoint();
+  receiver.answer = (_request, response) => response.writeHead(503).end();
+  await world.send({ to: 'ann@there.invalid' });
+  const failingSince = async () => Number((await db('webhooks').first()).failing_since);
+  await until(async () => (await failingSince()) > 0);
+  const since = await failingSince();
+  const begun = clock.now();
+  await clock.jump('5h');
+  await until(async () => (await failingSince()) > since);
+  t.true(clock.now() - (await failingSince()) < clock.now() - begun - 4 * 3_600_000);
+  t.regex(text(), /the clock has leapt forward by 5 hours/);
+  const { needs } = await readStatus({ db, config: world.config, now: clock.now(), served: true });
+  t.is(needs.find(({ cause }) => cause === 'webhook_failing')?.severity, 'watch');
+  const metrics = await (await fetch(`${world.url()}/metrics`)).text();
+  const lag = Number(/^postern_webhook_lag_seconds (\S+)$/m.exec(metrics)![1]);
+  t.true(lag < 3600, `${lag} s`);
+  t.is((await db('webhooks').first()).status, 'active');
 });
 
 /** Sets the clock of a process back by an hour when it is told to. */

@@ -6,6 +6,7 @@
  * An address has rows here only after such a bounce. From then on acceptance notes the mail sent to it (`watchRow`), which
  * is how a delivery in between is found without an index of all deliveries by recipient.
  */
+import { isRecent } from '#platform/base/clock.ts';
 import { newId } from '#platform/base/id.ts';
 import { deleteOldest } from '#platform/database/engine/delete-old.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
@@ -69,7 +70,9 @@ async function bouncesOnly(
     .orderBy('id', 'desc')
     .limit(maxRows)
     .select('email_id', 'bounced_at');
-  const times = rows.flatMap(({ bounced_at }) => bounced_at ?? []).filter((time) => time > at - monthMs);
+  const times = rows
+    .flatMap(({ bounced_at }) => bounced_at ?? [])
+    .filter((time) => isRecent(time, at, monthMs));
   if (daysOf(times) < daysToSuppress) return false;
   const emailIds = [...new Set(rows.map(({ email_id }) => email_id))];
   const delivered: { recipient: string; delivered_at: number }[] = await trx('deliveries')

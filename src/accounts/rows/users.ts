@@ -89,11 +89,19 @@ export async function changeUser(db: Db, id: string, change: UserChange): Promis
   await db('users').where({ id }).update(users.write(change));
 }
 
-/** False if the step or a later one has been used before: a code that is sent twice at the same time is accepted once. */
+/**
+ * False if the step or a later one has been used before: a code that is sent twice at the same time is accepted once. A step
+ * that is later than codes can be (accounts/people/totp.ts) was used by a clock that was ahead.
+ */
 export async function useTotpStep(db: Db, id: string, step: number): Promise<boolean> {
   const used = await db('users')
     .where({ id })
-    .where((unused) => unused.whereNull('totp_step').orWhere('totp_step', '<', step))
+    .where((unused) =>
+      unused
+        .whereNull('totp_step')
+        .orWhere('totp_step', '<', step)
+        .orWhere('totp_step', '>', step + 2),
+    )
     .update({ totp_step: step });
   return used > 0;
 }

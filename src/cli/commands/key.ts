@@ -119,7 +119,7 @@ function printKey(out: Output, made: MadeKey, oldUntil: number | null = null): v
   };
   const names = optionNames({ strict, isTest: test });
   const options = names.length > 0 && { options: names.join(' ') };
-  const old = oldUntil !== null && { 'the old one ends': { time: oldUntil } };
+  const old = oldUntil !== null && { 'the old one ends': { time: oldUntil, ahead: true } };
   out.print(document, { fields: { id, key, scopes: scopes.join(' '), ...options, ...old } });
   if (test)
     out.note('what this key sends is test mail: it goes to the inbox in the dashboard and nowhere else');

@@ -90,7 +90,12 @@ async function create(context: CommandContext, options: CreateOptions): Promise<
   out.print(
     { id, email, operator, role: member && role, url, expiresAt: isoOrNull(expiresAt) },
     {
-      fields: { id, email, link: url ?? 'none: the user already has a password', until: { time: expiresAt } },
+      fields: {
+        id,
+        email,
+        link: url ?? 'none: the user already has a password',
+        until: { time: expiresAt, ahead: true },
+      },
     },
   );
   if (!link) return;
@@ -130,7 +135,7 @@ async function reset(context: CommandContext, address: string): Promise<void> {
   const link = urlOf(made, config().baseUrl);
   out.print(
     { id, email, url: link, expiresAt: iso(made.expiresAt) },
-    { fields: { id, email, link, until: { time: made.expiresAt } } },
+    { fields: { id, email, link, until: { time: made.expiresAt, ahead: true } } },
   );
   await mailLink(context, made, email, null);
 }

@@ -2,15 +2,18 @@
 import { styleText } from 'node:util';
 import { iso } from '#platform/base/clock.ts';
 import { sanitize } from '#platform/base/sanitize.ts';
-import { relative } from '#platform/base/span.ts';
+import { ago, relative } from '#platform/base/span.ts';
 import { timeOfDay } from './times.ts';
 
-/** Null is shown as "-". On a terminal a time is relative, a count is short, and a state has a colour. */
+/**
+ * Null is shown as "-". On a terminal a time is relative, a count is short, and a state has a colour. `ahead`: the time may lie
+ * in the future.
+ */
 export type Cell =
   | string
   | number
   | null
-  | { time: number | null; due?: boolean }
+  | { time: number | null; due?: boolean; ahead?: boolean }
   | { count: number }
   /** In a table that does not fit a terminal, only its end is shown, which all commands take. */
   | { id: string }
@@ -36,7 +39,8 @@ export function terminalCell(cell: Cell, now: number): string {
   if ('count' in cell) return cell.count === 0 ? dim('0') : compact(cell.count);
   if ('id' in cell) return sanitize(cell.id);
   if (cell.time === null) return dim('-');
-  return cell.due ? `due since ${timeOfDay(cell.time, now)}` : relative(cell.time, now);
+  if (cell.due) return `due since ${timeOfDay(cell.time, now)}`;
+  return cell.ahead ? relative(cell.time, now) : ago(cell.time, now);
 }
 
 /** 1.2K, 15K, 1M: at most four characters for numbers below a billion. */

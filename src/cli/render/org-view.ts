@@ -57,7 +57,7 @@ export function quotaFields(org: Organization, now: number): Record<string, Cell
     quota: orUnlimited(limit),
     used,
     left: orUnlimited(remaining),
-    renews: { time: renewsAt },
+    renews: { time: renewsAt, ahead: true },
     wallet: org.wallet,
   };
 }

@@ -123,5 +123,7 @@ function fieldLines(fields: [string, Cell][], now: number, columns: number): str
 /** A fact has room for the exact time. */
 function fieldCell(cell: Cell, now: number): string {
   const isTime = typeof cell === 'object' && cell !== null && 'time' in cell && cell.time !== null;
-  return isTime ? `${local(cell.time!)} ${dim(`(${relative(cell.time!, now)})`)}` : terminalCell(cell, now);
+  if (!isTime) return terminalCell(cell, now);
+  const time = cell.ahead ? cell.time! : Math.min(cell.time!, now);
+  return `${local(time)} ${dim(`(${relative(time, now)})`)}`;
 }

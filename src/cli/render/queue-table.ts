@@ -25,7 +25,7 @@ export function queueTable(rows: QueueRow[], { isByDomain, now, when }: Options)
         ...(isByDomain ? [row.destination] : []),
         conditionText(row.condition, when),
         { time: row.oldestAt },
-        { time: row.nextAttemptAt, due: row.nextAttemptAt !== null && row.nextAttemptAt < now },
+        { time: row.nextAttemptAt, ahead: true, due: row.nextAttemptAt !== null && row.nextAttemptAt < now },
         row.lastReply,
       ]),
     },

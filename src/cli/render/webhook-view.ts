@@ -23,7 +23,7 @@ export function webhookFields(webhook: Webhook): Record<string, Cell> {
     status: { state: webhook.status },
     reason: webhook.reason,
     'failing since': { time: webhook.failingSince },
-    'paused until': { time: webhook.pausedUntil },
+    'paused until': { time: webhook.pausedUntil, ahead: true },
     created: { time: webhook.createdAt },
   };
 }

@@ -1,8 +1,8 @@
 /**
  * Renders views to HTML with eta, which escapes everything that a view writes with `<%= %>` and compiles each view once.
  * Views can use `part(name, data)` (a view of views/partials, which sees only its own data), `icon`, `count`, `percent`,
- * `span`, `atMost`, `at`, `timesIn`, `when` and `lasting`. `it` has the page's data and `csrf`, `user`, `org`, `base`, `may` and
- * `now`.
+ * `span`, `atMost`, `at`, `timesIn`, `when`, `upcoming` and `lasting`. `it` has the page's data and `csrf`, `user`, `org`,
+ * `base`, `may` and `now`.
  */
 import { Eta } from 'eta';
 import { iso } from '#platform/base/clock.ts';
@@ -33,13 +33,14 @@ export type Render = (shown: PageView, frame: Frame) => string;
 const functionHeader = `
 const { icon, count, percent, span, atMost, at, timesIn } = it.kit;
 const when = (time) => it.kit.when(time, it.now);
+const upcoming = (time) => it.kit.upcoming(time, it.now);
 const lasting = (since) => it.kit.lasting(since, it.now);
 const part = (name, data) => this.render('/views/partials/' + name, { kit: it.kit, now: it.now, csrf: it.csrf, ...data });
 `;
 
 export function createRender(assets: Assets): Render {
   const eta = new Eta({ views: import.meta.dirname, cache: true, autoEscape: true, functionHeader });
-  const kit = { icon, count, percent, span, atMost, at, timesIn, when, lasting, asset: assets.url };
+  const kit = { icon, count, percent, span, atMost, at, timesIn, when, upcoming, lasting, asset: assets.url };
   return (shown, frame) => {
     const { visit, csrf } = frame;
     const org = 'org' in visit ? visit.org : null;
@@ -60,9 +61,15 @@ export function createRender(assets: Assets): Render {
   };
 }
 
-/** HTML of a relative time, with the exact time as its tooltip. */
+/** HTML of how long ago a time was, with the exact time as its tooltip. */
 function when(time: number | null, now: number): string {
   if (time === null) return '<span class="quiet">never</span>';
+  return upcoming(Math.min(time, now), now);
+}
+
+/** The same of a time that may lie ahead. */
+function upcoming(time: number | null, now: number): string {
+  if (time === null) return when(null, now);
   return `<time datetime="${iso(time)}" title="${exactly(time)}">${relative(time, now)}</time>`;
 }
 

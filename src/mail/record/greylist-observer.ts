@@ -5,9 +5,11 @@
  * The first refusals are in memory only, for a bounded number of mails: a mail that waits while the process restarts, or
  * that was first refused for another reason, is neither learned from nor given a learned wait.
  */
+
 import { LRUCache } from 'lru-cache';
 import { type Greylisting, learn, nothingLearned, waitFor } from '#mail/queue/greylist.ts';
 import { lruOptions } from '#platform/base/bounded-cache.ts';
+import { elapsed } from '#platform/base/clock.ts';
 import type { PersistentCache } from '#platform/base/persistent-cache.ts';
 import type { Attempt, Delivery } from '#platform/values/glossary.ts';
 
@@ -33,7 +35,7 @@ export function createGreylistObserver(cache: PersistentCache<Greylisting>): Obs
     if (isRefused && delivery.attempts === 0) firstRefusals.set(delivery.id, attempt.endedAt);
     const refusedAt = firstRefusals.get(delivery.id);
     if (refusedAt === undefined || !(isRefused || outcome === 'delivered')) return null;
-    const waitedMs = attempt.endedAt - refusedAt;
+    const waitedMs = elapsed(refusedAt, attempt.endedAt);
     const learned = await learnFrom(attempt, isRefused ? 'refused' : 'accepted', waitedMs);
     if (isRefused) return waitFor(learned, waitedMs);
     firstRefusals.delete(delivery.id);

@@ -1,7 +1,7 @@
 /** Writes the mail log's lines (platform/values/mail-log.ts): accepted, attempted, and the outcomes. */
 
 import type { Transition } from '#mail/deliver/transition.ts';
-import { iso, isoOrNull } from '#platform/base/clock.ts';
+import { elapsed, iso, isoOrNull } from '#platform/base/clock.ts';
 import { domainOf } from '#platform/values/address.ts';
 import type { Delivery, Peer, RecipientKind, TlsUsed } from '#platform/values/glossary.ts';
 import type { MailLog, Verb } from '#platform/values/mail-log.ts';
@@ -149,7 +149,7 @@ export function logOutcome(
     tls: tls?.protocol ?? null,
     cipher: tls?.cipher ?? null,
     group: tls?.group ?? null,
-    ms: attempt.endedAt - attempt.startedAt,
+    ms: elapsed(attempt.startedAt, attempt.endedAt),
     category: expired ? 'expired' : verdict.category,
     nextAttemptAt,
   });

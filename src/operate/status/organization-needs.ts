@@ -10,6 +10,7 @@ import {
   troubledDomains,
   troubledWebhooks,
 } from '#operate/status/rows/server-attention-rows.ts';
+import { elapsed } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
 import type { Need } from './need.ts';
@@ -110,7 +111,7 @@ export function webhookNeed(
   { id, orgId, url, isDisabled, reason, failingSince }: TroubledWebhook,
   now: number,
 ): Need {
-  const lasts = failingSince === null ? 0 : now - failingSince;
+  const lasts = failingSince === null ? 0 : elapsed(failingSince, now);
   return {
     cause: 'webhook_failing',
     severity: isDisabled || lasts >= longMs ? 'act' : 'watch',

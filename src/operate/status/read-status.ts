@@ -47,11 +47,15 @@ export async function readStatus({ db, config, now, served }: StatusParts): Prom
     at: now,
     isServed: statuses.isServed,
     setUp: await nextSetUpStep(db),
-    needs: ranked([...server, ...needs, ...organizations]),
+    needs: ranked([...server, ...needs, ...organizations].map((need) => notAhead(need, now))),
     ...rest,
     orders: await readOrders(db, statuses),
   };
 }
+
+/** Nothing lasts since a time to come, which a clock that was ahead has left behind. */
+const notAhead = (need: Need, now: number): Need =>
+  need.since !== null && need.since > now ? { ...need, since: now } : need;
 
 export type Verdict = Pick<Status, 'setUp' | 'needs' | 'more'>;
 

@@ -8,7 +8,7 @@
  */
 import { LRUCache } from 'lru-cache';
 import { lruOptions } from './bounded-cache.ts';
-import type { Clock } from './clock.ts';
+import { type Clock, isRecent } from './clock.ts';
 
 export interface PersistentCache<Value> {
   get(name: string): Promise<Value | null>;
@@ -57,7 +57,7 @@ export function createPersistentCache<Value>(
     async get(name) {
       const now = clock.now();
       const known = names.get(name);
-      const { entry } = known && now < known.readAt + freshMs ? known : read(name);
+      const { entry } = known && isRecent(known.readAt, now, freshMs) ? known : read(name);
       const found = await entry;
       return found && found.expiresAt > now ? found.value : null;
     },

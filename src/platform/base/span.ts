@@ -7,7 +7,8 @@ const units = [
 
 /** The largest unit of which there are two, so that little is cut off: `230 ms`, `1.2 s`, `90 s`, `100 minutes`, `2 days`. */
 export function span(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  // Negative if the clock was set back meanwhile.
+  if (ms < 1000) return `${Math.max(Math.round(ms), 0)} ms`;
   if (ms < 10_000) return `${Math.floor(ms / 100) / 10} s`;
   const [unit, size] = unitOf(ms);
   return `${Math.floor(ms / size)} ${unit}`;
@@ -29,6 +30,9 @@ export function relative(time: number, now: number): string {
   if (time >= now + 1000) return `in ${span(time - now)}`;
   return now - time < 60_000 ? 'just now' : `${span(now - time)} ago`;
 }
+
+/** `relative` of a time that has passed: one that lies in the future, because a clock was ahead, reads as now. */
+export const ago = (time: number, now: number): string => relative(Math.min(time, now), now);
 
 /** `due now`, `in 3 minutes` */
 export function dueIn(ms: number): string {

@@ -78,7 +78,7 @@ async function slow(context: CommandContext, name: string, options: SlowOptions)
   const fields = {
     slowed: served,
     'per minute': options.perMinute,
-    until: { time: until },
+    until: { time: until, ahead: true },
     reason: options.reason,
   };
   out.print(documentOf(rule), { fields });
@@ -139,7 +139,7 @@ async function list({ db, out, now }: CommandContext): Promise<void> {
       rule.destination,
       rule.perMinute === null ? rule.kind : `${rule.kind} to ${rule.perMinute} a minute`,
       { time: rule.createdAt },
-      rule.until === null ? 'removed' : { time: rule.until },
+      rule.until === null ? 'removed' : { time: rule.until, ahead: true },
       rule.reason,
     ]),
     empty: 'There are no rules.',

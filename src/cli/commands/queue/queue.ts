@@ -72,7 +72,7 @@ function printEntries(out: Output, entries: QueueEntry[]): void {
         { state: entry.status },
         entry.attempts,
         { time: entry.createdAt },
-        { time: entry.nextAttemptAt, due: entry.dueSince !== null },
+        { time: entry.nextAttemptAt, ahead: true, due: entry.dueSince !== null },
         entry.recipient,
         entry.lastReply && replyText(entry.lastReply),
       ]),

@@ -47,7 +47,8 @@ export async function refuseOtherNodes(
   { self, now }: { self: string | null; now: number },
 ): Promise<void> {
   const rows: { node: string; at: number; version: string }[] = await trx('nodes')
-    .where('at', '>', now - leaseMs)
+    // Not one that a clock that was ahead has left in the future.
+    .whereBetween('at', [now - leaseMs, now + leaseMs])
     .orderBy('at', 'desc')
     .select('node', 'at', 'version');
   const other = rows.find(({ node }) => node !== self);

@@ -1,0 +1,40 @@
+/**
+ * Times in the database that a clock that was ahead has left in the future. Each says since when something is so, or when it was
+ * last done: until the clock gets there, it would not be done again, and nothing can be so since a time to come. All tables
+ * are short.
+ */
+import type { Db } from '#platform/database/engine/open.ts';
+
+const columns = {
+  certificates: ['failing_since'],
+  dkim_keys: ['checked_at'],
+  domains: ['checked_at', 'failing_since'],
+  notices: ['sent_at'],
+  organizations: ['paused_at'],
+  sessions: ['seen_at'],
+  webhooks: ['failing_since'],
+};
+
+/** The longest time between two looks at the records of a domain. */
+const maxCheckMs = 86_400_000;
+
+/** Makes what is later than `now` by more than `slackMs` now, and makes due what such a clock has scheduled. */
+export async function endTimesToCome(db: Db, now: number, slackMs: number): Promise<void> {
+  for (const [table, names] of Object.entries(columns)) {
+    for (const name of names)
+      await db(table)
+        .where(name, '>', now + slackMs)
+        .update({ [name]: now });
+  }
+  await db('domains')
+    .where('check_at', '>', now + maxCheckMs)
+    .update({ check_at: now });
+  await db('certificates')
+    .where('updated_at', '>', now + slackMs)
+    .update({ attempt_at: now, updated_at: now });
+}
+
+/** After the clock has leapt: what has been failing has not failed for longer than before. */
+export async function moveFailures(db: Db, byMs: number): Promise<void> {
+  await db('webhooks').whereNotNull('failing_since').increment('failing_since', byMs);
+}
