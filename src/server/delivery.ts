@@ -15,9 +15,9 @@ import { createRouteCache } from '#mail/deliver/route/route-cache.ts';
 import { ConnectionCache } from '#mail/deliver/smtp-out/connection-cache.ts';
 import { createOffer, forgetTlsFailure, type TlsFailure } from '#mail/deliver/smtp-out/offer.ts';
 import { createSimulatedHost } from '#mail/deliver/smtp-out/simulated-host.ts';
-import type { Transition } from '#mail/deliver/transition.ts';
 import { createPeers } from '#mail/queue/cluster/peers.ts';
 import { createPoolAssignment, type PoolAssignment } from '#mail/queue/cluster/pool-assignment.ts';
+import type { Greylisting } from '#mail/queue/greylist.ts';
 import { createReads } from '#mail/queue/large-reads.ts';
 import { publishPools, readPoolAssignments, readPools, withdrawPools } from '#mail/queue/rows/ip-pools.ts';
 import { learnedRows } from '#mail/queue/rows/learned-rows.ts';
@@ -34,16 +34,13 @@ import {
   takeBack,
 } from '#mail/queue/rows/lease-statements.ts';
 import { nextDueAt } from '#mail/queue/rows/next-due.ts';
-import { recordAll } from '#mail/queue/rows/outcomes.ts';
 import { startScheduled } from '#mail/queue/rows/scheduled-mail.ts';
 import { QueueRunner, type Runner } from '#mail/queue/runner.ts';
 import { noPeers, type Peers } from '#mail/queue/share.ts';
 import type { Store } from '#mail/queue/store.ts';
-import { createDestinationPublisher } from '#mail/record/destination-publisher.ts';
-import { signalsAfter } from '#mail/record/event-signal.ts';
+import { createDestinationPublisher, type DestinationPublisher } from '#mail/record/destination-publisher.ts';
 import { logAttempted } from '#mail/record/mail-log-lines.ts';
-import { createRecorder } from '#mail/record/recorder.ts';
-import { createBurstDetector } from '#platform/base/burst-detector.ts';
+import { createRecord, type StoreTransitions } from '#mail/record/record.ts';
 import { countInFlight } from '#platform/base/limits/in-flight.ts';
 import { createPersistentCache, type PersistentCache } from '#platform/base/persistent-cache.ts';
 import { readVersion } from '#platform/base/version.ts';
@@ -51,20 +48,15 @@ import { withTimeout } from '#platform/base/waits.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
 import { isPostgres } from '#platform/database/engine/open.ts';
 import { changeToken, createQuietCheck } from '#platform/database/engine/quiet-check.ts';
-import { beforeSharedCommit } from '#platform/database/engine/shared-commit.ts';
 import { heartbeat, leave, readStates } from '#platform/database/tables/nodes.ts';
 import { type CurrentShaping, createCurrentShaping } from '#platform/settings/current-shaping.ts';
 import { headerOf } from '#platform/values/address.ts';
 import type { DestinationOf } from '#platform/values/destination-shape.ts';
-import type { Attempt, Delivery } from '#platform/values/glossary.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
-import { isTestMail, testRoute } from '#platform/values/test-route.ts';
+import { testRoute } from '#platform/values/test-route.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 import { createOperatorRules, type OperatorRules } from './operator-rules.ts';
 import { createReturnPaths, type ReturnPaths } from './return-path-choice.ts';
-
-/** How long the commit of an outcome waits for those of running deliveries, the next one of a burst, or a send's commit. */
-const recordMaxWaitMs = 20;
 
 /** How long other nodes are still sent the state of a destination after it has become idle. */
 const publishIdleMs = 60_000;
@@ -84,14 +76,12 @@ const leaveTimeoutMs = 1_000;
 export interface DeliveryEngine {
   runner: Runner;
   /** Takes over what this node knew about destinations when it stopped. */
-  restore: Publisher['restore'];
+  restore: DestinationPublisher['restore'];
   /** Connections to other servers, and deliveries in progress. */
   load(): { connections: { busy: number; idle: number }; inFlight: number };
   /** Closes idle connections; called after the runner has stopped. */
   close(): Promise<void>;
 }
-
-type Publisher = ReturnType<typeof createDestinationPublisher>;
 
 /** `complain` records that the recipient of a delivered mail has complained about it. */
 export function createDelivery(
@@ -135,7 +125,8 @@ export function createDelivery(
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
     attempts: { ...attempts, deliver: delivering.call },
-    record: createRecord(context, {
+    record: createRecord({
+      ...recordingOf(context),
       publisher,
       inFlight: delivering.inFlight,
       onTestMail: async (delivery, attempt) => {
@@ -205,46 +196,18 @@ function createAttempts(
   });
 }
 
-interface RecordParts {
-  publisher: Publisher;
-  /** Attempts under way. */
-  inFlight(): number;
-  /** Recipients of test mail may complain about it once it is delivered. */
-  onTestMail(delivery: Delivery, attempt: Attempt): Promise<void>;
-}
-
-/** Commits the outcome of an attempt; returns the time of the next one, or null. */
-function createRecord(context: ServerContext, { publisher, inFlight, onTestMail }: RecordParts) {
+function recordingOf(context: ServerContext) {
   const { config, db, node, clock, metrics } = context;
-  const recordTransitions = (transitions: Transition[]) =>
-    recordAll(db, node, transitions, config.suppressAfter);
-  const bursts = createBurstDetector(recordMaxWaitMs);
-  const commit = groupCommit(
-    signalsAfter(context.eventSignal, metrics.timed('outcomes', recordTransitions, metrics.recorded)),
-    {
-      isComing: () => inFlight() > 0 || bursts.isBurst(),
-      maxWaitMs: recordMaxWaitMs,
-      // A transaction of a send takes them along: it syncs the disk anyway.
-      onOccasion: (end) => beforeSharedCommit(db, end),
-    },
-  );
-  const record = createRecorder({
+  return {
     db,
-    commit(transition) {
-      bursts.note();
-      return commit(transition);
-    },
+    node,
+    suppressAfter: config.suppressAfter,
     schedule: { waits: config.mtaRetry, random: context.random },
-    greylisting: learnedCache(context, 'greylisting'),
+    greylisting: learnedCache<Greylisting>(context, 'greylisting'),
+    measured: (store: StoreTransitions) => metrics.timed('outcomes', store, metrics.recorded),
+    onEvents: context.eventSignal.notify,
     mailLog: context.mailLog,
     clock,
-  });
-  return async (delivery: Delivery, attempt: Attempt): Promise<number | null> => {
-    const nextAt = await record(delivery, attempt);
-    if (isTestMail(delivery)) await onTestMail(delivery, attempt);
-    else publisher.attempted(attempt, nextAt);
-    if (nextAt !== null) publisher.route(delivery.domain, attempt.destination);
-    return nextAt;
   };
 }
 
@@ -344,7 +307,7 @@ interface StoreParts {
   returnPaths: ReturnPaths;
   rules: OperatorRules;
   shaping: CurrentShaping;
-  publish: Publisher['publish'];
+  publish: DestinationPublisher['publish'];
 }
 
 function createStore(

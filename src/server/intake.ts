@@ -28,7 +28,8 @@ import { createReadSubmitted } from '#front/submission/read-submitted.ts';
 import { RequestWait } from '#front/submission/request-wait.ts';
 import { createSubmission, type SubmissionParts } from '#front/submission/submission-handler.ts';
 import { type Accept, createAccept, createDryRun, type DryRun } from '#mail/accept/accept.ts';
-import { acceptAll, type Decision, dryRun } from '#mail/accept/rows/acceptance.ts';
+import { createCommit } from '#mail/accept/commit.ts';
+import { dryRun } from '#mail/accept/rows/acceptance.ts';
 import { type Compose, type ComposeOrder, isLarge } from '#mail/compose/compose-order.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import type { Runner } from '#mail/queue/runner.ts';
@@ -49,16 +50,11 @@ import { countInFlight } from '#platform/base/limits/in-flight.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { retryInDoubt } from '#platform/database/engine/retry-in-doubt.ts';
-import { isAway } from '#platform/database/engine/unavailable.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
 import type { Client } from '#platform/values/mail-handler.ts';
 import { createMessageId } from '#platform/values/message-id.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 import { createMessageReader } from './message-reading.ts';
-
-/** How long a commit of sends waits for more sends that are being composed. */
-const commitMaxWaitMs = 5;
 
 /** A client of a live event stream that reads nothing for this long is disconnected. */
 const streamTimeoutMs = 60_000;
@@ -196,35 +192,25 @@ function createAcceptance(
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };
   /** Without large mails: they take too long for a commit to wait for them. */
   const composing = countInFlight(compose);
-  const record = signalsAfter(
-    eventSignal,
-    metrics.timed('accept', (sends: Send[]) => acceptAll(db, sends, policy), metrics.decided),
-  );
-  const recordAtomically = signalsAfter(
-    eventSignal,
-    metrics.timed(
-      'accept',
-      (sends: Send[]) => acceptAll(db, sends, policy, true),
-      (sends, decisions) => {
-        if (!decisions.some((one) => 'refused' in one)) metrics.decided(sends, decisions);
-      },
-    ),
-  );
-  const commit = groupCommit(record, {
-    // If at least as many sends are about to arrive, a shared commit halves the cost of each.
-    isComing: (gathered) => composing.inFlight() > gathered,
-    maxWaitMs: commitMaxWaitMs,
+  const commit = createCommit(db, {
+    policy,
+    composing: composing.inFlight,
+    measured: (store, isAtomic) =>
+      metrics.timed('accept', store, (sends, decisions) => {
+        const isStored = !isAtomic || !decisions.some((one) => 'refused' in one);
+        if (isStored) metrics.decided(sends, decisions);
+      }),
+    onEvents: eventSignal.notify,
+    leaseEnd: () => clock.now() + leaseMs,
+    giveUpAfterMs: 3 * context.databaseTimeoutMs,
   });
-  const markAsRetry = (send: Send) => ({ ...send, retryLeaseUntil: clock.now() + leaseMs });
-  // PostgreSQL may be away for a minute; the caller must still learn whether the send was committed.
-  const giveUpAfterMs = 3 * context.databaseTimeoutMs;
   const parts = {
     findDomain: findSender(db),
     testSender: createTestSender(context.secrets),
     compose: (order: ComposeOrder) => (isLarge(order) ? compose(order) : composing.call(order)),
     trackingBase: (host: string | null) => (host ? `https://${host}` : baseUrl()),
     sealMessage: sealMessage.bind(null, createSeal(context.secrets)),
-    commit: retryInDoubt(commit, { markAsRetry, giveUpAfterMs }),
+    commit: commit.one,
     dryRun: (send: Send) => dryRun(db, send, policy),
     admit,
     onScheduled,
@@ -238,32 +224,12 @@ function createAcceptance(
     node,
     leaseMs,
   };
-  const forBatch = { markAsRetry: (sends: Send[]) => sends.map(markAsRetry), giveUpAfterMs };
-  const commitAtomically = retryInDoubt(recordAtomically, forBatch);
-  const commitTogether = retryInDoubt(record, forBatch);
-  const acceptBatch = createAcceptBatch({
-    ...parts,
-    // Not counted: single sends would wait for a batch that takes long to compose.
-    compose,
-    onRefusedSend,
-    commitAll: (sends, isAtomic) =>
-      isAtomic ? commitAtomically(sends) : orOneByOne(commitTogether, parts.commit, sends),
-  });
-  return { accept: createAccept(parts), dryRun: createDryRun(parts), acceptBatch };
-}
-
-/** If a batch cannot be committed, each send is tried by itself, so that a bad one fails alone; but not if the database is away. */
-async function orOneByOne(
-  commitAll: (sends: Send[]) => Promise<Decision[]>,
-  commit: (send: Send) => Promise<Decision>,
-  sends: Send[],
-): Promise<(Decision | Error)[]> {
-  try {
-    return await commitAll(sends);
-  } catch (error) {
-    if (isAway(error)) throw error;
-    return Promise.all(sends.map((send) => commit(send).catch((cause: Error) => cause)));
-  }
+  return {
+    accept: createAccept(parts),
+    dryRun: createDryRun(parts),
+    // Not counted in `composing`: single sends would wait for a batch that takes long to compose.
+    acceptBatch: createAcceptBatch({ ...parts, compose, onRefusedSend, commitAll: commit.all }),
+  };
 }
 
 /** The look-up of callers, and their limits; shared by the API, submission and the dashboard. */

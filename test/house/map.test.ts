@@ -42,6 +42,27 @@ test('each search finds exactly the files that the map names', (t) => {
   }
 });
 
+test('the path of a message, from HTTP to the webhook, is at most 25 files and 4,500 lines that lead to each other', (t) => {
+  const path = rowsBelow('The path of a message').map(([, file]) => quoted(file!)[0]!);
+  t.true(path.length <= 25, `${path.length} files`);
+  const lines = path.reduce((sum, file) => sum + read(file).split('\n').length - 1, 0);
+  t.true(lines <= 4500, `${lines} lines`);
+  const importsOf = (file: string) =>
+    [...read(file).matchAll(/from '(?:#|\.\/)([^']+)'/g)].map(([all, name]) =>
+      all.includes("'#") ? name! : `${file.slice(0, file.lastIndexOf('/') + 1)}${name}`,
+    );
+  // What passes a step to the next one: a file of the path, or the files of server/ that build both.
+  const builders = sources.filter((file) => file.startsWith('server/')).flatMap(importsOf);
+  const isLed = (file: string) => path.some((one) => importsOf(one).includes(file));
+  t.deepEqual(
+    path.filter(
+      (file) =>
+        !isLed(file) && !importsOf(file).some((one) => path.includes(one)) && !builders.includes(file),
+    ),
+    [],
+  );
+});
+
 test('the rooms are the folders of src, and those within a room are named', (t) => {
   const rooms = rowsBelow('Rooms');
   t.deepEqual(rooms.map(([room]) => quoted(room!)[0]!).sort(), foldersIn(''));

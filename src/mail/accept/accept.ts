@@ -21,21 +21,20 @@ import type { Decision } from '#mail/accept/rows/acceptance.ts';
 import { refusalOf } from '#mail/accept/rows/decision-refusal.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
 import type { Compose, ComposeOrder } from '#mail/compose/compose-order.ts';
-import type { DispatchAdmission } from '#mail/queue/runner.ts';
 import { patched } from '#platform/base/byte-patch.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { newId } from '#platform/base/id.ts';
-import { acceptedDelivery } from '#platform/database/tables/accepted-delivery.ts';
 import type { Send, SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 import { type DialectName, type Mailbox, serverOrgId } from '#platform/values/glossary.ts';
 import { type NamedAddress, namesOf, type Recipient } from '#platform/values/recipients.ts';
 import { asRefusal, type Refusal } from '#platform/values/refusal.ts';
 import { type SendTimes, sendTimesRefusal } from '#platform/values/send-times.ts';
 import { testDomain, testMaxAge, testRoute } from '#platform/values/test-route.ts';
+import { type AfterCommit, type RequestLog, startCommit } from './commit.ts';
 
 /** A send that its schema has checked. */
-export interface SendRequest extends SendTimes {
+export interface SendRequest extends SendTimes, RequestLog {
   /** In the order to, cc, bcc, each address once. */
   recipients: Recipient[];
   from: string;
@@ -53,12 +52,6 @@ export interface SendRequest extends SendTimes {
   /** The mail's demand for TLS (RFC 8689): true: REQUIRETLS; false: the header `TLS-Required: No`. */
   tlsRequired?: boolean | undefined;
   isInBatch?: boolean;
-  /** X-Request-Id, for the log. */
-  requestId: string;
-  /** Names of members that were ignored, for the log. */
-  ignored?: string | undefined;
-  /** The repairs of a complete message, for the log. */
-  repaired?: string | undefined;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
   /** See platform/database/tables/send-record.ts. Without it: to; for a complete message: any, because SMTP knows no kinds. */
@@ -66,13 +59,10 @@ export interface SendRequest extends SendTimes {
   mustAffordAll?: Send['mustAffordAll'];
 }
 
-/** The members of the request's line in the mail log. */
-type RequestLog = Pick<SendRequest, 'requestId' | 'ignored' | 'repaired'>;
-
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
 const maxRecipients = 1000;
 
-export interface AcceptParts {
+export interface AcceptParts extends AfterCommit {
   findDomain(orgId: string, name: string): Promise<DomainRecord | null>;
   /** The domain that test mail can come from without a domain of one's own. */
   testSender(): Promise<DomainRecord>;
@@ -84,14 +74,6 @@ export interface AcceptParts {
   commit(send: Send): Promise<Decision>;
   /** Decides as `commit` would, but stores nothing. */
   dryRun(send: Send): Promise<Decision>;
-  /** Whether a delivery can be leased and sent immediately; `settle` reports after the commit whether it was accepted. */
-  admit(domain: string, orgId: string): DispatchAdmission;
-  /** Called after the commit of mail that is sent later. */
-  onScheduled(at: number): void;
-  /** Called after the commit, for the mail log. */
-  onAccepted(send: Send, answer: SendAnswerRecord, request: RequestLog): void;
-  /** Called after the commit for a send that was ignored because it repeats the one with this answer, for the mail log. */
-  onRepeated(send: Send, answer: SendAnswerRecord, request: RequestLog): void;
   clock: Clock;
   /** Whether HTML without a text gets one. */
   textFromHtml: boolean;
@@ -341,7 +323,7 @@ function contentOf(
   };
 }
 
-/** The instant of acceptance. */
+/** The instant of acceptance (commit.ts). */
 async function commit(parts: AcceptParts, send: Send, request: RequestLog): Promise<Decision> {
   const started = startCommit(parts, send, request);
   let decision: Decision | null = null;
@@ -353,35 +335,6 @@ async function commit(parts: AcceptParts, send: Send, request: RequestLog): Prom
   } finally {
     started.settle(decision);
   }
-}
-
-/**
- * Call `settle` after the commit; null: it failed. Deliveries that can start immediately then go to the runner from memory,
- * without another read from the database. Those of scheduled mail it finds in the database when their time comes.
- */
-export function startCommit(
-  parts: Pick<AcceptParts, 'admit' | 'onAccepted' | 'onRepeated' | 'onScheduled'>,
-  send: Send,
-  request: RequestLog,
-): { settle(decision: Decision | null): void } {
-  const { scheduledAt, recipients } = send;
-  const slots = scheduledAt === null ? recipients.map(({ domain }) => parts.admit(domain, send.orgId)) : [];
-  for (const [index, { startState }] of slots.entries()) recipients[index]!.startState = startState;
-  return {
-    settle(decision) {
-      const isAnswered = decision !== null && 'answer' in decision;
-      const isNew = isAnswered && !decision.replayed;
-      if (isAnswered && decision.replayed) parts.onRepeated(send, decision.answer, request);
-      const accepted = isNew ? decision.answer.accepted : [];
-      if (isNew && accepted.length > 0) parts.onAccepted(send, decision.answer, request);
-      if (accepted.length > 0 && scheduledAt !== null) parts.onScheduled(scheduledAt);
-      const addresses = new Set(accepted);
-      for (const [index, slot] of slots.entries()) {
-        const recipient = recipients[index]!;
-        slot.settle(addresses.has(recipient.address) ? acceptedDelivery(send, recipient) : null);
-      }
-    },
-  };
 }
 
 /** A test must never answer for a real send that has the same key: test mail has keys of its own, which no caller can give. */

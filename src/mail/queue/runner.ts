@@ -26,7 +26,7 @@ export interface RunnerParts extends Omit<ReadyQueuesParts, 'requestClaim' | 'st
   peers: Peers;
   ownership: Ownership;
   attempts: Attempts;
-  /** Commits the outcome of an attempt (mail/record/recorder.ts). The time of the next attempt, or null if there is none. */
+  /** Commits the outcome of an attempt (mail/record/record.ts). The time of the next attempt, or null if there is none. */
   record(delivery: Delivery, attempt: Attempt): Promise<number | null>;
   onError(what: string, error: unknown): void;
   clock: Clock;

@@ -31,6 +31,8 @@ const maxRoutes = 50_000;
 /** Destinations that keep a row at rest because something is wrong there. */
 const maxTroubled = 1_000;
 
+export type DestinationPublisher = ReturnType<typeof createDestinationPublisher>;
+
 export function createDestinationPublisher(parts: DestinationPublisherParts) {
   /** The state that was saved last, by destination. */
   const written = new Map<string, { text: string; at: number }>();

@@ -9,8 +9,8 @@ import {
   prepareSend,
   type Sender,
   type SendRequest,
-  startCommit,
 } from '#mail/accept/accept.ts';
+import { type Commit, startCommit } from '#mail/accept/commit.ts';
 import type { Decision } from '#mail/accept/rows/acceptance.ts';
 import type { RefusedSend } from '#mail/record/refused-sends.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
@@ -19,11 +19,7 @@ import type { Send } from '#platform/database/tables/send-record.ts';
 import { asRefusal, Refusal } from '#platform/values/refusal.ts';
 
 export interface AcceptBatchParts extends Omit<AcceptParts, 'commit'> {
-  /**
-   * One commit, in order. A send whose own commit fails has its error. `isAtomic`: if any is refused, nothing is written,
-   * whatever the other decisions say.
-   */
-  commitAll(sends: Send[], isAtomic: boolean): Promise<(Decision | Error)[]>;
+  commitAll: Commit['all'];
   /** Called with each element that is refused while others are accepted, for the mail log. */
   onRefusedSend(send: RefusedSend): void;
 }
