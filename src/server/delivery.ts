@@ -24,6 +24,7 @@ import { learnedRows } from '#mail/queue/rows/learned-rows.ts';
 import {
   claimBacklogs,
   claimExpired,
+  dueAmong,
   findDue,
   freeOrphans,
   listBacklogs,
@@ -333,6 +334,7 @@ function createStore(
     },
     releaseLeases: (deliveries) => releaseLeases(db, node, deliveries),
     listBacklogs: (page) => listBacklogs(db, page),
+    dueAmong: (backlogs, now) => dueAmong(db, backlogs, now),
     suspensions: rules.suspensions,
     claimRefused: rules.claimRefused,
     async readPools(now) {

@@ -15,7 +15,7 @@ export function disabledDelivery(onDue: (backlog: Backlog) => void): DeliveryEng
       start: idle,
       wake() {},
       hasProgressed: () => true,
-      noteBacklog() {},
+      noteNotified() {},
       noteScheduled() {},
       admit: (domain, orgId) => ({
         startState: 'due',

@@ -155,7 +155,7 @@ async function startDelivering(
   stops.push(() => runner.stop(graceMs));
   if (config.roles.includes('mta')) stops.push(await makeAllDue(context), watchLeaps(context));
   notify.listen({
-    backlog: (backlog) => runner.noteBacklog(backlog),
+    backlogs: (backlogs) => runner.noteNotified(backlogs),
     events: eventSignal.notifyLocal,
     anything() {
       runner.wake();

@@ -49,6 +49,7 @@ export class Claimer {
     this.#dueScanner = createDueScanner({
       findDue: parts.store.findDue,
       listBacklogs: parts.store.listBacklogs,
+      dueAmong: parts.store.dueAmong,
       noteBacklog: (backlog, isRetry) => parts.readyQueues.note(backlog, isRetry),
       onError: parts.onError,
       clock: parts.clock,
@@ -83,6 +84,11 @@ export class Claimer {
       // A request that came after the loop had ended, and before this, would be lost otherwise.
       if (this.#isClaimRequested) this.request();
     });
+  }
+
+  /** Backlogs that a notification names. */
+  noteNotified(backlogs: Backlog[]): void {
+    this.#dueScanner.noteNotified(backlogs);
   }
 
   /** Mail was accepted that starts at this time. */
@@ -167,7 +173,12 @@ export class Claimer {
     this.#wasCut = isCut;
     if (claims.length === 0) return;
     const wanted = claims.map(({ backlog: { domain, orgId }, limit }) => ({ domain, orgId, limit }));
-    const claimed = await store.claimBacklogs(this.#clock.now(), wanted);
+    const claimed = await store.claimBacklogs(this.#clock.now(), wanted).catch((error) => {
+      // One backlog that the database does not take must not stop the others: the full scan finds those that exist again.
+      for (const { readyQueue, backlog } of claims) readyQueue.backlogs.remove(backlog);
+      this.#dueScanner.scanSoon();
+      throw error;
+    });
     const byBacklog = Map.groupBy(claimed, nameOf);
     let hasKept = false;
     for (const { readyQueue, backlog, limit } of claims) {

@@ -4,6 +4,7 @@
  *
  * A short scan is cheap because little falls due in a moment. The full scan finds the rest: more than a short scan
  * can read (an operator has made a whole queue due), mail that was due before the start, and mail that another node left.
+ * Backlogs that a notification names are looked up first, because any user of the database can send one.
  */
 import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { Backlog } from '#platform/values/glossary.ts';
@@ -21,6 +22,8 @@ export interface DueScannerParts {
     now: number;
     limit: number;
   }): Promise<{ due: Backlog[]; last: Backlog | null }>;
+  /** Those of these backlogs that have due mail. */
+  dueAmong(backlogs: Backlog[], now: number): Promise<Backlog[]>;
   noteBacklog(backlog: Backlog, isRetry?: boolean): void;
   onError(what: string, error: unknown): void;
   clock: Clock;
@@ -36,8 +39,12 @@ const maxPerScan = 10_000;
 const scanIntervalMs = 10_000;
 const rescanDelayMs = 1000;
 const pageSize = 200;
+/** More are left to the scans. */
+const maxNotified = 1000;
 
-export function createDueScanner({ findDue, listBacklogs, noteBacklog, onError, clock }: DueScannerParts) {
+export function createDueScanner(parts: DueScannerParts) {
+  const { findDue, listBacklogs, noteBacklog, onError, clock } = parts;
+  const notified = createNotified(parts);
   /** Mail that fell due until then has been found. The first full scan finds what was due before the start. */
   let seenUntil = clock.now();
   let scannedAt = Number.NEGATIVE_INFINITY;
@@ -87,7 +94,40 @@ export function createDueScanner({ findDue, listBacklogs, noteBacklog, onError, 
     },
     async stop(): Promise<void> {
       stopping = true;
-      await scanning;
+      notified.stop();
+      await Promise.all([scanning, notified.checked()]);
     },
+    noteNotified: notified.note,
+  };
+}
+
+/** One look-up at a time; the backlogs named meanwhile share the next one. */
+function createNotified({ dueAmong, noteBacklog, onError, clock }: DueScannerParts) {
+  const named = new Map<string, Backlog>();
+  let checking: Promise<void> | null = null;
+
+  async function check(): Promise<void> {
+    try {
+      while (named.size > 0) {
+        const backlogs = [...named.values()];
+        named.clear();
+        for (const backlog of await dueAmong(backlogs, clock.now())) noteBacklog(backlog);
+      }
+    } catch (error) {
+      onError('the backlogs that another node named cannot be looked up; the next scan finds them', error);
+    }
+    checking = null;
+  }
+
+  return {
+    note(backlogs: Backlog[]): void {
+      for (const backlog of backlogs) {
+        if (named.size >= maxNotified) break;
+        named.set(`${backlog.orgId} ${backlog.domain}`, backlog);
+      }
+      checking ??= check();
+    },
+    stop: () => named.clear(),
+    checked: () => checking,
   };
 }

@@ -137,9 +137,9 @@ export class QueueRunner {
     return this.#roundsSeen !== before;
   }
 
-  /** Another node says that mail in this backlog is due. */
-  noteBacklog(backlog: Backlog): void {
-    if (this.#mode === 'running') this.#readyQueues.note(backlog);
+  /** A notification says that mail in these backlogs is due. */
+  noteNotified(backlogs: Backlog[]): void {
+    if (this.#mode === 'running') this.#claimer.noteNotified(backlogs);
   }
 
   /** Mail was accepted that starts at this time. */

@@ -1,10 +1,10 @@
-/** The queue's statements as it needs them; server/delivery.ts makes them of those in operate/tls-reports/rows/. */
+/** The queue's statements as it needs them; server/delivery.ts makes them of those in db/queue/. */
 import type { Backlog, Delivery } from '#platform/values/glossary.ts';
 import type { DueScannerParts } from './due-scanner.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { Suspension } from './ready-queues.ts';
 
-export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs'> {
+export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs' | 'dueAmong'> {
   /** Leases due deliveries of these backlogs, the longest due first. */
   claimBacklogs(now: number, backlogs: (Backlog & { limit: number })[]): Promise<Delivery[]>;
   /** Leases deliveries that have reached their maximum age. */

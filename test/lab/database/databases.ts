@@ -48,6 +48,25 @@ async function create(how = ''): Promise<TestDatabase> {
   return { url: url.href, drop: () => query(server, `drop database ${name} with (force)`) };
 }
 
+type Query = (sql: string, values: string[]) => Promise<unknown>;
+
+/** Runs statements in this PostgreSQL database as a role that may only connect to it. */
+export async function asRoleWithoutRights(url: string, run: (query: Query) => Promise<void>): Promise<void> {
+  const name = `nobody_${randomBytes(6).toString('hex')}`;
+  await query(url, `create role ${name} login password '${name}'`);
+  const login = new URL(url);
+  login.username = name;
+  login.password = name;
+  const client = new pg.Client({ connectionString: login.href });
+  await client.connect();
+  try {
+    await run((sql, values) => client.query(sql, values));
+  } finally {
+    await client.end();
+    await query(url, `drop role ${name}`);
+  }
+}
+
 function requiredEnv(name: string): string {
   const value = process.env[name];
   if (!value) throw new Error(`${name} is not set; run the tests with npm test`);

@@ -150,7 +150,7 @@ async function seemToRun(t: ExecutionContext, { dataDir, databaseUrl }: Config, 
   t.teardown(stop);
   const notify = createNotify({ databaseUrl, node: 'a', sends: true, onError() {} });
   t.teardown(notify.close);
-  notify.listen({ backlog() {}, events() {}, anything() {} });
+  notify.listen({ backlogs() {}, events() {}, anything() {} });
   await until(() => isServed(db, dataDir), { what: 'the server to be seen' });
   return stop;
 }

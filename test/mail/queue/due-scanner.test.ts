@@ -12,6 +12,7 @@ test('a full scan during which the clock jumps by hours does not put off the nex
       pages.push(page);
       return page.promise;
     },
+    dueAmong: () => Promise.resolve([]),
     noteBacklog: () => t.fail(),
     onError: (what) => t.fail(what),
     clock,

@@ -59,6 +59,19 @@ export async function findDue(
   return count > max ? null : backlogs.map(({ domain, orgId, retryAt }) => ({ domain, orgId, retryAt }));
 }
 
+/** Returns those of these backlogs that have due mail: an index seek for each. */
+export function dueAmong(db: Db, backlogs: Backlog[], now: number): Promise<Backlog[]> {
+  const { from, column } = jsonRows(db, { domain: 'text', org_id: 'uuid' });
+  const rows = backlogs.map(({ domain, orgId }) => ({ domain, org_id: orgId }));
+  return query(
+    db,
+    `select ${column('domain')} as domain, ${column('org_id')} as "orgId" from ${from}
+     where exists (select 1 from deliveries where ${stages.waiting}
+       and deliveries.domain = ${column('domain')} and deliveries.org_id = ${column('org_id')} and due_at <= ?)`,
+    [JSON.stringify(rows), now],
+  );
+}
+
 /**
  * Returns a page of the backlogs, in their order, from after `after`. `due`: those with a due delivery; `last`: the next page
  * starts after it; null: there is none.

@@ -16,8 +16,8 @@ import { anyConnection, senderConnection } from '#platform/database/tables/serve
 import type { Backlog } from '#platform/values/glossary.ts';
 
 interface NotificationHandlers {
-  /** Mail in this backlog is due. */
-  backlog(backlog: Backlog): void;
+  /** Another node, or any user of the database, says that mail in these backlogs is due: look before believing it. */
+  backlogs(backlogs: Backlog[]): void;
   /** There are new events. */
   events(): void;
   /** Notifications may have been missed. */
@@ -43,9 +43,9 @@ export interface NotifyParts {
 
 /** Nodes of other versions read it too, so its members keep their names. `lanes`: backlogs with new mail. */
 const payloadSchema = z.object({
-  from: z.string(),
+  from: z.string().max(255),
   events: z.boolean().catch(false),
-  lanes: z.array(z.tuple([z.string(), z.string()], z.unknown())),
+  lanes: z.array(z.tuple([z.string().regex(/^[\x21-\x7e]{1,255}$/), z.guid()], z.unknown())),
 });
 
 type Query = (sql: string, values?: string[]) => Promise<unknown>;
@@ -129,7 +129,8 @@ function createSender(node: string) {
       query = next;
     },
     noteOther(other: string): void {
-      others.set(other, performance.now());
+      // More would not make the gap longer, and any user of the database can invent names.
+      if (others.size * minGapMs < maxGapMs || others.has(other)) others.set(other, performance.now());
     },
     backlog(backlog: Backlog): void {
       backlogs.set(`${backlog.orgId} ${backlog.domain}`, backlog);
@@ -218,7 +219,8 @@ function receive(sender: Sender, handlers: NotificationHandlers, text = ''): voi
   if (!payload || payload.from === sender.node) return;
   sender.noteOther(payload.from);
   if (payload.events) handlers.events();
-  for (const [domain, orgId] of payload.lanes) handlers.backlog({ domain, orgId });
+  if (payload.lanes.length > 0)
+    handlers.backlogs(payload.lanes.map(([domain, orgId]) => ({ domain, orgId })));
 }
 
 /** Any user of the database may notify on the channel: everything that is not ours is ignored. */
