@@ -8,10 +8,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import type { TlsOptions } from 'node:tls';
-import { trustedProxies } from '#platform/base/net/client-address.ts';
+import { clientAddressOf, trustedProxies } from '#platform/base/net/client-address.ts';
+import { clientNetwork } from '#platform/base/net/client-network.ts';
 import { listening } from '#platform/base/net/tcp-listen.ts';
 import { limitNetworks } from './connections-per-network.ts';
 import { joinChunks } from './joined-chunks.ts';
+import { type ClientNetwork, RequestTurns } from './request-turns.ts';
 
 export interface HttpServer {
   port: number;
@@ -46,7 +48,8 @@ export async function listen(
   address: Address,
   limits: ConnectionLimits = defaultLimits,
 ): Promise<HttpServer> {
-  const requests = new Requests(handler);
+  const isProxy = trustedProxies(address.httpProxies);
+  const requests = new Requests(handler, isProxy);
   // Node itself would refuse a missing Host and an unknown expectation without the error body.
   const options = {
     headersTimeout: 60_000,
@@ -61,7 +64,7 @@ export async function listen(
   tlsServer?.removeAllListeners('tlsClientError').on('tlsClientError', (_, socket) => socket.destroy());
   const server = tlsServer ?? createServer(options, requests.handle);
   server.maxConnections = limits.connections;
-  server.on('connection', limitNetworks(limits.perNetwork, trustedProxies(address.httpProxies)));
+  server.on('connection', limitNetworks(limits.perNetwork, isProxy));
   const sockets = trackSockets(server);
   makeRoomAtLimit(server);
   server.on('checkExpectation', requests.handle);
@@ -89,17 +92,23 @@ const maxPipelined = 16;
 /**
  * The requests whose handlers run. A connection has one of them: with 64 KB a client can send more than a thousand requests at
  * once, and Node would call their handlers in a row and keep all responses until the client reads the first. The responses have
- * to be in the order of the requests anyway (RFC 9112 section 9.3.2).
+ * to be in the order of the requests anyway (RFC 9112 section 9.3.2). The next one of a connection begins in a later turn of the
+ * event loop, because otherwise the requests of all connections would be handled in one.
  */
 class Requests {
   readonly #handler: Handler;
+  readonly #isProxy: (address: string) => boolean;
+  readonly #turns = new RequestTurns();
+  /** The network of each connection. */
+  readonly #networks = new WeakMap<Socket, ClientNetwork>();
   readonly #running = new Set<Promise<void>>();
   /** Connections with a request in work, each with the function that starts the requests behind it. */
   readonly #waiting = new WeakMap<Socket, (() => void)[]>();
   #isDraining = false;
 
-  constructor(handler: Handler) {
+  constructor(handler: Handler, isProxy: (address: string) => boolean) {
     this.#handler = handler;
+    this.#isProxy = isProxy;
   }
 
   readonly handle = (request: IncomingMessage, response: ServerResponse): void => {
@@ -108,17 +117,37 @@ class Requests {
     joinChunks(request);
     if (waiting === undefined) {
       this.#waiting.set(socket, []);
-      this.#begin(request, response);
+      this.#turns.enter(this.#networkOf(request), false, (leave) => this.#begin(request, response, leave));
     } else if (waiting.length < maxPipelined) {
-      waiting.push(() => this.#begin(request, response));
+      const network = this.#networkOf(request);
+      waiting.push(() => this.#turns.enter(network, true, (leave) => this.#begin(request, response, leave)));
     } else {
       socket.destroy();
     }
   };
 
-  #begin(request: IncomingMessage, response: ServerResponse): void {
+  #networkOf({ socket, headers }: IncomingMessage): ClientNetwork {
+    let network = this.#networks.get(socket);
+    if (network === undefined) {
+      const { remoteAddress = '' } = socket;
+      network = { name: clientNetwork(remoteAddress), isProxy: this.#isProxy(remoteAddress) };
+      this.#networks.set(socket, network);
+    }
+    const forwardedFor = headers['x-forwarded-for'];
+    if (!network.isProxy || typeof forwardedFor !== 'string') return network;
+    const client = clientAddressOf(socket.remoteAddress ?? '', forwardedFor, this.#isProxy);
+    return { name: clientNetwork(client), isProxy: this.#isProxy(client) };
+  }
+
+  #begin(request: IncomingMessage, response: ServerResponse, leave: () => void): void {
     const { socket } = request;
+    if (socket.destroyed) {
+      leave();
+      this.#waiting.delete(socket);
+      return;
+    }
     response.once('close', () => {
+      leave();
       const next = this.#waiting.get(socket)!.shift();
       if (next && !socket.destroyed) next();
       else this.#waiting.delete(socket);
