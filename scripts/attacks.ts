@@ -28,6 +28,7 @@ import { redirects } from './attacks/redirects.ts';
 import { reservations } from './attacks/reservations.ts';
 import { returnedMail } from './attacks/returned-mail.ts';
 import { type Scene, startScene } from './attacks/scene.ts';
+import { shares } from './attacks/shares.ts';
 import { walk } from './attacks/walk.ts';
 
 const all: Attack[] = [
@@ -38,6 +39,7 @@ const all: Attack[] = [
   ...connections,
   ...domainReports,
   ...redirects,
+  ...shares,
   ...guesses,
   ...bounds,
   ...walk,

@@ -102,6 +102,7 @@ function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear, submis
   return {
     submission: {
       connectionSlots: new Slots({ inAll: smtpConnections, ofOne: smtpPerClient }),
+      organizationSlots: new Slots({ inAll: smtpConnections, ofOne: 'as many as are free' }),
       memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / 2 }),
       allowClearLogin: submissionAllowClear,
       bounds: { largest: maxMessageBytes },
@@ -112,6 +113,7 @@ function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear, submis
         inAll: smtpConnections,
         ofOne: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangerShare)),
       }),
+      organizationSlots: new Slots({}),
       memoryBudget: createMemoryBudget({ max: maxBytes, perClient: maxBytes / strangerShare }),
       allowClearLogin: false,
       bounds: { largest: maxBounceBytes },

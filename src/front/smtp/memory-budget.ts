@@ -1,5 +1,5 @@
 /**
- * Bounds the memory of messages that are being received or decided on, in total and for each client network. One eighth is
+ * Bounds the memory of messages that are being received or decided on, in total and for each organization or client network. One eighth is
  * reserved for small messages: a bounce still gets in, however many large messages arrive slowly.
  */
 

@@ -1,6 +1,7 @@
 /** Adapts smtp-server's callbacks to a MailHandler: converts sessions, turns refusals into replies, receives messages. */
 import type { SMTPServerDataStream, SMTPServerOptions, SMTPServerSession } from 'smtp-server';
 import type { ByteBudget } from '#platform/base/limits/byte-budget.ts';
+import type { Slots } from '#platform/base/limits/slots.ts';
 import { clientNetwork } from '#platform/base/net/client-network.ts';
 import {
   type Client,
@@ -15,6 +16,7 @@ interface Parts<User> {
   handler: MailHandler<User>;
   bounds: Bounds;
   memoryBudget: Pick<ByteBudget, 'open'>;
+  organizationSlots: Slots;
   onError(what: string, error: unknown): void;
 }
 
@@ -45,8 +47,11 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
     onAuth({ username = '', password }, session, callback) {
       const login = track(handler.authenticate!(username, password ?? '', clientOf(session)));
       decide(
-        // smtp-server requires a truthy user.
-        login.then((user) => ({ user: { user } })),
+        login.then((user) => {
+          takePlace(parts, user, session);
+          // smtp-server requires a truthy user.
+          return { user: { user } };
+        }),
         callback,
       );
     },
@@ -68,6 +73,26 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
         callback,
       ),
   };
+}
+
+/** Logged in from many networks, one organization would otherwise hold all connections. */
+function takePlace<User>(
+  { handler, organizationSlots }: Parts<User>,
+  user: User,
+  session: SMTPServerSession,
+): void {
+  const organization = handler.organizationOf?.(user);
+  if (organization === undefined) return;
+  const free = organizationSlots.take(organization);
+  if (typeof free !== 'function')
+    throw new SmtpRefusal(
+      421,
+      '4.7.0',
+      'Too many connections of your organization. Close some, or retry later.',
+    );
+  const ending = endingOf(session);
+  if (ending.aborted) free();
+  else ending.addEventListener('abort', free);
 }
 
 /** Called for messages that the connection refuses by itself. */
@@ -96,7 +121,7 @@ async function take<User>(
   session: SMTPServerSession,
   track: (step: Promise<string>) => Promise<string>,
 ): Promise<string> {
-  const hold = memoryBudget.open(clientNetwork(session.remoteAddress));
+  const hold = memoryBudget.open(ownerOf(handler, session));
   const { mailFrom, rcptTo, smtpUtf8 } = session.envelope;
   try {
     const raw = await receive(stream, hold, bounds).catch((error) => {
@@ -113,6 +138,13 @@ async function take<User>(
   } finally {
     hold.release();
   }
+}
+
+function ownerOf<User>(
+  { organizationOf }: MailHandler<User>,
+  { user, remoteAddress }: SMTPServerSession,
+): string {
+  return (user && organizationOf?.(user.user)) ?? clientNetwork(remoteAddress);
 }
 
 function sessionOf<User>(session: SMTPServerSession): MailSession<User> {

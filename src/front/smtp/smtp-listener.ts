@@ -42,7 +42,9 @@ export interface ListenerParts<User> {
   maxClients: number;
   /** In all, and of each client's network. */
   connectionSlots: Slots;
-  /** The owners are networks of clients. */
+  /** In all, and of each organization that has logged in. */
+  organizationSlots: Slots;
+  /** The owners are organizations that have logged in, and networks of other clients. */
   memoryBudget: Pick<ByteBudget, 'open'>;
   timeouts?: ConnectionTimeouts;
   minimumRate?: MinimumRate;

@@ -50,11 +50,13 @@ interface RefusedMail {
 /** The key, because it is looked up again at each step. */
 interface Login {
   key: string;
+  orgId: string;
 }
 
 export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
   return {
     authenticate: (_, key, client) => withReplies(parts, () => logIn(parts, key, client)),
+    organizationOf: ({ orgId }) => orgId,
     onMailFrom: (_, session) => withReplies(parts, () => begin(parts, session)),
     async onRcpt(address) {
       if (domainOf(address) !== null) return;
@@ -79,7 +81,8 @@ async function withReplies<Result>(
 }
 
 async function logIn(parts: SubmissionParts, key: string, client: Client): Promise<Login> {
-  if (await parts.findCaller(key)) return { key };
+  const caller = await parts.findCaller(key);
+  if (caller) return { key, orgId: caller.orgId };
   parts.onRefused(client);
   const { exceeded, window } = parts.authThrottle.fail(client.address);
   if (!exceeded) throw unauthorized();

@@ -45,7 +45,7 @@ export const smtpSettings = {
     name: 'POSTERN_SMTP_CONNECTIONS',
     default: '1000',
     description:
-      'Maximum client connections on both submission ports together; the inbound port allows as many again.',
+      'Maximum client connections on both submission ports together, of which one organization can have half; the inbound port allows as many again.',
   }),
   smtpPerClient: setting(wholeNumber('a number of connections', 1, 100000), {
     name: 'POSTERN_SMTP_PER_CLIENT',

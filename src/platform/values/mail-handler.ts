@@ -34,6 +34,8 @@ export interface Envelope {
 export interface MailHandler<User> {
   /** AUTH PLAIN and LOGIN. Null: AUTH is not offered, and mail is accepted without it. */
   authenticate: ((name: string, password: string, client: Client) => Promise<User>) | null;
+  /** The organization whose connection and memory it is after AUTH; until then, and without AUTH, the client's network. */
+  organizationOf?(user: User): string;
   /** Empty address: the null sender. */
   onMailFrom(address: string, session: MailSession<User>): Promise<void>;
   onRcpt(address: string, session: MailSession<User>): Promise<void>;

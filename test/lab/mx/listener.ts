@@ -44,6 +44,7 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
     maxRecipients: 10,
     maxClients: max,
     connectionSlots: new Slots({ inAll: max, ofOne: perClient }),
+    organizationSlots: new Slots({ inAll: max, ofOne: 'as many as are free' }),
     memoryBudget: createMemoryBudget({ max: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
     certificate: rest.certificate ?? (await ownCertificate(t)),
     onError: (_, error) => errors.push(error),
