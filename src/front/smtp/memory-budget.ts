@@ -1,6 +1,6 @@
 /**
- * Bounds the memory of messages that are being received or decided on, in total and for each organization or client network. One eighth is
- * reserved for small messages: a bounce still gets in, however many large messages arrive slowly.
+ * Bounds the memory of messages that are being received or decided on, in total and for each organization or client network.
+ * One eighth is reserved for small messages: a bounce still gets in, however many large messages arrive slowly.
  */
 
 import { systemClock } from '#platform/base/clock.ts';

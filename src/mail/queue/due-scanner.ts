@@ -22,7 +22,7 @@ export interface DueScannerParts {
     now: number;
     limit: number;
   }): Promise<{ due: Backlog[]; last: Backlog | null }>;
-  /** Those of these backlogs that have due mail. */
+  /** Leaves out backlogs without due mail. */
   dueAmong(backlogs: Backlog[], now: number): Promise<Backlog[]>;
   noteBacklog(backlog: Backlog, isRetry?: boolean): void;
   onError(what: string, error: unknown): void;
