@@ -26,7 +26,7 @@ for (const kind of kinds) {
     const environment = { ...settings, POSTERN_ACME: 'a@b.invalid', POSTERN_HOSTNAME: 'mail.test.invalid' };
     const config = loadConfig(environment);
     const row = async (host: string, purpose: HostPurpose, days: number | null, type?: string) => {
-      await wantHosts(db, [{ host, purpose }], now);
+      await wantHosts(db, [{ host, purpose, orgId: null }], now);
       const validity = { notBefore: now - 80 * day, notAfter: now + (days ?? 0) * day };
       const issued = { chain: 'c', privateKey: 'k', ...validity, attemptAt: now + day };
       if (days !== null) await recordIssued(db, host, issued, now);

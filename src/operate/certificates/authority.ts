@@ -4,6 +4,7 @@
  */
 import { createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createSecureContext } from 'node:tls';
 import { AsnConvert } from '@peculiar/asn1-schema';
 import {
   Certificate as AsnCertificate,
@@ -194,7 +195,7 @@ export class Authority {
 
 /** An authority that answers with something else than was ordered must not take the place of a certificate that works. */
 function checked(chain: string, privateKey: string, host: string): Issued {
-  const certificate = new X509Certificate(chain);
+  const certificate = readable(chain, privateKey, host);
   const [notBefore, notAfter] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
   const fits =
     certificate.checkHost(host) !== undefined && certificate.publicKey.equals(createPublicKey(privateKey));
@@ -203,6 +204,17 @@ function checked(chain: string, privateKey: string, host: string): Issued {
     throw new AcmeFailure(text, { kind: 'authority', type: 'authority' });
   }
   return { chain, privateKey, notBefore, notAfter };
+}
+
+/** Every certificate of the chain is read: one that cannot be used would be used by no server. */
+function readable(chain: string, privateKey: string, host: string): X509Certificate {
+  try {
+    createSecureContext({ cert: chain, key: privateKey });
+    return new X509Certificate(chain);
+  } catch (error) {
+    const text = `the authority has sent a chain for ${host} that cannot be used: ${(error as Error).message}`;
+    throw new AcmeFailure(text, { kind: 'authority', type: 'authority' });
+  }
 }
 
 /** RFC 9773 section 4.1: the authority's key identifier and the serial number; null if the certificate lacks the former. */

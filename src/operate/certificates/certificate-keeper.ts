@@ -3,16 +3,20 @@
  * (operate/certificates/rows/certificates-table.ts) asks the authority for it.
  *
  * A host that fails waits by itself, longer after each failure; the others go on. If the authority fails or limits us, no node
- * asks it for any host until the pause is over, which the database keeps. A certificate that is there stays in use meanwhile.
+ * asks it for any host until the pause is over, which the database keeps; if it limits us because of a customer's host, the hosts
+ * of that customer wait. A certificate that is there stays in use meanwhile.
  */
 import { generateKeyPairSync } from 'node:crypto';
 import type { Seal } from '#accounts/seal.ts';
 import { type AcmeAccount, openAccount, pauseAccount } from '#operate/certificates/rows/acme-accounts.ts';
 import {
+  admitNewHost,
   type CertificateRecord,
   claimDueHost,
   forgetCertificates,
   listServerHosts,
+  maxNewHosts,
+  pauseHostsOf,
   postponeAttempt,
   recordFailure,
   recordIssued,
@@ -112,8 +116,10 @@ export class CertificateKeeper {
   }
 
   async #attend(due: CertificateRecord, account: AcmeAccount): Promise<void> {
-    const { db, clock, random, resolve } = this.#parts;
-    const { host, purpose, chain, notBefore, notAfter } = due;
+    const { db, clock, random, resolve, certificates } = this.#parts;
+    const { host, purpose, notBefore, notAfter } = due;
+    // One that cannot be used is ordered like the first.
+    const chain = certificates.hasCertificate(host) ? due.chain : null;
     const now = clock.now();
     if (chain !== null && notBefore !== null && notAfter !== null) {
       const window = await this.#authorityOf(account).renewalWindow(chain);
@@ -127,9 +133,15 @@ export class CertificateKeeper {
       const attemptAt = now + afterLook(failures, purpose === 'mta-sts', random);
       return recordFailure(db, due, { problem: { ...look, at: now }, failures, attemptAt });
     }
+    const nextAt = await admitNewHost(db, due, now);
+    if (nextAt !== null) {
+      const text = `the authority was asked for ${maxNewHosts} new hosts of this organization within a day`;
+      const problem = { type: 'new-hosts', text, at: now };
+      return recordFailure(db, due, { problem, failures: due.failures, attemptAt: nextAt });
+    }
     // DNS is right now, and the authority has not been asked since it was wrong.
     const failures = due.problem?.type.startsWith('dns-') ? 0 : due.failures;
-    await this.#order({ ...due, failures }, account);
+    await this.#order({ ...due, chain, failures }, account);
   }
 
   async #order(due: CertificateRecord, account: AcmeAccount): Promise<void> {
@@ -161,7 +173,7 @@ export class CertificateKeeper {
 
   async #failed(due: CertificateRecord, account: AcmeAccount, failure: AcmeFailure): Promise<void> {
     const { db, clock, random, log } = this.#parts;
-    const { host } = due;
+    const { host, orgId } = due;
     const { kind, type, message } = failure;
     const now = clock.now();
     await setChallenge(db, host, null, now);
@@ -175,7 +187,9 @@ export class CertificateKeeper {
     const problem = { type, text: message, at: now };
     await recordFailure(db, due, { problem, failures, attemptAt: now + waitMs });
     // A limit may be of this host's domain alone, so the others do not wait for its end.
-    if (kind !== 'host') await pauseAccount(db, account.directory, { resumeAt: now + pauseMs, pauses });
+    if (kind === 'limited' && orgId !== null)
+      await pauseHostsOf(db, orgId, now + afterOutage(failures, random));
+    else if (kind !== 'host') await pauseAccount(db, account.directory, { resumeAt: now + pauseMs, pauses });
     log.warn({ host, type, reason: message }, `no certificate for ${host} was issued`);
   }
 

@@ -4,7 +4,7 @@
  * certificate, and can answer a challenge, whichever node asked for it. Connections keep the certificate that they began with.
  *
  * Questions are answered from memory, except that a host's certificate is read when a client first names the host. If the
- * database is away, what was read before stays in use.
+ * database is away, what was read before stays in use. A certificate that cannot be used is a warning, and its host has none.
  */
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { LRUCache } from 'lru-cache';
@@ -44,6 +44,8 @@ export class HostCertificates implements Certificate {
   /** The key authorizations of open HTTP-01 and TLS-ALPN-01 challenges, by token. */
   readonly #answers = new Map<string, string>();
   readonly #listeners = new Set<(pair: Pair) => void>();
+  /** Hosts whose certificate cannot be used, with its beginning. */
+  readonly #unusable = new Map<string, number>();
   #main: Pair | null = null;
   #since = 0;
   #refreshing: Promise<void> | null = null;
@@ -105,10 +107,11 @@ export class HostCertificates implements Certificate {
 
   async contextOf(host: string): Promise<SecureContext | null> {
     const name = host.toLowerCase();
-    if (!this.hasCertificate(name)) return null;
+    const row = this.#hosts.get(name);
+    if (!row || row.notBefore === null) return null;
     const known = this.#contexts.get(name) ?? this.#loading.get(name);
     if (known) return known;
-    const loading = this.#load(name)
+    const loading = this.#load(row)
       .catch((error) => {
         this.#parts.onError(`the certificate of ${name} cannot be read`, error);
         return null;
@@ -131,7 +134,8 @@ export class HostCertificates implements Certificate {
     const now = this.#parts.clock.now();
     for (const row of await readChangedHosts(this.#parts.db, this.#since)) {
       const before = this.#hosts.get(row.host);
-      if (row.notBefore !== null && row.notBefore !== before?.notBefore) await this.#renewed(row.host);
+      if (row.notBefore !== null && row.notBefore === this.#unusable.get(row.host)) row.notBefore = null;
+      if (row.notBefore !== null && row.notBefore !== before?.notBefore) await this.#renewed(row);
       if (before?.token) this.#answers.delete(before.token);
       if (row.token && row.keyAuthorization) this.#answers.set(row.token, row.keyAuthorization);
       this.#hosts.set(row.host, row);
@@ -139,31 +143,41 @@ export class HostCertificates implements Certificate {
     this.#since = now - overlapMs;
   }
 
-  async #renewed(host: string): Promise<void> {
-    const isMain = host === this.#parts.mainHost;
-    if (!isMain && !this.#contexts.has(host)) return;
-    await this.#load(host);
-    const pair = isMain ? await this.#pairOf(host) : null;
-    if (pair === null) return;
-    this.#main = pair;
-    this.#tell(pair);
+  async #renewed(row: ChangedHost): Promise<void> {
+    if (row.host === this.#parts.mainHost || this.#contexts.has(row.host)) await this.#load(row);
   }
 
-  async #load(host: string): Promise<SecureContext | null> {
-    const pair = await this.#pairOf(host);
-    if (pair === null) {
+  /** Rejects if the database cannot be read. */
+  async #load(row: ChangedHost): Promise<SecureContext | null> {
+    const { host } = row;
+    const found = await readCertificate(this.#parts.db, host);
+    if (found === null) {
       // Deleted, after it expired.
       this.#hosts.delete(host);
       return null;
     }
-    const context = createSecureContext(pair);
-    this.#contexts.set(host, context);
-    return context;
+    try {
+      const pair = { cert: found.chain, key: this.#parts.seal.open(found.privateKey) };
+      const context = createSecureContext(pair);
+      this.#contexts.set(host, context);
+      if (host !== this.#parts.mainHost) return context;
+      this.#main = pair;
+      this.#tell(pair);
+      return context;
+    } catch (error) {
+      this.#refuse(row, error);
+      return null;
+    }
   }
 
-  async #pairOf(host: string): Promise<Pair | null> {
-    const found = await readCertificate(this.#parts.db, host);
-    return found && { cert: found.chain, key: this.#parts.seal.open(found.privateKey) };
+  #refuse(row: ChangedHost, error: unknown): void {
+    const { host, notBefore } = row;
+    if (notBefore !== null) this.#unusable.set(host, notBefore);
+    row.notBefore = null;
+    this.#parts.onError(
+      `the certificate of ${host} in the database cannot be used; \`postern certificate retry ${host}\` gets another`,
+      error,
+    );
   }
 
   #tell(pair: Pair): void {

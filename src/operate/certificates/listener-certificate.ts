@@ -122,7 +122,9 @@ function ownPair(dataDir: string, hostname: string, now: number): Pair {
   const file = join(dataDir, 'tls.json');
   try {
     const kept = JSON.parse(readFileSync(file, 'utf8')) as Pair & { hostname: string; until: number };
-    if (kept.hostname === hostname && kept.until > now) return { cert: kept.cert, key: kept.key };
+    const { cert, key } = kept;
+    createSecureContext({ cert, key });
+    if (kept.hostname === hostname && kept.until > now) return { cert, key };
   } catch {
     // The file does not exist yet, or is damaged: create a new certificate.
   }

@@ -1,5 +1,5 @@
 /** The hosts that need a certificate: the operator's own, and those of the verified sender domains. */
-import type { WantedHost } from '#operate/certificates/rows/certificates-table.ts';
+import type { HostPurpose, WantedHost } from '#operate/certificates/rows/certificates-table.ts';
 import { asHostName } from '#platform/values/host-name.ts';
 
 interface ServerNames {
@@ -25,7 +25,7 @@ export function ownHosts({ hostname, baseUrl }: ServerNames): WantedHost[] {
   const names = [hostname, baseUrl.startsWith('https:') ? web : hostname];
   return [...new Set(names)]
     .filter((host) => host.includes('.') && asHostName(host) === host)
-    .map((host) => ({ host, purpose: 'server' }));
+    .map((host) => ({ host, purpose: 'server', orgId: null }));
 }
 
 /** `domains`: the verified ones, the oldest first. Each host is there once. */
@@ -33,15 +33,15 @@ export function customerHosts(domains: SenderHosts[], own: WantedHost[]): Wanted
   const wanted = new Map<string, WantedHost>();
   const counts = new Map<string, number>();
   const taken = new Set(own.map(({ host }) => host));
-  const add = (orgId: string, one: WantedHost) => {
+  const add = (orgId: string, host: string, purpose: HostPurpose) => {
     const count = counts.get(orgId) ?? 0;
-    if (taken.has(one.host) || wanted.has(one.host) || count >= maxHostsOfOrganization) return;
-    if (asHostName(one.host) !== one.host || !one.host.includes('.')) return;
+    if (taken.has(host) || wanted.has(host) || count >= maxHostsOfOrganization) return;
+    if (asHostName(host) !== host || !host.includes('.')) return;
     counts.set(orgId, count + 1);
-    wanted.set(one.host, one);
+    wanted.set(host, { host, purpose, orgId });
   };
   for (const { orgId, trackingHost } of domains)
-    if (trackingHost !== null) add(orgId, { host: trackingHost, purpose: 'tracking' });
-  for (const { orgId, name } of domains) add(orgId, { host: `mta-sts.${name}`, purpose: 'mta-sts' });
+    if (trackingHost !== null) add(orgId, trackingHost, 'tracking');
+  for (const { orgId, name } of domains) add(orgId, `mta-sts.${name}`, 'mta-sts');
   return [...wanted.values()];
 }

@@ -77,6 +77,8 @@ function cureOf(type: string, host: string, { hostname }: { hostname: string }):
       return `The authority does not certify ${host}. Use another name.`;
     case 'rateLimited':
       return 'The authority limits how often it is asked. The server waits as long as it demands.';
+    case 'new-hosts':
+      return 'The server asks for it by itself when the organization may have another new host.';
     case 'authority':
       return 'Check that this server reaches the authority over HTTPS, and POSTERN_ACME_DIRECTORY and POSTERN_ACME_CA.';
     default:

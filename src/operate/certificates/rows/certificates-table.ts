@@ -36,6 +36,10 @@ const certificates = records({
   /** When a node last found that the host needs a certificate. */
   wantedAt: number,
   updatedAt: number,
+  /** Null: the operator's. */
+  orgId: orNull(text),
+  /** When the authority was first asked for a customer's host. */
+  askedAt: orNull(number),
 });
 
 export type CertificateRecord = ReturnType<typeof certificates.read>;
@@ -43,6 +47,8 @@ export type CertificateRecord = ReturnType<typeof certificates.read>;
 export interface WantedHost {
   host: string;
   purpose: HostPurpose;
+  /** Null: the operator's. */
+  orgId: string | null;
 }
 
 const [hour, day] = [3_600_000, 86_400_000];
@@ -51,26 +57,84 @@ const batch = 500;
 /** A host that no node has wanted for a day is not asked for. */
 const wantedMs = day;
 
+/** Three times as many as an organization can have at a time. Hosts beyond that are added as others are forgotten. */
+const maxKeptHosts = 300;
+/** Hosts of an organization that the authority is newly asked for within a day: its limits count for all of us together. */
+export const maxNewHosts = 20;
+
 /** Adds the hosts that are new, and notes about the others, once an hour, that they are still wanted. */
 export async function wantHosts(db: Db, hosts: WantedHost[], now: number): Promise<void> {
   for (let at = 0; at < hosts.length; at += batch) {
     const some = hosts.slice(at, at + batch);
     const names = some.map(({ host }) => host);
-    const known: { host: string; purpose: string; wanted_at: number }[] = await db('certificates')
+    const known: { host: string; purpose: string; wanted_at: number; org_id: string | null }[] = await db(
+      'certificates',
+    )
       .whereIn('host', names)
-      .select('host', 'purpose', 'wanted_at');
+      .select('host', 'purpose', 'wanted_at', 'org_id');
     const before = new Map(known.map((row) => [row.host, row]));
-    const missing = some.filter(({ host }) => !before.has(host));
+    const missing = await withinBounds(
+      db,
+      some.filter(({ host }) => !before.has(host)),
+    );
     const rows = missing.map((one) =>
       certificates.write({ ...one, attemptAt: now, failures: 0, wantedAt: now, updatedAt: now }),
     );
     if (rows.length > 0) await db('certificates').insert(rows).onConflict('host').ignore();
-    for (const { host, purpose } of some) {
+    for (const { host, purpose, orgId } of some) {
       const row = before.get(host);
-      if (row && (row.purpose !== purpose || row.wanted_at < now - hour))
-        await db('certificates').where({ host }).update({ purpose, wanted_at: now });
+      if (row && (row.purpose !== purpose || row.org_id !== orgId || row.wanted_at < now - hour))
+        await db('certificates').where({ host }).update({ purpose, org_id: orgId, wanted_at: now });
     }
   }
+}
+
+/** Leaves out hosts of organizations that have very many: one that changes its host all the time leaves a row for each. */
+async function withinBounds(db: Db, hosts: WantedHost[]): Promise<WantedHost[]> {
+  if (hosts.length === 0) return hosts;
+  const orgIds = [...new Set(hosts.flatMap(({ orgId }) => orgId ?? []))];
+  const rows: { org_id: string; count: number | string }[] = await db('certificates')
+    .whereIn('org_id', orgIds)
+    .groupBy('org_id')
+    .select('org_id')
+    .count('* as count');
+  const counts = new Map(rows.map(({ org_id, count }) => [org_id, Number(count)]));
+  return hosts.filter(({ orgId }) => {
+    if (orgId === null) return true;
+    counts.set(orgId, (counts.get(orgId) ?? 0) + 1);
+    return counts.get(orgId)! <= maxKeptHosts;
+  });
+}
+
+/**
+ * Counts a customer's host that the authority is about to be asked for the first time. Null: it may be asked; otherwise the
+ * organization has used up its new hosts of the day, and the time from which it has another. Written first and counted then,
+ * so that several nodes together do not exceed the number.
+ */
+export async function admitNewHost(
+  db: Db,
+  { host, orgId, askedAt, notBefore }: Pick<CertificateRecord, 'host' | 'orgId' | 'askedAt' | 'notBefore'>,
+  now: number,
+): Promise<number | null> {
+  if (orgId === null || askedAt !== null || notBefore !== null) return null;
+  await db('certificates').where({ host }).update({ asked_at: now });
+  const asked: number[] = await db('certificates')
+    .where({ org_id: orgId })
+    .whereBetween('asked_at', [now - day, now])
+    .orderBy('asked_at')
+    .limit(maxNewHosts + 1)
+    .pluck('asked_at');
+  if (asked.length <= maxNewHosts) return null;
+  await db('certificates').where({ host }).update({ asked_at: null });
+  return asked[0]! + day;
+}
+
+/** The authority limits this organization's hosts: none of them is due before `until`. */
+export async function pauseHostsOf(db: Db, orgId: string, until: number): Promise<void> {
+  await db('certificates')
+    .where({ org_id: orgId })
+    .where('attempt_at', '<', until)
+    .update({ attempt_at: until });
 }
 
 /**
@@ -204,8 +268,12 @@ export async function listServerHosts(db: Db, now: number): Promise<string[]> {
 
 /** Deletes the hosts that are no longer wanted and whose certificates have expired. */
 export async function forgetCertificates(db: Db, now: number): Promise<number> {
-  return db('certificates')
-    .where('wanted_at', '<', now - wantedMs)
-    .where((over) => over.whereNull('not_after').orWhere('not_after', '<', now))
-    .delete();
+  return (
+    db('certificates')
+      .where('wanted_at', '<', now - wantedMs)
+      .where((over) => over.whereNull('not_after').orWhere('not_after', '<', now))
+      // It still counts among the new ones of its organization.
+      .where((old) => old.whereNull('asked_at').orWhere('asked_at', '<', now - day))
+      .delete()
+  );
 }

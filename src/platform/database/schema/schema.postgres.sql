@@ -66,6 +66,8 @@ CREATE TABLE certificates (
   key_authorization text,
   wanted_at bigint NOT NULL,
   updated_at bigint NOT NULL,
+  org_id text,
+  asked_at bigint,
   CONSTRAINT certificates_pkey PRIMARY KEY (host)
 );
 

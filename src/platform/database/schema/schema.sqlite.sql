@@ -60,6 +60,8 @@ CREATE TABLE certificates (
   key_authorization text,
   wanted_at bigint not null,
   updated_at bigint not null,
+  org_id text,
+  asked_at bigint,
   primary key (host)
 );
 

@@ -28,4 +28,7 @@ export const steps: Record<string, string> = {
     resume_at bigint not null, pauses integer not null, primary key (directory))`,
   '035-webhook-reason':
     "update webhooks set reason = 'disabled by its owner' where reason = 'its owner has disabled it'",
+  // Whose host it is, and when the authority was first asked for it.
+  '036-certificate-owner': 'alter table certificates add column org_id text',
+  '037-certificate-asked': 'alter table certificates add column asked_at bigint',
 };
