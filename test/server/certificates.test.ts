@@ -1,11 +1,13 @@
 /** From a start without certificates to one for each host: what is asked of the authority, and what is not. */
 import { connect } from 'node:tls';
 import test from 'ava';
-import { setDomainTracking } from '#accounts/rows/domains-table.ts';
-import { certificateShown, startAcmeWorld } from '#lab/certificates/acme-world.ts';
+import { insertDomain, setDomainStatus, setDomainTracking } from '#accounts/rows/domains-table.ts';
+import { type AcmeWorld, certificateShown, startAcmeWorld } from '#lab/certificates/acme-world.ts';
 import { problem } from '#lab/certificates/authority.ts';
 import { freePort } from '#lab/load/ports.ts';
+import { asNewTenant } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { retryHost } from '#operate/certificates/rows/certificates-table.ts';
 
 test('the server gets its certificate by HTTP-01, and HTTPS and submission use it at once', async (t) => {
   const smtp = await freePort('127.0.0.1');
@@ -229,4 +231,85 @@ test('port 80 redirects what may be redirected to our hosts, and answers no othe
     async () => (await mapped.http('/a')).headers.location === 'https://postern.invalid/a',
   );
   t.is((await world.http('/.well-known/acme-challenge/../../health/live')).status, 404);
+});
+
+test('a chain that cannot be used is not stored, and a stored one leaves its host with the self-signed certificate', async (t) => {
+  const world = await startAcmeWorld(t, {
+    zone: { 'track.sender.invalid': { A: ['127.0.0.1'] } },
+    prepare: (authority) => {
+      authority.script = (path) =>
+        path.startsWith('/cert/')
+          ? { status: 200, body: `${authority.orders[Number(path.split('/')[2])]!.chain}${brokenPem}` }
+          : undefined;
+    },
+  });
+  const { text } = await world.untilFailed('postern.invalid', 0);
+  t.regex(text, /^the authority has sent a chain for postern\.invalid that cannot be used: /);
+  t.is((await world.rowOf('postern.invalid')).chain, null);
+  world.authority.script = () => undefined;
+  await world.untilCertified();
+
+  const broken = { chain: brokenPem, not_before: 1, attempt_at: world.clock.now() + 86_400_000 };
+  await world.db('certificates').where({ host: 'postern.invalid' }).update(broken);
+  await world.restart();
+  t.is((await certificateShown(world.httpsPort, 'postern.invalid')).issuer.CN, 'postern.invalid');
+  const [{ id }] = await world.db('domains').select('id');
+  await setDomainTracking(world.db, id, { clicks: true, host: 'track.sender.invalid' });
+  await world.untilCertified('track.sender.invalid');
+
+  await retryHost(world.db, 'postern.invalid', world.clock.now());
+  await world.untilCertified('postern.invalid', brokenPem);
+});
+
+const brokenPem = '-----BEGIN CERTIFICATE-----\nMAAA\n-----END CERTIFICATE-----\n';
+
+/** Verified domains of one organization, each with a tracking host whose DNS leads here. */
+async function addTrackingHosts(world: AcmeWorld, name: string, count: number): Promise<string[]> {
+  const { orgId } = await asNewTenant(world);
+  const now = Date.now();
+  const hosts = Array.from({ length: count }, (_, n) => `t.${name}${n}.invalid`);
+  world.dns.set(Object.fromEntries(hosts.map((host) => [host, { A: ['127.0.0.1'] }])));
+  for (const host of hosts) {
+    const key = { dkimSelector: 's', dkimPublicKey: 'p', dkimPrivateKey: 'k' };
+    const id = await insertDomain(world.db, { orgId, name: host.slice(2), ...key }, now);
+    await setDomainStatus(world.db, id!, 'verified', now);
+    await setDomainTracking(world.db, id!, { clicks: true, host });
+  }
+  return hosts;
+}
+
+test('twenty new hosts of an organization are asked for in a day, and those of others do not wait', async (t) => {
+  const world = await startAcmeWorld(t);
+  const many = await addTrackingHosts(world, 'many', 23);
+  const [other] = await addTrackingHosts(world, 'other', 1);
+  await world.untilCertified(other);
+  const problems = () =>
+    world.db('certificates').whereIn('host', many).where('problem', 'like', '%new-hosts%').pluck('host');
+  await world.clock.passUntil(async () => (await problems()).length === 3);
+  const asked = () => world.authority.orders.filter(({ host }) => many.includes(host)).length;
+  t.is(asked(), 20);
+  await world.clock.advance('2h');
+  t.is(asked(), 20);
+  await world.clock.jump('23h');
+  await world.clock.passUntil(() => asked() === 23);
+  t.pass();
+});
+
+test('a limit of the authority on a customer’s host pauses the hosts of that customer only', async (t) => {
+  const world = await startAcmeWorld(t);
+  await world.untilCertified();
+  world.authority.script = (path) =>
+    path === '/order' ? { status: 429, body: problem('rateLimited', 'too many new orders') } : undefined;
+  const many = await addTrackingHosts(world, 'many', 8);
+  await world.clock.passUntil(async () => {
+    const rows = await world.db('certificates').whereIn('host', many).select('problem', 'attempt_at');
+    const isLimited = rows.some((row) => row.problem?.includes('rateLimited'));
+    return isLimited && rows.every((row) => row.attempt_at > world.clock.now());
+  });
+  world.authority.script = () => undefined;
+  const [other] = await addTrackingHosts(world, 'other', 1);
+  const { resume_at } = await world.db('acme_accounts').first();
+  t.true(resume_at <= world.clock.now(), 'the account is not paused');
+  await world.untilCertified(other);
+  for (const host of many) await world.untilCertified(host);
 });

@@ -195,7 +195,7 @@ export class Authority {
 
 /** An authority that answers with something else than was ordered must not take the place of a certificate that works. */
 function checked(chain: string, privateKey: string, host: string): Issued {
-  const certificate = readable(chain, privateKey, host);
+  const certificate = new X509Certificate(chain);
   const [notBefore, notAfter] = [Date.parse(certificate.validFrom), Date.parse(certificate.validTo)];
   const fits =
     certificate.checkHost(host) !== undefined && certificate.publicKey.equals(createPublicKey(privateKey));
@@ -203,18 +203,14 @@ function checked(chain: string, privateKey: string, host: string): Issued {
     const text = `the authority has sent a certificate that is not the one of the order for ${host}`;
     throw new AcmeFailure(text, { kind: 'authority', type: 'authority' });
   }
-  return { chain, privateKey, notBefore, notAfter };
-}
-
-/** Every certificate of the chain is read: one that cannot be used would be used by no server. */
-function readable(chain: string, privateKey: string, host: string): X509Certificate {
   try {
+    // Reads every certificate of the chain.
     createSecureContext({ cert: chain, key: privateKey });
-    return new X509Certificate(chain);
   } catch (error) {
     const text = `the authority has sent a chain for ${host} that cannot be used: ${(error as Error).message}`;
     throw new AcmeFailure(text, { kind: 'authority', type: 'authority' });
   }
+  return { chain, privateKey, notBefore, notAfter };
 }
 
 /** RFC 9773 section 4.1: the authority's key identifier and the serial number; null if the certificate lacks the former. */

@@ -15,6 +15,8 @@ export interface AcmeWorldOptions extends WorldOptions {
   prepare?(authority: TestAuthority): void;
 }
 
+export type AcmeWorld = Awaited<ReturnType<typeof startAcmeWorld>>;
+
 export async function startAcmeWorld(t: ExecutionContext, options: AcmeWorldOptions = {}) {
   const [httpPort, httpsPort] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')];
   // The authority's clock is the server's, once there is one.
