@@ -74,9 +74,9 @@ const surroundings: Partial<Surroundings> = {
   timeouts: { dns: 2_000, connect: 2_000, greeting: 2_000, time: 500, database: 5_000, all: 8_000 },
 };
 
-export async function startScene(t: ExecutionContext) {
+export async function startScene(t: ExecutionContext, settings: Record<string, string> = {}) {
   const world = await startWorld(t, {
-    settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true' },
+    settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true', ...settings },
     overrides: { surroundings },
     exchangers: [{ script: { ehlo: () => '250 mx1.invalid' } }],
   });
