@@ -1,0 +1,298 @@
+/**
+ * What can go wrong around the service. A fault begins, says in a sentence what it is, and returns what ends it; null if it is
+ * over at once. To add one: add an entry; the plan (plan.ts) draws it, and the invariants judge what comes of it.
+ */
+import { DatabaseSync } from 'node:sqlite';
+import { endpointModes } from './endpoint.ts';
+import type { HostMode } from './exchanger.ts';
+import type { NameBehavior } from './names.ts';
+import type { Random } from './random.ts';
+import type { Scene } from './scene.ts';
+import { scheduler, world } from './scheduler.ts';
+
+export interface Fault {
+  /** Minutes that it lasts; 0: it is over at once. */
+  minutes: [min: number, max: number];
+  /** How often it is drawn, in relation to others. */
+  weight: number;
+  /** Returns what is to be told, and what ends it. */
+  begin(scene: Scene, random: Random): [text: string, end: (() => void) | null];
+}
+
+const minute = 60_000;
+const boot = (scene: Scene, afterMs: number) =>
+  void scheduler.after(
+    afterMs,
+    () => {
+      if (!scene.postern.machine) scene.postern.boot();
+    },
+    world,
+  );
+
+const processFaults = {
+  crash: {
+    minutes: [0, 0],
+    weight: 4,
+    begin(scene, random) {
+      scene.postern.kill();
+      const ms = random.between(500, 40_000);
+      boot(scene, ms);
+      return [`the process is killed, and starts again after ${Math.round(ms / 1000)} s`, null];
+    },
+  },
+  'power loss': {
+    minutes: [0, 0],
+    weight: 2,
+    begin(scene, random) {
+      scene.postern.kill(false);
+      const ms = random.between(5_000, 300_000);
+      boot(scene, ms);
+      return [`the machine loses power, and starts again after ${Math.round(ms / 1000)} s`, null];
+    },
+  },
+  restart: {
+    minutes: [0, 0],
+    weight: 2,
+    begin(scene) {
+      scene.postern.stop(() => boot(scene, 1_000));
+      return ['an operator restarts the service', null];
+    },
+  },
+  'clock ahead': {
+    minutes: [5, 90],
+    weight: 2,
+    begin(scene, random) {
+      const ms = random.pick([2 * minute, 20 * minute, 5 * 60 * minute, 3 * 24 * 60 * minute]);
+      scene.setClock(ms);
+      const end = () => {
+        scene.setClock(-ms);
+      };
+      return [`the clock jumps ahead by ${ms / minute} min`, end];
+    },
+  },
+  'clock behind': {
+    minutes: [5, 90],
+    weight: 1,
+    begin(scene, random) {
+      const ms = random.pick([2 * minute, 20 * minute, 5 * 60 * minute]);
+      scene.setClock(-ms);
+      const end = () => {
+        scene.setClock(ms);
+      };
+      return [`the clock is set back by ${ms / minute} min`, end];
+    },
+  },
+} satisfies Record<string, Fault>;
+
+const diskFaults = {
+  'slow disk': {
+    minutes: [1, 20],
+    weight: 1,
+    begin(scene, random) {
+      const before = scene.disk;
+      const worst = random.pick([100, 800, 3_000]);
+      scene.disk = {
+        ...before,
+        latencyMs: (isCommit) => before.latencyMs(isCommit) + (isCommit ? worst * random.next() : 2),
+      };
+      const end = () => {
+        scene.disk = before;
+      };
+      return [`the disk takes up to ${worst} ms for a commit`, end];
+    },
+  },
+  'failing disk': {
+    minutes: [1, 10],
+    weight: 1,
+    begin(scene, random) {
+      const before = scene.disk;
+      const code = random.pick(['SQLITE_FULL', 'SQLITE_IOERR'] as const);
+      const share = random.pick([0.05, 0.5]);
+      scene.disk = {
+        ...before,
+        failure: (sql, isWrite) =>
+          (isWrite || /^\s*commit/i.test(sql)) && random.chance(share) ? code : null,
+      };
+      const end = () => {
+        scene.disk = before;
+      };
+      return [`${share * 100} % of the writes fail with ${code}`, end];
+    },
+  },
+  'locked database': {
+    minutes: [0.05, 0.6],
+    weight: 1,
+    begin(scene) {
+      const other = new DatabaseSync(scene.databaseFile, { timeout: 0 });
+      try {
+        other.exec('begin immediate');
+      } catch {
+        other.close();
+        return ['another program wants to lock the database, which is locked', null];
+      }
+      return ['another program locks the database', () => other.close()];
+    },
+  },
+  'little space': {
+    minutes: [1, 30],
+    weight: 0.5,
+    begin(scene) {
+      const before = scene.postern.freeBytes;
+      scene.postern.freeBytes = 10_000_000;
+      const end = () => {
+        scene.postern.freeBytes = before;
+      };
+      return ['the disk is nearly full', end];
+    },
+  },
+} satisfies Record<string, Fault>;
+
+/** One DNS fault at a time. */
+function dnsFault(behavior: NameBehavior, isAll: boolean): Fault {
+  return {
+    minutes: [3, 45],
+    weight: isAll ? 0.7 : 1.5,
+    begin(scene, random) {
+      const { name } = random.pick(scene.domains);
+      const before = scene.names.behaviorOf;
+      scene.names.behaviorOf = (asked) => (isAll || asked.endsWith(name) ? behavior : before(asked));
+      const end = () => {
+        scene.names.behaviorOf = before;
+      };
+      return [`DNS ${behavior}: ${isAll ? 'all names' : name}`, end];
+    },
+  };
+}
+
+function hostFault(mode: HostMode, weight: number): Fault {
+  return {
+    minutes: [2, 90],
+    weight,
+    begin(scene, random) {
+      const domain = random.pick(scene.domains);
+      const hosts = domain.hosts.filter(({ mode: now }) => now === 'sound');
+      for (const host of hosts) host.mode = mode;
+      const end = () => {
+        for (const host of hosts) host.mode = 'sound';
+      };
+      return [`${domain.name} ${mode}`, end];
+    },
+  };
+}
+
+const networkFaults = {
+  'port 25 shut': {
+    minutes: [2, 60],
+    weight: 1,
+    begin(scene, random) {
+      const how = random.pick(['silent', 'refused', 'unreachable'] as const);
+      scene.links.port25 = how;
+      const end = () => {
+        scene.links.port25 = 'open';
+      };
+      return [`port 25 is shut: ${how}`, end];
+    },
+  },
+  'host away': {
+    minutes: [2, 120],
+    weight: 2,
+    begin(scene, random) {
+      const domain = random.pick(scene.domains);
+      const how = random.pick(['silent', 'refused', 'unreachable'] as const);
+      const ends = domain.addresses.map((address) => scene.links.change(address, { connecting: how }));
+      return [`${domain.name} cannot be reached: ${how}`, () => ends.map((end) => end())];
+    },
+  },
+  'bad link': {
+    minutes: [2, 60],
+    weight: 2,
+    begin(scene, random) {
+      const domain = random.pick(scene.domains);
+      const change = {
+        cuts: random.pick([0, 0.3, 0.9]),
+        pieces: random.next(),
+        extraMs: random.pick([0, 300, 5_000]),
+      };
+      const ends = domain.addresses.map((address) => scene.links.change(address, change));
+      return [`the way to ${domain.name} is bad: ${JSON.stringify(change)}`, () => ends.map((end) => end())];
+    },
+  },
+  'silent link': {
+    minutes: [0.5, 15],
+    weight: 1,
+    begin(scene, random) {
+      const domain = random.pick(scene.domains);
+      const ends = domain.addresses.map((address) => scene.links.change(address, { isSilent: true }));
+      return [`the connections to ${domain.name} fall silent`, () => ends.map((end) => end())];
+    },
+  },
+  'callers lose answers': {
+    minutes: [1, 30],
+    weight: 2,
+    begin(scene, random) {
+      const ends = scene.callers.map((_, number) =>
+        scene.links.change(`7.0.0.${number + 1}`, {
+          cuts: random.pick([0.2, 0.7]),
+          extraMs: random.pick([0, 2_000]),
+        }),
+      );
+      return ['the connections of callers are cut', () => ends.map((end) => end())];
+    },
+  },
+  'endpoint fails': {
+    minutes: [1, 60],
+    weight: 2,
+    begin(scene, random) {
+      const endpoint = random.pick(scene.endpoints);
+      endpoint.mode = random.pick(endpointModes.slice(1));
+      const { mode } = endpoint;
+      const end = () => {
+        endpoint.mode = 'answers';
+      };
+      return [`the endpoint ${endpoint.machine.name} ${mode}`, end];
+    },
+  },
+  'host moves': {
+    minutes: [10, 120],
+    weight: 1,
+    begin(scene, random) {
+      const [from, to] = [random.pick(scene.domains), random.pick(scene.domains)];
+      const mx = (domain: typeof from) => ({
+        MX: domain.hosts.map((host, at) => ({ exchange: host.name, priority: 10 * (at + 1) })),
+      });
+      scene.names.set({ [from.name]: mx(to) });
+      return [
+        `${from.name} moves to the hosts of ${to.name}`,
+        () => scene.names.set({ [from.name]: mx(from) }),
+      ];
+    },
+  },
+} satisfies Record<string, Fault>;
+
+const dnsFaults = {
+  'dns silent': dnsFault('silent', false),
+  'dns servfail': dnsFault('servfail', false),
+  'dns lies': dnsFault('no-such-name', false),
+  'resolver silent': dnsFault('silent', true),
+  'resolver servfail': dnsFault('servfail', true),
+};
+
+const hostFaults = {
+  greylisting: hostFault('greylists', 2),
+  throttling: hostFault('throttles', 2),
+  tarpit: hostFault('tarpits', 1),
+  'no reply to the mail': hostFault('hangs up before the reply', 1),
+  'hang up after the dot': hostFault('hangs up after the dot', 1),
+  'full host': hostFault('is full', 1),
+  'host closed': hostFault('refuses greetings', 1),
+  'silent host': hostFault('says nothing', 1),
+  'host refuses all': hostFault('refuses all recipients', 0.5),
+};
+
+export const faults: Record<string, Fault> = {
+  ...processFaults,
+  ...diskFaults,
+  ...networkFaults,
+  ...dnsFaults,
+  ...hostFaults,
+};

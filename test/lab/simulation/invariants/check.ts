@@ -1,0 +1,34 @@
+/** What an invariant is: a function of what the actors saw, the rows of the database, and how calm it is. */
+import type { Scene } from '../scene.ts';
+import type { Rows } from './rows.ts';
+
+export interface Finding {
+  text: string;
+  /** The number of the mail concerned. */
+  mail?: number;
+}
+
+interface Checked {
+  scene: Scene;
+  rows: Rows;
+  /** For how long nothing has been wrong around the service, and it has been up; 0: something is. */
+  calmMs: number;
+  /** The clock was wrong at some time. */
+  isClockMoved: boolean;
+  /** A fault or an order of one of these kinds has happened. */
+  hasHappened(...names: string[]): boolean;
+  /** What has happened in the last simulated minute. */
+  minute: Minute;
+}
+
+/** What has happened since the last check. */
+export interface Minute {
+  statements: number;
+  commits: number;
+  /** What makes work: calls, SMTP sessions, posts of webhooks, questions to DNS. */
+  causes: number;
+  /** How long that was. */
+  minutes: number;
+}
+
+export type Check = (checked: Checked) => Finding | null;

@@ -1,0 +1,164 @@
+/** What becomes of accepted mail: each recipient gets it once, in time, or it is known why not. */
+
+import { scheduler } from '../scheduler.ts';
+import type { Check, Finding } from './check.ts';
+
+const minute = 60_000;
+/** The longest wait of due mail once nothing has been wrong for `calmForMs`: a circuit probes at least this often. */
+const maxOverdueMs = 10 * minute;
+const calmForMs = 20 * minute;
+
+const noDeliveredWithoutCopy: Check = ({ scene, rows }) => {
+  for (const { status, email_id, recipient } of rows.deliveries()) {
+    if (status !== 'delivered') continue;
+    const mail = scene.book.byEmailId.get(email_id);
+    if (!mail || scene.book.copiesOf(mail.number, recipient).length > 0) continue;
+    return { text: `delivered to ${recipient}, but no host has taken it`, mail: mail.number };
+  }
+  return null;
+};
+
+const noSecondCopyUnmarked: Check = ({ scene, rows }) => {
+  for (const { id, status, email_id, recipient } of rows.deliveries()) {
+    if (status === 'sending') continue;
+    const mail = scene.book.byEmailId.get(email_id);
+    // Of this email: a call that is repeated when its key is forgotten makes another one.
+    const messageIds = (mail ? scene.book.copiesOf(mail.number, recipient) : []).map(
+      ({ messageId }) => messageId,
+    );
+    const isTwice = messageIds.some((one, at) => messageIds.indexOf(one) !== at);
+    if (!isTwice || rows.isDoubtful(id)) continue;
+    return {
+      text: `${messageIds.length} copies for ${recipient}, and no attempt says possibleDuplicate`,
+      mail: mail!.number,
+    };
+  }
+  return null;
+};
+
+/** At most one final event, whatever is repeated. */
+const anOutcomeCountsOnce: Check = ({ scene, rows }) => {
+  const [twice] = rows.all<{ email_id: string; recipient: string; count: number }>(
+    `select email_id, recipient, count(*) as count from events
+     where type in ('email.delivered', 'email.bounced', 'email.expired', 'email.canceled')
+     group by email_id, recipient having count(*) > 1`,
+  );
+  if (!twice) return null;
+  const mail = scene.book.byEmailId.get(twice.email_id)?.number;
+  return { text: `${twice.count} final events for ${twice.recipient}`, ...(mail !== undefined && { mail }) };
+};
+
+const attemptsAreCounted: Check = ({ rows }) => {
+  const [wrong] = rows.all<{ id: string; attempts: number; found: number; last: number }>(
+    `select d.id, d.attempts, count(a.id) as found, coalesce(max(a.number), 0) as last
+     from deliveries d left join attempts a on a.delivery_id = d.id
+     group by d.id having found <> d.attempts or last <> d.attempts`,
+  );
+  return wrong
+    ? {
+        text: `delivery ${wrong.id} counts ${wrong.attempts} attempts and has ${wrong.found}, the last is number ${wrong.last}`,
+      }
+    : null;
+};
+
+const nothingIsTriedAfterItsExpiry: Check = ({ rows }) => {
+  const [late] = rows.all<{ recipient: string; started_at: number; expires_at: number }>(
+    `select recipient, started_at, expires_at from attempts join deliveries on deliveries.id = delivery_id
+     where has_deadline and started_at >= expires_at`,
+  );
+  return late
+    ? { text: `${late.recipient} was tried ${late.started_at - late.expires_at} ms after its deadline` }
+    : null;
+};
+
+const aLeaseHasAnOwner: Check = ({ rows }) => {
+  const wrong = rows
+    .deliveries()
+    .find(({ status, lease_owner }) => (status === 'sending') !== (lease_owner !== null));
+  return wrong
+    ? { text: `delivery ${wrong.id} is ${wrong.status} and leased to ${wrong.lease_owner}` }
+    : null;
+};
+
+const timesLieInThePast: Check = ({ scene, rows, isClockMoved }) => {
+  if (isClockMoved) return null;
+  const now = scheduler.time + scene.postern.clockAheadMs + 1000;
+  const [wrong] = rows.all<{ type: string; at: number }>(
+    'select type, at from events where at > ? limit 1',
+    now,
+  );
+  return wrong ? { text: `the event ${wrong.type} is ${wrong.at - now} ms in the future` } : null;
+};
+
+const noBacklogStarves: Check = ({ scene, rows, calmMs }) => {
+  if (calmMs < calmForMs) return null;
+  const now = scheduler.time + scene.postern.clockAheadMs;
+  const late = rows
+    .deliveries()
+    .find(
+      ({ status, due_at }) =>
+        ['queued', 'deferred', 'scheduled', 'sending'].includes(status) && due_at! < now - maxOverdueMs,
+    );
+  if (!late) return null;
+  const mail = scene.book.byEmailId.get(late.email_id)?.number;
+  const text = `${late.recipient} is ${late.status} and has been due for ${Math.round((now - late.due_at!) / 1000)} s, although nothing is wrong`;
+  return { text, ...(mail !== undefined && { mail }) };
+};
+
+const scheduledMailIsNotEarly: Check = ({ scene, isClockMoved }) => {
+  if (isClockMoved) return null;
+  for (const { scheduledAt, isChanged, recipients, number } of scene.book.mails) {
+    if (scheduledAt === null || isChanged) continue;
+    for (const recipient of recipients) {
+      const early = scene.book.copiesOf(number, recipient).find(({ at }) => at < scheduledAt - 1000);
+      if (early) return { text: `sent ${scheduledAt - early.at} ms before its time`, mail: number };
+    }
+  }
+  return null;
+};
+
+/** After a wait that is longer than the maximum age. */
+const nothingAcceptedIsLost: Check = ({ scene, rows }) => {
+  const open = ['scheduled', 'queued', 'sending', 'deferred', 'held'];
+  const now = scheduler.time + scene.postern.clockAheadMs;
+  // Mail that was accepted while the clock was ahead expires by that clock.
+  const left = rows.deliveries().find(({ status, expires_at }) => open.includes(status) && expires_at < now);
+  if (!left) return null;
+  const mail = scene.book.byEmailId.get(left.email_id)?.number;
+  return {
+    text: `${left.recipient} is still ${left.status}, hours after the end of all faults`,
+    ...(mail !== undefined && { mail }),
+  };
+};
+
+/** What can make mail fail for good. */
+const causes = ['dns lies', 'host refuses all', 'host moves'];
+
+const mailFailsOnlyForAReason: Check = ({ scene, rows, hasHappened }) => {
+  for (const row of rows.deliveries()) {
+    const mail = scene.book.byEmailId.get(row.email_id);
+    if (!mail || /-(unknown|quota)@/.test(row.recipient)) continue;
+    const finding: Finding = {
+      text: `${row.recipient} is ${row.status} without a reason`,
+      mail: mail.number,
+    };
+    if (row.status === 'bounced' && !hasHappened(...causes)) return finding;
+    if (row.status === 'canceled' && !mail.isChanged) return finding;
+    if (row.status === 'suppressed' && !hasHappened(...causes)) return finding;
+  }
+  return null;
+};
+
+export const deliveries = {
+  noDeliveredWithoutCopy,
+  noSecondCopyUnmarked,
+  anOutcomeCountsOnce,
+  attemptsAreCounted,
+  nothingIsTriedAfterItsExpiry,
+  aLeaseHasAnOwner,
+  timesLieInThePast,
+  noBacklogStarves,
+  scheduledMailIsNotEarly,
+};
+
+export const deliveriesAtEnd = { nothingAcceptedIsLost, mailFailsOnlyForAReason };

@@ -1,0 +1,93 @@
+/** The rows of the service's database as they are committed, read beside the service at no virtual cost. */
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import { attemptDetail } from '#platform/database/tables/packed-records.ts';
+
+export interface DeliveryRow {
+  id: string;
+  email_id: string;
+  recipient: string;
+  domain: string;
+  status: string;
+  attempts: number;
+  due_at: number | null;
+  created_at: number;
+  expires_at: number;
+  has_deadline: number;
+  lease_owner: string | null;
+}
+
+export class Rows {
+  readonly #sqlite: DatabaseSync;
+  #deliveries: DeliveryRow[] | null = null;
+
+  private constructor(sqlite: DatabaseSync) {
+    this.#sqlite = sqlite;
+  }
+
+  /** Null if the file cannot be read now. */
+  static open(file: string): Rows | null {
+    try {
+      const sqlite = new DatabaseSync(file, { readOnly: true, timeout: 0 });
+      sqlite.prepare('select 1 from deliveries limit 1').all();
+      return new Rows(sqlite);
+    } catch {
+      return null;
+    }
+  }
+
+  close(): void {
+    this.#sqlite.close();
+  }
+
+  all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
+    return this.#sqlite.prepare(sql).all(...values) as Row[];
+  }
+
+  deliveries(): DeliveryRow[] {
+    this.#deliveries ??= this.all<DeliveryRow>(
+      `select id, email_id, recipient, domain, status, attempts, due_at, created_at, expires_at, has_deadline, lease_owner
+       from deliveries`,
+    );
+    return this.#deliveries;
+  }
+
+  /** What a clock makes happen: counts, and the next time after `now`. */
+  due(now: number): { underWay: number; overdue: number; next: number | null } {
+    const [row] = this.all<{ underWay: number; overdue: number; next: number | null }>(
+      `with due(at) as (
+         select due_at from deliveries where status in ('queued', 'deferred', 'scheduled')
+         union all select due_at from webhook_messages where due_at is not null and lease_owner is null)
+       select (select count(*) from deliveries where lease_owner is not null)
+            + (select count(*) from webhook_messages where lease_owner is not null) as underWay,
+          (select count(*) from due where at <= ?) as overdue, (select min(at) from due where at > ?) as next`,
+      now,
+      now,
+    );
+    return row!;
+  }
+
+  unfinished(): number {
+    const open = ['scheduled', 'queued', 'sending', 'deferred', 'held'];
+    return this.deliveries().filter(({ status }) => open.includes(status)).length;
+  }
+
+  openWebhookMessages(): number {
+    const [row] = this.all<{ count: number }>(
+      `select count(*) as count from webhook_messages where status in ('waiting', 'queued', 'posting')
+         and webhook_id in (select id from webhooks where status = 'active')`,
+    );
+    return row!.count;
+  }
+
+  /** Whether an attempt of the delivery is recorded as one after which the message may have arrived. */
+  isDoubtful(deliveryId: string): boolean {
+    const rows = this.all<{ packed: Uint8Array | null }>(
+      'select * from attempts where delivery_id = ?',
+      deliveryId,
+    );
+    return rows.some((row) => {
+      const packed = row.packed && Buffer.from(row.packed);
+      return attemptDetail({ ...row, packed }).outcome.possibleDuplicate;
+    });
+  }
+}

@@ -1,0 +1,106 @@
+/** The mails of a burst: what a caller wants to send, and what it does with it later. */
+import type { Mail } from './book.ts';
+import type { Caller } from './caller.ts';
+import type { Random } from './random.ts';
+import type { Scene } from './scene.ts';
+import { scheduler } from './scheduler.ts';
+
+const minute = 60_000;
+/** POSTERN_IDEMPOTENCY_KEEP, and some minutes. */
+const keyAgeMs = 70 * minute;
+/** The API ignores the same send within two seconds. */
+const alertGapMs = 10_000;
+
+export class Mailing {
+  readonly #scene: Scene;
+  /** When each tenant has last sent its alert, which always has the same recipients and subject. */
+  readonly #alerts = new Map<number, number>();
+  readonly #keys: { tenant: number; key: string; at: number }[] = [];
+  #count = 0;
+
+  constructor(scene: Scene) {
+    this.#scene = scene;
+  }
+
+  burst(count: number, random: Random): void {
+    const tenant = random.integer(0, this.#scene.tenants.length - 1);
+    const caller = this.#scene.callers[tenant]!;
+    let afterMs = 0;
+    const kind = random.next();
+    for (let n = 0; n < count; n++) {
+      const own = random.stream(`${n}`);
+      scheduler.after(afterMs, () => this.#one(caller, tenant, own, kind), caller.machine);
+      afterMs += own.exponential(own.pick([5, 300, 3_000]));
+    }
+  }
+
+  #one(caller: Caller, tenant: number, random: Random, kind: number): void {
+    const now = this.#serviceTime();
+    const number = ++this.#count;
+    const fields = { subject: `Mail ${number}`, key: null, scheduledAt: null, expiresAfterS: null };
+    const recipients = this.#recipients(number, random);
+    if (kind < 0.1) return void this.#alert(caller, tenant);
+    if (kind < 0.3)
+      return void this.#keyed(caller, tenant, { ...fields, recipients, key: `key ${number}` }, random);
+    if (kind < 0.45) {
+      const scheduledAt = Math.round(now + random.between(1, 90) * minute);
+      const mail = caller.send({ ...fields, recipients, scheduledAt });
+      return void this.#change(caller, mail, random);
+    }
+    if (kind < 0.55) {
+      const expiresAfterS = random.integer(30, 3_600);
+      return void caller.send({ ...fields, recipients, expiresAfterS });
+    }
+    const mail = caller.send({ ...fields, recipients });
+    if (random.chance(0.1))
+      scheduler.after(random.exponential(5_000), () => caller.cancel(mail), caller.machine);
+  }
+
+  #serviceTime(): number {
+    return scheduler.time + this.#scene.postern.clockAheadMs;
+  }
+
+  #recipients(number: number, random: Random): string[] {
+    const count = random.chance(0.2) ? random.integer(2, 4) : 1;
+    return Array.from({ length: count }, (_, at) => {
+      const ending = random.chance(0.04) ? random.pick(['-unknown', '-quota']) : '';
+      return `m${number}r${at}${ending}@${random.pick(this.#scene.domains).name}`;
+    });
+  }
+
+  /** The same again and again, as monitoring sends it; each one counts. */
+  #alert(caller: Caller, tenant: number): void {
+    const now = this.#serviceTime();
+    const last = this.#alerts.get(tenant) ?? Number.NEGATIVE_INFINITY;
+    if (Math.abs(now - last) < alertGapMs) return;
+    this.#alerts.set(tenant, now);
+    const recipients = [`alert${tenant}@${this.#scene.domains[tenant]!.name}`];
+    caller.send({ recipients, subject: 'Alert', key: null, scheduledAt: null, expiresAfterS: null });
+  }
+
+  /** With a key, which is used again long after the server may have forgotten it, for another mail. */
+  #keyed(caller: Caller, tenant: number, wanted: Parameters<Caller['send']>[0], random: Random): void {
+    // A key counts at any time, so with a clock that was ahead it is not known when it is forgotten.
+    const old = this.#scene.wasClockMoved
+      ? -1
+      : this.#keys.findIndex((one) => one.tenant === tenant && scheduler.time - one.at > keyAgeMs);
+    const key = old >= 0 && random.chance(0.5) ? this.#keys.splice(old, 1)[0]!.key : wanted.key!;
+    const mail = caller.send({ ...wanted, key });
+    this.#keys.push({ tenant, key, at: scheduler.time });
+    if (random.chance(0.3))
+      scheduler.after(
+        random.between(0, 20) * minute,
+        () => caller.repeat(mail, { ...wanted, key }),
+        caller.machine,
+      );
+  }
+
+  #change(caller: Caller, mail: Mail, random: Random): void {
+    const waitMs = random.exponential(20 * minute);
+    if (random.chance(0.3)) scheduler.after(waitMs, () => caller.cancel(mail), caller.machine);
+    else if (random.chance(0.4)) {
+      const at = () => Math.round(this.#serviceTime() + random.between(1, 60) * minute);
+      scheduler.after(waitMs, () => caller.reschedule(mail, at()), caller.machine);
+    }
+  }
+}

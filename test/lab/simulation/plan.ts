@@ -1,0 +1,57 @@
+/**
+ * What will happen in a run: a list of items, each with its time and a stream of random numbers of its own, drawn from the seed
+ * before the run begins. So a part of the list can be left out, and what is left happens as before: that is how a failure
+ * shrinks (scripts/simulate/shrink.ts). Each seed draws from a part of the kinds only, so that some seeds have much of little.
+ */
+import { faults } from './faults.ts';
+import { orders } from './orders.ts';
+import type { Random } from './random.ts';
+
+export type PlanItem =
+  | { kind: 'mails'; at: number; stream: string; count: number }
+  | { kind: 'fault' | 'order'; at: number; stream: string; name: string; minutes: number };
+
+export interface PlanSize {
+  hours: number;
+  mails: number;
+  /** Faults for each hour. */
+  faultsPerHour: number;
+}
+
+const hourMs = 3_600_000;
+
+export function drawPlan(random: Random, { hours, mails, faultsPerHour }: PlanSize): PlanItem[] {
+  const items: PlanItem[] = [];
+  const span = hours * hourMs;
+  for (let planned = 0, number = 0; planned < mails; number++) {
+    const count = random.chance(0.1) ? random.integer(5, 40) : random.integer(1, 3);
+    items.push({ kind: 'mails', at: random.next() * span, stream: `mails ${number}`, count });
+    planned += count;
+  }
+  const kinds = Object.keys(faults).filter(() => random.chance(0.4));
+  const weights = kinds.map((name) => faults[name]!.weight);
+  const total = weights.reduce((sum, weight) => sum + weight, 0);
+  for (let at = random.exponential(hourMs / faultsPerHour), number = 0; at < span && total > 0; number++) {
+    const name = drawWeighted(kinds, weights, random.next() * total);
+    const [min, max] = faults[name]!.minutes;
+    items.push({ kind: 'fault', at, stream: `fault ${number}`, name, minutes: random.between(min, max) });
+    at += random.exponential(hourMs / faultsPerHour);
+  }
+  const ordersPerHour = random.pick([0, 0.5, 2]);
+  for (let at = random.exponential(hourMs), number = 0; at < span && ordersPerHour > 0; number++) {
+    const name = random.pick(Object.keys(orders));
+    items.push({ kind: 'order', at, stream: `order ${number}`, name, minutes: random.between(0.2, 30) });
+    at += random.exponential(hourMs / ordersPerHour);
+  }
+  return items.sort((a, b) => a.at - b.at);
+}
+
+/** `point`: from 0 up to the sum of the weights. */
+function drawWeighted(names: string[], weights: number[], point: number): string {
+  let end = 0;
+  for (const [index, name] of names.entries()) {
+    end += weights[index]!;
+    if (point < end) return name;
+  }
+  return names[0]!;
+}

@@ -1,0 +1,166 @@
+/**
+ * Faults that a person could write, each a change of one place of the source (planting.ts). The simulation must find each; a new
+ * invariant comes with one. `file`: its name, which is unique in the source; `replace` is in it once.
+ */
+interface PlantedFault {
+  file: string;
+  replace: string;
+  by: string;
+}
+
+export const plantedFaults: Record<string, PlantedFault> = {
+  'a negative age counts as young': {
+    file: 'clock.ts',
+    replace: 'return age < ms && age > -Math.min(ms, maxSkewMs);',
+    by: 'return age < ms;',
+  },
+  'a lease is not renewed': {
+    file: 'held-leases.ts',
+    replace: 'await this.#renewAll();',
+    by: '',
+  },
+  'an outcome counts without its lease': {
+    file: 'lease-statements.ts',
+    replace: `export const isOurs = "coalesce(deliveries.lease_owner, '') = ? and deliveries.status = 'sending'";`,
+    by: `export const isOurs = "(coalesce(deliveries.lease_owner, '') = ? or true)";`,
+  },
+  'a sync is left out': {
+    file: 'open.ts',
+    replace: 'pragma synchronous = full;',
+    by: 'pragma synchronous = normal;',
+  },
+  'the deadline is compared in seconds': {
+    file: 'dispatcher.ts',
+    replace: 'return hasDeadline === true && expiresAt <= this.#clock.now();',
+    by: 'return hasDeadline === true && Math.floor(expiresAt / 60_000) < Math.floor(this.#clock.now() / 60_000);',
+  },
+  'a wake-up is lost': {
+    file: 'claimer.ts',
+    replace: 'if (this.#isClaimRequested) this.request();',
+    by: '',
+  },
+  'a poll is lost after an error': {
+    file: 'claimer.ts',
+    replace: 'poller.schedule(this.#scannedAt);',
+    by: 'if (this.#rounds % 50 !== 0) poller.schedule(this.#scannedAt);',
+  },
+  'a released lease wakes the next claim': {
+    file: 'runner.ts',
+    replace: 'onReleased: (delivery) => this.#readyQueues.announce(delivery),',
+    by: `onReleased: (delivery) => {
+        this.#readyQueues.announce(delivery);
+        setTimeout(requestClaim, 5);
+        this.#readyQueues.note(delivery, true);
+      },`,
+  },
+  'a message that may have arrived is no doubt': {
+    file: 'outcome.ts',
+    replace: "const possibleDuplicate = 'afterDot' in result && result.afterDot;",
+    by: 'const possibleDuplicate = false;',
+  },
+  'an interrupted attempt is no doubt': {
+    file: 'deliver.ts',
+    replace: "{ kind: 'interrupted', detail, afterDot: true }",
+    by: "{ kind: 'interrupted', detail, afterDot: false }",
+  },
+  'scheduled mail starts with the next hour': {
+    file: 'scheduled-mail.ts',
+    replace: `    .where(inStage('scheduled'))
+    .where('due_at', '<=', now)`,
+    by: `    .where(inStage('scheduled'))
+    .where('due_at', '<=', now + 60_000)`,
+  },
+  'an index of scheduled mail is forgotten': {
+    file: 'claimer.ts',
+    replace: `this.#scheduledAt = Number.POSITIVE_INFINITY;
+    for (const backlog`,
+    by: `this.#scheduledAt = Number.POSITIVE_INFINITY;
+    if (backlogs.length > 1) backlogs.length = 1;
+    for (const backlog`,
+  },
+  'a later webhook overtakes': {
+    file: 'webhook-outbox.ts',
+    replace: 'order by position limit 1)',
+    by: 'order by position desc limit 1)',
+  },
+  'a webhook is tried once': {
+    file: 'webhook-outcomes.ts',
+    replace: "const isFinal = ({ kind }: WebhookVerdict) => kind === 'delivered' || kind === 'failed';",
+    by: "const isFinal = ({ kind }: WebhookVerdict) => kind !== 'gone';",
+  },
+  'the feed of webhooks skips events': {
+    file: 'outbox-feed.ts',
+    replace: 'if (!isMore) seen = position;',
+    by: 'if (!isMore) seen = position + 1;',
+  },
+  'leases of the last process stay': {
+    file: 'lease-statements.ts',
+    replace: "if (which === 'own') abandoned.where({ lease_owner: node });",
+    by: "if (which === 'own') return [];",
+  },
+  'deferrals are not counted': {
+    file: 'transition.ts',
+    replace: 'const attempts = delivery.attempts + Number(wasTried(attempt));',
+    by: "const attempts = delivery.attempts + Number(wasTried(attempt) && attempt.outcome.outcome !== 'deferred');",
+  },
+  'an attempt that failed is done again at once': {
+    file: 'schedule.ts',
+    replace: 'return waitAfter(waits, attempts) * (1 - spread + 2 * spread * random());',
+    by: 'return waitAfter(waits, attempts) * 0;',
+  },
+  'credits are taken for each mail, not each recipient': {
+    file: 'acceptance.ts',
+    replace: 'fromWallet: charge(org, accepted.size, send, snapshot)',
+    by: 'fromWallet: charge(org, 1, send, snapshot)',
+  },
+  'a cancellation refunds all': {
+    file: 'apply-queue-action.ts',
+    replace: 'if (attempts === 0) counts.set',
+    by: 'counts.set',
+  },
+  'the daily limit is one too high': {
+    file: 'acceptance.ts',
+    replace: 'today.before + today.emails + Math.max(payable, 1) > org.emailsPerDay',
+    by: 'today.before > org.emailsPerDay',
+  },
+  'a canceled mail stays in the queue': {
+    file: 'apply-queue-action.ts',
+    replace: "cancel: () => ({ status: 'canceled', due_at: null }),",
+    by: "cancel: (_, now) => ({ status: 'queued', due_at: now }),",
+  },
+  'a window of duplicates of an hour': {
+    file: 'idempotency.ts',
+    replace: 'const duplicateWindowMs = 2000;',
+    by: 'const duplicateWindowMs = 3_600_000;',
+  },
+  'a circuit never closes': {
+    file: 'shaping.ts',
+    replace: 'return { ...state, limit, failures: 0, circuit: null, answeredAt };',
+    by: 'return { ...state, limit, failures: 0, answeredAt };',
+  },
+  'a retry that is too early is forgotten': {
+    file: 'claimer.ts',
+    replace: `      this.#parts.readyQueues.note(delivery, true);
+      this.#scannedAt = Number.NEGATIVE_INFINITY;`,
+    by: '      return;',
+  },
+  'a released hold is forgotten': {
+    file: 'apply-queue-action.ts',
+    replace: `release: (trx, now) => ({
+    status: trx.raw(
+      \`case when attempts > 0 then 'deferred'`,
+    by: `release: (trx, now) => ({
+    status: trx.raw(
+      \`case when attempts > 0 then 'held'`,
+  },
+  'a lock is not waited for': {
+    file: 'group-commit.ts',
+    replace: 'if (group.length > 1 && !isAway(error)) return false;',
+    by: 'if (group.length > 1 && !isAway(error)) return true;',
+  },
+  'an answer is given before the commit': {
+    file: 'group-commit.ts',
+    replace: 'const answers = await commit(group.map(({ item }) => item));',
+    by: 'const answers = await Promise.race([commit(group.map(({ item }) => item)), new Promise<Answer[]>((resolve) => setTimeout(resolve, 2_000, []))]);',
+  },
+};

@@ -1,0 +1,156 @@
+/**
+ * One run of a seed: builds the scene, lets the plan happen, checks the invariants each simulated minute, and at the end, when all
+ * faults are over and the service has had time to settle everything, those of the end.
+ */
+
+import { faults } from './faults.ts';
+import { checkAtEnd, checkNow, type Failure, Invariants } from './invariants.ts';
+import { Mailing } from './mails.ts';
+import type { Names } from './names.ts';
+import type { Network } from './network.ts';
+import { orders } from './orders.ts';
+import type { PlanItem } from './plan.ts';
+import { Random } from './random.ts';
+import { Scene } from './scene.ts';
+import { scheduler, world } from './scheduler.ts';
+
+export interface Result {
+  failure: Failure | null;
+  /** The lines that tell what happened to the mail concerned. */
+  story: string[];
+  figures: { hours: number; events: number; mails: number; copies: number; posts: number; faults: number };
+}
+
+const minute = 60_000;
+/** After the last fault: the maximum age of mail, and the wait of a webhook. */
+const settlingMs = 14 * 60 * minute;
+
+export async function run(
+  seed: string,
+  plan: PlanItem[],
+  parts: { network: Network; names: Names },
+): Promise<Result> {
+  const scene = new Scene(new Random(`${seed}/scene`), parts.network, parts.names);
+  const invariants = new Invariants(scene);
+  try {
+    scheduler.onCrash = (machine, error) => invariants.noteCrash(machine, error);
+    process.on('unhandledRejection', (error) => invariants.noteCrash(scheduler.current, error));
+    await scene.open();
+    const begin = scheduler.now;
+    const ends = schedulePlan(scene, plan, new Random(`${seed}/plan`), begin, invariants);
+    const lastAt = Math.max(begin + (plan.at(-1)?.at ?? 0), ...ends.times());
+    await watch(invariants, lastAt + minute, () => false);
+    ends.endAll();
+    await watch(invariants, scheduler.now + settlingMs, () => invariants.isSettled());
+    checkAtEnd(invariants);
+    return resultOf(scene, invariants);
+  } finally {
+    scene.close();
+  }
+}
+
+async function watch(invariants: Invariants, until: number, isOver: () => boolean): Promise<void> {
+  while (scheduler.now < until && !invariants.failure) {
+    const step = invariants.isQuiet ? 10 * minute : minute;
+    await scheduler.runUntil(Math.min(scheduler.now + step, until), () => invariants.failure !== null);
+    checkNow(invariants);
+    if (isOver()) return;
+  }
+}
+
+function schedulePlan(scene: Scene, plan: PlanItem[], random: Random, begin: number, invariants: Invariants) {
+  const mailing = new Mailing(scene);
+  const open = new Set<() => void>();
+  const times: number[] = [];
+  const plannedEnd = (at: number, end: () => void) => {
+    open.add(end);
+    scheduler.after(at, () => open.delete(end) && end(), world);
+  };
+  for (const item of plan) {
+    const own = random.stream(item.stream);
+    const happen = {
+      mails: () => mailing.burst((item as { count: number }).count, own),
+      fault: () => beginFault(scene, item as never, own, plannedEnd, invariants),
+      order: () => give(scene, item as never, own, plannedEnd, invariants),
+    };
+    scheduler.after(begin - scheduler.now + item.at, happen[item.kind], world);
+    if (item.kind !== 'mails') times.push(begin + item.at + item.minutes * minute);
+  }
+  return {
+    times: () => times,
+    endAll() {
+      for (const end of open) end();
+      open.clear();
+    },
+  };
+}
+
+type Named = { name: string; minutes: number };
+type PlannedEnd = (afterMs: number, end: () => void) => void;
+
+function beginFault(
+  scene: Scene,
+  { name, minutes }: Named,
+  random: Random,
+  plannedEnd: PlannedEnd,
+  invariants: Invariants,
+): void {
+  const [text, end] = faults[name]!.begin(scene, random);
+  scene.book.tell(-1, `FAULT ${text}`);
+  invariants.noteFault(name, end !== null);
+  if (end)
+    plannedEnd(minutes * minute, () => {
+      end();
+      scene.book.tell(-1, `END ${text}`);
+      invariants.noteFaultEnd(name);
+    });
+}
+
+function give(
+  scene: Scene,
+  { name, minutes }: Named,
+  random: Random,
+  plannedEnd: PlannedEnd,
+  invariants: Invariants,
+): void {
+  scheduler.as(scene.operator, () => {
+    const [text, done, undo] = orders[name]!(scene, random);
+    scene.book.tell(-1, `ORDER an operator ${text}`);
+    invariants.noteFault(name, undo !== undefined);
+    done.catch((error) => scene.book.tell(-1, `the order fails: ${error.message}`));
+    if (!undo) return;
+    plannedEnd(minutes * minute, () => {
+      scene.book.tell(-1, `UNDONE: ${text}`);
+      const tryAgain = (): void =>
+        void scheduler.as(scene.operator, () =>
+          undo().then(
+            () => invariants.noteFaultEnd(name),
+            () => scheduler.after(5_000, tryAgain, scene.operator),
+          ),
+        );
+      tryAgain();
+    });
+  });
+}
+
+function resultOf(scene: Scene, { failure, faultCount }: Invariants): Result {
+  const { book } = scene;
+  const story = failure
+    ? book
+        .storyOf(failure.mail ?? -1)
+        .map(({ at, text }) => `${new Date(at).toISOString().slice(0, 23)}  ${text}`)
+    : [];
+  const hours = scheduler.now / 3_600_000;
+  return {
+    failure,
+    story,
+    figures: {
+      hours,
+      events: scheduler.count,
+      mails: book.mails.length,
+      copies: book.copies.size,
+      posts: book.posts.length,
+      faults: faultCount,
+    },
+  };
+}

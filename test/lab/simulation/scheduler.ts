@@ -1,0 +1,220 @@
+/**
+ * One virtual clock and one event loop for everything that is simulated. An event runs when no event is due before it; then
+ * its promises and ticks run until none is left; then the next event runs. Events of the same time run in the order in which
+ * they were scheduled. Nothing else starts code, so a run is a function of its seed.
+ *
+ * Every event belongs to a machine. While it runs, its machine is the current one, and what it schedules belongs to that
+ * machine too. So a machine is killed by never running its events again, at any await of its code, and each machine can have
+ * a clock that is wrong by itself.
+ */
+
+/** What an event belongs to: a process on a computer of its own, or an actor. A restart makes a new one. */
+export interface Machine {
+  readonly name: string;
+  isAlive: boolean;
+  /** How far its clock is ahead of the true time. */
+  clockAheadMs: number;
+  /** A process of ours, which sleeps while nothing can happen (see `Scheduler.sleepUntil`). */
+  isService?: boolean;
+}
+
+export interface Scheduled {
+  /** By the clock of its kind of machine. */
+  at: number;
+  /** Null: it has run, or was canceled. */
+  run: (() => void) | null;
+  readonly machine: Machine;
+  readonly order: number;
+}
+
+// The real ones, before they are replaced.
+const realSetImmediate = setImmediate;
+
+/** The machine of the simulation itself. */
+export const world: Machine = { name: 'world', isAlive: true, clockAheadMs: 0 };
+
+class Scheduler {
+  /** Milliseconds since the start; never goes back. */
+  now = 0;
+  /** The true time at the start, since the epoch. */
+  startedAt = Date.UTC(2026, 0, 5);
+  current: Machine = world;
+  /** Events that have run. */
+  count = 0;
+  /** An exception that nobody handled, in the code of a machine. */
+  onCrash: (machine: Machine, error: unknown) => void = (machine, error) => {
+    throw new Error(`${machine.name} threw`, { cause: error });
+  };
+  /** Runs after each event. */
+  afterEvent = () => {};
+  /** Until when nothing but the clocks of services can make anything happen; asked while it is quiet. */
+  sleepUntil: () => number = () => Number.NEGATIVE_INFINITY;
+  /** How long services have slept. */
+  #sleptMs = 0;
+  #activeAt = 0;
+  #order = 0;
+  readonly #actors = new Heap();
+  readonly #services = new Heap();
+  /** Due now, in order; faster than a heap. */
+  #soon: Scheduled[] = [];
+  #soonAt = 0;
+
+  /** The true time. */
+  get time(): number {
+    return this.startedAt + this.now;
+  }
+
+  /** The time that the current machine's clock shows, as Date.now does. */
+  readonly wallClock = (): number => Math.floor(this.startedAt + this.now + this.current.clockAheadMs);
+
+  /** What performance.now shows: it stands still while a machine sleeps. */
+  readonly monotonic = (): number => this.now - (this.current.isService ? this.#sleptMs : 0);
+
+  after(ms: number, run: () => void, machine = this.current): Scheduled {
+    const base = machine.isService ? this.now - this.#sleptMs : this.now;
+    const scheduled = { at: base + Math.max(ms, 0), run, machine, order: ++this.#order };
+    if (ms <= 0) this.#soon.push(scheduled);
+    else if (machine.isService) this.#services.push(scheduled);
+    else this.#actors.push(scheduled);
+    return scheduled;
+  }
+
+  /** Something has happened that was not only a look at the clock. */
+  noteActivity(): void {
+    this.#activeAt = this.now;
+  }
+
+  /** Runs code of a machine now. */
+  as<Result>(machine: Machine, run: () => Result): Result {
+    const before = this.current;
+    this.current = machine;
+    try {
+      return run();
+    } finally {
+      this.current = before;
+    }
+  }
+
+  /** Runs events until the time, or until `isOver`. */
+  runUntil(time: number, isOver = () => false): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const step = () => {
+        try {
+          this.current = world;
+          this.afterEvent();
+          const next = isOver() ? null : this.#next(time);
+          if (!next) {
+            if (!isOver()) this.now = Math.max(this.now, time);
+            return resolve();
+          }
+          this.#runOne(next);
+        } catch (error) {
+          return reject(error);
+        }
+        realSetImmediate(step);
+      };
+      step();
+    });
+  }
+
+  #runOne({ run, machine }: Scheduled): void {
+    this.current = machine;
+    this.count += 1;
+    if (!machine.isService) this.#activeAt = this.now;
+    try {
+      run!();
+    } catch (error) {
+      this.onCrash(machine, error);
+    }
+  }
+
+  #next(until: number): Scheduled | null {
+    for (;;) {
+      const next = this.#soonAt < this.#soon.length ? this.#soon[this.#soonAt++]! : this.#takeLater(until);
+      if (this.#soonAt > 0 && this.#soonAt === this.#soon.length) {
+        this.#soon = [];
+        this.#soonAt = 0;
+      }
+      if (!next) return null;
+      if (!next.run || !next.machine.isAlive) continue;
+      const taken = { ...next };
+      next.run = null;
+      return taken;
+    }
+  }
+
+  #takeLater(until: number): Scheduled | null {
+    if (this.now - this.#activeAt >= quietMs) this.#sleep(until);
+    const [actor, service] = [this.#actors.first, this.#services.first];
+    const actorAt = actor?.at ?? Number.POSITIVE_INFINITY;
+    const serviceAt = service ? service.at + this.#sleptMs : Number.POSITIVE_INFINITY;
+    const at = Math.min(actorAt, serviceAt);
+    if (at > until) return null;
+    this.now = Math.max(this.now, at);
+    return actorAt <= serviceAt ? this.#actors.pop() : this.#services.pop();
+  }
+
+  /**
+   * While it is quiet, services do nothing but look, some times a second. They sleep instead, as a laptop does: their timers
+   * and their monotonic clock stand still, and the time of day goes on. Awake at least `quietMs` at a time, they see each change.
+   */
+  #sleep(until: number): void {
+    const end = Math.min(until, this.#actors.first?.at ?? until, this.sleepUntil()) - wakeBeforeMs;
+    this.#activeAt = this.now;
+    if (end <= this.now) return;
+    this.#sleptMs += end - this.now;
+    this.now = end;
+    this.#activeAt = end;
+  }
+}
+
+/** Longer than the longest interval of a look at the queue. */
+const quietMs = 2_500;
+const wakeBeforeMs = 300;
+
+/** A binary heap by time, then order. */
+class Heap {
+  readonly #items: Scheduled[] = [];
+
+  get first(): Scheduled | undefined {
+    return this.#items[0];
+  }
+
+  push(item: Scheduled): void {
+    const heap = this.#items;
+    let at = heap.length;
+    heap.push(item);
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      if (!isBefore(item, heap[parent]!)) break;
+      heap[at] = heap[parent]!;
+      at = parent;
+    }
+    heap[at] = item;
+  }
+
+  pop(): Scheduled {
+    const heap = this.#items;
+    const first = heap[0]!;
+    const last = heap.pop()!;
+    if (heap.length === 0) return first;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= heap.length) break;
+      if (child + 1 < heap.length && isBefore(heap[child + 1]!, heap[child]!)) child += 1;
+      if (!isBefore(heap[child]!, last)) break;
+      heap[at] = heap[child]!;
+      at = child;
+    }
+    heap[at] = last;
+    return first;
+  }
+}
+
+function isBefore(a: Scheduled, b: Scheduled): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order);
+}
+
+/** The only one of the process, because timers and sockets are global. */
+export const scheduler = new Scheduler();
