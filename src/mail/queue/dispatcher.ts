@@ -59,7 +59,7 @@ const noTurn = 'it waited for a free connection to the destination, or for its t
 /** Mail past its maximum age waits this long for another node to try it a last time. */
 const lastAttemptGraceMs = 60_000;
 /** A 421 while other connections work means that we were too fast: the delivery is put back this often. */
-const maxRequeues = 3;
+const maxPutBack = 3;
 
 export class Dispatcher {
   readonly #parts: DispatcherParts;
@@ -69,7 +69,8 @@ export class Dispatcher {
   readonly #starved = new Set<ReadyQueue>();
   /** Attempts, look-ups and recordings of outcomes under way. */
   readonly #tasks = new Set<Promise<void>>();
-  readonly #requeues = new Map<string, number>();
+  /** The attempts after which a delivery was put back, as long as it is leased. */
+  readonly #putBack = new Map<string, Attempt[]>();
   #attempting = 0;
   /** The bytes of the messages in memory. */
   #messageBytes = 0;
@@ -194,16 +195,17 @@ export class Dispatcher {
     const attempt = await attempts.deliver(delivery, stopped, Math.max(readyQueue.limit(), 1));
     readyQueue.attemptFinished(attempt.signal, attempt.outcome.diagnostic, this.#clock.now());
     this.#attempting -= 1;
-    const isRequeued = this.#requeueIfTooFast(readyQueue, delivery, attempt);
+    const isPutBack = this.#putBackIfTooFast(readyQueue, delivery, attempt);
     this.#startNext(readyQueue);
-    if (!isRequeued) await this.#finish(delivery, attempt);
+    if (!isPutBack) await this.#finish(delivery, attempt);
   }
 
-  #requeueIfTooFast(readyQueue: ReadyQueue, delivery: Delivery, { signal, reply }: Attempt): boolean {
+  #putBackIfTooFast(readyQueue: ReadyQueue, delivery: Delivery, attempt: Attempt): boolean {
+    const { signal, reply } = attempt;
     const wasTooFast = signal === 'throttled' && reply?.code === 421 && readyQueue.inFlight > 0;
-    const count = (this.#requeues.get(delivery.id) ?? 0) + 1;
-    if (!wasTooFast || !this.#parts.isRunning() || count > maxRequeues) return false;
-    this.#requeues.set(delivery.id, count);
+    const before = this.#putBack.get(delivery.id) ?? [];
+    if (!wasTooFast || !this.#parts.isRunning() || before.length >= maxPutBack) return false;
+    this.#putBack.set(delivery.id, [...before, attempt]);
     readyQueue.ready.unshift(delivery);
     this.#parts.readyQueues.active.add(readyQueue);
     return true;
@@ -223,9 +225,9 @@ export class Dispatcher {
   }
 
   async #finish(delivery: Delivery, attempt: Attempt): Promise<void> {
+    const tooFast = this.#putBack.get(delivery.id) ?? [];
     this.#forget(delivery);
-    this.#requeues.delete(delivery.id);
-    await this.#parts.recordOutcome(delivery, attempt);
+    await this.#parts.recordOutcome(delivery, withEarlier(tooFast, attempt));
   }
 
   #expire(readyQueue: ReadyQueue, delivery: Delivery, reason: string): void {
@@ -260,6 +262,7 @@ export class Dispatcher {
   #forget(delivery: Delivery): void {
     this.#parts.policy.countLeased(-1);
     this.#messageBytes -= sizeOf(delivery);
+    this.#putBack.delete(delivery.id);
   }
 
   #track(task: Promise<void>): void {
@@ -286,3 +289,14 @@ export class Dispatcher {
 }
 
 const sizeOf = ({ message }: Delivery) => message?.length ?? 0;
+
+/** The recorded attempt begins with the first connection, so its transcript has the replies after which it was put back. */
+function withEarlier(earlier: Attempt[], attempt: Attempt): Attempt {
+  if (earlier.length === 0) return attempt;
+  const { startedAt } = earlier[0]!;
+  const lines = [...earlier, attempt].flatMap(({ startedAt: begun, transcript }) =>
+    transcript.map((line) => ({ ...line, ms: line.ms + begun - startedAt })),
+  );
+  const tlsSessions = [...earlier, attempt].flatMap((one) => one.tlsSessions ?? []);
+  return { ...attempt, startedAt, transcript: lines, ...(tlsSessions.length > 0 && { tlsSessions }) };
+}

@@ -1,6 +1,8 @@
 /** How much a destination is given at once: low at first, more while it goes well, less when it asks for less. */
 import test from 'ava';
 import { startWorld } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+import { listAttempts } from '#mail/record/rows/emails.ts';
 
 const count = 120;
 
@@ -19,6 +21,18 @@ test('an exchanger that refuses a fourth connection gets all its mail over three
   t.true(refused <= 8, `${refused} connections were refused on the way to three`);
   const rows = await world.db('deliveries').where('attempts', '>', 1);
   t.is(rows.length, 0, 'no mail was put off for it');
+
+  const ids: string[] = await world.db('emails').pluck('id');
+  await until(async () => (await world.db('attempts')).length === count);
+  const attempts = await Promise.all(ids.map((id) => listAttempts(world.db, id)));
+  const texts = attempts.flat().map(({ transcript }) => transcript.map(({ text }) => text));
+  const putBack = texts.filter((lines) => lines.some((text) => text.startsWith('421 4.7.0')));
+  t.is(texts.length, count, 'each mail has one attempt');
+  t.true(refused === 0 || putBack.length > 0, 'the refusals are in the transcripts');
+  t.true(
+    putBack.every((lines) => lines.some((text) => text.startsWith('354'))),
+    'with what followed',
+  );
 });
 
 test('a destination that takes whatever comes is given all its connections, and no more', async (t) => {

@@ -16,6 +16,7 @@ import { addressLists, sendSchema } from '#front/api/send/schema.ts';
 import { sendAnswer } from '#front/api/send/send-response.ts';
 import { newSuppression, suppressionSchemas } from '#front/api/suppressions/schema.ts';
 import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '#front/api/webhooks/schema.ts';
+import { expectedBy } from '#platform/vendor/zod.ts';
 import { errorSchemas } from './error-responses.ts';
 import { type ComponentSchema, refTo } from './openapi-types.ts';
 
@@ -92,12 +93,10 @@ function converted(
 const rulesKey = 'x-rules';
 
 function addRules(zodSchema: z.core.$ZodTypes, jsonSchema: ComponentSchema): void {
-  const checks = (zodSchema._zod.def.checks ?? []) as z.core.$ZodCheck[];
-  const own = checks.flatMap(({ _zod: { def } }) => {
-    const { params } = def as { params?: { expected?: string } };
-    return params?.expected ? [params.expected] : [];
-  });
-  const rules = new Set([...((jsonSchema[rulesKey] as string[] | undefined) ?? []), ...own]);
+  const rules = new Set([
+    ...((jsonSchema[rulesKey] as string[] | undefined) ?? []),
+    ...expectedBy(zodSchema),
+  ]);
   if (rules.size > 0) jsonSchema[rulesKey] = [...rules];
 }
 

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { characters, rule } from '#front/http/schema-rule.ts';
 import { parseFileUrl } from '#mail/webhooks/guarded-get.ts';
+import { evenIfRefused } from '#platform/vendor/zod.ts';
 import { limitSize } from './at-most.ts';
 import { base64Content } from './base64-content.ts';
 
@@ -133,10 +134,9 @@ const contentOrUrl = z.check<z.infer<typeof attachmentFields>>(({ value, issues 
     issues.push({ code: 'invalid_type', expected: 'string', path: ['content'], input: undefined });
   }
 });
-contentOrUrl._zod.def.when = ({ value }) => typeof value === 'object' && value !== null;
 
 const attachment = attachmentFields
-  .check(contentOrUrl)
+  .check(evenIfRefused(contentOrUrl))
   .meta({ anyOf: [{ required: ['content'] }, { required: ['url'] }] });
 
 export type GivenAttachment = z.infer<typeof attachment>;
