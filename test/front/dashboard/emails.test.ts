@@ -1,9 +1,10 @@
 /** Emails: each filter, page by page; one email with what it holds; once more, no more; nobody else's. */
 import test, { type ExecutionContext } from 'ava';
 import { parse } from 'csv-parse/sync';
+import { sentAgain } from '#front/dashboard/pages/email/resend.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { asNewTenant, startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
-import { readSources } from '#mail/record/rows/emails.ts';
+import { findEmail, readSources } from '#mail/record/rows/emails.ts';
 import { removeMessages } from '#mail/record/rows/retention.ts';
 
 async function begin(t: ExecutionContext, options: WorldOptions = {}) {
@@ -187,6 +188,28 @@ test('a scheduled email is shown, moved and canceled', async (t) => {
   t.regex((await browser.submit('/cancel')).text, /Canceled for one recipient/);
   t.like(await world.get(id), { status: 'canceled', credits: 0 });
   t.notRegex((await browser.get(`${base}/emails/${id}`)).text, /Reschedule/);
+});
+
+test('sent again, an email keeps each field that its record says it keeps, and its lifetime', async (t) => {
+  const { world, browser, base, send } = await begin(t, {});
+  world.mx[0]!.script = { rcpt: () => '451 4.7.1 later' };
+  const id = await send({
+    replyTo: 'answers@sender.invalid',
+    tags: { order: '4711' },
+    tracking: { openTracking: true, clickTracking: false },
+    headers: { 'TLS-Required': 'No' },
+    expiresAfter: 600,
+  });
+  await browser.get(`${base}/emails/${id}`);
+  const again = await browser.submit('/resend');
+  const secondId = again.path.split('/').at(-1)!;
+  const [first, second] = await Promise.all([id, secondId].map((one) => findEmail(world.db, one, null)));
+  for (const field of Object.keys(sentAgain) as (keyof typeof sentAgain)[])
+    if (sentAgain[field] !== null) t.deepEqual(second![field], first![field], field);
+  const lifetimes = [first!, second!].map(
+    ({ deliveries, createdAt }) => deliveries[0]!.expiresAt - createdAt,
+  );
+  t.deepEqual(lifetimes, [600_000, 600_000]);
 });
 
 test('an email whose content was deleted is shown without it, and not sent again', async (t) => {

@@ -11,6 +11,7 @@ import type { EmailRecord } from '#mail/record/rows/emails.ts';
 import { addressesOf } from '#mail/record/telemetry.ts';
 import type { TrackingLinks } from '#mail/record/tracking/tracking-links.ts';
 import { untracked } from '#mail/record/tracking/untracked.ts';
+import type { EmailRow } from '#platform/database/tables/mail-tables.ts';
 import type { MailTls } from '#platform/values/glossary.ts';
 import { recipientsOf, withoutName } from '#platform/values/recipients.ts';
 
@@ -25,27 +26,62 @@ interface Resend {
   requestId: string;
 }
 
-export function resendRequest({ email, raw, once, requestId }: Resend): SendRequest {
-  return {
+type Kept = (email: EmailRecord) => Partial<SendRequest>;
+
+/**
+ * What each field of an email's record gives to the new send; null: the new email has one of its own, or its message has it. A
+ * field without a line here does not compile, so that none is forgotten.
+ */
+export const sentAgain: Record<keyof EmailRow, Kept | null> = {
+  id: null,
+  orgId: null,
+  keyId: null,
+  dialect: null,
+  // The sender of the new email says so.
+  isTest: null,
+  messageId: null,
+  from: ({ from }) => ({ from }),
+  replyTo: ({ replyTo }) => ({ replyTo: replyTo?.split(', ').map(withoutName) }),
+  subject: ({ subject }) => ({ subject }),
+  recipients: (email) => ({
     recipients: recipientsOf({
       to: addressesOf(email, 'to').map(withoutName),
       cc: addressesOf(email, 'cc').map(withoutName),
       bcc: addressesOf(email, 'bcc').map(withoutName),
     }),
-    from: email.from,
-    subject: email.subject,
-    replyTo: email.replyTo?.split(', ').map(withoutName),
-    attachments: [],
-    headers: {},
-    tags: email.tags,
-    tracking: email.tracking,
-    idempotency: idempotencyOf(once, ['resend', email.id]),
-    requestId,
-    tlsRequired: ({ requiretls: true, 'not-required': false } as Partial<Record<MailTls, boolean>>)[
-      email.tls
-    ],
-    rawMessage: { raw, messageId: null },
-  };
+  }),
+  tags: ({ tags }) => ({ tags }),
+  tracking: ({ tracking }) => ({ tracking }),
+  tls: ({ tls }) => ({ tlsRequired: demandedTls[tls] }),
+  credits: null,
+  walletCredits: null,
+  // Whoever sends again means now.
+  scheduledAt: null,
+  createdAt: null,
+  updatedAt: null,
+};
+
+const demandedTls: Partial<Record<MailTls, boolean>> = { requiretls: true, 'not-required': false };
+
+export function resendRequest({ email, raw, once, requestId }: Resend): SendRequest {
+  const kept = Object.values(sentAgain).map((keep) => keep?.(email));
+  return Object.assign(
+    {
+      attachments: [],
+      headers: {},
+      expiresAfter: lifetimeOf(email),
+      idempotency: idempotencyOf(once, ['resend', email.id]),
+      requestId,
+      rawMessage: { raw, messageId: null },
+    },
+    ...kept,
+  );
+}
+
+/** In seconds, if the sender had limited it: a code that is worth ten minutes is worth ten minutes again. */
+function lifetimeOf({ deliveries, scheduledAt, createdAt }: EmailRecord): number | undefined {
+  const [limited] = deliveries.filter(({ hasDeadline }) => hasDeadline);
+  return limited && Math.round((limited.expiresAt - (scheduledAt ?? createdAt)) / 1000);
 }
 
 /** The message as it was before it was signed and tracked. Called on a thread of its own. */
