@@ -98,16 +98,23 @@ test('a type that is given is kept, and cannot add a header', async (t) => {
   const file = (contentType: string) => ({ filename: 'x', content: standard, contentType });
   const send = (...attachments: object[]) =>
     world.send({ to: 'ann@there.invalid', html: '<p>Hi</p>', attachments });
-  for (const bad of [
-    'text/plain\r\nBcc: x@y.invalid',
-    'text/plain; x="\r\n"',
-    'text',
-    '',
-    'a/b/c',
-    'text/plain, text/html',
-  ])
+  for (const bad of ['text/plain\r\nBcc: x@y.invalid', 'text/plain; x="\r\n"'])
     t.is((await send(file(bad))).status, 400, bad);
   t.is((await send(file('application/x-own; version="1;2"'), file('image/png'))).status, 200);
   const [own, image] = await received(world, 'ann@there.invalid');
   t.deepEqual([own!.mimeType, image!.mimeType], ['application/x-own', 'image/png']);
+});
+
+test('without a type that can be read, it follows from the name, in every way in', async (t) => {
+  const world = await startSubmission(t);
+  const types = ['', ' ', 'pdf', 'undefined', 'null', 'a/b/c', 'text/plain, text/html', 'application/'];
+  for (const way of ['api', 'resend', 'postmark', 'sendgrid', 'mailgun']) {
+    const to = `untyped-${way}@there.invalid`;
+    const files = types.map((type, at) => ({ name: `${at}.pdf`, type, content: standard }));
+    const { status, text } = await waysIn[way]!(world, { to, html: '<p>Hi</p>', files });
+    t.true(status < 300, `${way}: ${status} ${text}`);
+    const found = await received(world, to);
+    t.is(found.length, types.length, way);
+    for (const { filename, mimeType } of found) t.is(mimeType, 'application/pdf', `${way}: ${filename}`);
+  }
 });

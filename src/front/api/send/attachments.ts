@@ -26,7 +26,7 @@ const executableTypes = new Set([
   'text/x-sh',
 ]);
 /** RFC 6838 section 4.2: names of 127 characters at most. */
-const mediaType = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;[\x20-\x7e]*)?$/;
+const mediaType = /^[\w!#$&^.+-]{1,127}\/[\w!#$&^.+-]{1,127}(\s*;[^\p{Cc}]*)?$/u;
 
 /** `type` is in lower case. */
 export function isExecutable(name: string, type: string): boolean {
@@ -56,15 +56,17 @@ const content = base64Content.meta({
 const contentType = z
   .string()
   .check(
-    rule((type) => mediaType.test(type), 'a media type such as application/pdf'),
+    rule((type) => !/\p{Cc}/u.test(type.trim()), 'free of control characters'),
     rule(
       (type) => !executableTypes.has(type.split(';', 1)[0]!.trim().toLowerCase()),
       'a type that is not executable',
     ),
   )
+  // Programs send what their own look-up gave them: nothing, `pdf`, `undefined`.
+  .transform((type) => (mediaType.test(type.trim()) && type.isWellFormed() ? type.trim() : undefined))
   .meta({
     description:
-      "The file's media type. If it is left out, it is derived from the extension of the name. The first file of the type " +
+      "The file's media type. If it is left out, empty or none, it is derived from the extension of the name. The first file of the type " +
       '`text/calendar; method=REQUEST` (or another method) is also sent as an invitation that readers can answer.',
     examples: ['application/pdf'],
   });

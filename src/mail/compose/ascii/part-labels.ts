@@ -58,7 +58,8 @@ export function charsetNamed(text: string): string | null {
   if (label.length > longestCharset) return null;
   const known = registered.get(charsetKey(label)) ?? decodable(label);
   if (known !== null) return known;
-  const part = label.startsWith('x-') ? label.slice(2) : label.split(/[\s;,]/)[0]!;
+  // `x-sjis`, `en_US.iso885915`, `utf-8, x`
+  const part = label.replace(/^x-|^[a-z]{2,3}_[a-z]{2}\./, '').split(/[\s;,]/)[0]!;
   return part === label ? null : charsetNamed(part);
 }
 

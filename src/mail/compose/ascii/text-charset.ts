@@ -20,7 +20,7 @@ export function newCharset(part: Labels, body: Buffer): string | null {
 /** Null if it is what the label says, or not known. */
 function charsetOf({ type, charset, charsetLabel }: Labels, octets: Buffer): string | null {
   const isUnknown = charset === null && charsetLabel !== null;
-  if (isAscii(octets)) return isUnknown ? 'us-ascii' : null;
+  if (isAscii(octets)) return isUnknown ? sevenBitCharset(octets) : null;
   const isFree = (charset === null || charset === 'us-ascii') && !hasMeta(type, octets);
   if (isUtf8(octets)) return isFree ? 'utf-8' : null;
   if (charset === 'utf-8') return hasUtf8(octets) ? null : 'windows-1252';
@@ -29,8 +29,15 @@ function charsetOf({ type, charset, charsetLabel }: Labels, octets: Buffer): str
   return isWindows || isUnknown ? 'windows-1252' : null;
 }
 
+/** RFC 1468: Japanese in ASCII octets. */
+function sevenBitCharset(octets: Buffer): string {
+  return octets.includes('\x1b$') ? 'iso-2022-jp' : 'us-ascii';
+}
+
+/** Not every reader believes an element, so UTF-8 is named beside it. */
 function hasMeta(type: string, octets: Buffer): boolean {
-  return type === 'text/html' && /<meta[^>]{0,200}charset/i.test(octets.toString('latin1', 0, 4096));
+  const head = octets.toString('latin1', 0, 4096);
+  return type === 'text/html' && /<meta[^>]{0,200}charset\s{0,9}=\s{0,9}["']?(?!utf-?8)/i.test(head);
 }
 
 /** Whether a character of several octets is in it: then it is UTF-8 with some octets that are not. */
