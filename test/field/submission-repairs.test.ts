@@ -139,7 +139,7 @@ for (const [given, octets, text] of labels) {
     t.is(email.text?.trim(), text);
     t.regex(
       fieldsOf(raw, 'Content-Transfer-Encoding').join(),
-      /^(?:7bit|quoted-printable|base64|x-uuencode)?$/,
+      /^(?:7bit|quoted-printable|base64|x-uuencode)?$/i,
     );
   });
 }

@@ -79,6 +79,7 @@ const sendFields = z.object({
   subject,
   html: body,
   text: body,
+  amp: body,
   headers: headersWithin(maxHeaders).optional(),
   tags: tags.optional(),
   attachments: attachments.optional(),
@@ -113,13 +114,14 @@ export function requestOf(
       'BAD_REQUEST',
       `An email can have at most ${maxRecipients} recipients; this one has ${recipients.length}.`,
     );
-  const { from, html, text, headers = {} } = fields;
+  const { from, html, text, amp, headers = {} } = fields;
   return {
     recipients,
     from: decodeWords(from),
     subject: fields.subject,
     ...(html !== undefined && { html }),
     ...(text !== undefined && { text }),
+    ...(amp !== undefined && { amp }),
     ...(fields.replyTo && { replyTo: fields.replyTo }),
     attachments: attachmentsOf(fields.attachments ?? [], fetchAll),
     headers,
@@ -150,7 +152,14 @@ export async function* requestsOf<Given>(
   }
 }
 
-const contentFields = sendFields.pick({ subject: true, html: true, text: true, headers: true, tags: true });
+const contentFields = sendFields.pick({
+  subject: true,
+  html: true,
+  text: true,
+  amp: true,
+  headers: true,
+  tags: true,
+});
 
 /** The members that `checkContent` checks. */
 export type DialectContent = Pick<DialectSend, keyof typeof contentFields.shape>;

@@ -167,7 +167,7 @@ function dateOf(value: string): string | null {
 function addressesOf({ value, text, octets }: Piece): string | null {
   const list = readAddressList(value);
   const isShort = isAscii(octets) || value.length <= maxEncoded;
-  const isWhole = text === null && isShort && !hasLongLine(octets) && !oddSigns.test(value);
+  const isWhole = text === null && isShort && !hasLongLine(octets) && !isOdd(value);
   if (list?.isStandard && isWhole && (value.includes('@') || !value.includes('=?'))) return null;
   // A program may have encoded names and addresses together.
   const isEncoded = !value.includes('@') && value.length <= maxEncoded;
@@ -179,16 +179,23 @@ function addressesOf({ value, text, octets }: Piece): string | null {
   return meant.mailboxes.map(({ name, address }) => mailbox({ name: shown(name), address })).join(',\r\n ');
 }
 
-/** An encoded word in quotes, which no reader decodes, and what `withBrackets` mends. */
-const oddSigns = /"=\?[^"]*\?="|<\s?(?:<|mailto:)|>\s?>|^(?:mailto:|')/i;
+const oddSigns = /<\s?(?:<|mailto:)|>\s?>|^(?:mailto:|')/i;
 
-/** `<<a@b>>`, `<mailto:a@b>`, `'a@b'`, and one without its last bracket. */
+/** With what `withBrackets` mends, or an encoded word in quotes, where readers do not decode it. */
+function isOdd(value: string): boolean {
+  const isQuoted = (part: string, at: number) => at % 2 === 1 && part.includes('=?');
+  return oddSigns.test(value) || (value.includes('=?') && value.split('"').some(isQuoted));
+}
+
+/** `<<a@b>>`, `<mailto:a@b>`, `'a@b'`, `Ann a@b`, one open quote, and one without its last bracket. */
 function withBrackets(value: string): string {
   const single = value
     .replace(/<[<\s]{0,9}(?:mailto:)?/gi, '<')
     .replace(/>[>\s]{0,9}/g, '>')
-    .replace(/^mailto:(?=[^\s,;:]{1,320}$)|^'(?=[^\s',;]{1,320}'$)|'$/gi, '');
-  return single.lastIndexOf('<') > single.lastIndexOf('>') ? `${single}>` : single;
+    .replace(/^mailto:(?=[^\s,;:]{1,320}$)|^'(?=[^\s',;]{1,320}'$)|'$/gi, '')
+    .replace(/^([^<>@,;:]{1,400}) ([^\s<>@,;:]{1,64}@[^\s<>@,;:]{1,255})$/, '$1 <$2>');
+  const quoted = single.split('"').length % 2 === 0 ? single.replace('"', '') : single;
+  return quoted.lastIndexOf('<') > quoted.lastIndexOf('>') ? `${quoted}>` : quoted;
 }
 
 /** Readers decode no encoded words in a URL or an id (RFC 2047 section 5). */

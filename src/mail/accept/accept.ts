@@ -40,6 +40,8 @@ export interface SendRequest extends SendTimes, RequestLog {
   from: string;
   subject: string;
   html?: string;
+  /** See compose/mime.ts. */
+  amp?: string | undefined;
   text?: string;
   replyTo?: NamedAddress[];
   /** A function if files are at URLs: it fetches them, and is called once, after all checks that need no content. */
@@ -300,7 +302,7 @@ function contentOf(
   from: Mailbox,
 ) {
   const date = scheduledAt ?? acceptedAt;
-  const { rawMessage, replyTo, subject, html, text, headers } = request;
+  const { rawMessage, replyTo, subject, html, amp, text, headers } = request;
   const attachments = typeof request.attachments === 'function' ? [] : request.attachments;
   if (rawMessage) {
     const { raw, received: how } = rawMessage;
@@ -314,6 +316,7 @@ function contentOf(
     replyTo,
     subject,
     html,
+    amp,
     text,
     textFromHtml,
     attachments,

@@ -18,6 +18,8 @@ export interface Attachment {
   /** Without angle brackets; unique in a mail. */
   contentId?: string;
   disposition?: 'attachment' | 'inline';
+  /** An invitation that is not attached as a file, too. */
+  isOnlyAlternative?: boolean;
 }
 
 export interface AttachedParts {
@@ -38,6 +40,7 @@ export function attachedParts(attachments: Attachment[], hasHtml: boolean): Atta
     // Readers show one alternative, so a second invitation is only attached.
     const invited: MimePart | null = invitation ? null : invitationOf(attachment);
     invitation ??= invited;
+    if (invited && attachment.isOnlyAlternative) continue;
     const part = attachmentPart(invited ? { ...attachment, contentType: 'application/ics' } : attachment);
     if (hasHtml && attachment.contentId) related.push(part);
     else files.push(part);

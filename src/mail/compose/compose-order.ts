@@ -42,6 +42,7 @@ export function costOf({ fields, tracking, signer }: ComposeOrder): number {
           (sum, { content }) => sum + content.length,
           (fields.html?.length ?? 0) +
             (fields.text?.length ?? 0) +
+            (fields.amp?.length ?? 0) +
             (fields.to.length + (fields.cc?.length ?? 0)) * addressCost,
         );
   const signatures = signer.second ? 2 : 1;

@@ -3,13 +3,14 @@
  * be removed without changing an octet of the others. Lines end with CRLF.
  */
 import { isUtf8 } from 'node:buffer';
+import { charsetNamed } from './ascii/part-labels.ts';
 
 export interface Field {
   /** In lower case. */
   name: string;
   /** As written. */
   label: string;
-  /** Unfolded and trimmed; read as UTF-8 if it is valid, otherwise as windows-1252. */
+  /** Unfolded and trimmed; read as UTF-8 if it is valid, otherwise in the charset of Content-Type, without one as windows-1252. */
   value: string;
   start: number;
   /** After its last CRLF. */
@@ -50,7 +51,7 @@ export function readHead(raw: Buffer, start = 0, end = raw.length, limits = give
   let stray: string | null = null;
   let at = start;
   const headEndingAt = (end: number, bodyStart: number, isTooLarge = false): Head => ({
-    fields: fields.map((field) => withValue(raw, field)),
+    fields: withValues(raw, fields),
     end,
     bodyStart,
     stray,
@@ -103,8 +104,28 @@ function isBlank(octet: number | undefined): boolean {
   return octet === 0x20 || octet === 0x09;
 }
 
-function withValue(raw: Buffer, field: Field): Field {
-  const bytes = raw.subarray(field.start + field.label.length + 1, field.end);
-  const text = isUtf8(bytes) ? bytes.toString() : windows1252.decode(bytes);
-  return { ...field, value: text.replaceAll('\r\n', '').trim() };
+function withValues(raw: Buffer, fields: Field[]): Field[] {
+  let decoder: typeof windows1252 | null = null;
+  return fields.map((field) => {
+    const bytes = raw.subarray(field.start + field.label.length + 1, field.end);
+    const isPlain = isUtf8(bytes);
+    if (!isPlain) decoder ??= decoderFor(raw, fields);
+    const text = isPlain ? bytes.toString() : decoder!.decode(bytes);
+    return { ...field, value: text.replaceAll('\r\n', '').trim() };
+  });
+}
+
+/** Programs that write a text in another charset write its header in the same. */
+function decoderFor(raw: Buffer, fields: Field[]): typeof windows1252 {
+  const type = fields.find(({ name }) => name === 'content-type');
+  const text = type ? raw.toString('latin1', type.start, Math.min(type.end, type.start + 1000)) : '';
+  const charset = charsetNamed(/charset\s{0,9}=([^;\r\n]{1,80})/i.exec(text)?.[1] ?? '');
+  const isOther =
+    charset !== null &&
+    /^(?:windows-125\d|iso-8859-(?:[2-9]|1\d)|koi8-[ru]|gb.*|big5|euc-.*|shift_jis)$/.test(charset);
+  try {
+    return isOther ? new TextDecoder(charset) : windows1252;
+  } catch {
+    return windows1252;
+  }
 }

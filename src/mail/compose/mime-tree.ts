@@ -95,7 +95,9 @@ function describe(head: Head): PartDescription {
 }
 
 function structured(head: Head, name: string): { value: string; params: Record<string, string | undefined> } {
-  return parseHeaderValue((fieldValue(head, name) ?? '').slice(0, maxValueLength));
+  const value = (fieldValue(head, name) ?? '').slice(0, maxValueLength);
+  // Some programs encode whatever they give.
+  return parseHeaderValue(value.startsWith('=?') ? decodeWords(value) : value);
 }
 
 /**

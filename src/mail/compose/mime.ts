@@ -23,6 +23,8 @@ export interface Fields {
   subject: string;
   html?: string;
   text?: string;
+  /** The HTML as AMP for Email, which readers show instead if they can. */
+  amp?: string | undefined;
   /** Whether HTML without `text` gets a text part; an empty `text` is none. */
   textFromHtml?: boolean;
   attachments: Attachment[];
@@ -113,12 +115,14 @@ function dateOf(date: string | number): string {
   return new Date(date).toUTCString().replace('GMT', '+0000');
 }
 
-/** mixed [ alternative [ text, related [ html, images ], invitation ], files ], without the multiparts that would have one part. */
+/** mixed [ alternative [ text, amp, related [ html, images ], invitation ], files ], without multiparts of one part. */
 function contentOf(fields: Fields, html: string | undefined, attached: AttachedParts): MimePart {
-  const { text } = fields;
+  const { text, amp } = fields;
   const { files, related, invitation } = attached;
   const alternatives: MimePart[] = [];
   if (text || !html) alternatives.push(leaf('text/plain; charset=utf-8', encodeText(toCrlf(text ?? ''))));
+  // Gmail wants it before the HTML, which other readers take for the better alternative.
+  if (amp) alternatives.push(leaf('text/x-amp-html; charset=utf-8', encodeText(toCrlf(amp))));
   if (html) {
     // The sample is the same for all copies, so that they have the same encoding whatever letters their links contain.
     const encoded = encodeText(toCrlf(html), fields.html);

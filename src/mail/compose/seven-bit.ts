@@ -34,7 +34,7 @@ export function toSevenBit(raw: Buffer, depth = 0): Buffer {
  * the lines of a body are looked at, too.
  */
 const unusual =
-  /^(?:content-transfer-encoding:(?!\s{0,9}(?:7bit|base64|quoted-printable)[ \t]{0,9}$)|(?:content-type:|[ \t])[^\r\n]{0,200}charset[ \t]{0,9}=[ \t]{0,9}(?!"?(?:utf-8|us-ascii|iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|iso-2022-jp|euc-(?:jp|kr)|shift_jis|gb2312|gbk|gb18030|big5)(?:["';\s>]|$)))/im;
+  /^(?:content-transfer-encoding:(?!\s{0,9}(?:7bit|base64|quoted-printable)[ \t]{0,9}$)|content-(?:type|disposition):\s{0,9}=\?|(?:content-type:|[ \t])[^\r\n]{0,200}charset[ \t]{0,9}=[ \t]{0,9}(?!"?(?:utf-8|us-ascii|iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|iso-2022-jp|euc-(?:jp|kr)|shift_jis|gb2312|gbk|gb18030|big5)(?:["';\s>]|$)))/im;
 
 /** The octet of a letter in quoted-printable that no octet follows as in UTF-8. */
 const escapedOther = /=[C-F][0-9A-F](?!(?:=\r\n)?=[89AB])/;
@@ -166,7 +166,8 @@ function fieldEdits(raw: Buffer, part: MimeTreePart, labels: NewLabels): Edit[] 
     if (given.includes(one) && !keepsLabel) return [{ start, end, bytes: Buffer.alloc(0) }];
     const octets = raw.subarray(start, end);
     const isTyped = one.name === 'content-type' && (labels.charset ?? labels.type) !== null;
-    const isFine = isAscii(octets) && !hasLongLine(octets) && !isTyped;
+    const isEncoded = /^content-(?:type|disposition)$/.test(one.name) && one.value.startsWith('=?');
+    const isFine = isAscii(octets) && !hasLongLine(octets) && !isTyped && !isEncoded;
     if (isFine) return [];
     const text = asciiField(one, labels);
     if (text === null && isAscii(octets)) return [];

@@ -238,7 +238,7 @@ test('SendGrid: a refused call says which field is wrong, and sends and charges 
     [{ subject: undefined }, 400, 'subject'],
     [second({ subject: 'a\r\nBcc: x@there.invalid' }), 400, 'personalizations.1.subject'],
     [{ content: [] }, 400, 'content'],
-    [{ content: [{ type: 'text/x-amp-html', value: 'x' }] }, 400, 'content.0.type'],
+    [{ content: [{ type: 'text/xml', value: 'x' }] }, 400, 'content.0.type'],
     [{ content: [...content, ...content] }, 400, 'content'],
     [second({ headers: { 'Bad Name': 'x' } }), 400, 'personalizations.1.headers.Bad Name'],
     [{ attachments: [{ filename: 'a.txt', content: '!' }] }, 400, 'attachments.0.content'],

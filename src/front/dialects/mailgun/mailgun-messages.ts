@@ -47,7 +47,12 @@ export const messageBody = formBody({
   largest: largestBody,
   fields: 4_000,
   files: 1_000,
-  texts: { html: longestForm, text: longestForm, 'recipient-variables': longestForm },
+  texts: {
+    html: longestForm,
+    text: longestForm,
+    'amp-html': longestForm,
+    'recipient-variables': longestForm,
+  },
 });
 
 export async function send(call: DialectCall) {
@@ -63,8 +68,8 @@ export async function send(call: DialectCall) {
   await requirePathDomain(call, whole.from);
   if (variables !== null && whole.recipients.some(({ kind }) => kind !== 'to'))
     throw new Refusal('BAD_REQUEST', 'recipient-variables: such an email cannot have cc or bcc.');
-  const { subject, html, text, headers, tags } = given;
-  const fill = fillable({ subject, html, text, headers, tags } satisfies DialectContent);
+  const { subject, html, text, amp, headers, tags } = given;
+  const fill = fillable({ subject, html, text, amp, headers, tags } satisfies DialectContent);
   const emailTo = (recipient: Recipient, own: Map<string, Variables>) => {
     const { address, key } = recipient;
     const filled = fill(address, own.get(compareKey(address)) ?? {}) as DialectContent;
@@ -93,6 +98,7 @@ function fieldsOf(form: Form): Omit<DialectSend, 'tags' | 'tracking' | 'schedule
     subject: form.one('subject'),
     html: form.one('html'),
     text: form.one('text'),
+    amp: form.one('amp-html') || undefined,
     headers: Object.fromEntries(headers.flatMap(ownHeader)),
     attachments: attachmentsIn(form),
   };

@@ -58,7 +58,14 @@ const missing = (what: string, instead: string) =>
 const mustBeOff = (what: string, instead: string) =>
   enable.refine((given) => !given?.enable, `Postern has no ${what}: ${instead}`);
 
-const contentTypes = ['text/plain', 'text/html'] as const;
+/** With its parameters, such as the method of an invitation. */
+const contentType = z
+  .string()
+  .regex(
+    /^text\/(?:plain|html|x-amp-html|calendar)(?:\s{0,9};[\x20-\x7e]{0,200})?$/i,
+    'must be text/plain, text/html, text/x-amp-html or text/calendar',
+  );
+export const nameOfType = (type: string) => type.split(';')[0]!.trim().toLowerCase();
 
 export const sendRequest = z.object({
   personalizations: z
@@ -75,10 +82,10 @@ export const sendRequest = z.object({
   reply_to_list: people.nullish(),
   subject: z.string().nullish(),
   content: z
-    .array(z.object({ type: z.enum(contentTypes), value: z.string().min(1) }))
+    .array(z.object({ type: contentType, value: z.string().min(1) }))
     .min(1)
     .refine(
-      (parts) => new Set(parts.map(({ type }) => type)).size === parts.length,
+      (parts) => new Set(parts.map(({ type }) => nameOfType(type))).size === parts.length,
       'must have each type once',
     ),
   attachments: z.array(attachment).nullish(),

@@ -11,7 +11,13 @@ import { newId } from '#platform/base/id.ts';
 import { domainOf, mailboxText } from '#platform/values/address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { scheduledAtRefusal } from '#platform/values/send-times.ts';
-import { type Person, type Personalization, type SendgridRequest, sendRequest } from './sendgrid-request.ts';
+import {
+  nameOfType,
+  type Person,
+  type Personalization,
+  type SendgridRequest,
+  sendRequest,
+} from './sendgrid-request.ts';
 import { substituteWith } from './substitutions.ts';
 
 /** Generous: our own rules say more exactly what is wrong. */
@@ -50,7 +56,8 @@ async function send(call: DialectCall) {
   const request = checked(sendRequest, call.body);
   const isDryRun = request.mail_settings?.sandbox_mode?.enable === true;
   const keyAt = idempotencyKeys(call);
-  const first = emailOf(call, request, 0, keyAt(0));
+  const made = emailOf(call, request, 0, keyAt(0));
+  const first = { ...made, attachments: withInvitation(request, made.attachments) };
   const { attachments } = first;
   const { answer } = await acceptMade(call, {
     count: request.personalizations.length,
@@ -65,6 +72,24 @@ async function send(call: DialectCall) {
   call.context.status = isDryRun ? 200 : 202;
   if (!isDryRun) call.context.set('X-Message-Id', answer.emailId);
   return '';
+}
+
+/** Readers offer to accept an invitation among the contents. */
+function withInvitation({ content }: SendgridRequest, attachments: SendRequest['attachments']) {
+  const part = content.find(({ type }) => nameOfType(type) === 'text/calendar');
+  if (!part || typeof attachments === 'function') return attachments;
+  const method = /^METHOD:([A-Za-z-]{1,64})\r?$/m.exec(part.value)?.[1];
+  const contentType =
+    method && !/;\s?method=/i.test(part.type) ? `text/calendar; method=${method}` : part.type;
+  const file = { filename: 'invite.ics', content: Buffer.from(part.value), contentType };
+  return [...attachments, { ...file, isOnlyAlternative: true }];
+}
+
+/** A mail that is nothing but an invitation says what it is about. */
+function onlyInvitation({ content, subject }: SendgridRequest): string | undefined {
+  return content.every(({ type }) => nameOfType(type) === 'text/calendar')
+    ? (subject ?? undefined)
+    : undefined;
 }
 
 /** Each email has a key of its own, which is that of the call with its number. */
@@ -83,7 +108,7 @@ function emailOf(
   const one = request.personalizations[index]!;
   const substitute = substituteWith(one.substitutions ?? {});
   const content = (wanted: string) => {
-    const part = request.content.find(({ type }) => type === wanted);
+    const part = request.content.find(({ type }) => nameOfType(type) === wanted);
     return part && substitute(part.value);
   };
   const at = `personalizations.${index}`;
@@ -111,7 +136,8 @@ function emailOf(
     replyTo: replyTo?.map((given) => substitute(mailboxOf(given))),
     subject: subject == null ? undefined : substitute(subject),
     html: content('text/html'),
-    text: content('text/plain'),
+    text: content('text/plain') ?? onlyInvitation(request),
+    amp: content('text/x-amp-html'),
     headers: mergedHeaders(request.headers, one.headers),
     tags: tagsOf(request, one),
     attachments: request.attachments?.map(attachmentOf),

@@ -67,7 +67,10 @@ function asciiValue(name: string, value: string, context: FieldContext): string 
 const maxParsed = 8192;
 
 function parameters(name: string, value: string, { type, charset }: FieldContext): string {
-  const parsed = parseHeaderValue(value.slice(0, maxParsed), { stripComments: true });
+  const given = value.slice(0, maxParsed);
+  const parsed = parseHeaderValue(given.startsWith('=?') ? decodeWords(given) : given, {
+    stripComments: true,
+  });
   const params = Object.fromEntries(
     Object.entries(parsed.params).filter(
       ([key, text]) => /^[\x21-\x7e]+$/.test(key) && (key !== 'boundary' || /^[\x20-\x7e]*$/.test(text)),
@@ -76,11 +79,11 @@ function parameters(name: string, value: string, { type, charset }: FieldContext
   if (name === 'content-disposition') {
     return buildHeaderValue({ value: /^[\w-]+/.exec(parsed.value)?.[0] ?? 'attachment', params });
   }
-  const given =
+  const kept =
     type === null ? params : Object.fromEntries(Object.entries(params).filter(([key]) => key === 'name'));
   return buildHeaderValue({
     value: type ?? mediaTypeNamed(parsed.value) ?? 'application/octet-stream',
-    params: charset === null ? given : { ...given, charset },
+    params: charset === null ? kept : { ...kept, charset },
   });
 }
 
