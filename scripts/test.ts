@@ -34,7 +34,6 @@ const onceOnly = [
   'mail-queue-cluster',
   'house',
   'front-dashboard',
-  'front-browser',
   'scripts',
   'platform-vendor',
   'platform-settings',

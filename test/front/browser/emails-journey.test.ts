@@ -2,15 +2,12 @@
 import test from 'ava';
 import type { Page } from 'playwright-core';
 import { password } from '#lab/browser/browser.ts';
-import { type Size, startChromium, type Theme } from '#lab/browser/chromium.ts';
+import { type Size, startChromium, type Theme, waysOfRun } from '#lab/browser/chromium.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 
 const { visit } = startChromium(test);
 
-const ways: [Size, Theme][] = [
-  ['desktop', 'light'],
-  ['phone', 'dark'],
-];
+const ways = waysOfRun<[Size, Theme]>(['desktop', 'light'], ['phone', 'dark']);
 
 async function setUp(page: Page, world: World): Promise<void> {
   await page.goto(new URL(world.setUpUrl()!).pathname);

@@ -1,16 +1,13 @@
 /** A first day, in a real browser: set up, make a key, sign out, sign in again; on a desk and on a phone. */
 import test from 'ava';
 import { password } from '#lab/browser/browser.ts';
-import { type Size, startChromium, type Theme } from '#lab/browser/chromium.ts';
+import { type Size, startChromium, type Theme, waysOfRun } from '#lab/browser/chromium.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 
 const { visit } = startChromium(test);
 
 /** Both sizes and both themes, in half of the time that all four would take. */
-const ways: [Size, Theme][] = [
-  ['desktop', 'dark'],
-  ['phone', 'light'],
-];
+const ways = waysOfRun<[Size, Theme]>(['phone', 'light'], ['desktop', 'dark']);
 
 for (const [size, theme] of ways) {
   test.serial(`${size}, ${theme}: set up, make a key, revoke it, sign out, sign in`, async (t) => {

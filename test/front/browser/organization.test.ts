@@ -2,7 +2,7 @@
 import test, { type ExecutionContext } from 'ava';
 import type { Page } from 'playwright-core';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
-import { type Size, startChromium } from '#lab/browser/chromium.ts';
+import { type Size, startChromium, waysOfRun } from '#lab/browser/chromium.ts';
 import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
 import { until } from '#lab/until.ts';
 
@@ -29,7 +29,7 @@ async function checkDialog(t: ExecutionContext, page: Page, button: string) {
   await page.getByRole('button', { name: button }).click();
 }
 
-for (const size of ['desktop', 'phone'] satisfies Size[]) {
+for (const size of waysOfRun<Size>('phone', 'desktop')) {
   test.serial(
     `${size}: add and verify a domain, suppress an address, test and replay a webhook, invite`,
     async (t) => {

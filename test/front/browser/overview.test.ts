@@ -4,7 +4,7 @@ import { v7 as uuid } from 'uuid';
 import { grant, setQuota } from '#accounts/rows/credit-ledger.ts';
 import { setLimits } from '#accounts/rows/organizations.ts';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
-import { type Size, startChromium } from '#lab/browser/chromium.ts';
+import { type Size, startChromium, waysOfRun } from '#lab/browser/chromium.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { suspend } from '#mail/queue/rows/suspensions.ts';
 import { latencyBounds } from '#mail/record/latency.ts';
@@ -174,7 +174,7 @@ test('operators grant credits, set the quota and the limits; the ledger is read 
   t.regex((await browser.submit('/limits', { perSecond: '0' })).text, /from 1 to 2,147,483,647/);
 });
 
-for (const size of ['desktop', 'phone'] satisfies Size[]) {
+for (const size of waysOfRun<Size>('desktop', 'phone')) {
   test(`${size}: the overview in a browser`, async (t) => {
     const world = await startWorld(t);
     const { id, base } = await tenant(world);

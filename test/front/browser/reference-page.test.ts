@@ -1,6 +1,6 @@
 /** The reference page at /docs shows the OpenAPI document and loads nothing from other hosts. */
 import test from 'ava';
-import { startChromium } from '#lab/browser/chromium.ts';
+import { type Size, startChromium, type Theme } from '#lab/browser/chromium.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 
 const { visit } = startChromium(test);
@@ -8,7 +8,6 @@ const { visit } = startChromium(test);
 test('the page shows every endpoint and loads nothing from other hosts', async (t) => {
   const world = await startWorld(t);
   const { page, faults } = await visit(t, world, 'desktop');
-  // The script has 3.6 MB, which a busy machine takes long to compile.
   const hosts = new Set<string>();
   page.on('request', (request) => hosts.add(new URL(request.url()).origin));
   await page.goto('/docs');
@@ -31,10 +30,13 @@ test('the page shows every endpoint and loads nothing from other hosts', async (
   );
 });
 
-for (const [size, theme] of [
+const ways: [Size, Theme][] = [
   ['desktop', 'light'],
   ['phone', 'dark'],
-] as const) {
+];
+
+// It is dear, and changes with its package only.
+for (const [size, theme] of process.env.TEST_SLOW ? ways : []) {
   test(`everybody can read it: ${size}, ${theme}`, async (t) => {
     const world = await startWorld(t);
     const { page, check } = await visit(t, world, size, theme);

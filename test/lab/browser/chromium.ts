@@ -18,6 +18,9 @@ export type Size = keyof typeof sizes;
 
 export type Theme = 'light' | 'dark';
 
+/** Of two ways to look at the same pages, `npm test` takes the first and `npm run test:slow` the second: both would cost double. */
+export const waysOfRun = <Way>(first: Way, second: Way): Way[] => [process.env.TEST_SLOW ? second : first];
+
 /** It asks nobody anything by itself, and draws by itself. */
 const quiet = [
   '--no-sandbox',
