@@ -1,10 +1,10 @@
 /**
  * Runs the tests, on a PostgreSQL that it starts for the run (an npm package provides it).
  *
- *   npm test                            every room of test/ except slow, each in one process
+ *   npm test                            every room of test/ except slow, each in one process, small ones together
  *   npm test -- queue route             these rooms; `mail` means all below test/mail/
  *   npm test -- test/mail/deliver/route/dane.test.ts these files, each in a process of its own; other arguments go to AVA
- *   npm test -- --slowest               and print the slowest tests at the end
+ *   npm test -- --slowest               and print the slowest tests at the end, and what each process cost
  *   npm test -- --again                 and run at most three failed tests of rooms a second time (scripts/test/second-run.ts)
  *   npm run test:slow                   test/slow, and the rooms again on PostgreSQL, with property tests at full count; then
  *                                       what a mail costs (scripts/bench/cost-check.ts)
@@ -19,7 +19,8 @@ import { join } from 'node:path';
 import { startPostgres } from '#lab/database/postgres.ts';
 import { makeTemplates } from '#lab/database/templates.ts';
 import { titleFile } from '#lab/evidence.ts';
-import { isMeant, type Room, Runner, readRoom, readRooms, roomOf } from './test/rooms.ts';
+import { cpuSeconds } from '#lab/load/processes.ts';
+import { isMeant, type Room, Runner, readRoom, readRooms, roomOf, sharingProcesses } from './test/rooms.ts';
 import { type Judged, judge, type Run, withoutSecondRun } from './test/second-run.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -64,6 +65,8 @@ await chmod(directory, 0o755);
 const evidence = join(directory, 'evidence');
 await mkdir(evidence, { mode: 0o755 });
 const templates = join(directory, 'templates');
+const costs = join(directory, 'costs');
+await mkdir(costs);
 
 process.exitCode = 1;
 let result: Result | null = null;
@@ -71,6 +74,8 @@ try {
   result = await runOnPostgres();
 } finally {
   await rm(templates, { recursive: true, force: true });
+  if (process.argv.includes('--slowest')) await printCosts();
+  await rm(costs, { recursive: true, force: true });
   if (interruption.signal.aborted) await rm(directory, { recursive: true, force: true });
   else await reportEvidence(result?.unstable ?? []);
 }
@@ -113,14 +118,14 @@ async function select(): Promise<{ rooms: Room[] | null; avaArgs: string[] }> {
     const names = named.map(nameOf);
     return { rooms: all.filter((room) => names.some((name) => isMeant(room, name))), avaArgs };
   }
-  if (!isSlow) return { rooms: all, avaArgs };
+  if (!isSlow) return { rooms: sharingProcesses(all), avaArgs };
   const slow = await readRoom(tests, 'slow');
   const again = all
     .filter(({ name }) => !onceOnly.includes(name))
     .map(({ name, files }) => ({ name, files: files.filter((file) => !isOnBoth(file)) }))
     .filter(({ files }) => files.length > 0);
   return {
-    rooms: [...again, ...slow.files.map(roomOf)],
+    rooms: [...sharingProcesses(again), ...slow.files.map(roomOf)],
     avaArgs,
   };
 }
@@ -173,6 +178,7 @@ function environment(postgresUrl: string): NodeJS.ProcessEnv {
     TEST_POSTGRES_URL: postgresUrl,
     TEST_TEMPLATES: templates,
     TEST_DIRECTORY: evidence,
+    TEST_COSTS: costs,
     ...(isSlow && { TEST_SLOW: '1' }),
     // A room loads about four hundred TypeScript files, and so does each process that it starts.
     NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(root, 'node_modules/.cache/node'),
@@ -194,6 +200,20 @@ async function reportEvidence(unstable: Judged['unstable']): Promise<void> {
   }
   if (kept.length > 0) process.stderr.write(`${kept.map(({ path }) => path).join('\n')}\n`);
   else await rmdir(evidence).then(() => rmdir(directory));
+}
+
+/** CPU seconds: of each process of tests with its children, and of the whole run with PostgreSQL. */
+async function printCosts(): Promise<void> {
+  const each = await Promise.all(
+    (await readdir(costs)).map(async (room) => ({
+      room,
+      cost: Number(await readFile(join(costs, room), 'utf8')),
+    })),
+  );
+  each.sort((a, b) => b.cost - a.cost);
+  const all = { room: 'all', cost: cpuSeconds([process.pid]) };
+  const lines = [...each, all].map(({ room, cost }) => `${cost.toFixed(1)} CPU s ${room}\n`);
+  process.stdout.write(lines.join(''));
 }
 
 /** In memory if there is room: the programs that are tested wait for the disk at each commit. */

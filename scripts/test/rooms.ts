@@ -43,6 +43,17 @@ export async function readRooms(tests: string): Promise<Room[]> {
   return [...byFolder].map(([folder, files]) => ({ name: folder.replaceAll('/', '-'), files }));
 }
 
+/** A process costs more than a second of CPU time before its first test, so small rooms of one folder of test/ share one. */
+export function sharingProcesses(rooms: Room[]): Room[] {
+  const processOf = ({ name, files }: Room) => (files.length < minFiles ? name.split('-', 1)[0]! : name);
+  return [...Map.groupBy(rooms, processOf)].map(([name, some]) => ({
+    name,
+    files: some.flatMap(({ files }) => files),
+  }));
+}
+
+const minFiles = 8;
+
 export async function readRoom(tests: string, name: string): Promise<Room> {
   const files = await testFiles(join(tests, name));
   return { name, files: files.map((one) => `${name}/${one}`) };
@@ -87,7 +98,9 @@ export class Runner {
     await mkdir(generated);
     try {
       for (const { name, files } of rooms) {
-        const imports = ['lab/limit-concurrency.ts', ...files].map((file) => `import '../${file}';\n`);
+        const imports = ['lab/limit-concurrency.ts', 'lab/room-cost.ts', ...files].map(
+          (file) => `import '../${file}';\n`,
+        );
         await writeFile(join(generated, `${name}.ts`), imports.join(''));
       }
       return await this.run(args, { TEST_ROOMS: basename(generated) }, output);

@@ -66,7 +66,7 @@ export function goodRequests(name: string, values: Record<string, string>): Good
 }
 
 /** Fewer in `npm test` than in `npm run test:slow`. */
-const count = Number(process.env.FUZZ_RUNS ?? (process.env.TEST_SLOW ? 5000 : 250));
+const count = Number(process.env.FUZZ_RUNS ?? (process.env.TEST_SLOW ? 5000 : 100));
 
 export async function checkBroken(t: ExecutionContext, world: World, target: Target): Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });

@@ -3,6 +3,7 @@
  * test/lab/hostile-walk.ts). Each answer is small, the event loop never stands still for long, and the process goes on.
  */
 import test, { type ExecutionContext } from 'ava';
+import { runAlone } from '#lab/alone.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { stallsAtMost } from '#lab/cost.ts';
 import { createSubmitter, hostileMails } from '#lab/hostile-mails.ts';
@@ -27,6 +28,7 @@ test('each body of a dialect and of the API has members to walk', (t) => {
 });
 
 test.serial('cheap and hostile bodies, paths, queries and headers at every route', async (t) => {
+  await runAlone(t);
   // A live key, because a test key is refused before its body is read where it may not manage.
   const world = await startWorld(t);
   const browser = createBrowser(world);

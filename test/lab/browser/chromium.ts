@@ -9,6 +9,7 @@ import { readFileSync } from 'node:fs';
 import chromium from '@sparticuz/chromium';
 import type { ExecutionContext, TestFn } from 'ava';
 import { type Browser, type Page, chromium as playwright } from 'playwright-core';
+import { keepOthersWaiting } from '../alone.ts';
 import type { World } from '../scenes/world.ts';
 import { chromiumProgram } from './chromium-program.ts';
 
@@ -42,14 +43,23 @@ const unwanted = [
 
 const axe = readFileSync(new URL(import.meta.resolve('axe-core/axe.min.js')), 'utf8');
 
-let started: Promise<Browser> | undefined;
+let started: Promise<{ browser: Browser; close(): Promise<void> }> | undefined;
 
-async function launch(): Promise<Browser> {
-  return playwright.launch({
+async function launch() {
+  const letOthersBegin = await keepOthersWaiting();
+  const browser = await playwright.launch({
     executablePath: await chromiumProgram(),
     args: [...chromium.args.filter((arg) => !unwanted.some((one) => one.test(arg))), ...quiet],
     headless: true,
+    timeout: 300_000,
   });
+  return {
+    browser,
+    async close() {
+      await browser.close();
+      await letOthersBegin();
+    },
+  };
 }
 
 export function startChromium(test: TestFn) {
@@ -58,7 +68,8 @@ export function startChromium(test: TestFn) {
   return {
     async visit(t: ExecutionContext, world: Pick<World, 'url'>, size: Size, colorScheme: Theme = 'light') {
       started ??= launch();
-      const context = await (await started).newContext({
+      const { browser } = await started;
+      const context = await browser.newContext({
         baseURL: world.url(),
         viewport: sizes[size],
         colorScheme,
