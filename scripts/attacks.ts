@@ -2,8 +2,8 @@
  * `node scripts/attacks.ts [--only 1,3] [--named TEXT] [--json]`: attacks a running server, one attack after the other
  * (attacks/), while another organization sends a small mail every 50 ms, whose p95 must stay under 250 ms. The items are
  * 1 large bodies, 2 many links, 3 reserved space, 4 returned mail, 5 open connections, 6 forged domain reports, 7 redirects,
- * 8 guessed passwords and keys, 9 limits and headers, 10 the walk over every route, 11 a long queue of one organization; with
- * --named, those whose names have this text. Each has its own server, which scripts/start runs. "Stall" is the longest time in
+ * 8 guessed passwords and keys, 9 limits and headers, 10 the walk over every route, 11 a long queue of one organization,
+ * 12 shares of what all use, 13 what is not one's own; with --named, those whose names have this text. Each has its own server, which scripts/start runs. "Stall" is the longest time in
  * which /health/live did not answer. "Unclear" is an attack of which only times are too long, if others waited for more than
  * 100 ms before it too.
  *
@@ -24,6 +24,7 @@ import { guesses } from './attacks/guesses.ts';
 import { hostileBodies } from './attacks/hostile-bodies.ts';
 import { longQueue } from './attacks/long-queue.ts';
 import { manyLinks } from './attacks/many-links.ts';
+import { ownership } from './attacks/ownership.ts';
 import { redirects } from './attacks/redirects.ts';
 import { reservations } from './attacks/reservations.ts';
 import { returnedMail } from './attacks/returned-mail.ts';
@@ -39,6 +40,7 @@ const all: Attack[] = [
   ...connections,
   ...domainReports,
   ...redirects,
+  ...ownership,
   ...shares,
   ...guesses,
   ...bounds,
@@ -55,7 +57,7 @@ const args = readOptions(usage, {
 const attacks = all.filter(({ name }) => name.includes(args.named));
 const items = args.only?.split(',').map(Number) ?? [...new Set(attacks.map(({ item }) => item))];
 if (attacks.length === 0 || !items.every((item) => attacks.some((attack) => attack.item === item))) {
-  console.error(`there is no such attack; the items are 1 to 11\nusage: ${usage}`);
+  console.error(`there is no such attack; the items are 1 to 13\nusage: ${usage}`);
   process.exit(2);
 }
 

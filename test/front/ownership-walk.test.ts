@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
 import { roles } from '#accounts/people/roles.ts';
+import { createCli } from '#lab/cli.ts';
+import { rowsOf, type Things, type Visitor, walkOwnership } from '#lab/ownership-walk.ts';
+import { type Org, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
 import { serverOrgId } from '#platform/values/glossary.ts';
-import { createCli } from '../lab/cli.ts';
-import { rowsOf, type Things, type Visitor, walkOwnership } from '../lab/ownership-walk.ts';
-import { type Org, type Scene, startScene } from '../lab/scenes/dashboard-scene.ts';
 
 const settings = { POSTERN_NOTICES_FROM: 'Postern <notices@acme.invalid>' };
 
