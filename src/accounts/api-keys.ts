@@ -6,6 +6,7 @@ import { hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { KeyInUse } from '#accounts/rows/keys.ts';
 import type { Pause } from '#accounts/rows/organizations.ts';
 import { toDomain } from '#platform/values/address.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { pausedMessage } from './create-organization.ts';
 import type { RequestLimits } from './limits.ts';
@@ -102,8 +103,10 @@ export function parseScopes(scopes: string[]): string[] | { problem: string } {
   const parsed = new Set<string>();
   for (const scope of scopes) {
     if (scope.startsWith(domainScope)) {
-      const domain = toDomain(scope.slice(domainScope.length));
-      if (!domain) return { problem: `${scope}: "${scope.slice(domainScope.length)}" is not a domain name` };
+      const name = trimBlanks(scope.slice(domainScope.length));
+      const domain = toDomain(name);
+      if (!domain)
+        return { problem: `${domainScope}${name}: "${name}" is not a domain name${withoutHidden(name)}` };
       parsed.add(domainScope + domain);
     } else if ((grants as readonly string[]).includes(scope)) {
       parsed.add(scope);

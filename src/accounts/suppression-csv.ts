@@ -13,11 +13,12 @@ import { pageOfSuppressions, type Suppression } from '#accounts/rows/suppression
 import { iso } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
+import { trimBlanks, withHiddenNamed } from '#platform/values/hidden-characters.ts';
 import { csvStreamOf, csvText, unescapeFormula } from './csv-text.ts';
 
 export interface BadLine {
   line: number;
-  /** The text that is not an address, shortened. */
+  /** The text that is not an address, shortened, its hidden characters named. */
   text: string;
 }
 
@@ -96,7 +97,7 @@ function createList(max: number) {
 
   function addBad(text: string, line: number): void {
     badCount += 1;
-    if (bad.length < maxListed) bad.push({ line, text: text.slice(0, maxNamedLength) });
+    if (bad.length < maxListed) bad.push({ line, text: withHiddenNamed(text.slice(0, maxNamedLength)) });
     if (badCount > maxMoreBad + addressCount) throw listError(true);
   }
 
@@ -109,8 +110,7 @@ function createList(max: number) {
       const isHead = !isBegun && !text.includes('@');
       isBegun = true;
       if (isHead) return;
-      const isAddress = domainOf(text) !== null && !text.includes(undecodable);
-      if (!isAddress) {
+      if (domainOf(text) === null) {
         addBad(text, line);
         return;
       }
@@ -145,11 +145,8 @@ interface ParsedLine {
 
 /** The parser does not treat quotes as such if there is a space before the comma; no address ends in a quote. */
 function unquote(text: string): string {
-  return text.trim().replace(/^"(.*)"$/, '$1');
+  return trimBlanks(trimBlanks(text).replace(/^"(.*)"$/, '$1'));
 }
-
-/** Decoding writes this character for bytes that are not UTF-8. */
-const undecodable = '\uFFFD';
 
 const sliceLength = 4_096;
 

@@ -7,6 +7,7 @@ import { decoded, fieldsIn, isUrlencoded } from '#front/http/urlencoded.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { isOneLine } from '#platform/base/sanitize.ts';
 import { domainOf } from '#platform/values/address.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { PageError } from './page-error.ts';
 
 const timeoutMs = 10_000;
@@ -120,15 +121,20 @@ export const emailField = parsedBy(
   'Enter an email address, such as ann@example.org.',
 );
 
+/** "Enter an email address, such as …" and what to leave out of it, if the text has something that nobody sees. */
+export function problemWith(text: string, problem: string): string {
+  return problem.replace(/\.$/, `${withoutHidden(text)}.`);
+}
+
 /** A field that `read` parses; `problem` is the error if it returns null. */
 export function parsedBy<Value>(read: (text: string) => Value | null, problem: string) {
   return z
     .string({ error: problem })
-    .trim()
+    .overwrite(trimBlanks)
     .transform((text, context) => {
       const value = read(text);
       if (value !== null) return value;
-      context.addIssue({ code: 'custom', message: problem });
+      context.addIssue({ code: 'custom', message: problemWith(text, problem) });
       return z.NEVER;
     });
 }

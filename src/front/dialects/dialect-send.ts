@@ -23,6 +23,7 @@ import type { SendRequest } from '#mail/accept/accept.ts';
 import { recipientsIn } from '#mail/record/refused-sends.ts';
 import { newId } from '#platform/base/id.ts';
 import { parseMailbox } from '#platform/values/address.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { recipientsOf } from '#platform/values/recipients.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
 import { longestAddresses } from './address-texts.ts';
@@ -55,7 +56,8 @@ export const mailbox = z.string().transform((text, context) => {
   const parsed = mailboxIn(text);
   if (parsed) return parsed;
   const params = { expected: expectedMailbox };
-  context.addIssue({ code: 'custom', message: `must be ${expectedMailbox}`, params });
+  const message = `must be ${expectedMailbox}${withoutHidden(text)}`;
+  context.addIssue({ code: 'custom', message, params });
   return z.NEVER;
 });
 
@@ -71,7 +73,10 @@ const mailboxes = (minimum: number) =>
   }, z.array(mailbox).min(minimum));
 
 const sendFields = z.object({
-  from: z.string().check(rule((text) => mailboxIn(text) !== null, expectedMailbox)),
+  from: z
+    .string()
+    .overwrite(trimBlanks)
+    .check(rule((text) => mailboxIn(text) !== null, expectedMailbox, withoutHidden)),
   to: mailboxes(1),
   cc: mailboxes(0).optional(),
   bcc: mailboxes(0).optional(),

@@ -1,5 +1,5 @@
 /** The organization's one suppression list, as dialects read and change it. Their lists are parts of it, by the reasons. */
-import { z } from 'zod';
+
 import { findSuppression, type SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import {
   type ListEntry,
@@ -9,12 +9,8 @@ import {
   suppressAddresses,
   unsuppressAddress,
 } from '#accounts/suppression-list.ts';
-import { compareKey, domainOf } from '#platform/values/address.ts';
+import { compareKey } from '#platform/values/address.ts';
 import type { DialectCall } from './dialect.ts';
-
-export const suppressedAddress = z
-  .string()
-  .refine((text) => domainOf(text) !== null, 'must be an email address');
 
 export function suppress(call: DialectCall, address: string): Promise<boolean> {
   return suppressAddress(call, address);

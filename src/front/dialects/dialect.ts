@@ -17,7 +17,9 @@ import { uuidIn } from '#front/http/query.ts';
 import type { ReadSubmitted } from '#front/submission/read-submitted.ts';
 import type { Accept, DryRun } from '#mail/accept/accept.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
+import { domainOf } from '#platform/values/address.ts';
 import type { DialectName } from '#platform/values/glossary.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { FileLinks } from './file-links.ts';
 import type { SentFile } from './sent-files.ts';
@@ -99,6 +101,14 @@ export function recordOf<Value extends z.ZodType>(value: Value) {
   const isEmptyList = (given: unknown) => Array.isArray(given) && given.length === 0;
   return z.preprocess((given) => (isEmptyList(given) ? {} : given), z.record(z.string(), value));
 }
+
+/** An address without a name. */
+export const plainAddress = z
+  .string()
+  .overwrite(trimBlanks)
+  .refine((text) => domainOf(text) !== null, {
+    error: ({ input }) => `must be an email address${withoutHidden(input as string)}`,
+  });
 
 export const pairs = recordOf(z.unknown());
 

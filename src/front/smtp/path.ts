@@ -4,6 +4,8 @@
  * caller checks the address.
  */
 
+import { hasHidden } from '#platform/values/hidden-characters.ts';
+
 export interface Path {
   /** Null if there is none to read. */
   address: string | null;
@@ -11,8 +13,7 @@ export interface Path {
   parameters: string;
 }
 
-/** Invisible characters are in no address; they only forge one. */
-const unsafe = /[\p{Cc}\u200b\u2060\ufeff]/u;
+const unsafe = /\p{Cc}/u;
 const parameter = /^[a-z\d][a-z\d-]*(?:=\S*)?$/i;
 const sourceRoute = /^@[^\s,:@]+(?:,@[^\s,:@]+)*:/;
 
@@ -24,7 +25,8 @@ export function readPath(text: string): Path {
 /** As `readPath`; whatever else stands there is the address. */
 export function readReversePath(text: string): Path {
   const { path, parameters } = split(text.trim());
-  return { address: unsafe.test(path) ? null : (addressIn(path) ?? path), parameters };
+  const address = addressIn(path) ?? path;
+  return { address: unsafe.test(path) || hasHidden(address) ? null : address, parameters };
 }
 
 /** Parameters are the last words, because a path can contain blanks. The first word is never one. */

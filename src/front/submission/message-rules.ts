@@ -8,6 +8,8 @@ import { isExecutable } from '#front/api/send/attachments.ts';
 import { fieldValue, type Head, maxFields, maxHeadLength } from '#mail/compose/head.ts';
 import { longLines } from '#mail/compose/long-lines.ts';
 import { type MimeTreePart, partsOf, readTree } from '#mail/compose/mime-tree.ts';
+import { hasHidden, withoutHidden } from '#platform/values/hidden-characters.ts';
+import { readAddressList } from '#platform/values/mailbox-list.ts';
 import type { NamedAddress } from '#platform/values/recipients.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { addressesIn } from './address-fields.ts';
@@ -37,11 +39,15 @@ export function readContent(raw: Buffer, head: Head): SubmittedContent {
   const tree = requireHarmless(raw);
   const long = longLines(raw, tree);
   if (long === 'fixed') bad(tooLong);
-  const from = senderOf(fieldValue(head, 'from') ?? '');
+  const fromField = fieldValue(head, 'from') ?? '';
+  const from = senderOf(fromField);
   if (from === null) {
-    bad('from: the message must have one From field with one address');
+    bad(`from: the message must have one From field with one address${withoutHidden(fromField)}`);
   }
-  const replyTo = addressesIn(fieldValue(head, 'reply-to'));
+  const replyField = fieldValue(head, 'reply-to');
+  const replyTo = addressesIn(replyField);
+  const hidden = readAddressList(replyField ?? '')?.mailboxes.find(({ address }) => hasHidden(address));
+  if (hidden) bad(`reply-to: must have email addresses${withoutHidden(hidden.address)}`);
   return {
     from,
     replyTo: replyTo.length > 0 ? replyTo : undefined,

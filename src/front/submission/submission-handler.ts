@@ -13,6 +13,7 @@ import type { AuthThrottle } from '#front/http/auth-throttle.ts';
 import type { Accept } from '#mail/accept/accept.ts';
 import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 import { domainOf } from '#platform/values/address.ts';
+import { withoutHidden } from '#platform/values/hidden-characters.ts';
 import {
   type Client,
   type Envelope,
@@ -60,7 +61,8 @@ export function createSubmission(parts: SubmissionParts): MailHandler<Login> {
     onMailFrom: (_, session) => withReplies(parts, () => begin(parts, session)),
     async onRcpt(address) {
       if (domainOf(address) !== null) return;
-      throw new SmtpRefusal(553, '5.1.3', 'VALIDATION_ERROR: to: must be a plain email address');
+      const expected = `must be a plain email address${withoutHidden(address)}`;
+      throw new SmtpRefusal(553, '5.1.3', `VALIDATION_ERROR: to: ${expected}`);
     },
     onMessage: (raw, envelope, session) => withReplies(parts, () => send(parts, raw, envelope, session)),
     onUnread: (reason, to, session) => void logUnread(parts, reason, to, session),

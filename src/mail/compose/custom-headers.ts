@@ -4,6 +4,7 @@
  * second field.
  */
 import { parseMailbox } from '#platform/values/address.ts';
+import { withoutHidden } from '#platform/values/hidden-characters.ts';
 import { isTlsNotRequired, tlsRequiredField } from '#platform/values/tls-required.ts';
 import { structureOf } from './header-grammar.ts';
 
@@ -61,7 +62,7 @@ function unmetRule(name: string, value: string): string | null {
       return messageId.test(value) ? null : 'a single <id@domain>';
     case 'reply-to':
     case 'sender':
-      return parseMailbox(value) ? null : 'a single address';
+      return parseMailbox(value) ? null : `a single address${withoutHidden(value)}`;
     case tlsRequiredField:
       return isTlsNotRequired(value) ? null : 'No';
   }

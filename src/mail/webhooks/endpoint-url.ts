@@ -3,6 +3,7 @@
  * connection (guarded-post.ts). The WHATWG parser normalizes every way to write an IPv4 address to dotted decimals.
  */
 import { isIP } from 'node:net';
+import { withoutHidden } from '#platform/values/hidden-characters.ts';
 import { isForbidden } from '#platform/vendor/mx-connect.ts';
 import type { WebhookFormatName } from './subscribed-types.ts';
 
@@ -23,9 +24,12 @@ export function parseWebhookUrl(
   allowPrivate: boolean,
   format: WebhookFormatName = 'standard',
 ): EndpointUrl | { problem: string } {
-  const url = URL.parse(text.trim());
+  const hidden = withoutHidden(text);
+  const url = hidden === '' ? URL.parse(text.trim()) : null;
   if (!url || !['http:', 'https:'].includes(url.protocol)) {
-    return { problem: `"${text.slice(0, maxShown)}" is not a URL such as https://app.example.com/webhooks` };
+    return {
+      problem: `"${text.slice(0, maxShown)}" is not a URL such as https://app.example.com/webhooks${hidden}`,
+    };
   }
   if (url.href.length > maxLength) return { problem: `the URL is longer than ${maxLength} characters` };
   const credentials = url.username || url.password ? `${decode(url.username)}:${decode(url.password)}` : '';

@@ -9,6 +9,7 @@ import { networkText } from '#platform/base/net/client-network.ts';
 import { bracketed } from '#platform/base/net/tcp-listen.ts';
 import { headerOf, parseMailbox } from '#platform/values/address.ts';
 import type { Mailbox } from '#platform/values/glossary.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { asHostName } from '#platform/values/host-name.ts';
 
 export interface Grammar<T> {
@@ -23,7 +24,7 @@ export class Refused extends Error {
 }
 
 export function refuse(text: string, what: string, give: string): never {
-  throw new Refused(`${JSON.stringify(text)} is not ${what}; give ${give}`);
+  throw new Refused(`${JSON.stringify(text)} is not ${what}; give ${give}${withoutHidden(text)}`);
 }
 
 /** The words of a list, separated by spaces, commas or both. */
@@ -91,7 +92,7 @@ export const portOrOff = wholeNumberOr('off', 'a port', 1, 65535);
 /** Without a name. */
 export const mailAddress = textOf((text) => {
   const mailbox = parseMailbox(text);
-  if (mailbox !== null && mailbox.address === text) return text;
+  if (mailbox?.address === trimBlanks(text)) return mailbox.address;
   return refuse(text, 'a mail address', 'one such as admin@example.org');
 });
 

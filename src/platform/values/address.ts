@@ -3,13 +3,14 @@
  *
  * Accepts RFC 5321 mailboxes (dot-string or quoted local part) with the UTF-8 of RFC 6531, at a fully qualified
  * domain name. Refuses address literals (`user@[192.0.2.1]`) and single-label domains, because no public mail goes there,
- * and the comments, folding and lists of RFC 5322.
+ * and the comments, folding and lists of RFC 5322, and what nobody sees (hidden-characters.ts).
  *
  * BUGS: refuses angle brackets in a quoted local part.
  */
 import { domainToASCII } from 'node:url';
 import { decodeWords } from 'postal-mime';
 import type { Mailbox } from './glossary.ts';
+import { hasHidden, trimBlanks } from './hidden-characters.ts';
 
 const dotString = /^[^\s\p{Cc}"(),:;<>@[\\\]]+$/u;
 const quotedString = /^"(?:[^\p{Cc}"\\<>]|\\[^\p{Cc}<>])*"$/u;
@@ -31,6 +32,11 @@ const plainDomain = /^(?!.*xn--)[a-z0-9.-]+\.[a-z][a-z0-9-]*$/;
 /** The A-label of a domain in lower case, or null if the text is not a fully qualified domain name. */
 export function toDomain(text: string): string | null {
   if (plainDomain.test(text)) return domainName.test(text) ? text : null;
+  // domainToASCII drops some of them.
+  return text.length > maxUnicodeLength || hasHidden(text) ? null : asciiDomain(text);
+}
+
+function asciiDomain(text: string): string | null {
   // domainToASCII is made for URLs and cuts the text at these characters; none is valid in a domain name.
   if (/[\s/?#@:[\]\\%]/.test(text)) return null;
   const ascii = domainToASCII(text);
@@ -44,7 +50,8 @@ export function domainOf(address: string): string | null {
   if (at < 1 || !address.isWellFormed()) return null;
   const local = address.slice(0, at);
   const octets = Buffer.byteLength(local);
-  if (octets > maxLocalPartLength || !(quotedString.test(local) || isDotString(local))) return null;
+  if (octets > maxLocalPartLength || hasHidden(local) || !(quotedString.test(local) || isDotString(local)))
+    return null;
   const domain = toDomain(address.slice(at + 1));
   return domain !== null && octets + 1 + domain.length <= maxAddressLength ? domain : null;
 }
@@ -53,10 +60,19 @@ function isDotString(local: string): boolean {
   return dotString.test(local) && !/^\.|\.\.|\.$/.test(local);
 }
 
-/** The form in which addresses are compared: A-label domain, lower case, Unicode normalized. */
+/**
+ * The form in which addresses are compared: A-label domain, lower case, Unicode normalized. Earlier versions accepted addresses
+ * with hidden characters; they can still be found and removed.
+ */
 export function compareKey(address: string): string {
   const local = withoutQuotes(address.slice(0, address.lastIndexOf('@')));
-  return `${local.normalize('NFC').toLowerCase()}@${domainOf(address)}`;
+  return `${local.normalize('NFC').toLowerCase()}@${storedDomain(address)}`;
+}
+
+function storedDomain(address: string): string | null {
+  const domain = domainOf(address);
+  if (domain !== null || address.length > maxUnicodeLength) return domain;
+  return asciiDomain(address.slice(address.lastIndexOf('@') + 1));
 }
 
 /** RFC 5321 section 4.1.2: the mailbox is the same with and without unneeded quotes and backslashes. */
@@ -70,16 +86,17 @@ function withoutQuotes(local: string): string {
  * The address for the SMTP envelope: the local part as given, the domain as its A-label. `domain` is that A-label if the
  * caller has it.
  */
-export function envelopeAddress(address: string, domain = domainOf(address)): string {
+export function envelopeAddress(address: string, domain = storedDomain(address)): string {
   return `${address.slice(0, address.lastIndexOf('@'))}@${domain}`;
 }
 
-/** Reads `address` or `Name <address>`; null if the text is neither. */
-export function parseMailbox(text: string): Mailbox | null {
+/** Reads `address` or `Name <address>`, with blanks around them; null if the text is neither. */
+export function parseMailbox(given: string): Mailbox | null {
+  const text = trimBlanks(given);
   if (/\p{Cc}/u.test(text) || !text.isWellFormed()) return null;
-  const whole = text.trim().replace(/\s?[,;]$/, '');
+  const whole = text.replace(/\s?[,;]$/, '');
   const named = /^(?<name>"(?:[^"\\]|\\.)*"\s*|[^<>]*)<(?<address>[^<>]+)>$/u.exec(whole);
-  const address = named ? named.groups!.address! : whole;
+  const address = named ? trimBlanks(named.groups!.address!) : whole;
   const name = named ? parsePhrase(named.groups!.name!.trim(), address) : '';
   const domain = domainOf(address);
   return domain === null || name === null ? null : { name, address, domain };

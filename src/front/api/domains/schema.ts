@@ -4,12 +4,16 @@ import { tlsFloors } from '#accounts/domains.ts';
 import { moment, success } from '#front/api/management.ts';
 import { rule } from '#front/http/schema-rule.ts';
 import { toDomain } from '#platform/values/address.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 
 const withoutDot = (text: string) => text.replace(/\.$/, '');
 
 const domainName = z
   .string()
-  .check(rule((text) => toDomain(withoutDot(text)) !== null, 'a domain name such as example.com'))
+  .overwrite(trimBlanks)
+  .check(
+    rule((text) => toDomain(withoutDot(text)) !== null, 'a domain name such as example.com', withoutHidden),
+  )
   .transform((text) => toDomain(withoutDot(text))!);
 
 export const newDomain = z.object({

@@ -12,6 +12,7 @@ import type { Attachment } from '#mail/compose/attachment.ts';
 import { headerIssue } from '#mail/compose/custom-headers.ts';
 import { domainOf, parseMailbox } from '#platform/values/address.ts';
 import { type RecipientKind, recipientKinds } from '#platform/values/glossary.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { readTime, timeForm } from '#platform/values/read-time.ts';
 import { recipientsOf, withoutName } from '#platform/values/recipients.ts';
 import { minExpiresAfter } from '#platform/values/send-times.ts';
@@ -30,11 +31,14 @@ const unicode = rule<string>((text) => text.isWellFormed(), 'well-formed Unicode
 const addressOr = (forSeveral: (list: string[]) => string) =>
   z
     .string()
+    .overwrite(trimBlanks)
     .check(
       rule(
         (text) => domainOf(text) !== null,
         'a plain email address',
         (text) => {
+          const hidden = withoutHidden(text);
+          if (hidden !== '') return hidden;
           const mailbox = parseMailbox(text);
           if (mailbox) return `, without a display name: ${mailbox.address}`;
           const list = addressesIn(text);
@@ -220,11 +224,14 @@ export const sendSchema = z
     to,
     cc: cc.optional(),
     bcc: bcc.optional(),
-    from: z.string().meta({
-      description:
-        'The sender, as an address or as `Name <address>`. Its domain must be registered in your organization and verified.',
-      examples: ['Acme Billing <billing@example.com>'],
-    }),
+    from: z
+      .string()
+      .overwrite(trimBlanks)
+      .meta({
+        description:
+          'The sender, as an address or as `Name <address>`. Its domain must be registered in your organization and verified.',
+        examples: ['Acme Billing <billing@example.com>'],
+      }),
     subject,
     html: body.meta({ description: 'The HTML body. One of `html` and `text` is required, and not empty.' }),
     text: body.meta({

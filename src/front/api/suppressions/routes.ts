@@ -7,6 +7,7 @@ import { answer, doneAnswer, requireFound, resource } from '#front/api/managemen
 import { noBody } from '#front/http/body-limits.ts';
 import { iso } from '#platform/base/clock.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
+import { hasHidden, trimBlanks } from '#platform/values/hidden-characters.ts';
 import { cursorOf, newSuppression, suppressionSchemas, suppressionsQuery } from './schema.ts';
 
 const { SuppressionAddedAnswer, SuppressionAnswer, SuppressionsAnswer } = suppressionSchemas;
@@ -15,7 +16,11 @@ const suppressions = resource('Suppressions', {
   noun: 'suppression',
   parameter: pathParameter('address', 'The address.', 'dora@example.org', 'idn-email'),
   invalid: 'The address in the path is not an email address.',
-  parse: (address) => (domainOf(address) === null ? null : compareKey(address)),
+  parse(given) {
+    const address = trimBlanks(given);
+    // Earlier versions accepted addresses with hidden characters; they can be removed.
+    return domainOf(address) !== null || hasHidden(address) ? compareKey(address) : null;
+  },
   find: findSuppression,
 });
 

@@ -5,6 +5,7 @@ import { moment, oneLine, success } from '#front/api/management.ts';
 import { after, limit } from '#front/http/query.ts';
 import { rule } from '#front/http/schema-rule.ts';
 import { domainOf } from '#platform/values/address.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 
 const longestCursor = 1024;
 
@@ -30,10 +31,13 @@ export const suppressionsQuery = z.object({
   after: after(cursor),
 });
 
-const address = z.string().meta({ format: 'idn-email', examples: ['ann@example.org'] });
+const address = z
+  .string()
+  .overwrite(trimBlanks)
+  .meta({ format: 'idn-email', examples: ['ann@example.org'] });
 
 export const newSuppression = z.object({
-  address: address.check(rule((text) => domainOf(text) !== null, 'an email address')),
+  address: address.check(rule((text) => domainOf(text) !== null, 'an email address', withoutHidden)),
   reason: oneLine(200)
     .default(defaultReason)
     .meta({ description: 'The reason, for people who read the list.' }),

@@ -2,13 +2,12 @@
 import { z } from 'zod';
 import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { type ListEntry, originOf, replyIn } from '#accounts/suppression-list.ts';
-import { type DialectCall, type DialectRoute, requireItem } from '#front/dialects/dialect.ts';
+import { type DialectCall, type DialectRoute, plainAddress, requireItem } from '#front/dialects/dialect.ts';
 import {
   bounceOf,
   findSuppressed,
   listSuppressed,
   suppressAll,
-  suppressedAddress,
   unsuppress,
 } from '#front/dialects/dialect-suppressions.ts';
 import { Form } from '#front/dialects/form.ts';
@@ -95,7 +94,7 @@ const code = z
   .refine((text) => /^(?:[245]\d\d)?$/.test(text), 'must be the code of an SMTP reply, such as 550')
   .transform(Number);
 
-const entry = z.object({ address: suppressedAddress, code: code.nullish(), error: z.string().nullish() });
+const entry = z.object({ address: plainAddress, code: code.nullish(), error: z.string().nullish() });
 
 /** As a form or as JSON, one or several. Mailgun forgets the old entry of an address that is on a list; we keep it. */
 async function add(call: DialectCall, kind: Kind) {

@@ -2,6 +2,7 @@
 import { decodeWords } from 'postal-mime';
 import { addressTexts } from '#front/dialects/address-texts.ts';
 import { mailboxText, parseMailbox } from '#platform/values/address.ts';
+import { withoutHidden } from '#platform/values/hidden-characters.ts';
 import type { NamedAddress } from '#platform/values/recipients.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 
@@ -18,7 +19,9 @@ export function addressesIn(text: string, field: string): NamedAddress[] {
     // Words are decoded after the name is known: they can hold quotes and brackets.
     const parsed = parseMailbox(part) ?? parseMailbox(decodeWords(part));
     if (parsed) return { name: decodeWords(parsed.name), address: parsed.address };
-    throw new Refusal('BAD_REQUEST', `Invalid '${field}' address: '${part.slice(0, 200)}'.`);
+    const hidden = withoutHidden(part);
+    const advice = hidden && ` Give it${hidden.slice(1)}.`;
+    throw new Refusal('BAD_REQUEST', `Invalid '${field}' address: '${part.slice(0, 200)}'.${advice}`);
   });
 }
 

@@ -12,6 +12,7 @@ import type { DialectCall, DialectRoute } from '#front/dialects/dialect.ts';
 import { noBody, smallJson } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
 import { toDomain } from '#platform/values/address.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { findByNumber, numberOf } from './postmark-ids.ts';
 import { pageOf } from './postmark-query.ts';
@@ -81,7 +82,12 @@ function details({ names }: DialectCall, domain: DomainRecord) {
   };
 }
 
-const name = z.string().refine((text) => toDomain(text) !== null, 'must be a domain name');
+const name = z
+  .string()
+  .overwrite(trimBlanks)
+  .refine((text) => toDomain(text) !== null, {
+    error: ({ input }) => `must be a domain name${withoutHidden(input as string)}`,
+  });
 
 async function add(call: DialectCall) {
   const { Name } = checked(z.object({ Name: name }), call.body);

@@ -1,13 +1,13 @@
 /** Postmark's outbound messages: a search, one with its events, and its source. */
 import { z } from 'zod';
-import { type DialectCall, type DialectRoute, requireById } from '#front/dialects/dialect.ts';
+import { type DialectCall, type DialectRoute, plainAddress, requireById } from '#front/dialects/dialect.ts';
 import { readMessage } from '#front/dialects/serve-files.ts';
 import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
 import { readEvents } from '#mail/record/rows/read-events.ts';
 import { type SearchPage, searchEmails } from '#mail/record/rows/search-emails.ts';
 import { type EmailEvent, emailEventOf, replyText } from '#mail/webhooks/formats/email-event.ts';
 import { iso } from '#platform/base/clock.ts';
-import { compareKey, domainOf, parseMailbox } from '#platform/values/address.ts';
+import { compareKey, parseMailbox } from '#platform/values/address.ts';
 import type { DeliveryStatus, RecipientKind } from '#platform/values/glossary.ts';
 import { isFinal } from '#platform/values/states.ts';
 import { fromDate, pageOf, queryIn, toDate, tooMany } from './postmark-query.ts';
@@ -25,10 +25,7 @@ export const postmarkMessageRoutes: DialectRoute[] = [
 const maxSearches = 100;
 const minSearched = 250;
 
-const address = z
-  .string()
-  .refine((text) => domainOf(text) !== null, 'must be an email address')
-  .transform(compareKey);
+const address = plainAddress.transform(compareKey);
 
 const filters = {
   recipient: address.optional(),

@@ -13,6 +13,7 @@ import { smallJson } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
 import { iso } from '#platform/base/clock.ts';
 import { domainOf } from '#platform/values/address.ts';
+import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { fromDate, queryIn, toDate } from './postmark-query.ts';
 import { checkStream } from './postmark-stream.ts';
 
@@ -76,15 +77,22 @@ function present(entry: SuppressionRecord) {
 }
 
 const maxChanged = 50;
-const addresses = z.object({ Suppressions: z.array(z.object({ EmailAddress: z.string() })).max(maxChanged) });
+const addresses = z.object({
+  Suppressions: z.array(z.object({ EmailAddress: z.string().overwrite(trimBlanks) })).max(maxChanged),
+});
 
 /** Each address has a status of its own. */
 async function change(call: DialectCall, Status: 'Suppressed' | 'Deleted') {
   checkStream(call.params.stream);
   const Suppressions = [];
   for (const { EmailAddress } of checked(addresses, call.body).Suppressions) {
-    if (domainOf(EmailAddress) === null) {
-      Suppressions.push({ EmailAddress, Status: 'Failed', Message: 'This is not an email address.' });
+    const hidden = withoutHidden(EmailAddress);
+    if (domainOf(EmailAddress) === null && !(hidden && Status === 'Deleted')) {
+      Suppressions.push({
+        EmailAddress,
+        Status: 'Failed',
+        Message: `This is not an email address${hidden}.`,
+      });
       continue;
     }
     await (Status === 'Deleted' ? unsuppress : suppress)(call, EmailAddress);

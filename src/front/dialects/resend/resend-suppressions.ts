@@ -2,12 +2,11 @@
 import { z } from 'zod';
 import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { originOf } from '#accounts/suppression-list.ts';
-import { type DialectCall, type DialectRoute, requireItem } from '#front/dialects/dialect.ts';
+import { type DialectCall, type DialectRoute, plainAddress, requireItem } from '#front/dialects/dialect.ts';
 import {
   findSuppressed,
   listSuppressed,
   suppress,
-  suppressedAddress,
   unsuppress,
 } from '#front/dialects/dialect-suppressions.ts';
 import { noBody, smallJson } from '#front/http/body-limits.ts';
@@ -27,7 +26,7 @@ export const resendSuppressionRoutes: DialectRoute[] = [
 ];
 
 async function add(call: DialectCall) {
-  const { email } = checked(z.object({ email: suppressedAddress }), call.body);
+  const { email } = checked(z.object({ email: plainAddress }), call.body);
   call.context.status = 201;
   await suppress(call, email);
   return { object: 'suppression', id: email };
@@ -62,7 +61,7 @@ async function remove(call: DialectCall) {
   return { object: 'suppression', id, deleted: await unsuppress(call, id) };
 }
 
-const addresses = z.array(suppressedAddress).min(1).max(100);
+const addresses = z.array(plainAddress).min(1).max(100);
 
 async function addAll(call: DialectCall) {
   const { emails } = checked(z.object({ emails: addresses }), call.body);

@@ -1,7 +1,6 @@
 /** The body of SendGrid's mail/send. Our own rules check the values later, and the paths of both are SendGrid's. */
 import { z } from 'zod';
-import { pairs, recordOf } from '#front/dialects/dialect.ts';
-import { domainOf } from '#platform/values/address.ts';
+import { pairs, plainAddress, recordOf } from '#front/dialects/dialect.ts';
 
 const maxPersonalizations = 1000;
 /** In all personalizations together, as SendGrid has it. */
@@ -11,7 +10,7 @@ const maxSubstitutions = 50;
 const maxSubstitutionBytes = 10_000;
 
 const person = z.object({
-  email: z.string().refine((text) => domainOf(text) !== null, 'must be an email address'),
+  email: plainAddress,
   name: z.string().nullish(),
 });
 const people = z.array(person);

@@ -5,18 +5,18 @@
 import { z } from 'zod';
 import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { originOf } from '#accounts/suppression-list.ts';
-import { type DialectCall, type DialectRoute, requireItem } from '#front/dialects/dialect.ts';
+import { type DialectCall, type DialectRoute, plainAddress, requireItem } from '#front/dialects/dialect.ts';
 import {
   bounceOf,
   findSuppressed,
   listSuppressed,
   suppress,
-  suppressedAddress,
   unsuppress,
 } from '#front/dialects/dialect-suppressions.ts';
 import { jsonBody, noBody } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
 import { domainOf } from '#platform/values/address.ts';
+import { hasHidden, trimBlanks } from '#platform/values/hidden-characters.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 
 type Origin = ReturnType<typeof originOf>;
@@ -107,7 +107,7 @@ async function remove(call: DialectCall, origin: Origin | null) {
   return removeAny(call);
 }
 
-const addresses = z.array(suppressedAddress).min(1).max(maxEmails);
+const addresses = z.array(plainAddress).min(1).max(maxEmails);
 const removal = z.object({
   delete_all: z
     .literal(false, { error: `Postern removes no whole list: give emails, at most ${maxEmails}` })
@@ -145,6 +145,7 @@ function empty({ context }: DialectCall): null {
 }
 
 function requireAddress(email: string): string {
-  if (domainOf(email) !== null) return email;
+  const address = trimBlanks(email);
+  if (domainOf(address) !== null || hasHidden(address)) return address;
   throw new Refusal('BAD_REQUEST', `email: ${JSON.stringify(email.slice(0, 200))} is not an email address.`);
 }

@@ -3,14 +3,14 @@ import { z } from 'zod';
 import { registerDomain } from '#accounts/domain-registration.ts';
 import { listDomains } from '#accounts/rows/domains-table.ts';
 import { asProblem, inSlot, showForm } from '#front/dashboard/form-page.ts';
-import { checkForm, type Errors } from '#front/dashboard/forms.ts';
+import { checkForm, type Errors, problemWith } from '#front/dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect } from '#front/dashboard/page.ts';
 import { toDomain } from '#platform/values/address.ts';
+import { trimBlanks } from '#platform/values/hidden-characters.ts';
 
 /** People paste URLs and email addresses, too. */
 const bare = (text: string) =>
-  text
-    .trim()
+  trimBlanks(text)
     .replace(/^https?:\/\//i, '')
     .split('/', 1)[0]!
     .replace(/^.*@/, '')
@@ -21,10 +21,8 @@ export const domainName = z
   .transform((text, context) => {
     const name = toDomain(bare(text));
     if (name !== null) return name;
-    context.addIssue({
-      code: 'custom',
-      message: 'That is not a domain name. Enter one such as example.com.',
-    });
+    const problem = 'That is not a domain name. Enter one such as example.com.';
+    context.addIssue({ code: 'custom', message: problemWith(text, problem) });
     return z.NEVER;
   });
 

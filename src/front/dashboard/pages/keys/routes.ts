@@ -6,7 +6,14 @@ import { listDomains } from '#accounts/rows/domains-table.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '#accounts/rows/keys.ts';
 import { sendSamples, smtpOf } from '#front/api/send-samples.ts';
 import { asProblem, itemIn, showForm } from '#front/dashboard/form-page.ts';
-import { checkboxes, checkForm, type Errors, oneLine, valuesOf } from '#front/dashboard/forms.ts';
+import {
+  checkboxes,
+  checkForm,
+  type Errors,
+  oneLine,
+  problemWith,
+  valuesOf,
+} from '#front/dashboard/forms.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -37,7 +44,7 @@ const fields = z
     context.addIssue({
       code: 'custom',
       path: ['domains'],
-      message: 'Enter domain names, such as example.com, separated by spaces.',
+      message: problemWith(checked.domains, 'Enter domain names, such as example.com, separated by spaces.'),
     });
     return z.NEVER;
   });

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { type DomainRecord, listDomains } from '#accounts/rows/domains-table.ts';
 import { sendSchema, toRequest } from '#front/api/send/schema.ts';
-import { checkForm, type Errors, oneLine, valuesOf } from '#front/dashboard/forms.ts';
+import { checkForm, type Errors, oneLine, problemWith, valuesOf } from '#front/dashboard/forms.ts';
 import {
   type DashboardPage,
   type OrgVisit,
@@ -55,8 +55,9 @@ const fields = z
     const problem = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (domainOf(`${local}@${domain}`) === null)
-      problem('local', 'Enter the name of a mailbox, such as hello.');
-    if (domainOf(to) === null) problem('to', 'Enter an email address, such as ann@example.org.');
+      problem('local', problemWith(local, 'Enter the name of a mailbox, such as hello.'));
+    if (domainOf(to) === null)
+      problem('to', problemWith(to, 'Enter an email address, such as ann@example.org.'));
     if (html === '' && text === '') problem('text', 'Enter a text, HTML, or both.');
   });
 
