@@ -7,21 +7,12 @@ import { writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename } from 'node:path';
 
-/** They take longest, so they start first: the run would wait for them alone at its end. */
+/** They take longest, so they start first: the run would wait for them alone at its end. A walk in `server` waits for the browser. */
 const longest = [
   ...['slow-scripts', 'slow-killed', 'slow-move', 'slow-nodes-changes', 'slow-move-steps', 'slow-upgrade'],
-  ...['operate', 'front-browser', 'front-dashboard', 'front-dialects', 'server', 'field', 'contract'],
-  ...[
-    'platform-database',
-    'mail-queue',
-    'front-api',
-    'house',
-    'front-submission',
-    'mail-queue-cluster',
-    'cli',
-  ],
-  ...['mail-deliver-smtp-out', 'mail-deliver-route', 'mail-returned', 'mail-deliver', 'accounts'],
-  ...['mail-compose', 'mail-webhooks'],
+  ...['front-browser', 'operate', 'front-dashboard', 'front-dialects', 'server', 'field', 'contract', 'mail'],
+  ...['mail-queue', 'platform', 'front-http', 'front', 'front-api', 'house', 'mail-record', 'cli'],
+  ...['mail-returned', 'accounts', 'mail-compose', 'mail-deliver-smtp-out', 'mail-deliver-route'],
 ];
 
 const startOf = (path) => longest.indexOf(basename(path, '.ts')) + 1 || Number.POSITIVE_INFINITY;

@@ -112,7 +112,6 @@ async function startWalk(t: ExecutionContext) {
 }
 
 test('each route, by everybody, with what is not theirs: it is neither shown nor changed', async (t) => {
-  t.timeout(300_000);
   const { scene, visitors } = await startWalk(t);
   const lines: string[] = [];
   const tally = await walkOwnership({ url: scene.world.url() }, visitors, (line) => lines.push(line));
