@@ -68,6 +68,109 @@ test('fields that name a cause are not overruled by the prose', async (t) => {
   t.is(await read(mail([reportType], ...report(fields, prose))), 'soft spam');
 });
 
+test('words of a report outside Diagnostic-Code', async (t) => {
+  const of = (...fields: string[]) => read(mail([reportType], ...report(['Action: failed', ...fields])));
+  const exchange = (reply: string) =>
+    of('Status: 5.0.0', `X-Supplementary-Info: <mx.example.org #5.0.0 smtp; ${reply}>`);
+  t.is(await exchange('550 "Unknown User"'), 'hard unknown_user');
+  t.is(await exchange('554 delivery error: dd This mailbox is disabled (554.30)'), 'hard mailbox_disabled');
+  t.is(
+    await exchange(
+      '550 5.4.1 [ann@example.org]:\r\n Recipient address rejected: Access\r\n denied [MX1.eop-APC01.prod.protection.outlook.com]',
+    ),
+    'hard unknown_user',
+  );
+  t.is(await exchange('550 5.7.1 Service unavailable; client blocked using bl.example'), 'soft blocked');
+  const said = 'Diagnostic-Code: smtp; 554 Transaction failed';
+  t.is(await of('Status: 5.0.0', said, 'X-Smtp-Response: 550 5.1.1 no such user'), 'hard unknown_user');
+  t.is(await of('Status: 5.0.0', said, 'X-Postfix-Queue-ID: 450 4F2C'), 'soft other');
+});
+
+test('a reply behind other prose', async (t) => {
+  const said = [
+    'The host said 550',
+    'It answered 550',
+    'The server responded with the code 550',
+    'SMTP error, RCPT TO said 550',
+  ];
+  for (const words of said) {
+    t.is(await read(diagnosed(`${words} sorry, ann is not a user here`)), 'hard unknown_user', words);
+    t.is(await read(diagnosed(`${words} 5.2.2 full`)), 'soft mailbox_full', words);
+  }
+});
+
+test('a report whose first block is the header of its part', async (t) => {
+  const fields =
+    'Reporting-MTA: dns; mx.example.org\r\n\r\nFinal-Recipient: rfc822; ann@example.org\r\nAction: failed\r\nStatus: 5.1.1\r\n';
+  const with64 = ['Content-Transfer-Encoding: base64', '', Buffer.from(fields).toString('base64')];
+  const withQuotes = [
+    'Content-Transfer-Encoding: quoted-printable',
+    '',
+    fields.replace('failed', 'fai=\r\nl=65d'),
+  ];
+  for (const block of [with64, withQuotes]) {
+    t.is(
+      await read(mail([reportType], '--b', 'Content-Type: message/delivery-status', '', ...block, '--b--')),
+      'hard unknown_user',
+    );
+  }
+});
+
+test('what will be retried is delayed, whatever stands before it', async (t) => {
+  const of = (...lines: string[]) => read(mail(['Subject: Delivery problem'], ...lines));
+  const opening = ['Delivery to the following recipient failed permanently:', '', '     ann@example.org', ''];
+  t.is(await of(...opening, 'Message will be retried for 2 more day(s)'), 'delayed');
+  t.is(
+    await of(
+      'Your message could not be delivered.',
+      '550 no such user',
+      'Gmail will retry for 46 more hours.',
+    ),
+    'delayed',
+  );
+  t.is(await of(...qmail, 'The message will not be retried.'), 'hard unknown_user');
+  const copy = ['--- Below this line is a copy of the message.', '', 'It will be retried.'];
+  t.is(await of(...qmail, ...copy), 'hard unknown_user', 'our own words say nothing');
+});
+
+test('a user who does not exist, but will be delivered to, lives', async (t) => {
+  t.is(await read(diagnosed('550 User unknown, but will deliver to bob@example.org')), 'soft other');
+  t.is(
+    await read(diagnosed('550 ann does not exist here but we will forward the message to its new address')),
+    'soft other',
+  );
+  t.is(await read(diagnosed('550 User unknown, we will not deliver to it')), 'hard unknown_user');
+});
+
+const named: [place: string, lines: string[]][] = [
+  ['alone', ['Your message could not be delivered to:', '', 'ann@example.org', '', 'No such user']],
+  ['in brackets', ['Your message could not be delivered.', '<ann@example.org>:', 'No such user']],
+  [
+    'quoted, with a link',
+    ['Undeliverable mail', "'ann@example.org'<mailto:ann@example.org>", 'No such user'],
+  ],
+  ['before the reason', ['Undeliverable mail', 'ann@example.org: no such user']],
+  [
+    'in a sentence',
+    [
+      "Your message couldn't be delivered to ann@example.org. No such user. Write to postmaster@mx.example.org",
+    ],
+  ],
+  ['beside a helper', ['Undeliverable mail', 'postmaster@example.net', 'ann@example.org', 'no such user']],
+];
+for (const [place, lines] of named) {
+  test(`the address that failed: ${place}`, async (t) => {
+    const reading = await readMail(mail(['Subject: failure notice'], ...lines), 'return-path', true);
+    t.is(reading.is === 'failed' && reading.recipient, 'ann@example.org');
+  });
+}
+
+test('every address that failed is read, so that ours is among them', async (t) => {
+  const lines = ['<bob@example.org>:', 'No such user.', '', '<ann@example.org>:', 'No such user.'];
+  const reading = await readMail(mail([], ...qmail.slice(0, 3), '', ...lines), 'return-path', true);
+  t.like(reading, { is: 'failed', recipient: 'bob@example.org', others: [{ recipient: 'ann@example.org' }] });
+});
+
 test('a 450 that has become final', async (t) => {
   const code = '450 4.1.1 <ann@example.org>: Recipient address rejected: User unknown in local table';
   t.is(await read(diagnosed(code, '4.1.1')), 'hard unknown_user');
@@ -151,6 +254,12 @@ test.serial('long and odd mail takes no time', async (t) => {
     'address is '.repeat(9000),
     'empfänger a b c d '.repeat(5000),
     '&#1;'.repeat(30_000),
+    'message to a@b'.repeat(6000),
+    'a@a.'.repeat(20_000),
+    `a@b${' '.repeat(60_000)}x`,
+    `<a@b> (generated from ${'a@b '.repeat(15_000)}`,
+    'an automated message '.repeat(4000),
+    'email '.repeat(12_000),
   ];
   const readAll = async () => {
     for (const text of texts) await read(mail(['Content-Type: text/html'], `undeliverable ${text}`));

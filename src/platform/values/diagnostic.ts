@@ -16,7 +16,10 @@ export interface Diagnostic {
 
 const longestWords = 1000;
 
-const said = '(?:said|says|error|reply|response|returned|reason|code|because of|failed with)[ :=]{1,3}';
+const said =
+  '(?:said|says|saying|error|reply|response|reason|code|because of|' +
+  '(?:returned|answered|replied|responded|reported|failed|refused|rejected|bounced)(?: with)?(?: (?:the )?(?:error|code|status))?)' +
+  '[ :=]{1,3}';
 const rest = String.raw`[ -]{1,3}(?=\S)(?<text>[^\n]*)`;
 const enhanced = String.raw`(?<enhanced>[245]\.\d{1,3}\.\d{1,3})(?![.\d])`;
 const code = String.raw`(?<code>[245][0-5]\d)`;

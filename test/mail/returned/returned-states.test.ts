@@ -12,7 +12,7 @@ test('a bounce of mail that may have arrived ends its retries; other mail that w
     ['drop-after-dot@there.invalid', 'tempfail@there.invalid'].map(async (to) => {
       const { emailId } = (await world.send({ to })).body;
       await world.when(emailId, isDeferred);
-      await world.comesBack(await world.returnPath(emailId), goldenMail('qmail-remote'));
+      await world.comesBack(await world.returnPath(emailId), goldenMail('qmail-remote', undefined, to));
       return world.get(emailId);
     }),
   );

@@ -91,6 +91,14 @@ export const mailboxes: readonly RuleEntry[] = [
     ],
   },
   {
+    // The address lives elsewhere, and the mail goes there.
+    name: 'delivers-elsewhere',
+    phases: recipientPhases,
+    text: /\b(?:but|and|so)(?: (?:we|it|i))? will (?:still )?(?:be )?(?:try to )?(?:deliver|forward|redirect)/i,
+    category: 'other',
+    quotes: ['550 User unknown, but will deliver to bob@example.org'],
+  },
+  {
     // A look-up that gave no answer, in the words of relays that returned our mail: it says nothing about the domain.
     name: 'dns-trouble',
     phases: recipientPhases,

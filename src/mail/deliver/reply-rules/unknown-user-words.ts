@@ -44,7 +44,7 @@ const english = [
     .source,
   'unknown or illegal alias|invalid[- ]final delivery userid|unavailable mail user|not (?:one of )?our (?:user|customer)|(?:user|mailbox)(?: \\w{1,20})? (?:no|not) exist|mailbox (?:here )?by that name',
   String.raw`account that you tried to reach does not exist|does(?: not|n't) have an? (?:\S{1,60} )?(?:account|mail ?box)\b`,
-  String.raw`not a member of (?:this |the )?domain|wrong recipients?\b|(?:does(?: not|n't) handle mail for|(?:un|not )able to (?:find|locate)|(?:can|could)(?:not| not|n't) (?:find|locate))(?: (?:the|that|this|any|alias|local|e-?mail)){0,2} (?:user|recipient|mail ?box|account)\b|RCPT User \S{1,80} not OK`,
+  String.raw`not an? (?:user|recipient|mail ?box|account|subscriber) (?:here|on|of|at|in)\b|not a member of (?:this |the )?domain|wrong recipients?\b|(?:does(?: not|n't) handle mail for|(?:un|not )able to (?:find|locate)|(?:can|could)(?:not| not|n't) (?:find|locate))(?: (?:the|that|this|any|alias|local|e-?mail)){0,2} (?:user|recipient|mail ?box|account)\b|RCPT User \S{1,80} not OK`,
   'marked as invalid|no longer on server|address is not active',
   String.raw`\bbad[-_ ]?(?:recipient|rcpt ?to|destination mailbox address|user|mailbox)\b`,
 ];

@@ -16,8 +16,20 @@ const partTypes = /^message\/(?:global-)?delivery-status$/;
 export function readStatusReport(mail: ParsedMail): ParseResult | null {
   // RFC 3464 section 2 allows one such part. If a bounce was itself bounced, the first part counts.
   const part = mail.parts.find(({ type }) => partTypes.test(type));
-  const blocks = part ? readBlocks(part.text) : blocksInText(mail.text);
+  const blocks = part ? readBlocks(decodedFields(part.text)) : blocksInText(mail.text);
   return readStatusBlocks(blocks, mail, part ? 'status-report' : 'status-report-in-text');
+}
+
+/** Gateways that add an empty line leave the part's own header to be its first block. */
+function decodedFields(text: string): string {
+  const [header] = readBlocks(text);
+  const encoding = header && fieldOf(header, 'content-transfer-encoding')?.toLowerCase();
+  if (!encoding || ![...header.keys()].every((name) => name.startsWith('content-'))) return text;
+  const fields = text.slice(text.search(/\S/)).replace(/^[\s\S]{0,1000}?\n[ \t]{0,10}\n/, '');
+  if (encoding === 'base64') return Buffer.from(fields, 'base64').toString().replace(/\r\n/g, '\n');
+  return fields
+    .replace(/=\n/g, '')
+    .replace(/=([\dA-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
 }
 
 /** Some servers write the fields into the text for people, or give the part the type text/plain. */
@@ -92,10 +104,15 @@ function readingOf(action: Action, block: FieldBlock, { blocks, mail, format }: 
     typedFieldOf(block, 'remote-mta') ??
     blocks.map((one) => typedFieldOf(one, 'reporting-mta')).find((one) => one !== null) ??
     null;
-  const code = block.get('diagnostic-code')?.[0]?.replace(/^[\w.-]{1,40} ?;\s?/, '') ?? '';
+  const supplement = supplementIn(block);
+  const code =
+    block
+      .get('diagnostic-code')?.[0]
+      ?.replace(/^[\w.-]{1,40} ?;\s?/, '')
+      .trim() || supplement;
   const context = mail.text.slice(0, 8 * 1024);
   const isPermanent = action === 'failed';
-  const words = code.trim() || (isPermanent && wordsIn(mail)) || quotedIn(context);
+  const words = code || (isPermanent && wordsIn(mail)) || quotedIn(context);
   const diagnostic = readDiagnostic(words, { status: statusOf(block), context, isPermanent });
   if (action === 'delayed')
     return { is: 'delayed', format, words: diagnostic.words, reportedBy: reportedBy && hostIn(reportedBy) };
@@ -103,7 +120,18 @@ function readingOf(action: Action, block: FieldBlock, { blocks, mail, format }: 
   const isExpanded =
     saysExpanded(mail.text) || blocks.some((one) => isExpansion(one, { withoutName: recipient === null }));
   const found = failure({ format, recipient, reportedBy, diagnostic, isExpanded });
-  return diagnostic.reply.code >= 500 ? withCauseIn(beforeCopy(context), found) : found;
+  return diagnostic.reply.code >= 500 ? withCauseIn(`${supplement}\n${beforeCopy(context)}`, found) : found;
+}
+
+/** The reply in a field of the server's own, such as Exchange's `X-Supplementary-Info: <mx.example.org #5.0.0 smtp; 550 …>`. */
+function supplementIn(block: FieldBlock): string {
+  const own = [...block].filter(([name]) =>
+    /^x-|^(?:reason|error|response|smtp-(?:reply|response))$/.test(name),
+  );
+  const values = own.flatMap(([, values]) => values);
+  const reply =
+    values.find((value) => /(?:^|[\s;:#("'])[45](?:\d\d|\.\d{1,3}\.\d{1,3})[ -]/.test(value)) ?? '';
+  return reply.startsWith('<') ? reply.replace(/>$/, '') : reply;
 }
 
 /** RFC 3464 section 2.3.3; a failure that names nobody is not that of a recipient who has the mail, either. */

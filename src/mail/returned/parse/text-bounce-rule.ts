@@ -10,7 +10,7 @@ export interface TextBounceRule {
   name: string;
   /** A header field that the mail must have: its name in lower case, and a pattern for its value. */
   header?: [name: string, value: RegExp];
-  /** Only mail with an empty envelope sender that is not an answer. */
+  /** Only mail with an empty envelope sender. */
   fromNullSender?: true;
   /** Only mail that is not an answer, of a person or an out-of-office program. */
   noAnswer?: true;

@@ -11,6 +11,7 @@ import { providers } from '#mail/returned/parse/text-bounces/mailbox-providers.t
 import type { ParseResult } from '#mail/returned/parse-result.ts';
 import { type Diagnostic, readDiagnostic } from '#platform/values/diagnostic.ts';
 import { isAnswer } from './auto-reply.ts';
+import { recipientsIn } from './named-recipient.ts';
 import type { ParsedMail } from './parsed-mail.ts';
 import type { TextBounceRule } from './text-bounce-rule.ts';
 
@@ -26,23 +27,38 @@ const maxTextLength = 16 * 1024;
 const copies =
   /^(?:-{2,}.{0,10}\b(?:original|copy|returned|undelivered|forwarded|header|message|text)\b.*|-+ ?Below this line.*|Received: .*|Return-Path: .*|Included is a copy .*|Original message follows.*|[ \t]*Below is a copy of .*)$/im;
 
+/** The host still tries, whatever the format and whatever else it says. */
+const stillTrying =
+  /\b(?:has been (?:delayed|postponed)|not yet been delivered|will (?:keep|continue) (?:on |to )?(?:try|attempt)|attempts will continue|warning only|will (?:be )?(?:automatically )?(?:retry|retried|reattempt|re-attempted)\b|will try again)/i;
+
 /** Null if no rule matches. */
 export function readTextBounce(mail: ParsedMail): ParseResult | null {
   const text = mail.text.slice(0, maxTextLength);
   const format = textBounceRules.find((one) => matches(one, mail, text));
   if (!format) return null;
   const { name } = format;
-  if (format.warning?.test(text) || format.warning?.test(mail.header('subject'))) {
-    return { is: 'delayed', format: name, words: mail.header('subject').slice(0, 300), reportedBy: null };
+  const subject = mail.header('subject');
+  const isWarning = (said: string) => format.warning?.test(said) || stillTrying.test(said);
+  if (isWarning(beforeCopy(text)) || isWarning(subject)) {
+    return { is: 'delayed', format: name, words: subject.slice(0, 300), reportedBy: null };
   }
   const description = descriptionOf(format, text);
   // Some say it in the subject alone.
-  const diagnostic = diagnosticOf(format, description.trim() === '' ? mail.header('subject') : description);
-  const named = mail.header('x-failed-recipients').split(',', maxFailures);
-  const recipients = named.map((one) => one.trim()).filter((one) => one !== '');
-  const common = { format: name, reportedBy: null, diagnostic, isExpanded: saysExpanded(text) };
-  const found = failure({ ...common, recipient: recipients[0] ?? null });
-  return oneOf([found, ...recipients.slice(1).map((recipient) => ({ ...found, recipient }))]);
+  const diagnostic = diagnosticOf(format, description.trim() === '' ? subject : description);
+  const introduction = format.opening?.exec(text)?.[0] ?? '';
+  const [recipient = null, ...others] = failedIn(mail, [description, introduction]);
+  const isExpanded = saysExpanded(text);
+  const found = failure({ format: name, recipient, reportedBy: null, diagnostic, isExpanded });
+  return oneOf([found, ...others.map((other) => ({ ...found, recipient: other }))]);
+}
+
+/** From Exim's header, or the first of the texts that names any. */
+function failedIn(mail: ParsedMail, texts: string[]): string[] {
+  const inHeader = mail.header('x-failed-recipients').split(',', maxFailures);
+  const named = inHeader.map((one) => one.trim()).filter((one) => one !== '');
+  return (
+    [named, ...texts.map((text) => recipientsIn(text, maxFailures))].find((list) => list.length > 0) ?? []
+  );
 }
 
 /**
@@ -71,7 +87,7 @@ function matches(
   if (fromNullSender && !mail.fromNullSender) return false;
   if (header && !header[1].test(mail.header(header[0]))) return false;
   if (opening && !opening.test(text)) return false;
-  return !(fromNullSender || noAnswer) || !isAnswer(mail);
+  return !noAnswer || !isAnswer(mail);
 }
 
 /** Text for people without the copy of our mail. */

@@ -21,9 +21,6 @@ const failureWords = new RegExp(
   'i',
 );
 
-const postponed =
-  /(?:has been (?:delayed|postponed)|not yet been delivered|will (?:keep|continue) (?:on |to )?(?:try|attempt)|attempts will continue|warning only|will be retried)/i;
-
 export const general: readonly TextBounceRule[] = [
   {
     // Exim's header; providers that use Exim keep it even if they change the text.
@@ -44,7 +41,6 @@ export const general: readonly TextBounceRule[] = [
       /\b(?:mailer-daemon|mail deliver(?:y)? (?:sub)?system|mail administrator|system administrator|mdaemon|postmaster)\b|mail_service\b|microsoftexchange[\da-f]{32}@/i,
     ],
     opening: failureWords,
-    warning: postponed,
   },
   {
     // Gateways and virus scanners that return mail under a name and an envelope of their own.
@@ -52,19 +48,26 @@ export const general: readonly TextBounceRule[] = [
     noAnswer: true,
     opening:
       /^(?:-{2,} ?non-delivery (?:report|notification) ?-{2,}$|(?:your|the following|a) (?:(?:e-?)?mail|message)\b[^\n]{0,200}\n?[^\n]{0,40}?\b(?:cannot|can ?not|could not) be delivered(?: to(?: the following\b|:?$)|\.$))/im,
-    warning: postponed,
   },
   {
     // RFC 5321 section 4.5.5: bounces have an empty return path. So do many automatic answers, but those do not say this.
     name: 'null-sender',
     fromNullSender: true,
+    noAnswer: true,
     opening: failureWords,
-    warning: postponed,
+  },
+  {
+    // A canned answer that a host sends in place of a bounce, with the subject of an answer.
+    name: 'system-generated',
+    fromNullSender: true,
+    opening:
+      /^(?=[\s\S]{0,3000}\b(?:system-?generated|automatically[ -]generated|auto-?generated|automated) (?:message|e-?mail|notice|notification|response|reply)\b)(?=[\s\S]{0,3000}\b(?:message|e-?mail)\b[^.!?]{0,300}(?:could not|couldn't|cannot|can't|can not) be delivered)/i,
   },
   {
     // It says that it is a report (RFC 6522), but its parts are missing or cannot be read.
     name: 'report-unreadable',
     fromNullSender: true,
+    noAnswer: true,
     header: ['content-type', /report-type\s*=\s*"?delivery-status/i],
     opening: /^(?![\s\S]{0,2000}(?:success|relayed))/i,
     warning: /delay|warning|not yet|still (?:trying|being)/i,
