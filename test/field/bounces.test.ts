@@ -128,6 +128,9 @@ test('what will be retried is delayed, whatever stands before it', async (t) => 
     ),
     'delayed',
   );
+  const gmail =
+    'There was a temporary problem delivering your message to ann@example.org. Gmail will retry for 46 more hours.';
+  t.is(await of('** Delivery incomplete **', '', gmail), 'delayed');
   t.is(await of(...qmail, 'The message will not be retried.'), 'hard unknown_user');
   const copy = ['--- Below this line is a copy of the message.', '', 'It will be retried.'];
   t.is(await of(...qmail, ...copy), 'hard unknown_user', 'our own words say nothing');
@@ -174,6 +177,10 @@ test('every address that failed is read, so that ours is among them', async (t) 
 test('a 450 that has become final', async (t) => {
   const code = '450 4.1.1 <ann@example.org>: Recipient address rejected: User unknown in local table';
   t.is(await read(diagnosed(code, '4.1.1')), 'hard unknown_user');
+  const inactive =
+    '450 4.2.1 <ann@example.org>: Recipient address rejected: this mailbox is inactive and has been disabled';
+  t.is(await read(diagnosed(inactive, '4.2.1')), 'hard mailbox_disabled');
+  t.is(await read(diagnosed('450 4.2.1 mailbox temporarily disabled', '4.2.1')), 'soft mailbox_disabled');
   t.is(await read(diagnosed('450 4.2.0 Greylisted', '4.2.0')), 'soft greylisting');
   t.is(await read(diagnosed('451 4.3.0 lookup failed', '4.3.0')), 'soft unavailable');
 });

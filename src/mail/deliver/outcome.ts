@@ -167,8 +167,7 @@ export function classifyBounce(phase: Phase, reply: Reply) {
   const rule = ruleFor(phase, reply);
   const { category, fault } = rule;
   const isFromWords = rule.text !== undefined;
-  const isAboutAddress = fault === 'recipient' && (category === 'unknown_user' || category === 'dns');
-  const saysSo = isFromWords && isAboutAddress && !rule.passes;
+  const saysSo = isFromWords && hardness(category, fault) === 'hard' && !rule.passes;
   const isFinal = saysSo || bounces(phase, reply, rule);
   const type = isFinal ? (rule.bounce ?? hardness(category, fault)) : ('soft' as const);
   return { type, category, fault, rule: rule.name, isFromWords };
