@@ -10,9 +10,10 @@ import { basename } from 'node:path';
 /** They take longest, so they start first: the run would wait for them alone at its end. A walk in `server` waits for the browser. */
 const longest = [
   ...['slow-scripts', 'slow-killed', 'slow-move', 'slow-nodes-changes', 'slow-move-steps', 'slow-upgrade'],
-  ...['front-browser', 'operate', 'front-dashboard', 'front-dialects', 'server', 'field', 'contract', 'mail'],
-  ...['mail-queue', 'platform', 'front-http', 'front', 'front-api', 'house', 'mail-record', 'cli'],
-  ...['mail-returned', 'accounts', 'mail-compose', 'mail-deliver-smtp-out', 'mail-deliver-route'],
+  ...['front-browser', 'operate', 'front-dashboard', 'front-dialects', 'server', 'field', 'contract'],
+  ...['mail-queue', 'front-http', 'front-api', 'platform-database', 'house', 'mail-queue-cluster'],
+  ...['mail-deliver', 'mail-record', 'cli', 'mail-returned', 'accounts', 'mail-compose', 'mail-webhooks'],
+  ...['mail-deliver-smtp-out', 'mail-deliver-route'],
 ];
 
 const startOf = (path) => longest.indexOf(basename(path, '.ts')) + 1 || Number.POSITIVE_INFINITY;
