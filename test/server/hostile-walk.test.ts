@@ -15,7 +15,7 @@ import { inWords, newTally, recordReply, type Tally, targetOf, walkRoute } from 
 const maxStallMs = 200;
 /** A header may have 100 KiB. */
 const mailBytes = 90_000;
-const oneOf = process.env.TEST_SLOW ? 2 : 48;
+const oneOf = process.env.TEST_SLOW ? 2 : 96;
 
 test('each body of a dialect and of the API has members to walk', (t) => {
   const without = routesOfServer().flatMap((route) =>
