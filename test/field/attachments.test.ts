@@ -105,9 +105,21 @@ test('a type that is given is kept, and cannot add a header', async (t) => {
   t.deepEqual([own!.mimeType, image!.mimeType], ['application/x-own', 'image/png']);
 });
 
+/** tutao/tutanota#3085, lsfusion/platform#1404, silverstripe/silverstripe-userforms#5. */
 test('without a type that can be read, it follows from the name, in every way in', async (t) => {
   const world = await startSubmission(t);
-  const types = ['', ' ', 'pdf', 'undefined', 'null', 'a/b/c', 'text/plain, text/html', 'application/'];
+  const types = [
+    '',
+    ' ',
+    'pdf',
+    '.pdf',
+    'Word document',
+    'undefined',
+    'null',
+    'a/b/c',
+    'text/plain, text/html',
+    'application/',
+  ];
   for (const way of ['api', 'resend', 'postmark', 'sendgrid', 'mailgun']) {
     const to = `untyped-${way}@there.invalid`;
     const files = types.map((type, at) => ({ name: `${at}.pdf`, type, content: standard }));

@@ -56,11 +56,14 @@ test('no field is sent in eight bits, and none bounces', async (t) => {
     }
   }
   talk.close();
-  for (const to of sent) t.true(isAscii((await messageTo(world, to)).raw), to);
-  t.is(world.mx[0]!.messages.length, sent.length);
+  const texts: Record<string, string | undefined> = {};
+  for (const to of sent) {
+    const { raw } = await messageTo(world, to);
+    t.true(isAscii(raw), to);
+    texts[to] = (await PostalMime.parse(raw)).text;
+  }
   await areSigned(t, world);
-  const texts = world.mx[0]!.messages.map(async ({ raw }) => (await PostalMime.parse(raw)).text);
-  const unread = (await Promise.all(texts)).filter((text) => !text?.startsWith('Grüße'));
+  const unread = Object.entries(texts).filter(([, text]) => !text?.startsWith('Grüße'));
   t.deepEqual(unread, []);
 });
 
@@ -77,4 +80,67 @@ test('a signed part of eight bits bounces at such a host, and is not sent', asyn
   const { recipients } = await delivered(tenant, emailIdOf(reply));
   t.is(recipients[0].status, 'bounced');
   t.regex(JSON.stringify(recipients[0]), /8BITMIME/);
+});
+
+async function arrived(to: string, lines: string[]) {
+  const talk = await loggedIn(await tenantOf(worlds[oneKind]));
+  await talk.begins('<>', `<${to}>`);
+  await talk.says(Buffer.from(`${['From: app@sender.invalid', ...lines].join('\r\n')}\r\n.\r\n`), '250');
+  talk.close();
+  return (await messageTo(worlds[oneKind], to)).raw.toString('latin1');
+}
+
+test('reports, digests and files inside are sent in ASCII, and are what they were', async (t) => {
+  const receipt = await arrived('receipt@there.invalid', [
+    ...[
+      'Content-Type: multipart/report; report-type=disposition-notification; boundary=b',
+      '',
+      '--b',
+      '',
+      'Read',
+    ],
+    // jstedfast/MimeKit#1064
+    ...[
+      '--b',
+      'Content-Type: message/disposition-notification',
+      '',
+      'Reporting-UA: mail.invalid; 백석대학교',
+    ],
+    ...['Final-Recipient: rfc822;a@there.invalid', '--b--'],
+  ]);
+  t.regex(
+    receipt,
+    /\r\nReporting-UA: mail.invalid; =\?UTF-8\?Q\?(?:=[0-9A-F]{2}|\?=\r\n =\?UTF-8\?Q\?)+\?=\r\nFinal-R/,
+  );
+  const digest = await arrived('digest@there.invalid', [
+    ...['Content-Type: multipart/digest; boundary=b', '', '--b', '', 'Subject: Größe', '', 'Grüße', '--b--'],
+  ]);
+  t.regex(digest, /\r\n--b\r\n\r\nSubject: =\?UTF-8\?Q\?Gr=C3=B6=C3=9Fe\?=\r\n/);
+  const inside = 'Content-Type: message/rfc822\r\n\r\n'.repeat(8);
+  const deep = await arrived('deep@there.invalid', [`${inside}Subject: x`, '', 'Grüße']);
+  t.regex(deep, /Content-Type: application\/octet-stream\r\nContent-Transfer-Encoding: base64\r\n/);
+  await areSigned(t, worlds[oneKind]);
+});
+
+test('Mailgun’s messages.mime', async (t) => {
+  const world = worlds[oneKind];
+  const { key } = await tenantOf(world);
+  const form = new FormData();
+  form.append('to', 'mime@there.invalid');
+  const lines = [
+    'From: app@sender.invalid',
+    'List-Id: Größe <l.x.invalid>',
+    'List-Unsubscribe: https://x.invalid/ü',
+  ];
+  form.append('message', new Blob([[...lines, '', 'Grüße', ''].join('\n')]), 'message.mime');
+  const authorization = `Basic ${Buffer.from(`api:${key}`).toString('base64')}`;
+  const url = `${world.url()}/v3/sender.invalid/messages.mime`;
+  t.is((await fetch(url, { method: 'POST', headers: { authorization }, body: form })).status, 200);
+  const { raw } = await messageTo(world, 'mime@there.invalid');
+  t.true(isAscii(raw));
+  t.true(
+    raw.includes(
+      'List-Id: =?UTF-8?Q?Gr=C3=B6=C3=9Fe?= <l.x.invalid>\r\nList-Unsubscribe: <https://x.invalid/%C3%BC>',
+    ),
+  );
 });

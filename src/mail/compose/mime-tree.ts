@@ -11,7 +11,7 @@ export interface MimeTreePart {
   start: number;
   end: number;
   head: Head;
-  /** In lower case; text/plain if the part has no type. */
+  /** In lower case; text/plain if the part has no type, a message in a digest (RFC 2046 section 5.1.5). */
   type: string;
   /** Its registered name in lower case; null if the part names none that is known. */
   charset: string | null;
@@ -42,19 +42,19 @@ export function readTree(raw: Buffer, limits?: HeadLimits): MimeTreePart | null 
   let partsLeft = maxParts;
   let fieldsLeft = maxFields;
 
-  function read(start: number, end: number, depth: number): MimeTreePart | null {
+  function read(start: number, end: number, depth: number, parentType = ''): MimeTreePart | null {
     partsLeft -= 1;
     if (partsLeft < 0 || depth > maxDepth) return null;
     const head = readHead(raw, start, end, limits);
     fieldsLeft -= head.fields.length;
     if (head.isTooLarge || fieldsLeft < 0) return null;
-    const { boundary, ...part } = describe(head);
+    const { boundary, ...part } = describe(head, parentType);
     const children: MimeTreePart[] = [];
     if (boundary !== null) {
       const ranges = rangesOf(raw, head.bodyStart, end, boundary);
       if (!ranges) return null;
       for (const [from, to] of ranges) {
-        const child = read(from, to, depth + 1);
+        const child = read(from, to, depth + 1, part.type);
         if (!child) return null;
         children.push(child);
       }
@@ -75,10 +75,11 @@ type PartDescription = Omit<MimeTreePart, 'start' | 'end' | 'head' | 'children'>
   boundary: string | null;
 };
 
-function describe(head: Head): PartDescription {
+function describe(head: Head, parentType: string): PartDescription {
+  const usual = parentType === 'multipart/digest' ? 'message/rfc822' : 'text/plain';
   const content = structured(head, 'content-type');
   const disposition = structured(head, 'content-disposition');
-  const type = mediaTypeNamed(content.value) ?? (content.value.toLowerCase() || 'text/plain');
+  const type = mediaTypeNamed(content.value) ?? (content.value.toLowerCase() || usual);
   const charsetLabel = content.params.charset ?? null;
   const boundary = content.params.boundary ?? '';
   const isBoundary = /^[\x20-\x7e]+$/.test(boundary);

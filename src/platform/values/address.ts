@@ -122,7 +122,8 @@ export function parsePhrase(text: string, own?: string): string | null {
   const given = quoted ? quoted.groups!.inside!.replace(/\\(.)/gu, '$1') : text;
   const name = encodedWords.test(given) ? decodeWords(given) : given;
   if (/\p{Cc}/u.test(name) || !name.isWellFormed()) return null;
-  if (!quoted && (/["<>]/.test(name) || namesAnother(name, own))) return null;
+  // An encoded word can no more be mistaken for an address than a name in quotes.
+  if (!quoted && name === given && (/["<>]/.test(name) || namesAnother(name, own))) return null;
   return name.replace(/ +/g, ' ');
 }
 
