@@ -1,11 +1,12 @@
 /**
- * `node scripts/judges.ts [--only NAME]… [--json]`: sends 65 kinds of mail (judges/kinds.jsonl) through the API and by
+ * `node scripts/judges.ts [--only NAME]… [--own-return-paths] [--json]`: sends 65 kinds of mail (judges/kinds.jsonl) through the API and by
  * submission, each to a host with 8BITMIME and to a Postfix whose next hop has neither 8BITMIME nor SMTPUTF8, and shows what
  * other people's programs find in what arrives (judges/judges.ts): DKIM verifiers, parsers, spam filters with every symbol of
  * 0.1 or more. The filters are told the return path that the mail arrived with. Each finding is of one kind:
  *
  *   ours          a fault of ours: exit 1
- *   return path   that of this server is not at the From's domain; the cure is a return path under the sender's domain
+ *   return path   that of this server is not at the From's domain; with --own-return-paths, it is
+ *   VERP          the return path is not the From's address: no return path that names its delivery can be
  *   any composer  also found in the same mail as nodemailer composes it, or as it was submitted
  *
  * Installs nothing; says what is missing. The hop needs root and Postfix. Exits 0 if all signatures pass, nothing is lost and no
@@ -13,6 +14,7 @@
  */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import MailComposer from 'nodemailer/lib/mail-composer/index.js';
 import { newDkimKey } from '#accounts/domains.ts';
@@ -35,8 +37,9 @@ import { loadConfig } from '#platform/settings/config.ts';
 import { judges } from './judges/judges.ts';
 import { type ApiMail, invitationType, kinds, twiceSigned } from './judges/kinds.ts';
 
-const args = readOptions('node scripts/judges.ts [--only NAME]… [--json]', {
+const args = readOptions('node scripts/judges.ts [--only NAME]… [--own-return-paths] [--json]', {
   only: { type: 'string', multiple: true, default: [] },
+  'own-return-paths': { type: 'boolean', default: false },
   json: { type: 'boolean', default: false },
 });
 
@@ -86,6 +89,7 @@ async function setUp(stage: Stage): Promise<World> {
   const settings = { POSTERN_LOG_LEVEL: 'error', POSTERN_SUBMISSION_TLS_PORT: String(submissionPort) };
   const postern = await startPostern(stage, { dns, mtaPort: mx.port, settings });
   await addTwiceSigned(postern, dns);
+  if (args['own-return-paths']) await useOwnReturnPaths(postern);
   return { dns, postern, submissionPort, ways };
 }
 
@@ -118,6 +122,12 @@ async function addTwiceSigned({ db, dataDir }: Postern, dns: Dns): Promise<void>
       TXT: [`v=DKIM1; k=ed25519; p=${ed25519.publicKey}`],
     },
   });
+}
+
+/** As if each domain's record had been found. What was verified takes effect within a second. */
+async function useOwnReturnPaths({ db }: Postern): Promise<void> {
+  await db('domains').update({ return_path: 'used' });
+  await setTimeout(2_000);
 }
 
 /** Postfix, which offers 8BITMIME, and the host behind it, which does not. */
@@ -221,7 +231,7 @@ function byNodemailer(mail: ApiMail): Promise<Buffer> {
   return new MailComposer({ ...mail, to: 'ann@direct.invalid', attachments, icalEvent }).compile().build();
 }
 
-type FindingKind = 'ours' | 'return path' | 'any composer';
+type FindingKind = 'ours' | 'return path' | 'VERP' | 'any composer';
 
 interface Finding {
   kind: FindingKind;
@@ -276,11 +286,14 @@ async function judgeAll(stage: Stage, { dns, postern }: World, arrived: Arrived[
 const fromOf = (mail: ApiMail | string[]) =>
   (!Array.isArray(mail) && /(?:^|<)([!-~]+@[!-;=?-~]+)>?$/.exec(mail.from)?.[1]) || 'shop@sender.invalid';
 
-/** The return path is at another domain than From: Rspamd's symbols and SpamAssassin's rule. */
-const ofReturnPath = /^(?:FORGED_SENDER|FROM_NEQ_ENVFROM|HEADER_FROM_DIFFERENT_DOMAINS)=/;
+/** The return path is at another domain than From: SpamAssassin's rule. */
+const ofReturnPath = /^HEADER_FROM_DIFFERENT_DOMAINS=/;
+/** Rspamd compares whole addresses, so that every mail has these whose return path names its delivery. */
+const ofVerp = /^(?:FORGED_SENDER|FROM_NEQ_ENVFROM)=/;
 
 function kindOf(remark: string, expected: string[]): FindingKind {
   if (expected.includes(remark)) return 'any composer';
+  if (ofVerp.test(remark)) return 'VERP';
   return ofReturnPath.test(remark) ? 'return path' : 'ours';
 }
 
@@ -294,15 +307,22 @@ function note(findings: Finding[], { kind, judge, way, remark }: Omit<Finding, '
 
 function print(findings: Finding[], arrived: Arrived[]): void {
   const head = ['whose', 'judge', 'hops', 'remark', 'mails', 'for example'];
-  const order: FindingKind[] = ['ours', 'return path', 'any composer'];
+  const order: FindingKind[] = ['ours', 'return path', 'VERP', 'any composer'];
   const sorted = order.flatMap((one) => findings.filter(({ kind }) => kind === one));
   const rows = sorted.map(({ kind, judge, way, remark, mails }) => {
     return [kind, judge, way, remark.slice(0, 60), mails.length, mails.slice(0, 3).join('\n')];
   });
   console.log(tableOf(head, rows));
   if (findings.some(({ kind }) => kind === 'return path'))
-    console.log("The cure of a return path finding is a return path under the sender's domain.");
-  console.log(`${arrived.length} mails arrived; judged by ${present.map(({ name }) => name).join(', ')}.`);
+    console.log(
+      "The cure of a return path finding is a return path under the sender's domain: --own-return-paths.",
+    );
+  if (findings.some(({ kind }) => kind === 'VERP'))
+    console.log('A VERP finding has no cure: the return path of every mail names its delivery.');
+  const own = arrived.filter(({ from }) => from.includes('@bounces.')).length;
+  console.log(
+    `${arrived.length} mails arrived, ${own} with a return path under the sender's domain; judged by ${present.map(({ name }) => name).join(', ')}.`,
+  );
 }
 
 for (const { name, packages } of judges.filter((one) => !one.isThere())) {
