@@ -11,7 +11,7 @@ import { basename } from 'node:path';
 const longest = [
   ...['slow-scripts', 'slow-killed', 'slow-move', 'slow-nodes-changes', 'slow-move-steps', 'slow-upgrade'],
   ...['front-browser', 'operate', 'front-dashboard', 'front-dialects', 'server', 'field', 'contract'],
-  ...['mail-queue', 'front-http', 'front-api', 'platform-database', 'house', 'mail-queue-cluster'],
+  ...['mail-queue', 'front', 'front-http', 'front-api', 'platform-database', 'house', 'mail-queue-cluster'],
   ...['mail-deliver', 'mail-record', 'cli', 'mail-returned', 'accounts', 'mail-compose', 'mail-webhooks'],
   ...['mail-deliver-smtp-out', 'mail-deliver-route'],
 ];

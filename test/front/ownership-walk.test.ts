@@ -2,10 +2,10 @@
  * The rule of ownership, walked: every reading and changing route, by everybody (nobody, each role, operators, the owner of another
  * organization, each kind of key), with the things of others. Nobody is shown what is another's, and nobody changes it.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
 import { roles } from '#accounts/people/roles.ts';
+import { runAlone } from '#lab/alone.ts';
 import { createCli } from '#lab/cli.ts';
 import { rowsOf, type Things, type Visitor, walkOwnership } from '#lab/ownership-walk.ts';
 import { type Org, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
@@ -112,6 +112,7 @@ async function startWalk(t: ExecutionContext) {
 }
 
 test('each route, by everybody, with what is not theirs: it is neither shown nor changed', async (t) => {
+  await runAlone(t);
   const { scene, visitors } = await startWalk(t);
   const lines: string[] = [];
   const tally = await walkOwnership({ url: scene.world.url() }, visitors, (line) => lines.push(line));
@@ -135,10 +136,7 @@ test('a live stream of events keeps to the same rule', async (t) => {
   })().catch(() => {});
   await make.email(a, 'after-live@there.invalid');
   await make.email({ ...a, key }, 'after-test@there.invalid');
-  for (let tries = 0; !text.includes('after-test@') && tries < 200; tries++) {
-    await world.clock.advance('1s');
-    await sleep(20);
-  }
+  await world.clock.passUntil(() => text.includes('after-test@'));
   stopping.abort();
   await reading;
   t.regex(text, /after-test@/);
