@@ -1,6 +1,7 @@
 /** Lists of suppressed addresses as CSV: what is written reads back, whatever is in it; what is read may come from anywhere. */
 import test from 'ava';
 import fc from 'fast-check';
+import { csvText, unescapeFormula } from '#accounts/csv-text.ts';
 import { csvHead, csvOf, ListError, readAddresses } from '#accounts/suppression-csv.ts';
 import { costsAtMost } from '#lab/cost.ts';
 import { runs } from '#lab/runs.ts';
@@ -96,6 +97,25 @@ test('whatever is written reads back, and no cell is a formula', async (t) => {
     }),
     { numRuns: runs(300) },
   );
+});
+
+test('a cell is no formula by a full-width sign or a semicolon either', (t) => {
+  const cells = {
+    '＝1+1': "'＝1+1",
+    '＋1': "'＋1",
+    '－1': "'－1",
+    '＠x': "'＠x",
+    'a;=1+1;b': "a;'=1+1;b",
+    'a; @x': "a;' @x",
+    'a;"=1': `a;'""=1`,
+    'a\t+1': "a\t'+1",
+    'a = 1, -2': 'a = 1, -2',
+    'a;b': 'a;b',
+  };
+  for (const [text, cell] of Object.entries(cells)) {
+    t.is(csvText([[text]]), `"${cell}"\r\n`);
+    t.is(unescapeFormula(cell.replaceAll('""', '"')), text);
+  }
 });
 
 test.serial('a list with too many bad lines is not read to its end', async (t) => {
