@@ -11,6 +11,7 @@ import { structureOf, urlFields } from '#mail/compose/header-grammar.ts';
 import { hasLongLine } from '#mail/compose/long-lines.ts';
 import { domainOf } from '#platform/values/address.ts';
 import { readAddressList } from '#platform/values/mailbox-list.ts';
+import type { NamedAddress } from '#platform/values/recipients.ts';
 import { shown } from './from-field.ts';
 
 export interface Repaired {
@@ -164,11 +165,13 @@ function dateOf(value: string): string | null {
 }
 
 /** The list as it should have been written; null if it is right, or could mean something else. */
-function addressesOf({ value, text, octets }: Piece): string | null {
+function addressesOf({ name: field, value, text, octets }: Piece): string | null {
   const list = readAddressList(value);
   const isShort = isAscii(octets) || value.length <= maxEncoded;
   const isWhole = text === null && isShort && !hasLongLine(octets) && !isOdd(value);
-  if (list?.isStandard && isWhole && (value.includes('@') || !value.includes('=?'))) return null;
+  const isAsItShouldBe = list?.isStandard && isWhole && (value.includes('@') || !value.includes('=?'));
+  const isPlain = field !== 'from' || !list?.mailboxes.some((one) => mayShowAnother(value, one));
+  if (isAsItShouldBe && isPlain) return null;
   // A program may have encoded names and addresses together.
   const isEncoded = !value.includes('@') && value.length <= maxEncoded;
   const forms = isEncoded
@@ -176,7 +179,22 @@ function addressesOf({ value, text, octets }: Piece): string | null {
     : [list, readAddressList(withBrackets(value))];
   const meant = forms.find((form) => form?.mailboxes.every(({ address }) => domainOf(address) !== null));
   if (!meant?.mailboxes.length) return null;
-  return meant.mailboxes.map(({ name, address }) => mailbox({ name: shown(name), address })).join(',\r\n ');
+  const written = meant.mailboxes.map(field === 'from' ? plainMailbox : shownMailbox).join(',\r\n ');
+  return written === value ? null : written;
+}
+
+const shownMailbox = ({ name, address }: NamedAddress) => mailbox({ name: shown(name), address });
+
+/** A comment, or a name that is an address or has a control character once it is decoded: readers show it as the sender. */
+function mayShowAnother(value: string, { name }: NamedAddress): boolean {
+  return value.includes('(') || /[@<]|\p{Cc}/u.test(decodeWords(name));
+}
+
+/** Without comments; the name in quotes if it has signs of an address, which a name beyond ASCII does without. */
+function plainMailbox({ name, address }: NamedAddress): string {
+  const text = shown(name);
+  const plain = isAscii(Buffer.from(text)) ? text : shown(text.replace(/[@<>]+/g, ' '));
+  return mailbox({ name: plain, address });
 }
 
 const oddSigns = /<\s?(?:<|mailto:)|>\s?>|^(?:mailto:|')/i;
