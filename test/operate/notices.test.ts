@@ -165,6 +165,19 @@ test('many entries are one mail, at most twenty entries are told in an hour, and
   t.regex(rest.subject, /4 problems need action/);
 });
 
+test('one organization leaves notices of the hour for others, and a host puts no link into them', async (t) => {
+  const { world, person, own, disabledWebhook, refused, after } = await startScene(t, 'sqlite');
+  await person('olga@there.invalid', true);
+  await own('ann@there.invalid');
+  for (let n = 0; n < 30; n++) await disabledWebhook(`https://app.invalid/${n}`);
+  t.regex((await after(minute, 1))[0]!.subject, /12 problems need action/);
+  await refused('d.invalid');
+  const [, toOperator] = await after(2 * minute, 2);
+  t.is(toOperator!.to, 'olga@there.invalid');
+  await world.db('notices').delete();
+  t.notRegex(toOperator!.text.replaceAll(world.url(), ''), /https?:\/\/(?!postern)/);
+});
+
 test('nobody is told of their own destination; a notice that cannot leave is dropped after a day and makes no other', async (t) => {
   const { world, person, refused, after } = await startScene(t, 'sqlite');
   const { db, clock } = world;

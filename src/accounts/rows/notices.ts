@@ -1,8 +1,9 @@
 /**
  * The entries of the status that people have been notified of by mail, and when. A row is taken before its mail is sent, so that
- * one of several nodes sends it; an entry has one mail an hour at most, and all of them together have `maxAnHour`.
+ * one of several nodes sends it; an entry has one mail an hour at most, all of them together have `maxAnHour`, and those that an
+ * organization can bring about have shares of it.
  */
-import { countOf } from '#platform/database/engine/json-rows.ts';
+import { CountedMap } from '#platform/base/limits/counted-map.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
 import { flag, json, number, records, text } from '#platform/database/engine/records.ts';
 
@@ -28,6 +29,8 @@ export type Notice = ReturnType<typeof notices.read>;
 
 const hourMs = 3_600_000;
 const maxAnHour = 20;
+/** Of one organization; and of all destinations, because an organization chooses those that its mail goes to. */
+const maxOfOne = 12;
 
 /** The entries that people believe to be open. */
 export async function openNotices(db: Db): Promise<Notice[]> {
@@ -44,16 +47,33 @@ export async function takeNotices(db: Db, changes: NoticeChange[], now: number):
     // After an hour without a mail, a solved entry is as if it had never been.
     const anHourAgo = now - hourMs;
     await trx('notices').where({ is_open: false }).where('sent_at', '<=', anHourAgo).delete();
-    let left = maxAnHour - (await countOf(trx('notices').where('sent_at', '>', anHourAgo)));
+    const sent = (await trx('notices').where('sent_at', '>', anHourAgo)).map(notices.read);
+    const shares = new CountedMap();
+    for (const { entry } of sent) shares.add(ownerOf(entry), 1);
     const taken: NoticeChange[] = [];
-    for (const change of changes) {
-      if (left <= 0) break;
-      if (!(await take(trx, change, now))) continue;
+    for (const change of inTurn(changes)) {
+      if (shares.total >= maxAnHour) break;
+      const owner = ownerOf(change.entry);
+      if ((owner !== '' && shares.of(owner) >= maxOfOne) || !(await take(trx, change, now))) continue;
       taken.push(change);
-      left -= 1;
+      shares.add(owner, 1);
     }
     return taken;
   });
+}
+
+/** Empty: this server. */
+const ownerOf = ({ orgId, kind }: NoticeEntry) => orgId ?? (kind === 'destination' ? kind : '');
+
+/** One of each owner, then the second of each. */
+function inTurn(changes: NoticeChange[]): NoticeChange[] {
+  const counts = new CountedMap();
+  const turns = changes.map((change) => {
+    const owner = ownerOf(change.entry);
+    counts.add(owner, 1);
+    return { change, turn: counts.of(owner) };
+  });
+  return turns.sort((a, b) => a.turn - b.turn).map(({ change }) => change);
 }
 
 async function take(trx: Trx, { id, entry, isOpen }: NoticeChange, now: number): Promise<boolean> {

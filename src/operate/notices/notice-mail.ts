@@ -47,11 +47,17 @@ const titleOf = ({ entry }: Told) => `${capital(entry.label)}: ${entry.subject}`
 
 const pageOf = ({ entry }: Told, baseUrl: string) => `${baseUrl}/dashboard${entry.path}`;
 
+const maxReply = 300;
+
+/** The words of a stranger's host: mail programs make links of URLs and of names. */
+const withoutLinks = (text: string) =>
+  text.replaceAll('://', ':[//]').replace(/(?<=\w)[.@](?=[a-z]{2})/gi, '[$&]');
+
 function detailsOf({ figure, since, reply, advice, command, orgId }: Need): Paragraph[] {
   const begun = since === null ? '' : `, since ${utcMinute(since)}`;
   return [
     { text: `${capital(figure)}${begun}.` },
-    ...(reply ? [{ text: `The answer was: ${reply}` }] : []),
+    ...(reply ? [{ text: `The answer was: ${withoutLinks(reply.slice(0, maxReply))}` }] : []),
     { text: advice },
     // Owners have no command line.
     ...(command !== '' && orgId === undefined ? [{ command }] : []),
