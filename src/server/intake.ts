@@ -24,6 +24,7 @@ import { serveDialects } from '#front/dialects/serve-dialects.ts';
 import { Admission } from '#front/http/admission.ts';
 import { createAuthThrottle } from '#front/http/auth-throttle.ts';
 import { createAuthorize } from '#front/http/authorize.ts';
+import { CustomerHosts } from '#front/http/customer-hosts.ts';
 import { createReadSubmitted } from '#front/submission/read-submitted.ts';
 import { RequestWait } from '#front/submission/request-wait.ts';
 import { createSubmission, type SubmissionParts } from '#front/submission/submission-handler.ts';
@@ -95,7 +96,8 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     onRefusedSend,
     ...createAcceptance(context, { ...parts, onRefusedSend }),
   };
-  const tracking = createVisits(context, createTrackingLinks(context.secrets));
+  const customerHosts = new CustomerHosts({ ...context, hostname: config.hostname, baseUrl: parts.baseUrl });
+  const tracking = createVisits(context, createTrackingLinks(context.secrets), customerHosts);
   const reader = createMessageReader(config, onError);
   const readSubmitted = createReadSubmitted(reader.submitted);
   const feed = createEventFeed(context);
@@ -138,7 +140,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     onError,
   });
   return {
-    answer: app.callback(),
+    answer: customerHosts.serve(app.callback()),
     async settled() {
       await Promise.all([tracking.settled(), uses.flush(), dashboard.stop(), reader.close()]);
     },
@@ -166,9 +168,14 @@ function createFetching({ config, clock }: ServerContext, resolve: Resolve) {
   );
 }
 
-function createVisits({ db, clock, eventSignal, metrics, onError }: ServerContext, links: TrackingLinks) {
+function createVisits(
+  { db, clock, eventSignal, metrics, onError }: ServerContext,
+  links: TrackingLinks,
+  hosts: CustomerHosts,
+) {
   return createTracking({
     links,
+    isCustomers: (host) => hosts.isTrackingHost(host),
     record: groupCommit(
       signalsAfter(
         eventSignal,

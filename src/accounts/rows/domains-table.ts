@@ -149,6 +149,22 @@ export async function listSenderHosts(
   return rows.map(senderHosts.read);
 }
 
+/** The tracking hosts of customers, and whether each is in a verified domain of the organization that has it. */
+export async function listTrackingHosts(db: Db): Promise<Map<string, { isOwnDomain: boolean }>> {
+  const rows: { host: string; own: string | null }[] = await db('domains as having')
+    .whereNotNull('having.tracking_host')
+    .leftJoin('domains as own', (on) =>
+      on.on('own.org_id', 'having.org_id').andOnVal('own.status', 'verified'),
+    )
+    .select('having.tracking_host as host', 'own.name as own');
+  const hosts = new Map<string, { isOwnDomain: boolean }>();
+  for (const { host, own } of rows) {
+    const isOwn = own !== null && (host === own || host.endsWith(`.${own}`));
+    hosts.set(host, { isOwnDomain: isOwn || hosts.get(host)?.isOwnDomain === true });
+  }
+  return hosts;
+}
+
 const senderHosts = domains.pick('orgId', 'name', 'trackingHost');
 
 /** The organization that has the domain, verified: the first one; null if there is none. */

@@ -84,7 +84,7 @@ export function tlsOptionsOf(certificates: HostCertificates): TlsOptions {
 }
 
 /** Without the port; in lower case. */
-function hostOf({ headers: { host = '' } }: IncomingMessage): string {
+export function hostOf({ headers: { host = '' } }: IncomingMessage): string {
   return host.replace(/:\d*$/, '').replace(/\.$/, '').toLowerCase();
 }
 

@@ -14,7 +14,9 @@ import { Refusal } from '#platform/values/refusal.ts';
 import type { LinkKind, LinkRead, TrackingLinks } from './tracking-links.ts';
 
 export interface TrackingParts {
-  links: Pick<TrackingLinks, 'read'>;
+  links: Pick<TrackingLinks, 'read' | 'isFor'>;
+  /** Whether it is a host of a customer, which serves that customer's links only. */
+  isCustomers(host: string): boolean;
   record(visit: Visit): Promise<unknown>;
   onError(what: string, error: unknown): void;
   clock: Clock;
@@ -25,7 +27,7 @@ const pixel = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAICR
 
 const maxWaiting = 10_000;
 
-export function createTracking({ links, record, onError, clock }: TrackingParts) {
+export function createTracking({ links, isCustomers, record, onError, clock }: TrackingParts) {
   const waiting = new Set<Promise<unknown>>();
 
   function recordLater(visit: Visit): void {
@@ -38,7 +40,9 @@ export function createTracking({ links, record, onError, clock }: TrackingParts)
 
   function readVisit(context: Context, event: LinkKind): LinkRead {
     const read = links.read(event, context.params.token);
-    if (!read) throw new Refusal('NOT_FOUND', 'This path does not exist.');
+    const host = context.hostname.replace(/\.$/, '').toLowerCase();
+    const isAnothers = event === 'click' && isCustomers(host) && !links.isFor(host, context.params.token);
+    if (!read || isAnothers) throw new Refusal('NOT_FOUND', 'This path does not exist.');
     const url = event === 'click' ? read.target : null;
     recordLater({ ...visitorOf(context), event, deliveryId: read.deliveryId, url, at: clock.now() });
     context.set('Cache-Control', 'no-store, no-cache, must-revalidate, private, max-age=0');

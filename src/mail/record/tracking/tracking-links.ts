@@ -5,7 +5,9 @@
  *
  *   BASE/t/o/TOKEN   the pixel: an open        BASE/t/c/TOKEN   a link: a click
  *
- *   TOKEN: base64url of  version (1 octet) | key id (1) | kind (1) | delivery id (16) | target URL, UTF-8 | tag (16)
+ *   TOKEN: base64url of  version (1 octet) | key id (1) | kind (1) | delivery id (16) | host (8) | target URL, UTF-8 | tag (16)
+ *
+ * `host` is a hash of the host that the link is for, so that it redirects at no other customer's host; version 1 has none.
  *
  * The tag is HMAC-SHA256, cut to 128 bits, over all that goes before it. The key id is read off the key, so that
  * links made under an earlier secret go on working for as long as that secret is kept.
@@ -28,24 +30,37 @@ export interface TrackingLinks {
   tracker(base: string, deliveryId: string): { pixel(): string; link(target: string): string };
   /** Null if we did not create the link, or it was altered. */
   read(kind: LinkKind, token: string): LinkRead | null;
+  /** Whether a genuine link was made for this host. */
+  isFor(host: string, token: string): boolean;
 }
 
-const version = 1;
+const version = 2;
+/** Of mails before the host was in a link. */
+const versionWithoutHost = 1;
 const kinds: Record<LinkKind, { code: number; path: string }> = {
   open: { code: 0, path: '/t/o' },
   click: { code: 1, path: '/t/c' },
 };
 const headLength = 19;
+const hostLength = 8;
 const tagLength = 16;
 
 /** The current secret signs; links signed with an earlier secret are still read. */
 export function createTrackingLinks(secrets: Secrets): TrackingLinks {
   const keys = keysOf(secrets, macKey);
 
+  /** Most mails have the same one as the mail before. */
+  let hashed = { base: '', hash: Buffer.alloc(0) };
+
+  function hashOfBase(base: string): Buffer {
+    if (hashed.base !== base) hashed = { base, hash: hashOf(new URL(base).hostname) };
+    return hashed.hash;
+  }
+
   function link(base: string, kind: LinkKind, deliveryId: string, target: string): string {
     const current = keys.current();
     const head = Buffer.from([version, current.id, kinds[kind].code, ...parse(deliveryId)]);
-    const payload = Buffer.concat([head, Buffer.from(target)]);
+    const payload = Buffer.concat([head, hashOfBase(base), Buffer.from(target)]);
     const token = Buffer.concat([payload, tagOf(payload, current)]).toString('base64url');
     return `${base}${kinds[kind].path}/${token}`;
   }
@@ -57,13 +72,25 @@ export function createTrackingLinks(secrets: Secrets): TrackingLinks {
     }),
     read(kind, token) {
       const payload = genuine(token, keys);
-      if (payload?.[0] !== version || payload[2] !== kinds[kind].code) return null;
-      const target = payload.subarray(headLength).toString();
+      if (payload?.[2] !== kinds[kind].code || !isKnown(payload)) return null;
+      const target = payload.subarray(targetStart(payload)).toString();
       if (kind === 'click' && !isWebAddress(target)) return null;
       return { deliveryId: stringify(payload.subarray(3, headLength)), target };
     },
+    isFor(host, token) {
+      const payload = genuine(token, keys);
+      if (payload?.[0] !== version) return payload?.[0] === versionWithoutHost;
+      return payload.subarray(headLength, targetStart(payload)).equals(hashOf(host));
+    },
   };
 }
+
+const isKnown = (payload: Buffer) =>
+  payload[0] === versionWithoutHost || (payload[0] === version && payload.length >= headLength + hostLength);
+
+const targetStart = (payload: Buffer) => headLength + (payload[0] === version ? hostLength : 0);
+
+const hashOf = (host: string) => createHash('sha256').update(host).digest().subarray(0, hostLength);
 
 interface Key {
   id: number;

@@ -1,0 +1,63 @@
+/** At a host of a customer: that customer's tracking links, policies and challenges, and nothing else. */
+import { request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import test from 'ava';
+import { setDomainTracking } from '#accounts/rows/domains-table.ts';
+import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
+
+interface Reply {
+  status: number;
+  location: string | undefined;
+  body: string;
+}
+
+function ask(world: World, host: string, path: string): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    const call = request(world.url() + path, { headers: { host }, agent: false }, async (response) => {
+      const { statusCode, headers } = response;
+      resolve({ status: statusCode!, location: headers.location, body: await text(response) });
+    });
+    call.on('error', reject).end();
+  });
+}
+
+/** The path of the tracked link in a mail of this organization. */
+async function clickPath(world: World): Promise<string> {
+  const to = `${world.orgId}@there.invalid`;
+  const html = '<p><a href="https://app.invalid/x">Go</a></p>';
+  await world.send({ to, html, tracking: { clickTracking: true } });
+  const found = await until(() => world.mx[0]!.messages.find((one) => one.to.includes(to)));
+  const raw = found.raw.toString('latin1').replaceAll('=\r\n', '');
+  return /\/t\/c\/[\w-]+/.exec(raw)![0];
+}
+
+test('a link redirects at the host of its customer and at the server’s own, and nothing else is served there', async (t) => {
+  const world = await startWorld(t);
+  const other = await asNewTenant(world);
+  const plain = await asNewTenant(world);
+  for (const [{ orgId }, host] of [
+    [world, 't.sender.invalid'],
+    [other, 'links.sender.invalid'],
+  ] as const) {
+    const { id } = await world.db('domains').where({ org_id: orgId }).first('id');
+    await setDomainTracking(world.db, id, { clicks: true, host });
+  }
+  const paths = {
+    own: await clickPath(world),
+    others: await clickPath(other),
+    plain: await clickPath(plain),
+  };
+  const statusOf = async (host: string, path: string) => (await ask(world, host, path)).status;
+  t.is((await ask(world, 'T.sender.invalid:8080', paths.own)).location, 'https://app.invalid/x');
+  t.is(await statusOf('t.sender.invalid', paths.others), 404);
+  t.is(await statusOf('t.sender.invalid', paths.plain), 404);
+  t.is(await statusOf('links.sender.invalid', paths.own), 404);
+  for (const path of Object.values(paths)) t.is(await statusOf('postern.invalid', path), 302);
+  for (const path of ['/dashboard', '/api/public/openapi.json', '/docs', '/', '/tx', '/v3/x'])
+    t.is(await statusOf('t.sender.invalid', path), 421, path);
+  t.is((await ask(world, 't.sender.invalid', '/')).body, 'This host serves tracking links only.\n');
+  t.is(await statusOf('t.sender.invalid', '/.well-known/x'), 404);
+  t.is(await statusOf('postern.invalid', '/api/public/openapi.json'), 200);
+  t.is(await statusOf('other-name.invalid', '/api/public/openapi.json'), 200);
+});
