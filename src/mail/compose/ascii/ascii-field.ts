@@ -50,6 +50,9 @@ export function asciiField({ name, label, value }: Field, context: FieldContext)
 function asciiValue(name: string, value: string, context: FieldContext): string | null {
   if (parameterized.test(name)) return parameters(name, value, context);
   if (addresses.test(name)) return addressList(value, context.isDelivered);
+  if (name === 'content-id' && /^<[^\s<>()]{1,300}>$/.test(value)) {
+    return value.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
+  }
   if (ids.test(name))
     return (withoutComments(value).match(/<[\x21-\x3b=\x3f-\x7e]{1,900}>/g) ?? []).join(' ');
   if (urlFields.test(name)) return structureOf(name)!.write(value);
