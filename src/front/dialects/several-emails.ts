@@ -3,7 +3,8 @@
  * by itself, or the first refusal ends the call.
  */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
-import type { Accepted, SendRequest } from '#mail/accept/accept.ts';
+import type { Accepted } from '#mail/accept/accept.ts';
+import type { SendRequest } from '#mail/accept/send-request.ts';
 import { asRefusal, Refusal } from '#platform/values/refusal.ts';
 import type { DialectCall } from './dialect.ts';
 

@@ -6,8 +6,6 @@
  * was charged or stored.
  */
 
-import { hash } from 'node:crypto';
-import type { Caller } from '#accounts/api-keys.ts';
 import { demandedTls, mailTls } from '#accounts/domains.ts';
 import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import {
@@ -19,47 +17,20 @@ import {
 } from '#accounts/sender.ts';
 import type { Decision } from '#mail/accept/rows/acceptance.ts';
 import { refusalOf } from '#mail/accept/rows/decision-refusal.ts';
-import type { Attachment } from '#mail/compose/attachment.ts';
 import type { Compose, ComposeOrder } from '#mail/compose/compose-order.ts';
 import { patched } from '#platform/base/byte-patch.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { newId } from '#platform/base/id.ts';
 import type { Send, SendAnswerRecord } from '#platform/database/tables/send-record.ts';
-import { type DialectName, type Mailbox, serverOrgId } from '#platform/values/glossary.ts';
-import { type NamedAddress, namesOf, type Recipient } from '#platform/values/recipients.ts';
+import { type Mailbox, serverOrgId } from '#platform/values/glossary.ts';
+import { namesOf } from '#platform/values/recipients.ts';
 import { asRefusal, type Refusal } from '#platform/values/refusal.ts';
-import { type SendTimes, sendTimesRefusal } from '#platform/values/send-times.ts';
+import { sendTimesRefusal } from '#platform/values/send-times.ts';
 import { testDomain, testMaxAge, testRoute } from '#platform/values/test-route.ts';
 import { type AfterCommit, type RequestLog, startCommit } from './commit.ts';
-
-/** A send that its schema has checked. */
-export interface SendRequest extends SendTimes, RequestLog {
-  /** In the order to, cc, bcc, each address once. */
-  recipients: Recipient[];
-  from: string;
-  subject: string;
-  html?: string;
-  /** See compose/mime.ts. */
-  amp?: string | undefined;
-  text?: string;
-  replyTo?: NamedAddress[];
-  /** A function if files are at URLs: it fetches them, and is called once, after all checks that need no content. */
-  attachments: Attachment[] | (() => Promise<Attachment[]>);
-  headers: Record<string, string>;
-  tags: Record<string, string>;
-  tracking: { openTracking?: boolean; clickTracking?: boolean };
-  /** The caller's idempotency key and a hash of the whole request. */
-  idempotency: { key: string; requestHash: string } | null;
-  /** The mail's demand for TLS (RFC 8689): true: REQUIRETLS; false: the header `TLS-Required: No`. */
-  tlsRequired?: boolean | undefined;
-  isInBatch?: boolean;
-  /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
-  rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
-  /** See platform/database/tables/send-record.ts. Without it: to; for a complete message: any, because SMTP knows no kinds. */
-  mustReach?: Send['mustReach'];
-  mustAffordAll?: Send['mustAffordAll'];
-}
+import { repeatKeyOf } from './repeat-key.ts';
+import type { Sender, SendRequest } from './send-request.ts';
 
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
 const maxRecipients = 1000;
@@ -88,17 +59,6 @@ export interface AcceptParts extends AfterCommit {
   node: string;
   leaseMs: number;
 }
-
-/** The sender: an API key or, in the dashboard, the organization itself. */
-export type Sender = Pick<Caller, 'orgId' | 'scopes'> & {
-  keyId: string | null;
-  keyLabel?: string;
-  isTest?: boolean;
-  /** Set for this server's own mail (glossary.ts): the organization whose domain it is sent from, and which never sees it. */
-  domainOrgId?: string;
-  /** The other service's API through which the request came. */
-  dialect?: DialectName;
-};
 
 export interface Accepted {
   answer: SendAnswerRecord;
@@ -251,7 +211,13 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     base: null,
     packed: null,
     trackedLinks: null,
-    idempotency: idempotencyOf(request, caller, isTest, emailId),
+    idempotency: repeatKeyOf(request, {
+      keyId: caller.keyId,
+      emailId,
+      isTest,
+      // Nothing says that a whole message is a repeat of another one, even if it is equal; nor is a second link the first.
+      isUnique: request.rawMessage !== undefined || caller.orgId === serverOrgId,
+    }),
     acceptedAt: now,
     isInBatch: request.isInBatch,
     isServer: caller.orgId === serverOrgId,
@@ -338,28 +304,6 @@ async function commit(parts: AcceptParts, send: Send, request: RequestLog): Prom
   } finally {
     started.settle(decision);
   }
-}
-
-/** A test must never answer for a real send that has the same key: test mail has keys of its own, which no caller can give. */
-function idempotencyOf(
-  request: SendRequest,
-  caller: Sender,
-  isTest: boolean,
-  emailId: string,
-): Send['idempotency'] {
-  const { idempotency, rawMessage } = request;
-  // Nothing says that a whole message is a repeat of another one, even if it is equal; nor is a second link the first.
-  if (!idempotency && (rawMessage || caller.orgId === serverOrgId))
-    return { kind: 'window', key: emailId, requestHash: emailId };
-  if (!idempotency) return { kind: 'window', ...duplicateWindow(request, caller) };
-  return { ...idempotency, kind: 'key', key: isTest ? `test\n${idempotency.key}` : idempotency.key };
-}
-
-/** Two sends without an idempotency key are duplicates if they have the same `key` here (docs/api.md section 4.1 rule 6). */
-function duplicateWindow(request: SendRequest, caller: Sender): { key: string; requestHash: string } {
-  const recipients = request.recipients.map(({ key }) => key).sort();
-  const key = hash('sha256', JSON.stringify([caller.keyId, recipients, request.subject]));
-  return { key, requestHash: key };
 }
 
 /** With recipients in other lists, those in `to` decide (see `mustReach`). */

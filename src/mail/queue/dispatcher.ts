@@ -10,6 +10,7 @@ import type { Clock } from '#platform/base/clock.ts';
 import type { Attempt, Delivery } from '#platform/values/glossary.ts';
 import type { HeldLeases } from './held-leases.ts';
 import type { LeasePolicy } from './lease-policy.ts';
+import { PutBack } from './put-back.ts';
 import type { ReadyQueue } from './ready-queue.ts';
 import type { ReadyQueues } from './ready-queues.ts';
 import type { Ownership } from './share.ts';
@@ -58,8 +59,6 @@ const notServed = 'no server that could send it was running';
 const noTurn = 'it waited for a free connection to the destination, or for its turn';
 /** Mail past its maximum age waits this long for another node to try it a last time. */
 const lastAttemptGraceMs = 60_000;
-/** A 421 while other connections work means that we were too fast: the delivery is put back this often. */
-const maxPutBack = 3;
 
 export class Dispatcher {
   readonly #parts: DispatcherParts;
@@ -69,8 +68,7 @@ export class Dispatcher {
   readonly #starved = new Set<ReadyQueue>();
   /** Attempts, look-ups and recordings of outcomes under way. */
   readonly #tasks = new Set<Promise<void>>();
-  /** The attempts after which a delivery was put back, as long as it is leased. */
-  readonly #putBack = new Map<string, Attempt[]>();
+  readonly #putBack = new PutBack();
   #attempting = 0;
   /** The bytes of the messages in memory. */
   #messageBytes = 0;
@@ -203,9 +201,7 @@ export class Dispatcher {
   #putBackIfTooFast(readyQueue: ReadyQueue, delivery: Delivery, attempt: Attempt): boolean {
     const { signal, reply } = attempt;
     const wasTooFast = signal === 'throttled' && reply?.code === 421 && readyQueue.inFlight > 0;
-    const before = this.#putBack.get(delivery.id) ?? [];
-    if (!wasTooFast || !this.#parts.isRunning() || before.length >= maxPutBack) return false;
-    this.#putBack.set(delivery.id, [...before, attempt]);
+    if (!wasTooFast || !this.#parts.isRunning() || !this.#putBack.note(delivery, attempt)) return false;
     readyQueue.ready.unshift(delivery);
     this.#parts.readyQueues.active.add(readyQueue);
     return true;
@@ -225,9 +221,9 @@ export class Dispatcher {
   }
 
   async #finish(delivery: Delivery, attempt: Attempt): Promise<void> {
-    const tooFast = this.#putBack.get(delivery.id) ?? [];
+    const whole = this.#putBack.whole(delivery, attempt);
     this.#forget(delivery);
-    await this.#parts.recordOutcome(delivery, withEarlier(tooFast, attempt));
+    await this.#parts.recordOutcome(delivery, whole);
   }
 
   #expire(readyQueue: ReadyQueue, delivery: Delivery, reason: string): void {
@@ -262,7 +258,7 @@ export class Dispatcher {
   #forget(delivery: Delivery): void {
     this.#parts.policy.countLeased(-1);
     this.#messageBytes -= sizeOf(delivery);
-    this.#putBack.delete(delivery.id);
+    this.#putBack.forget(delivery);
   }
 
   #track(task: Promise<void>): void {
@@ -289,14 +285,3 @@ export class Dispatcher {
 }
 
 const sizeOf = ({ message }: Delivery) => message?.length ?? 0;
-
-/** The recorded attempt begins with the first connection, so its transcript has the replies after which it was put back. */
-function withEarlier(earlier: Attempt[], attempt: Attempt): Attempt {
-  if (earlier.length === 0) return attempt;
-  const { startedAt } = earlier[0]!;
-  const lines = [...earlier, attempt].flatMap(({ startedAt: begun, transcript }) =>
-    transcript.map((line) => ({ ...line, ms: line.ms + begun - startedAt })),
-  );
-  const tlsSessions = [...earlier, attempt].flatMap((one) => one.tlsSessions ?? []);
-  return { ...attempt, startedAt, transcript: lines, ...(tlsSessions.length > 0 && { tlsSessions }) };
-}

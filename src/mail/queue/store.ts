@@ -1,4 +1,4 @@
-/** The queue's statements as it needs them; server/delivery.ts makes them of those in db/queue/. */
+/** The queue's statements as it needs them; server/delivery.ts makes them of those in mail/queue/rows/. */
 import type { Backlog, Delivery } from '#platform/values/glossary.ts';
 import type { DueScannerParts } from './due-scanner.ts';
 import type { ReadyQueue } from './ready-queue.ts';

@@ -2,16 +2,10 @@
  * Accepts several sends of one call with one commit. Each is checked, composed and decided as accept.ts does with a single one,
  * and refused by itself; if the batch is atomic, the first refusal is that of the whole.
  */
-import {
-  type Accepted,
-  type AcceptParts,
-  answered,
-  prepareSend,
-  type Sender,
-  type SendRequest,
-} from '#mail/accept/accept.ts';
+import { type Accepted, type AcceptParts, answered, prepareSend } from '#mail/accept/accept.ts';
 import { type Commit, startCommit } from '#mail/accept/commit.ts';
 import type { Decision } from '#mail/accept/rows/acceptance.ts';
+import type { Sender, SendRequest } from '#mail/accept/send-request.ts';
 import type { RefusedSend } from '#mail/record/refused-sends.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { limitConcurrency } from '#platform/base/limits/slots.ts';
