@@ -8,7 +8,7 @@ import type { RequestLimits, Taken } from '#accounts/limits.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import { admitSend, countSend, type SendCapacity } from '#front/api/send/admit-send.ts';
 import type { Accept } from '#mail/accept/accept.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 import { Refusal } from '#platform/values/refusal.ts';

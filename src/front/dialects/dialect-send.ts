@@ -19,7 +19,7 @@ import {
 } from '#front/api/send/schema.ts';
 import { toIssues } from '#front/http/issues.ts';
 import { rule } from '#front/http/schema-rule.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { recipientsIn } from '#mail/record/refused-sends.ts';
 import { newId } from '#platform/base/id.ts';
 import { parseMailbox } from '#platform/values/address.ts';

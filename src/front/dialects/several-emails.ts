@@ -4,7 +4,7 @@
  */
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { Accepted } from '#mail/accept/accept.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { asRefusal, Refusal } from '#platform/values/refusal.ts';
 import type { DialectCall } from './dialect.ts';
 

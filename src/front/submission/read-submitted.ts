@@ -2,7 +2,7 @@
  * Reads a submitted message as a send request: a large one on a thread with a deadline, because its sender has chosen its content
  * and the main thread serves all clients. A message that ends the thread is refused.
  */
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { bufferOf } from '#platform/base/guarded-thread.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { requestOf, type Submitted } from './send-request.ts';

@@ -3,7 +3,7 @@
  * removed from the message: Bcc (RFC 5322 section 3.6.3), Return-Path (RFC 5321 section 4.4) and our own fields.
  */
 import { createHash } from 'node:crypto';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { type Field, fieldValue, type Head, readHead } from '#mail/compose/head.ts';
 import type { Recipient } from '#platform/values/recipients.ts';
 import { isTlsNotRequired, tlsRequiredField } from '#platform/values/tls-required.ts';

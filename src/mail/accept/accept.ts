@@ -30,7 +30,7 @@ import { sendTimesRefusal } from '#platform/values/send-times.ts';
 import { testDomain, testMaxAge, testRoute } from '#platform/values/test-route.ts';
 import { type AfterCommit, type RequestLog, startCommit } from './commit.ts';
 import { repeatKeyOf } from './repeat-key.ts';
-import type { Sender, SendRequest } from './send-request.ts';
+import type { Sender, SendRequest } from './requested-send.ts';
 
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
 const maxRecipients = 1000;

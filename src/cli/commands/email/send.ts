@@ -13,7 +13,7 @@ import { requireOwner, withOwner } from '#cli/args/lookup.ts';
 import { type CommandContext, notServed } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { sendSchema, toRequest } from '#front/api/send/schema.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { telemetry } from '#mail/record/telemetry.ts';
 import { newId } from '#platform/base/id.ts';
 import { Refusal } from '#platform/values/refusal.ts';

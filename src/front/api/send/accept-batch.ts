@@ -4,8 +4,8 @@
  */
 import { type Accepted, type AcceptParts, answered, prepareSend } from '#mail/accept/accept.ts';
 import { type Commit, startCommit } from '#mail/accept/commit.ts';
+import type { Sender, SendRequest } from '#mail/accept/requested-send.ts';
 import type { Decision } from '#mail/accept/rows/acceptance.ts';
-import type { Sender, SendRequest } from '#mail/accept/send-request.ts';
 import type { RefusedSend } from '#mail/record/refused-sends.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { limitConcurrency } from '#platform/base/limits/slots.ts';

@@ -7,7 +7,7 @@ import { anyError } from '#front/api/openapi/error-responses.ts';
 import type { Slot } from '#front/http/admission.ts';
 import { errorInBatch } from '#front/http/issues.ts';
 import { readQuery } from '#front/http/query.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { recipientsIn } from '#mail/record/refused-sends.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failpoint } from '#platform/base/failpoints.ts';

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { Caller } from '#accounts/api-keys.ts';
 import { maxIssues, toIssues } from '#front/http/issues.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import {

@@ -2,7 +2,7 @@
 import type { Context } from 'koa';
 import type { Caller } from '#accounts/api-keys.ts';
 import { type Authorize, UncountedRefusal } from '#front/http/authorize.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { AcceptBatch } from './accept-batch.ts';
 

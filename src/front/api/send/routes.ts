@@ -7,7 +7,7 @@ import type { Authorize } from '#front/http/authorize.ts';
 import { parseJson, readBody } from '#front/http/request-body.ts';
 import { setBusyHeaders } from '#front/http/server-busy.ts';
 import type { Accept, DryRun } from '#mail/accept/accept.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { admitSend, type SendCapacity } from './admit-send.ts';

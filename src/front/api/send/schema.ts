@@ -7,7 +7,7 @@
  */
 import { z } from 'zod';
 import { characters, rule } from '#front/http/schema-rule.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
 import { headerIssue } from '#mail/compose/custom-headers.ts';
 import { domainOf, parseMailbox } from '#platform/values/address.ts';

@@ -14,7 +14,7 @@ import {
 import type { Form } from '#front/dialects/form.ts';
 import { acceptMade } from '#front/dialects/several-emails.ts';
 import { formBody, largestBody } from '#front/http/body-limits.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { compareKey } from '#platform/values/address.ts';
 import type { Recipient } from '#platform/values/recipients.ts';
 import { Refusal } from '#platform/values/refusal.ts';

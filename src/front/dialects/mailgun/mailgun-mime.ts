@@ -10,7 +10,7 @@ import type { Form } from '#front/dialects/form.ts';
 import { formBody, largestBody } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
 import { withCrlf } from '#front/submission/send-request.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { maxHeadLength, readHead } from '#mail/compose/head.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import {

@@ -5,7 +5,7 @@ import { idempotencyKeyOf, requestOf } from '#front/dialects/dialect-send.ts';
 import { acceptMade } from '#front/dialects/several-emails.ts';
 import { below, jsonBody, largestBody, largestContent } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { iso } from '#platform/base/clock.ts';
 import { newId } from '#platform/base/id.ts';
 import { domainOf, mailboxText } from '#platform/values/address.ts';

@@ -4,7 +4,7 @@
  */
 
 import { idempotencyOf } from '#front/dashboard/sending.ts';
-import type { SendRequest } from '#mail/accept/send-request.ts';
+import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { readHead } from '#mail/compose/head.ts';
 import { editedParts } from '#mail/compose/html-parts.ts';
 import type { EmailRecord } from '#mail/record/rows/emails.ts';
