@@ -34,7 +34,7 @@ const constructed: Record<string, string> = {
   'mail/returned/parse/text-bounces/general.ts':
     'constants joined, matched at the beginning of the text only',
   'mail/returned/parse/named-recipient.ts':
-    'constants joined, each part bounded; test/field/bounces.test.ts measures them',
+    'constants joined, each part bounded; test/mail/returned/misread-bounces.test.ts measures them',
   'cli/maillog/log-filter.ts': 'an id, escaped',
   'mail/compose/header-grammar.ts': 'sticky, each part bounded; its test measures it',
   'mail/deliver/reply-rules/mailbox-words.ts': 'constants joined; test/reply-rules measures them',

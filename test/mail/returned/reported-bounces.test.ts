@@ -3,7 +3,7 @@
  * From the trackers of Postal, Mautic, listmonk, dada-mail, hitobito, Sisimai, EmailEngine, PHP-Bounce-Handler and others.
  */
 import test from 'ava';
-import { type ReturnsWorld, startReturns } from '../lab/scenes/returns.ts';
+import { type ReturnsWorld, startReturns } from '#lab/scenes/returns.ts';
 
 interface Case {
   what: string;
