@@ -49,7 +49,7 @@ import { withTimeout } from '#platform/base/waits.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
 import { isPostgres } from '#platform/database/engine/open.ts';
 import { changeToken, createQuietCheck } from '#platform/database/engine/quiet-check.ts';
-import { heartbeat, leave, readStates } from '#platform/database/tables/nodes.ts';
+import { heartbeat, leave, readHeartbeats, readStates } from '#platform/database/tables/nodes.ts';
 import { type CurrentShaping, createCurrentShaping } from '#platform/settings/current-shaping.ts';
 import { headerOf } from '#platform/values/address.ts';
 import type { DestinationOf } from '#platform/values/destination-shape.ts';
@@ -59,8 +59,14 @@ import { leaseMs, type ServerContext } from './context.ts';
 import { createOperatorRules, type OperatorRules } from './operator-rules.ts';
 import { createReturnPaths, type ReturnPaths } from './return-path-choice.ts';
 
+/** The other nodes must hear of this one in time; a SQLite database has no others. */
+const maxQuietMs = { postgres: 20_000, sqlite: 60_000 };
+
 /** How long other nodes are still sent the state of a destination after it has become idle. */
 const publishIdleMs = 60_000;
+
+/** The other nodes, and readers on PostgreSQL, ignore published states after a minute. */
+const repeatMs = 20_000;
 
 /** The other nodes ignore published pools after a minute. */
 const poolsIntervalMs = 20_000;
@@ -119,6 +125,7 @@ export function createDelivery(
     node,
     sockets: (name) => connections.stats(name).open,
     keepMs: isPostgres(db) ? publishIdleMs : 0,
+    repeatMs: isPostgres(db) ? repeatMs : Number.POSITIVE_INFINITY,
   });
   const runner = new QueueRunner({
     store: createStore(context, { assignment, returnPaths, rules, shaping, publish: publisher.publish }),
@@ -142,6 +149,7 @@ export function createDelivery(
     clock,
     concurrency: config.mtaConcurrency,
     leaseMs,
+    maxQuietMs: isPostgres(db) ? maxQuietMs.postgres : maxQuietMs.sqlite,
   });
   return {
     runner,
@@ -280,6 +288,7 @@ function peersOf({ config, db, node, clock, onError }: ServerContext, onChange: 
     node,
     min: hasPools ? 1 : 0,
     exchangeHeartbeats: (members, at) => heartbeat(db, { node, members, at, version }),
+    readHeartbeats: () => readHeartbeats(db, node),
     async readReports(after) {
       const rows = await readStates(db, node, after);
       return rows.map(({ state, ...row }) => ({ ...row, state: JSON.parse(state).told }));
@@ -318,10 +327,9 @@ function createStore(
   return {
     quietUntil: createQuietCheck({
       async changeToken() {
-        const token = await changeToken(db);
-        return token && `${token} ${shaping.fileStamp()}`;
+        return `${await changeToken(db)} ${shaping.fileStamp()}`;
       },
-      nextAt: () => nextDueAt(db),
+      nextAt: (since) => nextDueAt(db, since),
     }),
     findDue: (range) => findDue(db, range),
     claimBacklogs: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),

@@ -76,6 +76,13 @@ export class Backlogs {
     return null;
   }
 
+  /** Whether `pick` would find any. */
+  hasOpen(isOpen: (domain: string) => boolean): boolean {
+    for (const domains of this.#orgs.values())
+      for (const domain of domains.keys()) if (isOpen(domain)) return true;
+    return false;
+  }
+
   /** The claim found the backlog empty. Does nothing if mail was added since it was picked. */
   remove(picked: PickedBacklog): void {
     if (this.#orgs.get(picked.orgId)?.get(picked.domain) === picked.stamp) this.delete(picked);

@@ -34,6 +34,7 @@ export class Claimer {
   #claiming: Promise<void> | null = null;
   #isScanRequested = false;
   #isClaimRequested = false;
+  #hasChanged = false;
   /** The last claim left mail behind because the node's limit was reached. */
   #wasCut = false;
   #scannedAt = Number.NEGATIVE_INFINITY;
@@ -69,10 +70,16 @@ export class Claimer {
     return this.#rounds;
   }
 
-  /** Mail may be due. */
-  requestScan(): void {
+  /** Mail may be due. `hasChanged`: not only because of the time. */
+  requestScan(hasChanged = true): void {
     this.#isScanRequested = true;
+    this.#hasChanged ||= hasChanged;
     this.request();
+  }
+
+  /** When a full scan is due. */
+  nextScanAt(): number {
+    return this.#dueScanner.nextAt();
   }
 
   /** There is room for mail that waits in backlogs, or a new backlog for which there is room. */
@@ -123,7 +130,8 @@ export class Claimer {
       while (this.#isClaimRequested && isRunning()) {
         this.#rounds++;
         if (await poller.tick()) this.#dueScanner.scanSoon();
-        this.#dueScanner.tick();
+        this.#dueScanner.tick(this.#hasChanged);
+        this.#hasChanged = false;
         const isScanRequested = this.#isScanRequested;
         this.#isScanRequested = false;
         this.#isClaimRequested = false;

@@ -270,11 +270,6 @@ export class Dispatcher {
     for (const readyQueue of this.#parts.readyQueues.active) this.#drain(readyQueue);
   }
 
-  /** Nothing is under way or waits in memory. */
-  isIdle(): boolean {
-    return this.#tasks.size === 0 && this.#parts.readyQueues.areIdle();
-  }
-
   /** Releases what is ready. Resolves when no attempt and no recording is under way. */
   async stop(): Promise<void> {
     for (const readyQueue of this.#parts.readyQueues.active) {

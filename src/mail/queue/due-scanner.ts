@@ -38,6 +38,8 @@ const maxPerScan = 10_000;
  */
 const scanIntervalMs = 10_000;
 const rescanDelayMs = 1000;
+/** While nothing is committed, a full scan can only find that domains have other hosts by now; a thousandth of the time is enough. */
+const quietIntervalMs = 5 * 60_000;
 const pageSize = 200;
 /** More are left to the scans. */
 const maxNotified = 1000;
@@ -51,12 +53,15 @@ export function createDueScanner(parts: DueScannerParts) {
   let scanMs = 0;
   /** There was too much for a short scan. */
   let scanSoon = false;
+  /** Something was committed since the last full scan began. */
+  let isStale = true;
   let scanning: Promise<void> | null = null;
   let stopping = false;
 
   async function scanAll(): Promise<void> {
     const begun = performance.now();
     scanSoon = false;
+    isStale = false;
     let after: Backlog | null = null;
     try {
       do {
@@ -72,6 +77,11 @@ export function createDueScanner(parts: DueScannerParts) {
     scanMs = performance.now() - begun;
   }
 
+  function restMs(): number {
+    if (!isStale && !scanSoon) return Math.max(quietIntervalMs, 999 * scanMs);
+    return Math.max(scanSoon ? rescanDelayMs : scanIntervalMs, 9 * scanMs);
+  }
+
   return {
     /** `withOverlap`: begins a little before the end of the last scan. */
     async scanNewlyDue(withOverlap: boolean): Promise<void> {
@@ -84,10 +94,12 @@ export function createDueScanner(parts: DueScannerParts) {
         noteBacklog(backlog, retryAt !== null && retryAt > before);
     },
     /** Starts a full scan in the background if it is time for one. */
-    tick(): void {
-      const restMs = Math.max(scanSoon ? rescanDelayMs : scanIntervalMs, 9 * scanMs);
-      if (!isRecent(scannedAt, clock.now(), restMs)) scanning ??= scanAll();
+    tick(hasChanged: boolean): void {
+      isStale ||= hasChanged;
+      if (!isRecent(scannedAt, clock.now(), restMs())) scanning ??= scanAll();
     },
+    /** When it is time for the next full scan. */
+    nextAt: () => (scanning ? Number.POSITIVE_INFINITY : scannedAt + restMs()),
     /** This node may serve backlogs that it has ignored until now. */
     scanSoon(): void {
       scanSoon = true;

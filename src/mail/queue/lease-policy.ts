@@ -77,7 +77,9 @@ export class LeasePolicy {
    */
   pickBacklogs(freeLeases: number): { claims: BacklogClaim[]; isCut: boolean } {
     const now = this.#clock.now();
-    const eligible = [...this.#readyQueues.active].filter((readyQueue) => this.#mayClaim(readyQueue, now));
+    const eligible = [...this.#readyQueues.active].filter((readyQueue) =>
+      this.#readyQueues.mayClaim(readyQueue, now),
+    );
     const claims: BacklogClaim[] = [];
     let left = freeLeases;
     for (const [index, readyQueue] of eligible.entries()) {
@@ -92,10 +94,5 @@ export class LeasePolicy {
       this.#readyQueues.moveToBack(readyQueue);
     }
     return { claims, isCut: left <= 0 };
-  }
-
-  #mayClaim(readyQueue: ReadyQueue, now: number): boolean {
-    const hasRoom = readyQueue.backlogs.size > 0 && readyQueue.freeSlots(now) > 0;
-    return hasRoom && this.#readyQueues.suspension(readyQueue, readyQueue.name) === null;
   }
 }

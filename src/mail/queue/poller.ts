@@ -2,8 +2,8 @@
  * Decides when the claimer looks at the queue without being told to, and reads what others have changed.
  *
  * Time lets mail fall due, and allows a start at a destination that has a rate or asked us to slow down. And once a second
- * the poller looks anyway, because the command line and other nodes change the queue without telling this node. While this
- * node has nothing to do and the database has nothing new, a poll only sets the next one.
+ * the poller asks whether the database has anything new, because the command line and other nodes change the queue without
+ * telling this node. While it has not, and no mail in memory could start, the poll only sets the next one, whatever waits.
  */
 import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { Attempts, Dispatcher } from './dispatcher.ts';
@@ -23,19 +23,22 @@ export interface PollerParts {
   isRunning(): boolean;
   /** A claim is under way. */
   isClaiming(): boolean;
-  /** Time has come to look. */
-  onTime(): void;
+  /** Time has come to look; `hasChanged`: and something may have been committed since the last look. */
+  onTime(hasChanged: boolean): void;
+  /** When a scan of all backlogs is due. */
+  nextScanAt(): number;
   clock: Clock;
+  /** After this time, a poll looks even if nothing has changed: the others must hear of this node. */
+  maxQuietMs: number;
 }
 
 export const pollMs = 1000;
-/** After this time, a poll looks even if the database has nothing new. */
-const maxQuietMs = 10_000;
 
 export class Poller {
   readonly #parts: PollerParts;
   readonly #clock: Clock;
   #tickedAt = Number.NEGATIVE_INFINITY;
+  #scannedAt = Number.NEGATIVE_INFINITY;
   #wakeAt = Number.POSITIVE_INFINITY;
   #cancelTimer = () => {};
 
@@ -59,11 +62,12 @@ export class Poller {
   /** The claimer has done all that it could: wakes up when more is possible, and a second after the last scan. */
   schedule(scannedAt: number): void {
     const now = this.#clock.now();
+    this.#scannedAt = scannedAt;
     this.wakeUpAt(this.#parts.readyQueues.wakeAt(now));
     const nextAt = Math.min(scannedAt, this.#tickedAt, now) + pollMs;
     this.wakeUpAt(nextAt);
     // The work took longer than a second. The scan and the tick that follow renew both times.
-    if (nextAt <= now) this.#parts.onTime();
+    if (nextAt <= now) this.#parts.onTime(true);
   }
 
   /**
@@ -104,20 +108,23 @@ export class Poller {
   }
 
   async #poll(): Promise<void> {
-    const quietUntil = this.#isIdle() ? await this.#quietUntil() : Number.NEGATIVE_INFINITY;
+    const { readyQueues, onTime } = this.#parts;
+    const quietUntil = this.#isSettled() ? await this.#quietUntil() : Number.NEGATIVE_INFINITY;
     const now = this.#clock.now();
-    if (quietUntil > now && this.#isIdle()) this.wakeUpAt(Math.min(now + pollMs, quietUntil));
-    else this.#parts.onTime();
+    if (quietUntil > now && this.#isSettled())
+      this.wakeUpAt(Math.min(now + pollMs, quietUntil, readyQueues.wakeAt(now)));
+    else onTime(quietUntil === Number.NEGATIVE_INFINITY);
   }
 
-  #isIdle(): boolean {
-    return !this.#parts.isClaiming() && this.#parts.dispatcher.isIdle();
+  /** All that is known here waits for another time, or for an attempt to end. */
+  #isSettled(): boolean {
+    const { isClaiming, peers, readyQueues } = this.#parts;
+    return !isClaiming() && !peers.hasOthers() && !readyQueues.hasWork();
   }
 
-  /** At most ten seconds, because destinations in trouble are published again and again. */
   async #quietUntil(): Promise<number> {
     // The look after an error reports it.
-    const at = await this.#parts.store.quietUntil().catch(() => Number.NEGATIVE_INFINITY);
-    return Math.min(at, this.#tickedAt + maxQuietMs);
+    const at = await this.#parts.store.quietUntil(this.#scannedAt).catch(() => Number.NEGATIVE_INFINITY);
+    return Math.min(at, this.#tickedAt + this.#parts.maxQuietMs, this.#parts.nextScanAt());
   }
 }

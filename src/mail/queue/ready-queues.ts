@@ -189,6 +189,26 @@ export class ReadyQueues {
     return found && found.until > this.#clock.now() ? found : null;
   }
 
+  /** There is room for mail of a backlog that may be served. */
+  mayClaim(readyQueue: ReadyQueue, now: number): boolean {
+    const { backlogs, name } = readyQueue;
+    if (backlogs.size === 0 || readyQueue.freeSlots(now) <= 0) return false;
+    return (
+      this.suspension(readyQueue, name) === null &&
+      backlogs.hasOpen((domain) => this.suspension(readyQueue, domain) === null)
+    );
+  }
+
+  /** Something could start, or be claimed, at once. */
+  hasWork(): boolean {
+    const now = this.#clock.now();
+    for (const readyQueue of this.active) {
+      if (readyQueue.ready.length > 0 && readyQueue.mayStart(now)) return true;
+      if (this.mayClaim(readyQueue, now)) return true;
+    }
+    return false;
+  }
+
   /** Why mail of this domain cannot start within the next seconds; null if it can. */
   blockedReason(readyQueue: ReadyQueue, domain: string): string | null {
     const suspension = this.suspension(readyQueue, domain);
@@ -214,10 +234,6 @@ export class ReadyQueues {
     let at = Number.POSITIVE_INFINITY;
     for (const readyQueue of this.active) at = Math.min(at, readyQueue.wakeAt(now));
     return at;
-  }
-
-  areIdle(): boolean {
-    return this.active.size === 0 && [...this.#byName.values()].every((readyQueue) => readyQueue.isIdle());
   }
 
   forgetIdle(): void {

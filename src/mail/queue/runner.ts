@@ -33,6 +33,7 @@ export interface RunnerParts extends Omit<ReadyQueuesParts, 'requestClaim' | 'st
   /** Attempts under way at once, over all destinations. */
   concurrency: number;
   leaseMs: number;
+  maxQuietMs: number;
 }
 
 /**
@@ -101,7 +102,8 @@ export class QueueRunner {
       dispatcher,
       isRunning,
       isClaiming: () => this.#claimer.isClaiming,
-      onTime: () => this.#claimer.requestScan(),
+      onTime: (hasChanged) => this.#claimer.requestScan(hasChanged),
+      nextScanAt: () => this.#claimer.nextScanAt(),
     });
     this.#claimer = new Claimer({
       ...parts,

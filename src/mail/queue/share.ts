@@ -28,6 +28,8 @@ export interface Peers {
   share(name: string): Share;
   /** The states that the other nodes publish about this destination. */
   states(name: string): PeerState[];
+  /** Other nodes are counted: they must hear of this one each second, and their silence is measured. */
+  hasOthers(): boolean;
   /** Publishes this node's heartbeat and reads those of the others. Rejects if the database is away; then nothing changes. */
   exchange(): Promise<void>;
   /** Tells the other nodes that this one has stopped. */
@@ -40,6 +42,7 @@ export const whole: Share = { of: (total) => total, isTrusted: () => true, since
 export const noPeers: Peers = {
   share: () => whole,
   states: () => [],
+  hasOthers: () => false,
   exchange: async () => {},
   leave: async () => {},
 };

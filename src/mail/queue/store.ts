@@ -14,8 +14,8 @@ export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs' 
   /** Leases mail that a rule of the operator bounces, with the reason. */
   claimRefused(now: number, limit: number): Promise<{ delivery: Delivery; reason: string }[]>;
   releaseLeases(deliveries: Delivery[]): Promise<void>;
-  /** Until when a poll would find nothing new here; minus infinity if that is not known. */
-  quietUntil(): Promise<number>;
+  /** Until when a poll would find nothing here that a look at `since` has not found; minus infinity if that is not known. */
+  quietUntil(since: number): Promise<number>;
   suspensions(now: number): Promise<Suspension[]>;
   /** Reads the pool assignments and the paused organizations; true if they have changed. */
   readPools(now: number): Promise<boolean>;

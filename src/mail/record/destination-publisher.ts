@@ -1,6 +1,6 @@
 /**
- * Saves the state of destinations for the operator and for other nodes: what has changed since the last time, and every 20 s
- * what has not, so that a reader can tell that a node is gone. A destination at rest has no row, unless something is wrong
+ * Saves the state of destinations for the operator and for other nodes: what has changed since the last time, and with
+ * several nodes now and then what has not, so that a reader can tell that a node is gone. A destination at rest has no row, unless something is wrong
  * there; with other nodes, it keeps its row for a minute, so that they learn its last state.
  */
 import { LRUCache } from 'lru-cache';
@@ -24,9 +24,10 @@ export interface DestinationPublisherParts {
   sockets(destination: string): number;
   /** How long a destination at rest keeps its row. */
   keepMs: number;
+  /** How often an unchanged state is saved again. */
+  repeatMs: number;
 }
 
-const heartbeatMs = 20_000;
 const maxRoutes = 50_000;
 /** Destinations that keep a row at rest because something is wrong there. */
 const maxTroubled = 1_000;
@@ -46,9 +47,9 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
     const troubled = new Set(health.troubled(now).slice(0, maxTroubled));
     const note = (name: string, state: PublishedState) => {
       atRest.delete(name);
-      const text = JSON.stringify(state);
+      const text = JSON.stringify(state, withoutTimes);
       const last = written.get(name);
-      if (last?.text === text && now < last.at + heartbeatMs) return;
+      if (last?.text === text && now < last.at + parts.repeatMs) return;
       written.set(name, { text, at: now });
       states.set(name, state);
     };
@@ -91,6 +92,11 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
       if (routes.size > 0) await saveRoutes(parts.db, routes);
     },
   };
+}
+
+/** These move on with the clock, while nothing happens. */
+function withoutTimes(name: string, value: unknown): unknown {
+  return name === 'since' || name === 'until' ? undefined : value;
 }
 
 function isIdle(readyQueue: ReadyQueue): boolean {

@@ -3,8 +3,8 @@ import type { Seal } from '#accounts/seal.ts';
 import type { EventSignal } from '#mail/record/event-signal.ts';
 import {
   claimMessages,
-  hasQueued,
   listDueWebhooks,
+  nextDueMessageAt,
   releaseMessages,
 } from '#mail/webhooks/rows/webhook-outbox.ts';
 import { recordTries, type WebhookTry } from '#mail/webhooks/rows/webhook-outcomes.ts';
@@ -71,10 +71,10 @@ export function createWebhooks({
   const attemptWebhook = createAttemptWebhook({ post: poster.post, openSecret: seal.open, clock });
   const quietUntil = createQuietCheck({
     changeToken: () => changeToken(db),
-    nextAt: async () => ((await hasQueued(db)) ? Number.NEGATIVE_INFINITY : Number.POSITIVE_INFINITY),
+    nextAt: () => nextDueMessageAt(db),
   });
   const runner = createWebhookRunner({
-    listDue: async (now) => ((await quietUntil()) > now ? [] : listDueWebhooks(db, now)),
+    listDue: async (now) => ((await quietUntil(now)) > now ? [] : listDueWebhooks(db, now)),
     claim: (picks, now) => claimMessages(db, { node, now, leaseMs, picks }),
     releaseLeases: (now) => releaseMessages(db, { node, now }),
     attemptWebhook,

@@ -2,16 +2,19 @@
  * Mail that cannot start is neither claimed nor looked at again and again. The statements are counted while the clock stands
  * still, and while it goes on by seconds.
  */
+
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
-import { type DatabaseKind, nameOf, oneKind } from '#lab/database/databases.ts';
+import { pauseOrganization } from '#accounts/rows/pauses.ts';
+import { type DatabaseKind, kinds, nameOf, oneKind } from '#lab/database/databases.ts';
 import { countStatements } from '#lab/database/statements.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
-import { startWorld, type World } from '#lab/scenes/world.ts';
+import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 import { suspend } from '#mail/queue/rows/suspensions.ts';
+import { changeToken } from '#platform/database/engine/quiet-check.ts';
 
 const statementsOf = ({ config }: World, act: () => Promise<void>) =>
   countStatements(nameOf({ url: config.databaseUrl }, config.dataDir), act);
@@ -141,6 +144,54 @@ for (const [name, way] of Object.entries(ways)) {
     await assertRest(t, world);
     for (const { script } of world.mx) delete script.connect;
     await world.clock.passUntil(() => isArrived(world), { step: '20s', what: 'all the mail to arrive' });
+  });
+}
+
+for (const kind of kinds) {
+  test(`whatever waits, a second costs a statement for the queue and one for webhooks, and nothing is written, on ${kind}`, async (t) => {
+    const world = await startWorld(t, {
+      database: kind,
+      exchangers: [{ script: { connect: () => 'close' } }],
+    });
+    const paused = await asNewTenant(world);
+    const { clock, db } = world;
+    for (let n = 0; n < 6; n++) await world.send({ to: `n${n}@there.invalid`, subject: `${n}` });
+    const now = clock.now();
+    const farOff = now + 24 * 3_600_000;
+    await suspend(db, { destination: 'shut.invalid', reason: 'a test', createdAt: now, until: farOff });
+    await pauseOrganization(db, paused.orgId, { since: now, reason: 'a test' });
+    await clock.jump('2s');
+    world.dns.set({ 'shut.invalid': { MX: ['10 mx1.invalid'] } });
+    await world.send({ to: 'ann@shut.invalid' });
+    await paused.send({ to: 'ann@there.invalid' });
+    await world.send({
+      to: 'ann@there.invalid',
+      subject: 'later',
+      scheduledAt: new Date(farOff).toISOString(),
+    });
+    // The circuit's probes come to be minutes apart, and so do the next attempts.
+    for (let step = 0; step < 8; step++) {
+      await clock.jump('5m');
+      await sleep(stillMs);
+      await atRest(world);
+    }
+    await assertStill(t, world);
+    const seconds = 15;
+    const passSeconds = async () => {
+      for (let second = 0; second < seconds; second++) {
+        await clock.advance('1s');
+        await sleep(20);
+      }
+    };
+    // Those that have just changed something are followed by a look, and some by a scan.
+    await passSeconds();
+    const written = await changeToken(db);
+    const { all, claims } = await workOf(world, passSeconds);
+    t.is(claims, 0);
+    // A node on PostgreSQL says now and then that it is alive.
+    if (kind === 'sqlite') t.is(await changeToken(db), written, 'nothing was committed');
+    // On PostgreSQL the other tests' databases change as well.
+    if (kind === 'sqlite') t.true(all <= 7 * seconds, `${all} statements in ${seconds} seconds`);
   });
 }
 

@@ -25,6 +25,7 @@ export interface PeersParts {
   min: number;
   /** Commits this node's heartbeat, and only then reads those of the others. */
   exchangeHeartbeats(members: string, at: number): Promise<Heartbeat[]>;
+  readHeartbeats(): Promise<Heartbeat[]>;
   /** The states that the other nodes have published about destinations at `after` or later. */
   readReports(after: number): Promise<PeerReport[]>;
   leave(): Promise<void>;
@@ -33,6 +34,11 @@ export interface PeersParts {
   clock: Clock;
 }
 
+/**
+ * How often a node that counts no other publishes its heartbeat. A node that starts finds it, and counts this one for ten
+ * seconds; this one reads its heartbeat within a second, answers at once, and publishes each second from then on.
+ */
+const aloneIntervalMs = 20_000;
 const freshMs = 60_000;
 /** Finds reports that were committed a little late, or by a node whose clock is behind. */
 const overlapMs = 10_000;
@@ -43,6 +49,7 @@ export function createPeers(parts: PeersParts): Peers {
   /** Keyed by destination, then by node. */
   const known = new Map<string, Map<string, { at: number; readAt: number; state: PeerState }>>();
   let readAt: number | null = null;
+  let publishedAt = Number.NEGATIVE_INFINITY;
 
   async function readReports(): Promise<void> {
     const now = clock.now();
@@ -68,10 +75,17 @@ export function createPeers(parts: PeersParts): Peers {
   return {
     share: (name) => membership.share(name),
     states: (name) => [...(known.get(name)?.values() ?? [])].map(({ state }) => state),
+    hasOthers: () => membership.others.length > 0,
     async exchange() {
       const begunAt = clock.now();
-      const heartbeats = await parts.exchangeHeartbeats(membership.members, begunAt);
-      const hasChanged = membership.update(heartbeats, begunAt, clock.now());
+      let hasChanged = false;
+      const mayBeSilent = membership.others.length === 0 && isRecent(publishedAt, begunAt, aloneIntervalMs);
+      if (mayBeSilent) hasChanged = membership.update(await parts.readHeartbeats(), begunAt, clock.now());
+      if (!mayBeSilent || membership.others.length > 0) {
+        const heartbeats = await parts.exchangeHeartbeats(membership.members, begunAt);
+        publishedAt = begunAt;
+        if (membership.update(heartbeats, begunAt, clock.now())) hasChanged = true;
+      }
       if (membership.others.length > 0) await readReports();
       else readAt = null;
       forgetStale();

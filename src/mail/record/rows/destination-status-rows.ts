@@ -1,7 +1,8 @@
 /**
  * The state of destinations, which each node publishes about once a second for the operator and other nodes (nodes.ts): which
  * destination serves a recipient domain (`routes`), and connections and circuit of each destination that is not at rest
- * (`destinations`). A row older than a minute is from a node that has stopped, and is ignored.
+ * (`destinations`). On PostgreSQL, a row older than a minute is from a node that has stopped, and is ignored; on SQLite, all are
+ * if no server is running.
  */
 
 import type { ProblemCause } from '#mail/deliver/problem-cause.ts';
@@ -128,14 +129,16 @@ export async function readDestinationStatuses(
 ): Promise<DestinationStatuses> {
   const states = new Map<string, DestinationState>();
   const silent: SilentDestination[] = [];
-  for (const { name, node, state } of await db('destinations').where('at', '>=', now - freshMs)) {
+  const isServed = served ?? (!isPostgres(db) || (await isServedOnPostgres(db)));
+  const published = db('destinations');
+  if (isPostgres(db)) published.where('at', '>=', now - freshMs);
+  for (const { name, node, state } of isPostgres(db) || isServed ? await published : []) {
     const own: DestinationState & { rests?: boolean } = JSON.parse(state);
     if (own.rests && !own.problem) continue;
     if (own.problem?.silentSince) silent.push({ node, destination: name, problem: own.problem });
     const others = states.get(name);
     states.set(name, others ? sumOf(others, own) : own);
   }
-  const isServed = served ?? (!isPostgres(db) || (await isServedOnPostgres(db)));
   const orders = await listOrders(db, now);
   return { orders, states, silent, missingPools: await readMissing(db, now), isServed };
 }

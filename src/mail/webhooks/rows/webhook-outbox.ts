@@ -61,9 +61,20 @@ export async function listDueWebhooks(db: Db, now: number): Promise<{ id: string
   return rows.map(({ id, failing_since }) => ({ id, isFailing: failing_since !== null }));
 }
 
-/** Whether any message is queued, now or for later. */
-export async function hasQueued(db: Db): Promise<boolean> {
-  return (await db('webhook_messages').whereNotNull('due_at').first('id')) !== undefined;
+/** When the next message of an active endpoint is due, which may have passed; infinite if there is none. */
+export async function nextDueMessageAt(db: Db): Promise<number> {
+  const rows: { paused_until: number | null; due_at: number | null }[] = await db('webhooks')
+    .where({ status: 'active' })
+    .select('paused_until')
+    .select(
+      db.raw(
+        '(select due_at from webhook_messages where webhook_id = webhooks.id and due_at is not null order by due_at limit 1) as due_at',
+      ),
+    );
+  const times = rows.map(({ paused_until, due_at }) =>
+    due_at === null ? Number.POSITIVE_INFINITY : Math.max(paused_until ?? 0, due_at),
+  );
+  return times.reduce((first, at) => Math.min(first, at), Number.POSITIVE_INFINITY);
 }
 
 export interface Claim {

@@ -6,13 +6,16 @@ import { readDestinationStatuses } from '#mail/record/rows/destination-status-ro
 import type { DoctorContext } from '#operate/doctor/doctor-context.ts';
 import { type FindingDraft, failure, ok, skipped } from '#operate/doctor/finding.ts';
 import { blocklistAdvice } from '#operate/explain/blocklist-advice.ts';
+import { isServed } from '#platform/database/tables/server-running.ts';
 
 const maxNamed = 3;
 
 export async function checkBlocklistReplies({ openDb, now, config }: DoctorContext): Promise<FindingDraft> {
   const db = await openDb().catch(() => null);
   if (db === null) return skipped('not known: the database cannot be read');
-  const statuses = await readDestinationStatuses(db, now()).catch(() => null);
+  const statuses = await isServed(db, config.dataDir)
+    .then((served) => readDestinationStatuses(db, now(), served))
+    .catch(() => null);
   if (statuses === null) return skipped('not known: the database is not up to date');
   const refusing = [...statuses.states].flatMap(([name, { problem }]) =>
     problem?.cause === 'blocklisted' ? [{ name, problem }] : [],

@@ -1,23 +1,27 @@
 /**
- * Lets a poll of SQLite skip its look while nothing can be found: nothing was committed since the last look, by this
- * process or by another one such as the command line, and time alone makes nothing due. That takes one statement, and
- * writes nothing. PostgreSQL cannot tell, so its polls always look.
+ * Lets a poll skip its look while nothing can be found: nothing was committed since the last look, by this process or by
+ * another one such as the command line or another node, and time alone makes nothing due. That takes one statement, and
+ * writes nothing. On PostgreSQL the commits of all databases of the server count.
  */
 import { type Db, isPostgres } from './open.ts';
 
 export interface QuietCheckParts {
   /** Null: not known. */
   changeToken(): Promise<string | null>;
-  /** When time alone makes something due; infinite if nothing waits. Read once after each change. */
-  nextAt(): Promise<number>;
+  /** When time alone makes something due, after `since`; infinite if nothing waits. Read once after each change. */
+  nextAt(since: number): Promise<number>;
 }
 
-/** Returns until when a poll may skip its look; minus infinity: it must look. */
-export type QuietCheck = () => Promise<number>;
+/** Returns until when a poll may skip its look; minus infinity: it must look. `since`: when it last looked. */
+export type QuietCheck = (since: number) => Promise<number>;
 
-/** Another token than before: something was committed in between. Null on PostgreSQL. */
-export async function changeToken(db: Db): Promise<string | null> {
-  if (isPostgres(db)) return null;
+/** Another token than before: something was committed in between. */
+export async function changeToken(db: Db): Promise<string> {
+  if (isPostgres(db)) {
+    // It names the transactions whose changes are visible; those that only read are not among them.
+    const { rows } = await db.raw('select txid_current_snapshot()::text as token');
+    return rows[0].token;
+  }
   // The one counts commits of other connections, the other the rows that this connection has changed.
   const [row] = await db.raw(
     "select data_version || ' ' || total_changes() as token from pragma_data_version",
@@ -28,14 +32,15 @@ export async function changeToken(db: Db): Promise<string | null> {
 export function createQuietCheck(parts: QuietCheckParts): QuietCheck {
   let seen: string | null = null;
   let nextAt: number | null = null;
-  return async () => {
+  return async (since) => {
     const token = await parts.changeToken();
     if (token === null || token !== seen) {
       seen = token;
       nextAt = null;
       return Number.NEGATIVE_INFINITY;
     }
-    nextAt ??= await parts.nextAt();
+    // Mail that has fallen due may have to wait nevertheless, and then nothing is committed.
+    if (nextAt === null || nextAt <= since) nextAt = await parts.nextAt(since);
     return nextAt;
   };
 }

@@ -24,7 +24,12 @@ export async function heartbeat(db: Db, own: Heartbeat & { version: string }): P
     .insert({ ...own, sends: true })
     .onConflict('node')
     .merge();
-  return db('nodes').whereNot({ node: own.node }).where({ sends: true }).select('node', 'members', 'at');
+  return readHeartbeats(db, own.node);
+}
+
+/** Of the other nodes that send. */
+export async function readHeartbeats(db: Db, node: string): Promise<Heartbeat[]> {
+  return db('nodes').whereNot({ node }).where({ sends: true }).select('node', 'members', 'at');
 }
 
 /** Registers a node that does not send, or not yet. */

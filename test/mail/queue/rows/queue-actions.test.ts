@@ -227,7 +227,7 @@ for (const kind of kinds) {
     );
   });
 
-  test(`${kind}: what servers say of a destination is put together, and forgotten a minute later`, async (t) => {
+  test(`${kind}: what servers say of a destination is put together, and forgotten when they are gone`, async (t) => {
     const { db } = await openQueue(t, kind);
     const problem = {
       cause: 'throttled',
@@ -260,11 +260,15 @@ for (const kind of kinds) {
       accepted: { since: now - minute, count: 3, ms: 30 },
     };
     const said = { name: 'mx1.invalid', node: 'a', state: JSON.stringify(idle), at: now };
+    const gone = [
+      { ...said, node: 'c', at: now - minute - 1 },
+      { ...said, name: 'mx2.invalid', at: now - minute - 1 },
+    ];
     await db('destinations').insert([
       said,
       { ...said, node: 'b', state: JSON.stringify(busy) },
-      { ...said, node: 'c', at: now - minute - 1 },
-      { ...said, name: 'mx2.invalid', at: now - minute - 1 },
+      // The one server of a SQLite database does not repeat what it says.
+      ...(kind === 'postgres' ? gone : []),
     ]);
     const { states } = await readDestinationStatuses(db, now);
     const together = {
@@ -275,6 +279,7 @@ for (const kind of kinds) {
       [...states],
       [['mx1.invalid', { ...busy, ...together, connections: 2, limit: 4, waiting: 6 }]],
     );
+    if (kind === 'sqlite') t.is((await readDestinationStatuses(db, now, false)).states.size, 0);
   });
 
   test(`${kind}: what changes the suppression list makes an event`, async (t) => {
