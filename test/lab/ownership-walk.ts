@@ -7,7 +7,7 @@ import type { Db } from '#platform/database/engine/open.ts';
 import { routesOfServer, type WalkedRoute } from './hostile-walk.ts';
 
 /** What a path can name. */
-export interface Named {
+interface Named {
   org: string;
   email: string;
   webhook: string;
