@@ -33,7 +33,7 @@ export function certificateCommands(program: Command, context: CommandContext): 
           rows: states.map(({ row, state }) => [
             row.host,
             state.state,
-            row.notAfter === null ? null : { time: row.notAfter, ahead: true },
+            row.notAfter === null ? null : { time: row.notAfter },
             [state.figure, state.advice].filter(Boolean).join('. '),
           ]),
           empty,

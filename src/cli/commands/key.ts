@@ -119,7 +119,7 @@ function printKey(out: Output, made: MadeKey, oldUntil: number | null = null): v
   };
   const names = optionNames({ strict, isTest: test });
   const options = names.length > 0 && { options: names.join(' ') };
-  const old = oldUntil !== null && { 'the old one ends': { time: oldUntil, ahead: true } };
+  const old = oldUntil !== null && { 'the old one ends': { time: oldUntil } };
   out.print(document, { fields: { id, key, scopes: scopes.join(' '), ...options, ...old } });
   if (test)
     out.note('what this key sends is test mail: it goes to the inbox in the dashboard and nowhere else');
@@ -138,7 +138,7 @@ function printKeys(out: Output, keys: KeyRecord[], now: number): void {
       { id: key.id },
       { state: stateOf(key, now) },
       `${key.hint}…`,
-      { time: key.createdAt },
+      { time: key.createdAt, past: true },
       key.label,
       [...key.scopes, ...optionNames(key).map((name) => `(${name})`)].join(' '),
     ]),

@@ -167,7 +167,10 @@ async function list({ db, out, now }: CommandContext): Promise<void> {
 
 function row(org: Organization, now: number): Cell[] {
   const { limit: max, used, remaining } = quotaDocument(org, now);
-  const [created, paused] = [{ time: org.createdAt }, { time: org.pause?.since ?? null }];
+  const [created, paused] = [
+    { time: org.createdAt, past: true },
+    { time: org.pause?.since ?? null, past: true },
+  ];
   return [org.id, max, used, remaining, org.wallet, created, paused, org.name];
 }
 

@@ -75,7 +75,14 @@ async function show(context: CommandContext, org: string | undefined, address: s
   const { address: listed, reason, createdAt } = found;
   out.print(
     { address: listed, reason, createdAt: iso(createdAt), emailId },
-    { fields: { address: listed, reason, since: { time: createdAt }, ...(emailId && { email: emailId }) } },
+    {
+      fields: {
+        address: listed,
+        reason,
+        since: { time: createdAt, past: true },
+        ...(emailId && { email: emailId }),
+      },
+    },
   );
 }
 
@@ -93,7 +100,11 @@ async function list(context: CommandContext, org: string | undefined): Promise<v
     entries.map(({ address, reason, createdAt }) => ({ address, reason, createdAt: iso(createdAt) })),
     {
       head: ['ADDRESS', 'SINCE', 'REASON'],
-      rows: entries.map(({ address, reason, createdAt }) => [address, { time: createdAt }, reason]),
+      rows: entries.map(({ address, reason, createdAt }) => [
+        address,
+        { time: createdAt, past: true },
+        reason,
+      ]),
       empty: 'The suppression list is empty.',
     },
   );

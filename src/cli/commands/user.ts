@@ -94,7 +94,7 @@ async function create(context: CommandContext, options: CreateOptions): Promise<
         id,
         email,
         link: url ?? 'none: the user already has a password',
-        until: { time: expiresAt, ahead: true },
+        until: { time: expiresAt },
       },
     },
   );
@@ -135,7 +135,7 @@ async function reset(context: CommandContext, address: string): Promise<void> {
   const link = urlOf(made, config().baseUrl);
   out.print(
     { id, email, url: link, expiresAt: iso(made.expiresAt) },
-    { fields: { id, email, link, until: { time: made.expiresAt, ahead: true } } },
+    { fields: { id, email, link, until: { time: made.expiresAt } } },
   );
   await mailLink(context, made, email, null);
 }
@@ -182,7 +182,10 @@ function documentOf(user: User, memberships: Membership[]) {
 }
 
 function rowOf(user: User, memberships: Membership[]): Cell[] {
-  const [signedIn, created] = [{ time: user.signedInAt }, { time: user.createdAt }];
+  const [signedIn, created] = [
+    { time: user.signedInAt, past: true },
+    { time: user.createdAt, past: true },
+  ];
   const organizations = memberships.map(({ name: orgName, role }) => `${orgName} (${role})`);
   const access = [...(user.isOperator ? ['operator'] : []), ...organizations].join(', ');
   return [user.id, { state: statusOf(user) }, user.email, signedIn, created, access];

@@ -173,7 +173,7 @@ async function rotate({ db, out, secrets, now }: CommandContext, id: string): Pr
         id: webhook.id,
         secret,
         'public key': publicKey,
-        'old one signs until': { time: oldSecretUntil, ahead: true },
+        'old one signs until': { time: oldSecretUntil },
       },
     },
   );

@@ -6,14 +6,14 @@ import { ago, relative } from '#platform/base/span.ts';
 import { timeOfDay } from './times.ts';
 
 /**
- * Null is shown as "-". On a terminal a time is relative, a count is short, and a state has a colour. `ahead`: the time may lie
- * in the future.
+ * Null is shown as "-". On a terminal a time is relative, a count is short, and a state has a colour. `past`: a time that
+ * lies in the future, because a clock was ahead, is now.
  */
 export type Cell =
   | string
   | number
   | null
-  | { time: number | null; due?: boolean; ahead?: boolean }
+  | { time: number | null; due?: boolean; past?: boolean }
   | { count: number }
   /** In a table that does not fit a terminal, only its end is shown, which all commands take. */
   | { id: string }
@@ -40,7 +40,7 @@ export function terminalCell(cell: Cell, now: number): string {
   if ('id' in cell) return sanitize(cell.id);
   if (cell.time === null) return dim('-');
   if (cell.due) return `due since ${timeOfDay(cell.time, now)}`;
-  return cell.ahead ? relative(cell.time, now) : ago(cell.time, now);
+  return cell.past ? ago(cell.time, now) : relative(cell.time, now);
 }
 
 /** 1.2K, 15K, 1M: at most four characters for numbers below a billion. */

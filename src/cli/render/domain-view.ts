@@ -32,8 +32,8 @@ export function printDomains(out: Output, domains: DomainRecord[]): void {
       { state: domain.status },
       domain.openTracking ? 'on' : 'off',
       domain.clickTracking ? 'on' : 'off',
-      { time: domain.createdAt },
-      { time: domain.checkedAt },
+      { time: domain.createdAt, past: true },
+      { time: domain.checkedAt, past: true },
     ]),
     empty: 'There is no domain yet; `postern domain add NAME --org ORG` registers one.',
   });
@@ -49,9 +49,9 @@ export function domainBlocks(domain: DomainRecord, records: DnsRecord[]): Output
     ...(domain.trackingHost && { 'links at': domain.trackingHost }),
     'return path': returnPathInUse(domain) ?? 'of the server',
     TLS: tlsText(domain),
-    created: { time: domain.createdAt },
-    checked: { time: domain.checkedAt },
-    ...(domain.failingSince && { 'DKIM missing since': { time: domain.failingSince } }),
+    created: { time: domain.createdAt, past: true },
+    checked: { time: domain.checkedAt, past: true },
+    ...(domain.failingSince && { 'DKIM missing since': { time: domain.failingSince, past: true } }),
   };
   return [{ fields }, recordsBlock(records)];
 }

@@ -25,9 +25,9 @@ export function emailFields(email: EmailRecord, status: string): OutputBlock {
       ...(tags.length > 0 && { tags: tags.join(' ') }),
       credits: email.credits,
       ...(email.dialect !== null && { dialect: email.dialect }),
-      ...(email.scheduledAt !== null && { scheduled: { time: email.scheduledAt, ahead: true } }),
-      created: { time: email.createdAt },
-      updated: { time: email.updatedAt },
+      ...(email.scheduledAt !== null && { scheduled: { time: email.scheduledAt } }),
+      created: { time: email.createdAt, past: true },
+      updated: { time: email.updatedAt, past: true },
     },
   };
 }
@@ -51,7 +51,7 @@ export function recipientTable(email: EmailRecord, now: number): OutputBlock {
       delivery.recipient,
       { state: delivery.status },
       delivery.attempts,
-      { time: delivery.nextAttemptAt, ahead: true, due: (delivery.nextAttemptAt ?? now) < now },
+      { time: delivery.nextAttemptAt, due: (delivery.nextAttemptAt ?? now) < now },
       delivery.lastReply && replyText(delivery.lastReply),
     ]),
     empty: '',
@@ -126,7 +126,16 @@ export function attemptRows(
   const { number, startedAt, mx, transcript } = attempt;
   const { outcome, diagnostic, rule = null } = attempt.outcome;
   return [
-    ['attempt', recipient, number, { time: startedAt }, outcome, mx?.host ?? null, diagnostic, rule],
+    [
+      'attempt',
+      recipient,
+      number,
+      { time: startedAt, past: true },
+      outcome,
+      mx?.host ?? null,
+      diagnostic,
+      rule,
+    ],
     ...transcript.flatMap(({ ms, from, text }) =>
       textLines(text).map((line) => ['transcript', recipient, number, ms, signs[from], line]),
     ),

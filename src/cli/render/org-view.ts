@@ -41,8 +41,8 @@ function organizationFields(org: Organization, now: number): Record<string, Cell
     TLS: org.tls,
     'IP pool': org.pool ?? `${defaultPool} (not assigned)`,
     'two-factor': org.requiresSecondFactor ? 'required' : 'optional',
-    created: { time: org.createdAt },
-    ...(org.pause && { paused: { time: org.pause.since }, reason: org.pause.reason }),
+    created: { time: org.createdAt, past: true },
+    ...(org.pause && { paused: { time: org.pause.since, past: true }, reason: org.pause.reason }),
   };
 }
 
@@ -57,7 +57,7 @@ export function quotaFields(org: Organization, now: number): Record<string, Cell
     quota: orUnlimited(limit),
     used,
     left: orUnlimited(remaining),
-    renews: { time: renewsAt, ahead: true },
+    renews: { time: renewsAt },
     wallet: org.wallet,
   };
 }

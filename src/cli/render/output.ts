@@ -124,6 +124,6 @@ function fieldLines(fields: [string, Cell][], now: number, columns: number): str
 function fieldCell(cell: Cell, now: number): string {
   const isTime = typeof cell === 'object' && cell !== null && 'time' in cell && cell.time !== null;
   if (!isTime) return terminalCell(cell, now);
-  const time = cell.ahead ? cell.time! : Math.min(cell.time!, now);
+  const time = cell.past ? Math.min(cell.time!, now) : cell.time!;
   return `${local(time)} ${dim(`(${relative(time, now)})`)}`;
 }

@@ -24,8 +24,8 @@ export function queueTable(rows: QueueRow[], { isByDomain, now, when }: Options)
       rows: rows.map((row) => [
         ...(isByDomain ? [row.destination] : []),
         conditionText(row.condition, when),
-        { time: row.oldestAt },
-        { time: row.nextAttemptAt, ahead: true, due: row.nextAttemptAt !== null && row.nextAttemptAt < now },
+        { time: row.oldestAt, past: true },
+        { time: row.nextAttemptAt, due: row.nextAttemptAt !== null && row.nextAttemptAt < now },
         row.lastReply,
       ]),
     },

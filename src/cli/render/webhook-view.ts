@@ -22,9 +22,9 @@ export function webhookFields(webhook: Webhook): Record<string, Cell> {
     'public key': webhook.publicKey,
     status: { state: webhook.status },
     reason: webhook.reason,
-    'failing since': { time: webhook.failingSince },
-    'paused until': { time: webhook.pausedUntil, ahead: true },
-    created: { time: webhook.createdAt },
+    'failing since': { time: webhook.failingSince, past: true },
+    'paused until': { time: webhook.pausedUntil },
+    created: { time: webhook.createdAt, past: true },
   };
 }
 
@@ -34,8 +34,8 @@ export function rowsOf(webhooks: Webhook[]): Rows {
     rows: webhooks.map((webhook) => [
       { id: webhook.id },
       { state: webhook.status },
-      { time: webhook.failingSince },
-      { time: webhook.createdAt },
+      { time: webhook.failingSince, past: true },
+      { time: webhook.createdAt, past: true },
       webhook.types.join(' ') || 'all',
       webhook.url,
     ]),
@@ -46,14 +46,14 @@ export function rowsOf(webhooks: Webhook[]): Rows {
 
 export function attemptFields({ startedAt, duration, answer, error }: WebhookAttempt): Record<string, Cell> {
   const { status = null, text = null } = answer ?? {};
-  return { posted: { time: startedAt }, took: span(duration), status, answer: text, error };
+  return { posted: { time: startedAt, past: true }, took: span(duration), status, answer: text, error };
 }
 
 export function attemptRows(records: WebhookAttemptRecord[]): Rows {
   return {
     head: ['AT', 'EVENT', 'TYPE', 'TRY', 'TOOK', 'STATUS', 'ANSWER'],
     rows: records.map(({ eventId, type, number, startedAt, duration, status, answer, error }) => [
-      { time: startedAt },
+      { time: startedAt, past: true },
       eventId,
       type,
       number,

@@ -110,7 +110,7 @@ function printEmails(out: Output, emails: EmailSummary[]): void {
       rows: emails.map(({ id, status, createdAt, recipients, subject }) => [
         { id },
         { state: status },
-        { time: createdAt },
+        { time: createdAt, past: true },
         recipientsText(recipients),
         subject,
       ]),

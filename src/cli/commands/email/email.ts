@@ -133,7 +133,7 @@ async function changeTime(context: CommandContext, id: string, at: number): Prom
   if (refusal) throw new Failure(refusal.issues[0]!.message);
   const result = await reschedule(await db(), { emailId, orgId: null, at, now: now() });
   if (result !== 'rescheduled') throw new Failure(`email ${emailId} is not scheduled, or its time has come`);
-  out.print({ emailId, scheduledAt: iso(at) }, { fields: { 'scheduled for': { time: at, ahead: true } } });
+  out.print({ emailId, scheduledAt: iso(at) }, { fields: { 'scheduled for': { time: at } } });
 }
 
 async function printSource(context: CommandContext, id: string, to: string | undefined): Promise<void> {

@@ -78,7 +78,7 @@ async function slow(context: CommandContext, name: string, options: SlowOptions)
   const fields = {
     slowed: served,
     'per minute': options.perMinute,
-    until: { time: until, ahead: true },
+    until: { time: until },
     reason: options.reason,
   };
   out.print(documentOf(rule), { fields });
@@ -138,8 +138,8 @@ async function list({ db, out, now }: CommandContext): Promise<void> {
     rows: all.map((rule) => [
       rule.destination,
       rule.perMinute === null ? rule.kind : `${rule.kind} to ${rule.perMinute} a minute`,
-      { time: rule.createdAt },
-      rule.until === null ? 'removed' : { time: rule.until, ahead: true },
+      { time: rule.createdAt, past: true },
+      rule.until === null ? 'removed' : { time: rule.until },
       rule.reason,
     ]),
     empty: 'There are no rules.',

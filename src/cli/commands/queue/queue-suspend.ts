@@ -41,7 +41,7 @@ async function suspendMail(
   const suspension = { destination: name, reason: options.reason, createdAt, until: createdAt + options.for };
   await suspend(await db(), suspension);
   out.print(documentOf(suspensionOrder(suspension)), {
-    fields: { suspended: name, until: { time: suspension.until, ahead: true }, reason: options.reason },
+    fields: { suspended: name, until: { time: suspension.until }, reason: options.reason },
   });
   if (!(await isKnownDestination(await db(), name)))
     out.note(`no mail has gone to ${name} yet; \`postern queue summary\` shows the names of destinations`);
