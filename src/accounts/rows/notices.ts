@@ -29,7 +29,7 @@ export type Notice = ReturnType<typeof notices.read>;
 
 const hourMs = 3_600_000;
 const maxAnHour = 20;
-/** Of one organization; and of all destinations, because an organization chooses those that its mail goes to. */
+/** The notices of one organization; and of all destinations, because an organization chooses those that its mail goes to. */
 const maxOfOne = 12;
 
 /** The entries that people believe to be open. */

@@ -1,7 +1,6 @@
 /** Characters that nobody sees in an address are refused by name, with the place, in every way in; blanks around one are not. */
 
 import test from 'ava';
-import formData from 'form-data';
 import Mailgun from 'mailgun.js';
 import { ServerClient } from 'postmark';
 import { Resend } from 'resend';
@@ -164,7 +163,7 @@ test('the dialects, with their SDKs', async (t) => {
     ],
   );
 
-  const mailgun = new Mailgun(formData).client({ username: 'api', key: world.key, url });
+  const mailgun = new Mailgun(FormData).client({ username: 'api', key: world.key, url });
   const refused = await t.throwsAsync(mailgun.messages.create('sender.invalid', { ...mail, to: [bad] }));
   t.true(String((refused as { details?: string }).details ?? refused).includes(place));
   t.truthy((await mailgun.messages.create('sender.invalid', { ...mail, to: [' eve@there.invalid '] })).id);

@@ -35,7 +35,7 @@ export interface TrackingLinks {
 }
 
 const version = 2;
-/** Of mails before the host was in a link. */
+/** The links of mails before the host was in a link. */
 const versionWithoutHost = 1;
 const kinds: Record<LinkKind, { code: number; path: string }> = {
   open: { code: 0, path: '/t/o' },
