@@ -4,6 +4,8 @@
  *
  *   npm run release                     needs git, dpkg-deb and gzip; `npm ci` has built SQLite's driver
  *   npm run release -- --no-image       without the image, which needs buildah, podman or docker
+ *   npm run release -- --unsigned       without a signature, for a trial; otherwise POSTERN_RELEASE_KEY names the private key
+ *   npm run release -- --new-key FILE   builds nothing: makes a key to sign with (release/sign.ts)
  *
  * Built again from the same commit with the same npm and tools, the files are the same: times are the commit's, and all belong
  * to root. The image's layers have times of their own.
@@ -14,9 +16,22 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildDeb } from './release/deb.ts';
 import { buildImage } from './release/image.ts';
+import { makeKey, readSigningKey, signSums } from './release/sign.ts';
 import { buildTree, root, run } from './release/tree.ts';
 
-const { values } = parseArgs({ options: { image: { type: 'boolean', default: true } }, allowNegative: true });
+const { values } = parseArgs({
+  options: {
+    image: { type: 'boolean', default: true },
+    unsigned: { type: 'boolean', default: false },
+    'new-key': { type: 'string' },
+  },
+  allowNegative: true,
+});
+if (values['new-key'] !== undefined) {
+  makeKey(values['new-key']);
+  process.exit(0);
+}
+const signingKey = readSigningKey(values.unsigned);
 
 if (run('git', ['status', '--porcelain']) !== '')
   throw new Error('there are uncommitted changes; a release is what is committed');
@@ -64,4 +79,5 @@ const sums = readdirSync(dist)
         .digest('hex')}  ${name}\n`,
   );
 writeFileSync(join(dist, 'SHA256SUMS'), sums.join(''));
+signSums(dist, signingKey);
 process.stdout.write(sums.join(''));

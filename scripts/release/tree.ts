@@ -3,7 +3,7 @@
  * production dependencies, Node, and release.json, by which `postern upgrade` judges a release.
  */
 import { execFileSync } from 'node:child_process';
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { newest } from '#platform/database/schema/migrate.ts';
 
@@ -70,8 +70,10 @@ export function buildTree(parent: string): Tree {
   return { directory, release };
 }
 
-/** SQLite's driver is the one that `npm ci` has installed here, with the same lock file. */
+/** SQLite's driver is one that was compiled here, from the package of the lock file: a downloaded one has no checksum in it. */
 function addDependencies(directory: string): void {
+  if (!existsSync(join(root, 'node_modules/sqlite3/build/compiled')))
+    run(join(root, 'scripts/sqlite-driver'), ['--compile']);
   copyFileSync(join(root, '.npmrc'), join(directory, '.npmrc'));
   run('npm', ['ci', '--omit=dev', '--ignore-scripts'], directory);
   rmSync(join(directory, '.npmrc'));

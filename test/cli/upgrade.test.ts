@@ -3,10 +3,11 @@
  * rest is tried.
  */
 import { execFileSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import { readRelease } from '#cli/upgrade/release-file.ts';
 import { createCli } from '#lab/cli.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { newest } from '#platform/database/schema/migrate.ts';
@@ -44,4 +45,36 @@ test('a file that is not a complete release, or not a newer one, is refused', as
   t.regex(await refused(good), /does not have the checksum of .*SHA256SUMS; download it again/);
   await writeFile(join(good, '../SHA256SUMS'), '');
   t.regex(await refused(good), /does not name postern-99\.tar\.gz/);
+});
+
+test('a release is refused before it is read unless a key of the program has signed it; openssl reads the signature too', async (t) => {
+  const file = await releaseOf(t, {});
+  const sums = join(file, '../SHA256SUMS');
+  const [old, own, other] = [1, 2, 3].map(() => generateKeyPairSync('ed25519'));
+  const keyFile = join(file, '../key.pem');
+  const pem = (pair: typeof own) => pair!.publicKey.export({ type: 'spki', format: 'pem' });
+  await writeFile(keyFile, `${pem(old)}${pem(own)}`);
+  const signBy = async (pair: typeof own) =>
+    writeFile(`${sums}.sig`, sign(null, await readFile(sums), pair!.privateKey));
+  const refused = async () => (await t.throwsAsync(readRelease(file, keyFile)))!.message;
+
+  t.regex(await refused(), /SHA256SUMS\.sig does not exist; put that file of the release beside/);
+  await signBy(other);
+  t.regex(await refused(), /is not a signature .* by the key of this program .* Download all files again/);
+  await signBy(own);
+  t.like(await readRelease(file, keyFile), { version: '99.0.0', isSigned: true });
+  await writeFile(join(file, '../own.pem'), pem(own));
+  const command = `pkeyutl -verify -pubin -inkey ${join(file, '../own.pem')} -rawin -in ${sums} -sigfile ${sums}.sig`;
+  t.regex(execFileSync('openssl', command.split(' '), { encoding: 'utf8' }), /Verified Successfully/);
+
+  const good = await readFile(sums, 'utf8');
+  await writeFile(
+    sums,
+    good.replace(/^./, (digit) => (digit === '0' ? '1' : '0')),
+  );
+  t.regex(await refused(), /is not a signature/, 'an altered list of checksums');
+  await writeFile(sums, good);
+  await writeFile(file, 'no release');
+  t.regex(await refused(), /does not have the checksum/);
+  t.like(await readRelease(await releaseOf(t, {}), '/no/key.pem'), { isSigned: false });
 });

@@ -29,7 +29,10 @@ export function upgradeCommand(program: Command, context: CommandContext): void 
   program
     .command('upgrade')
     .description('Upgrade the service to a newer release, and go back if it does not become healthy.')
-    .argument('<FILE>', 'the .deb or .tar.gz of the release, with its SHA256SUMS beside it')
+    .argument(
+      '<FILE>',
+      'the .deb or .tar.gz of the release, with its SHA256SUMS and SHA256SUMS.sig beside it',
+    )
     .option('--no-backup', 'do not back up the database first; with PostgreSQL, after a pg_dump of your own')
     .action((file: string, { backup }: { backup: boolean }) => upgrade(context, resolve(file), backup));
 }
@@ -39,6 +42,10 @@ async function upgrade(context: CommandContext, file: string, makesBackup: boole
   const installed: Release = { version: readVersion(), architecture: process.arch, schema: newest };
   requireSuccessor(release, installed);
   requireService();
+  if (!release.isSigned)
+    context.out.warn(
+      'this program has no config/release-key.pem, so the signature of the release is not checked',
+    );
   const { dataDir, databaseUrl } = context.config();
   const changesSchema = release.schema !== installed.schema;
   if (databaseUrl !== null && changesSchema && makesBackup) {

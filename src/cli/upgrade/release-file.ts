@@ -5,6 +5,7 @@ import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Failure } from '#cli/failure.ts';
+import { releaseKeyFile, requireSignature } from './release-signature.ts';
 
 /** As scripts/release/tree.ts writes it. */
 export interface Release {
@@ -16,27 +17,34 @@ export interface Release {
 
 export const isPackage = (file: string) => file.endsWith('.deb');
 
-export async function readRelease(file: string): Promise<Release> {
+/** `isSigned`: its signature was checked; false: this program has no key. */
+export async function readRelease(
+  file: string,
+  keyFile = releaseKeyFile,
+): Promise<Release & { isSigned: boolean }> {
   if (!existsSync(file))
     throw new Failure(`${file} does not exist; give the .deb or the .tar.gz of a release`);
-  await requireChecksum(file);
+  const sums = join(dirname(file), 'SHA256SUMS');
+  if (!existsSync(sums))
+    throw new Failure(`${sums} does not exist; put that file of the release beside ${basename(file)}`);
+  const isSigned = requireSignature(sums, keyFile);
+  await requireChecksum(file, sums);
   const read = isPackage(file)
     ? 'dpkg-deb --fsys-tarfile "$0" | tar --extract --to-stdout ./opt/postern/release.json'
     : 'tar --extract --gzip --to-stdout --wildcards --file "$0" "postern-*/release.json"';
   try {
-    return JSON.parse(
-      execFileSync('sh', ['-c', read, file], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }),
-    );
+    const text = execFileSync('sh', ['-c', read, file], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    return { ...JSON.parse(text), isSigned };
   } catch {
     throw new Failure(`${file} is not a release of Postern; give the .deb or the .tar.gz of one`);
   }
 }
 
 /** A file that is incomplete, or not the one of the release, is not installed. */
-async function requireChecksum(file: string): Promise<void> {
-  const sums = join(dirname(file), 'SHA256SUMS');
-  if (!existsSync(sums))
-    throw new Failure(`${sums} does not exist; put that file of the release beside ${basename(file)}`);
+async function requireChecksum(file: string, sums: string): Promise<void> {
   const line = readFileSync(sums, 'utf8')
     .split('\n')
     .find((each) => each.slice(64).trim() === basename(file));
