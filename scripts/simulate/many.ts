@@ -1,5 +1,7 @@
 /** Many runs, each in a process of its own, because modules keep state; and the search for the planted faults. */
 import { spawn } from 'node:child_process';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { plantedFaults } from '#lab/simulation/planted-faults.ts';
 import { argumentsOf, type ManyOptions, type RunOptions, seedsOf } from './options.ts';
 
@@ -16,6 +18,8 @@ export function runApart(options: RunOptions): Promise<Outcome> {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, ['--disable-warning=DEP0137', script, ...argumentsOf(options)], {
       stdio: ['ignore', 'pipe', 'pipe'],
+      // A start takes longer than many a run.
+      env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'postern-simulation-cache') },
     });
     let output = '';
     for (const stream of [child.stdout, child.stderr])

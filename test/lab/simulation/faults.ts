@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { endpointModes } from './endpoint.ts';
 import type { HostMode } from './exchanger.ts';
 import type { NameBehavior } from './names.ts';
+import { muchSpace } from './postern-process.ts';
 import type { Random } from './random.ts';
 import type { Scene } from './scene.ts';
 import { scheduler, world } from './scheduler.ts';
@@ -89,15 +90,10 @@ const diskFaults = {
     minutes: [1, 20],
     weight: 1,
     begin(scene, random) {
-      const before = scene.disk;
       const worst = random.pick([100, 800, 3_000]);
-      scene.disk = {
-        ...before,
-        latencyMs: (isCommit) => before.latencyMs(isCommit) + (isCommit ? worst * random.next() : 2),
-      };
-      const end = () => {
-        scene.disk = before;
-      };
+      const slow = { extraMs: (isCommit: boolean) => (isCommit ? worst * random.next() : 2) };
+      scene.diskFaults.add(slow);
+      const end = () => void scene.diskFaults.delete(slow);
       return [`the disk takes up to ${worst} ms for a commit`, end];
     },
   },
@@ -105,17 +101,14 @@ const diskFaults = {
     minutes: [1, 10],
     weight: 1,
     begin(scene, random) {
-      const before = scene.disk;
       const code = random.pick(['SQLITE_FULL', 'SQLITE_IOERR'] as const);
       const share = random.pick([0.05, 0.5]);
-      scene.disk = {
-        ...before,
-        failure: (sql, isWrite) =>
+      const failing = {
+        failure: (sql: string, isWrite: boolean) =>
           (isWrite || /^\s*commit/i.test(sql)) && random.chance(share) ? code : null,
       };
-      const end = () => {
-        scene.disk = before;
-      };
+      scene.diskFaults.add(failing);
+      const end = () => void scene.diskFaults.delete(failing);
       return [`${share * 100} % of the writes fail with ${code}`, end];
     },
   },
@@ -137,28 +130,24 @@ const diskFaults = {
     minutes: [1, 30],
     weight: 0.5,
     begin(scene) {
-      const before = scene.postern.freeBytes;
       scene.postern.freeBytes = 10_000_000;
       const end = () => {
-        scene.postern.freeBytes = before;
+        scene.postern.freeBytes = muchSpace;
       };
       return ['the disk is nearly full', end];
     },
   },
 } satisfies Record<string, Fault>;
 
-/** One DNS fault at a time. */
 function dnsFault(behavior: NameBehavior, isAll: boolean): Fault {
   return {
     minutes: [3, 45],
     weight: isAll ? 0.7 : 1.5,
     begin(scene, random) {
       const { name } = random.pick(scene.domains);
-      const before = scene.names.behaviorOf;
-      scene.names.behaviorOf = (asked) => (isAll || asked.endsWith(name) ? behavior : before(asked));
-      const end = () => {
-        scene.names.behaviorOf = before;
-      };
+      const fault = (asked: string) => (isAll || asked.endsWith(name) ? behavior : null);
+      scene.names.faults.add(fault);
+      const end = () => void scene.names.faults.delete(fault);
       return [`DNS ${behavior}: ${isAll ? 'all names' : name}`, end];
     },
   };

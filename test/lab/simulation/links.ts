@@ -16,6 +16,7 @@ const sound: Way = { connecting: 'open', isSilent: false, extraMs: 0, cuts: 0, p
 
 export class Links {
   readonly #random: Random;
+  readonly #changes = new Map<string, Set<Partial<Way>>>();
   readonly #ways = new Map<string, Way>();
   /** Whether anything leaves to port 25. */
   port25: Way['connecting'] = 'open';
@@ -26,9 +27,13 @@ export class Links {
 
   /** Changes the way to and from an address; returns what undoes it. */
   change(address: string, changes: Partial<Way>): () => void {
-    const before = this.#ways.get(address) ?? sound;
-    this.#ways.set(address, { ...before, ...changes });
-    return () => void this.#ways.set(address, { ...this.#ways.get(address)!, ...pick(before, changes) });
+    const all = this.#changes.get(address) ?? new Set();
+    this.#changes.set(address, all.add(changes));
+    this.#ways.set(address, combined(all));
+    return () => {
+      all.delete(changes);
+      this.#ways.set(address, combined(all));
+    };
   }
 
   readonly between = (from: string, to: string, port: number): Link => {
@@ -51,8 +56,15 @@ export class Links {
   };
 }
 
-function pick<Value extends object>(from: Value, names: Partial<Value>): Partial<Value> {
-  const picked: Partial<Value> = {};
-  for (const name of Object.keys(names) as (keyof Value)[]) picked[name] = from[name];
-  return picked;
+/** Each change at its worst. */
+function combined(changes: Set<Partial<Way>>): Way {
+  const way = { ...sound };
+  for (const { connecting = 'open', isSilent = false, extraMs = 0, cuts = 0, pieces = 0 } of changes) {
+    if (connecting !== 'open') way.connecting = connecting;
+    way.isSilent ||= isSilent;
+    way.extraMs = Math.max(way.extraMs, extraMs);
+    way.cuts = Math.max(way.cuts, cuts);
+    way.pieces = Math.max(way.pieces, pieces);
+  }
+  return way;
 }

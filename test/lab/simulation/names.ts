@@ -15,7 +15,8 @@ const silenceMs = 6_000;
 
 export class Names {
   readonly #records = new Map<string, Records>();
-  behaviorOf: (name: string) => NameBehavior = () => 'answers';
+  /** What is wrong; each returns null for the names that it does not concern. */
+  readonly faults = new Set<(name: string) => NameBehavior | null>();
   questions = 0;
   readonly #random: Random;
 
@@ -30,13 +31,21 @@ export class Names {
   ask(name: string, type: string, done: (error: Error | null, records?: unknown[]) => void): void {
     this.questions += 1;
     const asked = name.toLowerCase();
-    const behavior = this.behaviorOf(asked);
+    const behavior = this.#behaviorOf(asked);
     const records = this.#records.get(asked);
     const found = records?.[type];
     const ms = behavior === 'silent' ? silenceMs : this.#random.between(1, 60);
     const code = behavior !== 'answers' ? codes[behavior] : found ? null : records ? 'ENODATA' : 'ENOTFOUND';
     const error = code && Object.assign(new Error(`query${type} ${code} ${name}`), { code, hostname: name });
     scheduler.after(ms, () => (error ? done(error) : done(null, found)));
+  }
+
+  #behaviorOf(name: string): NameBehavior {
+    for (const fault of this.faults) {
+      const behavior = fault(name);
+      if (behavior) return behavior;
+    }
+    return 'answers';
   }
 
   /** Makes node:dns ask here. */

@@ -26,6 +26,8 @@ export interface PosternParts {
   onMailLog(lines: string): void;
 }
 
+/** Free bytes of the disk, as usual. */
+export const muchSpace = 50 * 2 ** 30;
 /** RestartSec of the unit. */
 const restartMs = 2_000;
 
@@ -34,7 +36,7 @@ export class PosternProcess {
   /** Null while it starts or is down. */
   running: Running | null = null;
   readonly config: Config;
-  freeBytes = 50 * 2 ** 30;
+  freeBytes = muchSpace;
   #clockAheadMs = 0;
   readonly #parts: PosternParts;
 

@@ -23,7 +23,7 @@ export interface Result {
 
 const minute = 60_000;
 /** After the last fault: the maximum age of mail, and the wait of a webhook. */
-const settlingMs = 14 * 60 * minute;
+const settlingMs = 6 * 60 * minute;
 
 export async function run(
   seed: string,

@@ -17,14 +17,18 @@ import type { Random } from './random.ts';
 import { type Machine, scheduler } from './scheduler.ts';
 import { insertTenant, type Tenant } from './tenants.ts';
 
+interface DiskFault extends Partial<Pick<Disk, 'failure'>> {
+  extraMs?: (isCommit: boolean) => number;
+}
+
 export interface Domain {
   name: string;
   hosts: Exchanger[];
   addresses: string[];
 }
 
-/** The longest sleep of the service while nothing happens: circuits are probed, and watches have their intervals. */
-const sleepMs = { beforeClosedDoors: 10_000, atRest: 600_000 };
+/** The longest sleep of the service while nothing happens. With a longer one it would log that the clock has leapt. */
+const sleepMs = { beforeClosedDoors: 10_000, atRest: 55_000 };
 const apiPort = 80;
 const posternAddress = '6.0.0.1';
 const tenantCount = 3;
@@ -36,7 +40,7 @@ const settings = {
   POSTERN_HTTP_PORT: String(apiPort),
   POSTERN_BACKUPS: 'off',
   POSTERN_IDEMPOTENCY_KEEP: '1h',
-  POSTERN_MTA_MAX_AGE: '6h',
+  POSTERN_MTA_MAX_AGE: '2h',
 };
 
 export class Scene {
@@ -55,7 +59,7 @@ export class Scene {
   readonly operator: Machine = { name: 'operator', isAlive: true, clockAheadMs: 0, isService: true };
   /** The operator's connection. */
   db!: Db;
-  disk: Disk;
+  readonly diskFaults = new Set<DiskFault>();
   wasClockMoved = false;
   /** What the service itself logged as an error. */
   readonly errors: { at: number; text: string }[] = [];
@@ -66,8 +70,10 @@ export class Scene {
     this.names = names;
     this.links = new Links(random.stream('links'));
     network.linkBetween = this.links.between;
-    this.disk = sound(random.stream('disk'));
-    databases.diskOf = (machine) => (machine === this.operator ? sound(null) : this.disk);
+    const usual = sound(random.stream('disk'));
+    const failing = this.#failingDisk(usual);
+    databases.diskOf = (machine) =>
+      machine === this.operator ? sound(null) : this.diskFaults.size > 0 ? failing : usual;
     scheduler.sleepUntil = () => this.#sleepUntil();
     network.attach(this.operator, '6.0.0.250');
     this.postern = new PosternProcess({
@@ -98,6 +104,24 @@ export class Scene {
       });
     });
     await scheduler.runUntil(scheduler.now + 60_000, () => isReady);
+  }
+
+  #failingDisk(usual: Disk): Disk {
+    const { diskFaults } = this;
+    return {
+      latencyMs(isCommit) {
+        let ms = usual.latencyMs(isCommit);
+        for (const { extraMs } of diskFaults) ms += extraMs?.(isCommit) ?? 0;
+        return ms;
+      },
+      failure(sql, isWrite) {
+        for (const { failure } of diskFaults) {
+          const code = failure?.(sql, isWrite);
+          if (code) return code;
+        }
+        return null;
+      },
+    };
   }
 
   /** Of the machine of the service, where the operator's commands run too. */

@@ -169,7 +169,7 @@ class Scheduler {
 }
 
 /** Longer than the longest interval of a look at the queue. */
-const quietMs = 2_500;
+const quietMs = 1_300;
 const wakeBeforeMs = 300;
 
 /** A binary heap by time, then order. */

@@ -5,6 +5,8 @@ import { attemptDetail } from '#platform/database/tables/packed-records.ts';
 export interface DeliveryRow {
   id: string;
   email_id: string;
+  /** Of the mail's header. */
+  message_id: string;
   recipient: string;
   domain: string;
   status: string;
@@ -45,8 +47,9 @@ export class Rows {
 
   deliveries(): DeliveryRow[] {
     this.#deliveries ??= this.all<DeliveryRow>(
-      `select id, email_id, recipient, domain, status, attempts, due_at, created_at, expires_at, has_deadline, lease_owner
-       from deliveries`,
+      `select deliveries.id, email_id, emails.message_id, recipient, domain, status, attempts, due_at, deliveries.created_at,
+         expires_at, has_deadline, lease_owner
+       from deliveries join emails on emails.id = email_id`,
     );
     return this.#deliveries;
   }

@@ -44,8 +44,12 @@ const everyEventIsPosted: Check = ({ scene, rows }) => {
   const missing = open.find(({ id }) => !taken.has(id));
   if (!missing) return null;
   const mail = missing.email_id ? scene.book.byEmailId.get(missing.email_id)?.number : undefined;
+  const [message] = rows.all<{ status: string }>(
+    'select status from webhook_messages where event_id = ?',
+    missing.id,
+  );
   return {
-    text: `the event ${missing.type} ${missing.id} was never posted`,
+    text: `the event ${missing.type} ${missing.id} was never posted; ${JSON.stringify(message ?? null)} ${JSON.stringify(rows.all('select * from webhooks'))}`,
     ...(mail !== undefined && { mail }),
   };
 };
