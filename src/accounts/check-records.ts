@@ -58,6 +58,11 @@ export function isUnknown({ ok, found }: Checked): boolean {
   return !ok && found.length === 1 && found[0]!.startsWith(noAnswer);
 }
 
+/** The required records that DNS does not have, or has with another value. */
+export function missingRecords(records: CheckedRecord[]): CheckedRecord[] {
+  return records.filter((record) => record.required && !record.ok && !isUnknown(record));
+}
+
 /** The domain's status after a check; null if a required record could not be looked up. */
 export function statusAfter(records: CheckedRecord[]): 'verified' | 'pending' | null {
   if (isVerified(records)) return 'verified';

@@ -81,7 +81,10 @@ export interface DomainCheck {
   isKnown: boolean;
 }
 
-/** Looks up the domain's records, and stores what follows for its status and its keys. */
+/**
+ * Looks up the domain's records because a person asked. Verifies a pending domain and starts new keys; a verified domain stays
+ * verified whatever is missing, for only the watch (watch-domains.ts) takes a verification away.
+ */
 export async function verifyDomain(
   db: Db,
   domain: DomainRecord,

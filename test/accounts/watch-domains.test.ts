@@ -89,18 +89,32 @@ test('a DNS that gives no answer changes nothing', async (t) => {
   t.deepEqual(await eventsOf(world), []);
 });
 
-test('a check that a person asks for reports a missing record at once', async (t) => {
-  const world = await startWorld(t);
-  world.dns.set({ [record]: { TXT: [] } });
-  const verify = async () =>
-    (await world.call('POST', `/api/public/domains/${name}/verify`)).body.domain.status;
-  t.is(await verify(), 'pending');
-  t.is(await verify(), 'pending');
-  world.dns.set({ [record]: { TXT: [`v=DKIM1; p=${dkimKey.publicKey}`] } });
-  t.is(await verify(), 'verified');
-  t.is(await verify(), 'verified');
-  t.deepEqual(await eventsOf(world), [`domain.unverified ${name}`, `domain.verified ${name}`]);
-});
+for (const policy of ['keep', 'refuse'])
+  test(`${policy}: a check that a person asks for reports a missing record, and takes nothing away`, async (t) => {
+    const world = await startWorld(t, { settings: { POSTERN_UNVERIFIED_DOMAINS: policy } });
+    await nextChecked(world);
+    const due = async () => (await world.db('domains').where({ name }).first('check_at')).check_at;
+    const before = await due();
+    world.dns.set({ [record]: { TXT: [] } });
+    const verify = async () => {
+      const { domain, records } = (await world.call('POST', `/api/public/domains/${name}/verify`)).body;
+      return [domain.status, records.find(({ purpose }: { purpose: string }) => purpose === 'dkim').ok];
+    };
+    for (let n = 0; n < 3; n++) t.deepEqual(await verify(), ['verified', false]);
+    t.is(await due(), before, 'asking does not put off the watch');
+    t.is((await domainOf(world)).failingSince, null);
+    t.is((await world.send({ to: 'ann@there.invalid' })).status, 200);
+    t.deepEqual(await eventsOf(world), []);
+
+    await nextChecked(world);
+    t.deepEqual(await verify(), ['verified', false], 'one failure of the watch is none of two');
+    t.is((await nextChecked(world)).status, policy === 'refuse' ? 'pending' : 'verified');
+    t.deepEqual(await eventsOf(world), [`domain.unverified ${name}`]);
+    world.dns.set({ [record]: { TXT: [`v=DKIM1; p=${dkimKey.publicKey}`] } });
+    t.deepEqual(await verify(), ['verified', true]);
+    t.deepEqual(await verify(), ['verified', true]);
+    t.deepEqual(await eventsOf(world), [`domain.unverified ${name}`, `domain.verified ${name}`]);
+  });
 
 test('two nodes report a change once', async (t) => {
   const world = await startWorld(t, { database: 'postgres', settings: sharedSecret });

@@ -15,7 +15,7 @@ export interface DomainCheckResult {
   now: number;
   /** Name of the DKIM record, for the event. */
   record: string;
-  /** Whether a person asked. Then one missing record is enough, and the domain is pending again. */
+  /** Whether a person asked. That verifies a pending domain, and takes nothing from a verified one. */
   isAsked: boolean;
   /** Whether a domain is pending again after too many failures of its own checks. */
   refusesUnverified: boolean;
@@ -48,11 +48,13 @@ function afterCheck(
     return { ...before, status: 'verified', failures: 0, failingSince: null, event };
   }
   if (!isVerified) return { ...before, failures: 0, event: null };
-  const count = isAsked ? maxFailures : failures + 1;
+  // A question changes nothing: only the watch counts failures, hours apart.
+  if (isAsked) return { ...before, event: null };
+  const count = failures + 1;
   const isUnverified = count >= maxFailures;
   return {
     ...before,
-    status: isUnverified && (isAsked || refusesUnverified) ? 'pending' : 'verified',
+    status: isUnverified && refusesUnverified ? 'pending' : 'verified',
     failures: count,
     failingSince: before.failingSince ?? now,
     event: isUnverified && !isReported ? 'domain.unverified' : null,
@@ -78,6 +80,8 @@ export async function recordDomainCheck(
     if (!row) return null;
     const next = afterCheck(checkState.read(row), result);
     const isVerified = next.status === 'verified';
+    // Or one could put off the watch by asking.
+    const isOnlyAsked = isVerified && result.isAsked && !result.isFound;
     next.returnPath = returnPathAfter(next.returnPath, isVerified && result.hasReturnPath);
     await trx('domains')
       .where({ id })
@@ -86,7 +90,7 @@ export async function recordDomainCheck(
         checked_at: now,
         // The time of the first success, as long as the domain stays verified.
         verified_at: isVerified ? (row.verified_at ?? now) : null,
-        check_at: result.checkAt(next),
+        check_at: isOnlyAsked ? row.check_at : result.checkAt(next),
       });
     if (next.event) {
       const data = { domain: row.name, record: result.record };

@@ -67,6 +67,14 @@ test('a domain is added, said to lack its records, verified when they are there,
   t.regex(verified.text, /DNS records Verified You can send mail/);
   t.regex(verified.text, /Found x\.invalid .* leads to x\.invalid, so bounces would not come back/);
 
+  world.dns.set({ [dkim.name]: null });
+  t.regex(
+    (await browser.submit('/check')).text,
+    /DNS records Verified The required record is missing or wrong\. You can still send .* DKIM required Missing/,
+  );
+  t.regex((await browser.get(base)).text, /shop\.invalid Verified/);
+  await browser.get(`${base}/shop.invalid`);
+
   t.regex((await browser.submit('/remove', { typed: 'sender.invalid' })).text, /was not removed/);
   t.is((await world.db('domains').where({ name: 'shop.invalid' })).length, 1);
   t.regex(

@@ -184,6 +184,11 @@ test('Postmark: domains are added, verified, given a new key and deleted by the 
     ReturnPathDomainVerified: true,
     SPFVerified: true,
   });
+  world.dns.set({ [made.DKIMPendingHost]: null });
+  const missing = { DKIMVerified: true, DKIMPendingHost: made.DKIMPendingHost, DKIMUpdateStatus: 'Pending' };
+  t.like(await client.verifyDomainDKIM(made.ID), missing);
+  t.like(await client.getDomain(made.ID), { DKIMVerified: true, DKIMUpdateStatus: 'Verified' });
+  world.dns.set({ [made.DKIMPendingHost]: { TXT: [made.DKIMPendingTextValue] } });
   const rotated = await client.rotateDomainDKIM(made.ID);
   t.like(rotated, { DKIMHost: verified.DKIMHost, DKIMUpdateStatus: 'Pending' });
   t.not((rotated as typeof verified).DKIMPendingHost, '');

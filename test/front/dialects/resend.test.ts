@@ -294,7 +294,19 @@ test.serial('Resend: domains, keys, suppressions and webhooks are set up by the 
   t.is((await resend.domains.get(domain!.id)).data!.name, 'new.example');
   t.is((await resend.domains.get('new.example')).data!.id, domain!.id);
   t.is((await resend.domains.update({ id: domain!.id, openTracking: true })).error, null);
-  t.is((await resend.domains.verify(domain!.id)).data!.id, domain!.id);
+  const dkim = domain!.records.find(({ record }) => record === 'DKIM')!;
+  const verify = async () => {
+    const { id, records } = (await resend.domains.verify(domain!.id)).data as unknown as NonNullable<
+      typeof domain
+    >;
+    const { status } = (await resend.domains.get(domain!.id)).data!;
+    return [id === domain!.id, status, records.find(({ record }) => record === 'DKIM')!.status];
+  };
+  t.deepEqual(await verify(), [true, 'pending', 'pending']);
+  world.dns.set({ [dkim.name]: { TXT: [dkim.value] } });
+  t.deepEqual(await verify(), [true, 'verified', 'verified']);
+  world.dns.set({ [dkim.name]: null });
+  t.deepEqual(await verify(), [true, 'verified', 'pending'], 'a missing record is reported only');
   t.is((await resend.domains.list()).data!.data.length, 2);
 
   const { data: key } = await resend.apiKeys.create({ name: 'mailer', permission: 'sending_access' });

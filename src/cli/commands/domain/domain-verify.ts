@@ -1,6 +1,12 @@
 /** `postern domain verify`: what DNS has of a domain's records, at once or when the DKIM record appears. */
 import type { Command } from 'commander';
-import { type CheckedRecord, checkRecords, isUnknown, statusAfter } from '#accounts/check-records.ts';
+import {
+  type CheckedRecord,
+  checkRecords,
+  isUnknown,
+  missingRecords,
+  statusAfter,
+} from '#accounts/check-records.ts';
 import { verifyDomain } from '#accounts/domain-registration.ts';
 import { recordsFor } from '#accounts/domains.ts';
 import type { DomainRecord } from '#accounts/rows/domains-table.ts';
@@ -22,7 +28,7 @@ export function verifyCommand(
 ): void {
   named(
     'verify',
-    'Check the DNS records; the domain is verified once its DKIM record is found. Exit with 1 if it is not.',
+    'Check the DNS records; a pending domain is verified once its DKIM record is found. Exit with 1 if it is missing.',
   )
     .option('--wait', 'look every five seconds until the DKIM record is found')
     .addOption(spanOption('--timeout <DURATION>', 'how long --wait waits at most', '1h'))
@@ -66,7 +72,16 @@ async function verify(
   out.print({ name, status, records }, { fields }, recordsBlock(records));
   if (!isKnown)
     out.warn(`${name} stays ${status}: ${failedLookUps(records)}; the DNS lookups failed, try again later`);
-  if (status !== 'verified') context.exitCode = 1;
+  const missing = missingRecords(records);
+  if (status === 'verified' && missing.length > 0)
+    out.warn(
+      `${name} stays verified, but ${recordNames(missing)} is missing or wrong: receivers may refuse its mail`,
+    );
+  if (status !== 'verified' || missing.length > 0) context.exitCode = 1;
+}
+
+function recordNames(records: CheckedRecord[]): string {
+  return records.map(({ type, name }) => `${type} ${name}`).join(', ');
 }
 
 function failedLookUps(records: CheckedRecord[]): string {

@@ -105,8 +105,8 @@ export const domainEndpoints = [
     operationId: 'verifyDomain',
     summary: 'Verify a domain',
     description:
-      'Looks up the DNS records. The domain is verified when its DKIM record is found. If DNS gives no answer, the status ' +
-      'does not change.',
+      'Looks up the DNS records. A pending domain is verified when its DKIM record is found. A verified domain stays verified; ' +
+      'a record with `ok: false` is missing or wrong.',
     response: answer('The domain, and the records that were found.', VerifyAnswer),
     maxInFlight: maxVerifications,
     async respond({ db, found, names, resolve, now, keepKeysMs: keepMs, eventSignal }) {

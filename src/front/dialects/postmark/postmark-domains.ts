@@ -3,6 +3,7 @@
  * path under the domain is given, and its CNAME leads to the server's.
  */
 import { z } from 'zod';
+import { missingRecords } from '#accounts/check-records.ts';
 import { addKeys, algorithmsOf } from '#accounts/dkim-rotation.ts';
 import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
 import { dkimRecord, recordsFor } from '#accounts/domains.ts';
@@ -54,16 +55,15 @@ function summary({ id, name, status, returnPath }: DomainRecord) {
   };
 }
 
-/** A key that mail is not signed with yet is pending, as is the first one of a new domain. */
-function details({ names }: DialectCall, domain: DomainRecord) {
+/** A key that mail is not signed with yet is pending, as is one whose record is missing: that of a new domain, first of all. */
+function details({ names }: DialectCall, domain: DomainRecord, isMissing = domain.status !== 'verified') {
   const first = recordsFor(domain, names).find(({ purpose }) => purpose === 'dkim')!;
   const recordOf = (wanted: string) => {
     const key = domain.otherKeys.find(({ status, algorithm }) => status === wanted && algorithm === 'rsa');
     return key && dkimRecord(domain.name, key);
   };
-  const isVerified = domain.status === 'verified';
-  const current = isVerified ? first : undefined;
-  const pending = isVerified ? recordOf('pending') : first;
+  const current = domain.status === 'verified' ? first : undefined;
+  const pending = isMissing ? first : recordOf('pending');
   const revoked = recordOf('retired');
   return {
     ...summary(domain),
@@ -124,8 +124,8 @@ async function remove(call: DialectCall) {
 async function verify(call: DialectCall) {
   const { db, names, resolve, keepKeysMs: keepMs, eventSignal } = call;
   const check = { names, resolve, now: call.now, keepMs, eventSignal };
-  const { domain } = await verifyDomain(db, await find(call), check);
-  return details(call, domain);
+  const { domain, records } = await verifyDomain(db, await find(call), check);
+  return details(call, domain, domain.status !== 'verified' || missingRecords(records).length > 0);
 }
 
 async function rotate(call: DialectCall) {

@@ -3,7 +3,7 @@
  * the page is sent without it and the browser requests the records as a part of the page.
  */
 import { z } from 'zod';
-import { type CheckedRecord, checkRecords } from '#accounts/check-records.ts';
+import { type CheckedRecord, checkRecords, missingRecords } from '#accounts/check-records.ts';
 import { verifyDomain } from '#accounts/domain-registration.ts';
 import { type DnsRecord, demandedTls, dkimKeys, recordsFor, tlsFloors } from '#accounts/domains.ts';
 import {
@@ -149,6 +149,7 @@ function recordsData(
     url: `${base}/domains/${domain.name}`,
     isChecked: records.some((record) => 'ok' in record),
     isFound: records.every((record) => !record.required || ('ok' in record && record.ok)),
+    isMissing: missingRecords(records.filter((record) => 'ok' in record)).length > 0,
     own,
     servers: user.isOperator ? servers : [],
     serversProblem: servers.some(
