@@ -24,28 +24,18 @@ function parsed(text: string, name: string): unknown {
   }
 }
 
-export interface DialectBody {
-  bytes: Buffer;
-  /** Undefined if the body is empty: SDKs send `Content-Type: application/json` with every POST. */
-  parse(): Promise<unknown>;
-}
-
-export const noDialectBody = Promise.resolve<DialectBody>({ bytes: Buffer.alloc(0), async parse() {} });
-
+/** Undefined: it is empty. SDKs send `Content-Type: application/json` with every POST. */
 export async function readDialectBody(
   { req }: Context,
   slot: Slot,
   declared: JsonBody | FormBody | JsonOrForm,
-): Promise<DialectBody> {
+): Promise<unknown> {
   const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type = '' } = req.headers;
-  if (coding === undefined && (length === undefined || length === '0')) return noDialectBody;
+  if (coding === undefined && (length === undefined || length === '0')) return undefined;
   const body = declared.kind === 'json or form' ? chosen(declared, type) : declared;
   const bytes = await readBody(req, slot, body);
-  if (bytes.length === 0) return noDialectBody;
-  return {
-    bytes,
-    parse: async () => (body.kind === 'form' ? parseForm(bytes, type, body) : parseJson(bytes)),
-  };
+  if (bytes.length === 0) return undefined;
+  return body.kind === 'form' ? parseForm(bytes, type, body) : parseJson(bytes);
 }
 
 function chosen({ json, form }: JsonOrForm, type: string): JsonBody | FormBody {

@@ -16,7 +16,7 @@ import { withSlot } from '#front/http/server-busy.ts';
 import { unknownPath, wrongMethod } from '#front/http/unknown-path.ts';
 import type { DialectName } from '#platform/values/glossary.ts';
 import type { Dialect, DialectParts, DialectRoute } from './dialect.ts';
-import { type DialectBody, noDialectBody, readDialectBody } from './dialect-body.ts';
+import { readDialectBody } from './dialect-body.ts';
 import { Form } from './form.ts';
 
 /** Calls in flight for each admission slot: one that has the slot, and one that waits for it. */
@@ -136,24 +136,18 @@ function handlerOf(dialect: DialectName, route: DialectRoute, parts: ServeParts)
   };
 }
 
-/** A signed body is read before the call counts, any other one after that. */
+/** The body is read after the call was counted. */
 async function enter(
   { authorize }: ServeParts,
   context: Context,
   { grant, manages, body: declared }: DialectRoute,
   takeSlot: (orgId: string) => Promise<Slot>,
 ): Promise<{ caller: Caller; body: unknown }> {
-  let slot: Slot;
-  let reading: Promise<DialectBody> | undefined;
   const hasBody = declared !== undefined && declared.kind !== 'none';
-  const read = () => {
-    reading ??= hasBody ? readDialectBody(context, slot, declared) : noDialectBody;
-    return reading;
-  };
-  const admit = async ({ orgId }: Caller) => {
+  let slot: Slot | undefined;
+  const caller = await authorize.enter(context, grant, async ({ orgId }) => {
     if (hasBody) slot = await takeSlot(orgId);
-  };
-  const caller = await authorize.enter(context, grant, admit, async () => (await read()).bytes);
+  });
   if (grant === 'full_access') requireManager(caller, manages);
-  return { caller, body: await (await read()).parse() };
+  return { caller, body: hasBody ? await readDialectBody(context, slot!, declared) : undefined };
 }

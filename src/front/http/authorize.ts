@@ -34,18 +34,11 @@ export interface Credential {
   find(findCaller: AuthorizeParts['findCaller']): Promise<Caller | null>;
   /** The message for the caller if nobody is found. */
   fault: string;
-  /** Set if the SDK signs a call instead of sending the key: whether this body is the one that was signed. */
-  covers?(body: Buffer): boolean;
 }
 
 export interface Authorize {
-  /** Before the call is counted, `admit` can refuse it (429), and a body that is signed is read. */
-  enter(
-    context: Context,
-    grant: Grant,
-    admit?: (caller: Caller) => Promise<void>,
-    readBody?: () => Promise<Buffer>,
-  ): Promise<Caller>;
+  /** Before the call is counted, `admit` can refuse it (429). */
+  enter(context: Context, grant: Grant, admit?: (caller: Caller) => Promise<void>): Promise<Caller>;
   /** Whether the key of a long-running call still has the scope; it can have been revoked. Counts nothing. */
   isStillAllowed(context: Context, grant: Grant): Promise<boolean>;
   /** Counts a call that `enter` has counted as `requests` of the day; refuses it (429) if the day has too few left. */
@@ -70,18 +63,13 @@ class DayTooShort extends UncountedRefusal {
 
 export function createAuthorize(parts: AuthorizeParts): Authorize {
   return {
-    async enter(context, grant, admit, readBody) {
-      const credential = credentialOf(context);
-      const caller = await authenticate(parts, context, credential);
+    async enter(context, grant, admit) {
+      const caller = await authenticate(parts, context, credentialOf(context));
       // A refused send is logged with its sender (front/api/api-app.ts).
       if (grant === 'email:send') context.state.sender = caller;
       const admitCaller: AdmitCaller | undefined = context.state.admitCaller;
       await admitCaller?.(caller.orgId, grant === 'email:send');
       await admit?.(caller);
-      if (readBody && credential?.covers?.(await readBody()) === false) {
-        context.state.sender = undefined;
-        throw refuseCredential(parts, context, credential);
-      }
       await countRequest(parts, context, caller);
       requireGrant(caller, grant);
       return caller;
