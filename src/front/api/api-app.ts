@@ -9,8 +9,9 @@ import { documentOf } from '#front/api/openapi/openapi-document.ts';
 import { type Authorize, UncountedRefusal } from '#front/http/authorize.ts';
 import { requireDeclaration } from '#front/http/body-limits.ts';
 import { compressText } from '#front/http/compress.ts';
+import { nameUnknownParameters } from '#front/http/ignored.ts';
 import { methodsOf, ownMethods } from '#front/http/own-methods.ts';
-import { boundQuery, boundUrl } from '#front/http/query.ts';
+import { boundQuery, boundUrl, shapeOf } from '#front/http/query.ts';
 import { seconds, setRateHeaders } from '#front/http/rate-headers.ts';
 import { withSlot } from '#front/http/server-busy.ts';
 import { unknownPath, wrongMethod } from '#front/http/unknown-path.ts';
@@ -98,10 +99,15 @@ function createRouter(
 ): Router {
   const router = new Router({ prefix: '/api/public' });
   const own = ownMethods((context, methods) => refuseUnrouted(parts.authorize, context, methods));
-  for (const { route, scopes, body, handler } of list) {
+  for (const { route, scopes, body, query, handler } of list) {
     requireDeclaration(route, body && 'limits' in body ? body.limits : body);
     const { method, path } = parseRoute(route);
-    const middleware = handler(parts);
+    const known = new Set(shapeOf(query).keys());
+    const respond = handler(parts);
+    const middleware: Middleware = (context, next) => {
+      nameUnknownParameters(context, known);
+      return respond(context, next);
+    };
     const pattern = path.replace(/\{(\w+)\}/g, ':$1');
     router[method](pattern, own, ...(scopes.length > 0 ? [withinLimit, middleware] : [middleware]));
   }

@@ -9,6 +9,7 @@ import { type Caller, requireManager } from '#accounts/api-keys.ts';
 import type { Names } from '#accounts/domains.ts';
 import type { Seal } from '#accounts/seal.ts';
 import type { Parameter } from '#front/api/openapi/openapi-types.ts';
+import { withoutNulls } from '#front/http/absent-members.ts';
 import type { Admission, Slot } from '#front/http/admission.ts';
 import type { Authorize } from '#front/http/authorize.ts';
 import { type NoBody, noBody, smallJson } from '#front/http/body-limits.ts';
@@ -277,7 +278,7 @@ async function readJson<Schema extends z.ZodType>(
   const slot = await acquireSlot();
   if (!slot) throw new BodyBudgetExceeded();
   const bytes = await readBody(context.req, slot, smallJson).finally(() => slot.release());
-  return checked(schema, await parseJson(bytes));
+  return checked(schema, withoutNulls(schema, await parseJson(bytes)));
 }
 
 /** Reads one row more than the page has, to know whether there is a next page. */

@@ -176,9 +176,10 @@ export function checkContent(send: DialectContent, names: Readonly<Record<string
 
 function checkBy<Schema extends z.ZodType>(
   schema: Schema,
-  send: Pick<DialectSend, 'html' | 'text'>,
+  given: Partial<DialectSend>,
   names: Readonly<Record<string, string>>,
 ): z.output<Schema> {
+  const send = withTexts(given);
   const parsed = schema.safeParse(send);
   const hasContent = [send.html, send.text].some((part) => part !== undefined && part !== '');
   if (parsed.success && hasContent) return parsed.data;
@@ -186,6 +187,29 @@ function checkBy<Schema extends z.ZodType>(
   throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
     issues: issues.map((issue) => renamed(issue, names)),
   });
+}
+
+/** Fields of a delivery and of MIME parts that programs give among the headers of a call, as submission drops them. */
+const ownHeaders = /^(?:return-path|mime-version)$/i;
+
+/** Numbers and switches are texts where a text is meant. */
+function withTexts(given: Partial<DialectSend>): Partial<DialectSend> {
+  const send = { ...given };
+  for (const name of ['subject', 'html', 'text'] as const) if (name in send) send[name] = textOf(send[name]);
+  if (send.tags !== undefined) send.tags = textsIn(send.tags);
+  if (send.headers !== undefined) send.headers = textsIn(send.headers, (name) => !ownHeaders.test(name));
+  if (Array.isArray(send.attachments)) send.attachments = send.attachments.map((file) => textsIn(file));
+  return send;
+}
+
+function textOf(value: unknown): unknown {
+  return typeof value === 'number' || typeof value === 'boolean' ? String(value) : value;
+}
+
+function textsIn(pairs: unknown, isWanted: (name: string) => boolean = () => true): unknown {
+  if (typeof pairs !== 'object' || pairs === null || Array.isArray(pairs)) return pairs;
+  const wanted = Object.entries(pairs).filter(([name]) => isWanted(name));
+  return Object.fromEntries(wanted.map(([name, value]) => [name, textOf(value)]));
 }
 
 function noContent({ html = 'html', text = 'text' }: Readonly<Record<string, string>>): Issue {

@@ -13,7 +13,8 @@ import type { GivenAttachment } from '#front/api/send/attachments.ts';
 import type { CountedBatch } from '#front/api/send/counted-batch.ts';
 import type { Credential } from '#front/http/authorize.ts';
 import type { FormBody, JsonBody, JsonOrForm, NoBody } from '#front/http/body-limits.ts';
-import { uuidIn } from '#front/http/query.ts';
+import { checked } from '#front/http/issues.ts';
+import { parametersOf, uuidIn } from '#front/http/query.ts';
 import type { ReadSubmitted } from '#front/submission/read-submitted.ts';
 import type { Accept, DryRun } from '#mail/accept/accept.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
@@ -101,6 +102,30 @@ export function recordOf<Value extends z.ZodType>(value: Value) {
   const isEmptyList = (given: unknown) => Array.isArray(given) && given.length === 0;
   return z.preprocess((given) => (isEmptyList(given) ? {} : given), z.record(z.string(), value));
 }
+
+/** Parameters that the call reads; `nameOf`: as they are written here. */
+export function knowParameters(
+  { state }: Context,
+  names: string[],
+  nameOf?: (given: string) => string,
+): void {
+  state.readQuery = { parameters: [...(state.readQuery?.parameters ?? []), ...names], nameOf };
+}
+
+/** The parameters of the query. Those that the schema does not name are named in the response (serve-dialects.ts). */
+export function readParameters<Schema extends z.ZodObject>(
+  context: Context,
+  schema: Schema,
+  given = parametersOf(context, schema),
+): z.output<Schema> {
+  knowParameters(context, Object.keys(schema.shape));
+  return checked(schema, given);
+}
+
+/** Programs write numbers and switches of JSON where these services mean a text, and the services take them as one. */
+export const scalarText = z
+  .union([z.string(), z.number(), z.boolean()], { error: 'must be a string' })
+  .transform(String);
 
 /** An address without a name. */
 export const plainAddress = z

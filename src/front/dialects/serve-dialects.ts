@@ -10,6 +10,7 @@ import { acceptCounted, type CountedParts } from '#front/api/send/counted-batch.
 import { fetcherOf, type SendParts } from '#front/api/send/routes.ts';
 import type { Slot } from '#front/http/admission.ts';
 import { requireDeclaration } from '#front/http/body-limits.ts';
+import { nameUnknownParameters } from '#front/http/ignored.ts';
 import { methodsOf, ownMethods } from '#front/http/own-methods.ts';
 import { boundQuery } from '#front/http/query.ts';
 import { withSlot } from '#front/http/server-busy.ts';
@@ -132,6 +133,8 @@ function handlerOf(dialect: DialectName, route: DialectRoute, parts: ServeParts)
       });
     } finally {
       slot?.release();
+      const { parameters = [], nameOf } = context.state.readQuery ?? {};
+      nameUnknownParameters(context, new Set(parameters), nameOf);
     }
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Checks the query of a request against a schema. A parameter that is given more than once is a list; unknown parameters
- * are ignored. The `meta` of a schema is what the OpenAPI document says about the parameter.
+ * Checks the query of a request against a schema. If a parameter is given more than once, the last counts, unless it takes a
+ * list; unknown parameters are ignored, and named (ignored.ts). The `meta` of a schema is what the OpenAPI document says about the parameter.
  */
 import type { Context } from 'koa';
 import { z } from 'zod';
@@ -28,7 +28,26 @@ export function boundUrl({ url }: Context): void {
 }
 
 export function readQuery<Schema extends z.ZodType>(context: Context, schema: Schema): z.output<Schema> {
-  return checked(schema, { ...context.query }, 'A parameter of the query is not valid.');
+  return checked(schema, parametersOf(context, schema), 'A parameter of the query is not valid.');
+}
+
+/** Clients that add a page to a URL that has one already mean the last. */
+export function parametersOf({ query }: Context, schema: z.ZodType): Record<string, unknown> {
+  const names = shapeOf(schema);
+  const takesList = (name: string) => names.has(name) && names.get(name)!.safeParse([]).success;
+  return Object.fromEntries(
+    Object.entries(query).map(([name, value]) => [
+      name,
+      Array.isArray(value) && !takesList(name) ? value.at(-1) : value,
+    ]),
+  );
+}
+
+/** The parameters that a schema names. */
+export function shapeOf(schema: z.ZodType | undefined): ReadonlyMap<string, z.ZodType> {
+  return new Map(
+    schema instanceof z.ZodObject ? Object.entries(schema.shape as Record<string, z.ZodType>) : [],
+  );
 }
 
 export function limit(byDefault: number, max: number) {

@@ -78,7 +78,7 @@ test('Postmark: the SDK makes its classes of our errors, and nothing is charged'
     [{ Subject: undefined }, /^Subject/],
     [{ TextBody: '' }, /^(HtmlBody|html)/],
     [{ TrackLinks: 'Some' }, /^TrackLinks/],
-    [{ Metadata: { plan: 1 } }, /^Metadata/],
+    [{ Metadata: { plan: ['a'] } }, /^Metadata/],
     [{ Headers: [{ Name: 'Subject', Value: 'x' }] }, /Subject cannot be set/],
     [{ Attachments: [{ Name: 'a.txt', Content: '?' }] }, /^Attachments/],
     [{ MessageStream: 'broadcast' }, /no message stream "broadcast"/],

@@ -216,7 +216,7 @@ test.serial(
     t.like(await refused({ subject: undefined }), { statusCode: 422, name: 'missing_required_field' });
     for (const [subject, message] of [
       [undefined, 'is required'],
-      [7, 'must be a string, not number; write it in quotes: "7"'],
+      [['a'], 'must be a string, not array; write one, without brackets: "…"'],
       ['', 'must have at least 1 character'],
     ])
       t.is((await refused({ subject })).message, `subject: ${message}`);

@@ -52,6 +52,13 @@ const onEveryResponse: Record<string, Header> = {
     schema: { type: 'string', minLength: 1, maxLength: 128 },
     example: '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27',
   },
+  'X-Postern-Ignored': {
+    description:
+      'Members of the body and parameters of the query that the service does not know and has ignored, up to ten of each.',
+    required: false,
+    schema: { type: 'string' },
+    example: 'reply_to, attachments.0.fileName',
+  },
 };
 
 const onSomeResponses: Record<string, Header> = {
@@ -73,12 +80,6 @@ const onSomeResponses: Record<string, Header> = {
     required: false,
     schema: { type: 'string', const: 'true' },
     example: 'true',
-  },
-  'X-Postern-Ignored': {
-    description: 'Members of the body that the service does not know and has ignored, up to ten of them.',
-    required: false,
-    schema: { type: 'string' },
-    example: 'reply_to, attachments.0.fileName',
   },
   Allow: {
     description: 'The methods that the path takes.',

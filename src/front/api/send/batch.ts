@@ -5,6 +5,7 @@ import type { Caller } from '#accounts/api-keys.ts';
 import type { Endpoint } from '#front/api/endpoint.ts';
 import { anyError } from '#front/api/openapi/error-responses.ts';
 import type { Slot } from '#front/http/admission.ts';
+import { nameIgnored } from '#front/http/ignored.ts';
 import { errorInBatch } from '#front/http/issues.ts';
 import { readQuery } from '#front/http/query.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
@@ -21,7 +22,7 @@ import { fetcherOf, type SendParts, sendErrors, withSendSlot } from './routes.ts
 import { sendSchema } from './schema.ts';
 import { batchBody, maxElements } from './send-body.ts';
 import { presentSend, sendAnswer } from './send-response.ts';
-import { ignoredHeader, ignoredNames, type UnknownMember } from './unknown-members.ts';
+import { ignoredNames, type UnknownMember } from './unknown-members.ts';
 
 export interface BatchParts extends SendParts, CountedParts {
   clock: Clock;
@@ -65,7 +66,6 @@ export const batchEndpoints: Endpoint<BatchParts>[] = [
       'Accepts each email as `POST /api/public/email/send` does, all of them in one commit. A bad element does not affect the ' +
       'others, unless `atomic=true`. The batch is one call of the second, and each element is a request of the day.',
     scopes: ['email:send', 'full_access'],
-    headers: [ignoredHeader],
     query: batchQuery,
     body: {
       description: 'The emails: at most 50 MiB.',
@@ -132,7 +132,7 @@ async function handle(
       ),
     };
   } finally {
-    if (ignored.length > 0) context.set(ignoredHeader, ignoredNames(ignored));
+    nameIgnored(context, ignoredNames(ignored));
   }
 }
 

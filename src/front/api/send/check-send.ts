@@ -1,6 +1,7 @@
 /** Checks the parsed body of a send, alone or in a batch, and converts it to the request that accept.ts takes. */
 import { hash } from 'node:crypto';
 import type { Caller } from '#accounts/api-keys.ts';
+import { withoutNulls } from '#front/http/absent-members.ts';
 import { maxIssues, toIssues } from '#front/http/issues.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { Refusal } from '#platform/values/refusal.ts';
@@ -28,11 +29,12 @@ interface Origin {
 
 /** `onUnknown` gets the members that the schema does not know, if there are any. */
 export function checkSend(
-  body: unknown,
+  given: unknown,
   { caller, requestId, idempotencyKey, fetchAll }: Origin,
   onUnknown: (unknown: UnknownMember[]) => void,
 ): SendRequest {
-  const unknown = unknownMembers(body);
+  const unknown = unknownMembers(given);
+  const body = withoutNulls(sendSchema, given);
   if (unknown.length > 0) onUnknown(unknown);
   const fields = checkFields(body, unknown, caller.strict);
   const idempotency = idempotencyOf(idempotencyKey, fields);

@@ -4,6 +4,7 @@ import type { Caller } from '#accounts/api-keys.ts';
 import type { Endpoint, EndpointErrors } from '#front/api/endpoint.ts';
 import type { Slot } from '#front/http/admission.ts';
 import type { Authorize } from '#front/http/authorize.ts';
+import { nameIgnored } from '#front/http/ignored.ts';
 import { parseJson, readBody } from '#front/http/request-body.ts';
 import { setBusyHeaders } from '#front/http/server-busy.ts';
 import type { Accept, DryRun } from '#mail/accept/accept.ts';
@@ -17,7 +18,7 @@ import type { FetchAttachments } from './fetch-attachments.ts';
 import { sendSchema } from './schema.ts';
 import { sendBody } from './send-body.ts';
 import { presentSend } from './send-response.ts';
-import { ignoredHeader, ignoredNames } from './unknown-members.ts';
+import { ignoredNames } from './unknown-members.ts';
 
 export interface SendParts extends SendCapacity {
   authorize: Authorize;
@@ -51,7 +52,6 @@ export const sendEndpoints: Endpoint<SendParts>[] = [
       'are spent, one for each accepted recipient. Recipients that are suppressed, or for which there are not enough ' +
       'credits, are skipped and listed. With `dryRun=true`, the response says what a send would do now, and nothing is sent.',
     scopes: ['email:send', 'full_access'],
-    headers: [ignoredHeader],
     parameters: [
       {
         name: 'Idempotency-Key',
@@ -88,7 +88,7 @@ function sendEmail(parts: SendParts): Middleware {
     const idempotencyKey = context.req.headers['idempotency-key'] as string | undefined;
     const fetchAll = fetcherOf(parts, context, caller, slot);
     const request = checkSend(body, { caller, requestId, idempotencyKey, fetchAll }, (unknown) =>
-      context.set(ignoredHeader, ignoredNames(unknown)),
+      nameIgnored(context, ignoredNames(unknown)),
     );
     const answer = dryRun ? await tryOut(parts, request, caller) : await acceptNow(parts, request, caller);
     if (answer.replayed) context.set('Idempotent-Replayed', 'true');

@@ -269,7 +269,7 @@ export const sendSchema = z
   .refine((fields) => overfullList(fields) !== 'bcc', tooManyFrom('bcc'))
   .meta({
     description:
-      'One email to one to ten recipients. Unknown members are ignored, and named in `X-Postern-Ignored`; null is not a value.',
+      'One email to one to ten recipients. Unknown members are ignored, and named in `X-Postern-Ignored`. An optional member that is null counts as not given.',
     anyOf: [{ required: ['html'] }, { required: ['text'] }],
   });
 

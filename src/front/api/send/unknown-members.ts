@@ -8,8 +8,6 @@ import { closestName } from '#platform/base/closest-name.ts';
 import type { Issue } from '#platform/values/refusal.ts';
 import { sendSchema } from './schema.ts';
 
-export const ignoredHeader = 'X-Postern-Ignored';
-
 export interface UnknownMember {
   /** The member's name is the last step; all are cut. */
   path: string[];
@@ -71,10 +69,9 @@ function cut(name: string): string {
   return name.length > maxNameLength ? `${name.slice(0, maxNameLength)}...` : name;
 }
 
-/** A comma separates names, and a header holds visible ASCII. */
-export function ignoredNames(unknown: UnknownMember[]): string {
-  const names = unknown.slice(0, maxNamed).map(({ path }) => path.join('.').replace(/[^!-+\--~]/g, '?'));
-  return [...names, ...(unknown.length > maxNamed ? ['...'] : [])].join(', ');
+/** As the header has them. */
+export function ignoredNames(unknown: UnknownMember[]): string[] {
+  return unknown.map(({ path }) => path.join('.'));
 }
 
 /** The text for a line of the mail log; undefined if there are none. */

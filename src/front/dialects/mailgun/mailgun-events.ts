@@ -3,9 +3,10 @@
  * last segment of a page's URL is all that the call needs: the query, the direction, and a position between two events.
  */
 import { z } from 'zod';
-import type { DialectCall } from '#front/dialects/dialect.ts';
+import { type DialectCall, knowParameters } from '#front/dialects/dialect.ts';
 import { type EventSearch, eventPages, startOf } from '#front/dialects/event-pages.ts';
 import { checked } from '#front/http/issues.ts';
+import { parametersOf } from '#front/http/query.ts';
 import type { EventRecord } from '#mail/record/rows/read-events.ts';
 import { emailEventOf } from '#mail/webhooks/formats/email-event.ts';
 import { mailgunEvent, mailgunTypes } from '#mail/webhooks/formats/mailgun-format.ts';
@@ -56,7 +57,9 @@ type Search = Omit<z.output<typeof cursor>, 'begin' | 'end' | 'ascending'> & {
 export async function listEvents(call: DialectCall) {
   const domain = await requirePathDomain(call);
   const { page } = call.params;
-  const given = page === undefined ? { ...call.context.query } : readCursor(page);
+  const given = page === undefined ? parametersOf(call.context, query) : readCursor(page);
+  // Clients repeat the search with the page, which has it already.
+  knowParameters(call.context, Object.keys(query.shape));
   const {
     isPrevious = false,
     position,

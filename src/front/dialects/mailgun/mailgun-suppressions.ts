@@ -2,7 +2,14 @@
 import { z } from 'zod';
 import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { type ListEntry, originOf, replyIn } from '#accounts/suppression-list.ts';
-import { type DialectCall, type DialectRoute, plainAddress, requireItem } from '#front/dialects/dialect.ts';
+import {
+  type DialectCall,
+  type DialectRoute,
+  plainAddress,
+  readParameters,
+  requireItem,
+  scalarText,
+} from '#front/dialects/dialect.ts';
 import {
   bounceOf,
   findSuppressed,
@@ -59,7 +66,7 @@ const pageQuery = z.object({
 /** The order is that of the addresses. */
 async function list(call: DialectCall, kind: Kind) {
   await requirePathDomain(call);
-  const { limit: wanted, page, address: edge } = checked(pageQuery, { ...call.context.query });
+  const { limit: wanted, page, address: edge } = readParameters(call.context, pageQuery);
   const limit = Math.min(Math.max(Math.trunc(Number(wanted)) || 100, 1), maxLimit);
   const { found } = await listSuppressed(call, {
     ...(page === 'next' && edge && { after: edge }),
@@ -94,7 +101,7 @@ const code = z
   .refine((text) => /^(?:[245]\d\d)?$/.test(text), 'must be the code of an SMTP reply, such as 550')
   .transform(Number);
 
-const entry = z.object({ address: plainAddress, code: code.nullish(), error: z.string().nullish() });
+const entry = z.object({ address: plainAddress, code: code.nullish(), error: scalarText.nullish() });
 
 /** As a form or as JSON, one or several. Mailgun forgets the old entry of an address that is on a list; we keep it. */
 async function add(call: DialectCall, kind: Kind) {

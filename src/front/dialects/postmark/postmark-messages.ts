@@ -10,7 +10,7 @@ import { iso } from '#platform/base/clock.ts';
 import { compareKey, parseMailbox } from '#platform/values/address.ts';
 import type { DeliveryStatus, RecipientKind } from '#platform/values/glossary.ts';
 import { isFinal } from '#platform/values/states.ts';
-import { fromDate, pageOf, queryIn, toDate, tooMany } from './postmark-query.ts';
+import { fromDate, metadata as metadataPrefix, pageOf, queryIn, toDate, tooMany } from './postmark-query.ts';
 import { checkStream, stream } from './postmark-stream.ts';
 
 const grant = 'email:read';
@@ -46,7 +46,7 @@ function searchOf({ orgId, caller, context }: DialectCall) {
   const { filters: wanted, ...page } = pageOf(context, filters);
   const { recipient: to, fromemail: from, tag, subject, status, fromdate: since, todate: until } = wanted;
   checkStream(wanted.messagestream);
-  const metadata = Object.entries(queryIn(context)).flatMap(([name, value]) =>
+  const metadata = Object.entries(queryIn(context, [metadataPrefix])).flatMap(([name, value]) =>
     name.startsWith('metadata_') ? [[name.slice('metadata_'.length), value]] : [],
   );
   const search = {

@@ -4,15 +4,21 @@
  */
 import type { Context } from 'koa';
 import { z } from 'zod';
+import { knowParameters } from '#front/dialects/dialect.ts';
 import { checked } from '#front/http/issues.ts';
 import { time } from '#front/http/query.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 
+/** Stands for the names of all parameters that begin with it. */
+export const metadata = 'metadata_';
+
 const dayMs = 86_400_000;
 
-export function queryIn({ query }: Context): Record<string, string> {
+/** `names`: those that the call reads. */
+export function queryIn(context: Context, names: string[]): Record<string, string> {
+  knowParameters(context, names, (given) => given.toLowerCase().replace(/^metadata_.*/s, metadata));
   return Object.fromEntries(
-    Object.entries(query).map(([name, value]) => [name.toLowerCase(), [value].flat().at(-1) ?? '']),
+    Object.entries(context.query).map(([name, value]) => [name.toLowerCase(), [value].flat().at(-1) ?? '']),
   );
 }
 
@@ -26,7 +32,7 @@ const paging = {
 
 /** Checks the query of a list, of which `count` and `offset` choose a page. */
 export function pageOf<Shape extends z.ZodRawShape>(context: Context, filters: Shape) {
-  const given = queryIn(context);
+  const given = queryIn(context, [...Object.keys(paging), ...Object.keys(filters)]);
   const page = checked(z.object(paging), given);
   checked(z.object({ offset: z.number().max(maxRows - page.count) }), page);
   return { ...page, filters: checked(z.object(filters), given) };

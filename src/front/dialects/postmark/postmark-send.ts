@@ -1,6 +1,6 @@
 /** Postmark's `POST /email` and `POST /email/batch`. */
 import { z } from 'zod';
-import { type DialectCall, type DialectRoute, pairs } from '#front/dialects/dialect.ts';
+import { type DialectCall, type DialectRoute, pairs, scalarText } from '#front/dialects/dialect.ts';
 import {
   type DialectSend,
   idempotencyKeyOf,
@@ -85,12 +85,12 @@ const request = inAnyCase({
   Subject: z.unknown().optional(),
   HtmlBody: z.unknown().optional(),
   TextBody: z.unknown().optional(),
-  Tag: optionalText,
+  Tag: scalarText.nullish(),
   Metadata: pairs.nullish(),
-  Headers: z.array(inAnyCase({ Name: z.string(), Value: z.unknown().optional() })).nullish(),
+  Headers: z.array(inAnyCase({ Name: scalarText, Value: z.unknown().optional() })).nullish(),
   TrackOpens: z.boolean().nullish(),
   TrackLinks: z.enum(['None', 'HtmlAndText', 'HtmlOnly', 'TextOnly']).nullish(),
-  MessageStream: optionalText,
+  MessageStream: scalarText.nullish(),
   Attachments: z.array(attachment).nullish(),
   TemplateId: z.unknown().optional(),
   TemplateAlias: z.unknown().optional(),

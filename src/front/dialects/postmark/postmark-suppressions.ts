@@ -40,7 +40,7 @@ const maxListed = 50_000;
 /** Postmark lists them all in one answer. */
 async function list(call: DialectCall) {
   checkStream(call.params.stream);
-  const wanted = checked(query, queryIn(call.context));
+  const wanted = checked(query, queryIn(call.context, Object.keys(query.shape)));
   const { emailaddress: address } = wanted;
   if (address !== undefined) {
     const one = await findSuppressed(call, address);

@@ -36,7 +36,7 @@ type Trigger = keyof typeof typesOf;
 const triggers = Object.keys(typesOf) as Trigger[];
 
 async function list(call: DialectCall) {
-  checkStream(queryIn(call.context).messagestream);
+  checkStream(queryIn(call.context, ['messagestream']).messagestream);
   return { Webhooks: (await own(call)).map(present) };
 }
 

@@ -1,7 +1,13 @@
 /** Resend's emails: send, schedule, look up and list. */
 import { z } from 'zod';
 import { requireAllowedDomain, requireSender } from '#accounts/sender.ts';
-import { type DialectCall, type DialectRoute, requireById, requireItem } from '#front/dialects/dialect.ts';
+import {
+  type DialectCall,
+  type DialectRoute,
+  requireById,
+  requireItem,
+  scalarText,
+} from '#front/dialects/dialect.ts';
 import {
   type DialectSend,
   idempotencyKeyOf,
@@ -106,14 +112,14 @@ const missing = (what: string, instead: string) =>
 
 const maxTags = 75;
 /** Symfony's are `{"X-Tag": "welcome"}`, one or several. */
-const tag = z.union([z.object({ name: z.string(), value: z.string() }), z.record(z.string(), z.string())]);
+const tag = z.union([z.object({ name: scalarText, value: scalarText }), z.record(z.string(), scalarText)]);
 
 /** The members that our own rules do not check; those say what is wrong in the others. */
 const email = z.looseObject({
   template: missing('templates', 'send html or text'),
   // Whoever left the topic would get the email.
   topic_id: missing('topics', 'leave topic_id out, and send to those who want the email'),
-  tags: z.union([z.array(tag).max(maxTags), z.record(z.string(), z.string())]).nullish(),
+  tags: z.union([z.array(tag).max(maxTags), z.record(z.string(), scalarText)]).nullish(),
   attachments: z.array(z.record(z.string(), z.unknown())).nullish(),
   headers: z.record(z.string(), z.unknown()).nullish(),
 });

@@ -1,7 +1,6 @@
 /** Resend's lists: `limit`, and `after` or `before` an id; the newest first. */
 import { z } from 'zod';
-import type { DialectCall } from '#front/dialects/dialect.ts';
-import { checked } from '#front/http/issues.ts';
+import { type DialectCall, readParameters } from '#front/dialects/dialect.ts';
 import { uuidIn } from '#front/http/query.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 
@@ -17,7 +16,7 @@ const query = z.object({
 type Page = z.output<typeof query>;
 
 export function listQuery({ context }: DialectCall): Page {
-  const wanted = checked(query, { ...context.query });
+  const wanted = readParameters(context, query);
   if (wanted.after === undefined || wanted.before === undefined) return wanted;
   throw new Refusal('VALIDATION_ERROR', 'after and before: give one of them.');
 }

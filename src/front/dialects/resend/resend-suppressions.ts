@@ -2,7 +2,13 @@
 import { z } from 'zod';
 import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { originOf } from '#accounts/suppression-list.ts';
-import { type DialectCall, type DialectRoute, plainAddress, requireItem } from '#front/dialects/dialect.ts';
+import {
+  type DialectCall,
+  type DialectRoute,
+  plainAddress,
+  readParameters,
+  requireItem,
+} from '#front/dialects/dialect.ts';
 import {
   findSuppressed,
   listSuppressed,
@@ -35,7 +41,7 @@ async function add(call: DialectCall) {
 const origins = z.object({ origin: z.enum(['bounce', 'complaint', 'manual']).optional() });
 
 async function list(call: DialectCall) {
-  const { origin } = checked(origins, { ...call.context.query });
+  const { origin } = readParameters(call.context, origins);
   const { found, hasMore } = await listSuppressed(call, { ...listQuery(call), origin });
   return { object: 'list', has_more: hasMore, data: found.map(present) };
 }

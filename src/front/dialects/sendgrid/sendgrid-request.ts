@@ -1,6 +1,6 @@
 /** The body of SendGrid's mail/send. Our own rules check the values later, and the paths of both are SendGrid's. */
 import { z } from 'zod';
-import { pairs, plainAddress, recordOf } from '#front/dialects/dialect.ts';
+import { pairs, plainAddress, recordOf, scalarText } from '#front/dialects/dialect.ts';
 
 const maxPersonalizations = 1000;
 /** In all personalizations together, as SendGrid has it. */
@@ -11,7 +11,7 @@ const maxSubstitutionBytes = 10_000;
 
 const person = z.object({
   email: plainAddress,
-  name: z.string().nullish(),
+  name: scalarText.nullish(),
 });
 const people = z.array(person);
 const scalar = z.union([z.string(), z.number(), z.boolean()], 'must be a string');
@@ -33,7 +33,7 @@ const personalization = z.object({
   cc: people.nullish(),
   bcc: people.nullish(),
   from: person.nullish(),
-  subject: z.string().nullish(),
+  subject: scalarText.nullish(),
   headers: pairs.nullish(),
   substitutions: substitutions.nullish(),
   custom_args: recordOf(scalar).nullish(),
@@ -43,11 +43,11 @@ const personalization = z.object({
 const attachment = z.object({
   content: z.unknown(),
   filename: z.unknown(),
-  type: z.string().nullish(),
-  disposition: z.string().nullish(),
-  content_id: z.string().nullish(),
+  type: scalarText.nullish(),
+  disposition: scalarText.nullish(),
+  content_id: scalarText.nullish(),
   // The SDK for Node does not rename members inside lists.
-  contentId: z.string().nullish(),
+  contentId: scalarText.nullish(),
 });
 
 const enable = z.object({ enable: z.boolean().nullish() }).nullish();
@@ -79,9 +79,9 @@ export const sendRequest = z.object({
   from: person,
   reply_to: person.nullish(),
   reply_to_list: people.nullish(),
-  subject: z.string().nullish(),
+  subject: scalarText.nullish(),
   content: z
-    .array(z.object({ type: contentType, value: z.string().min(1) }))
+    .array(z.object({ type: contentType, value: scalarText.pipe(z.string().min(1)) }))
     .min(1)
     .refine(
       (parts) => new Set(parts.map(({ type }) => nameOfType(type))).size === parts.length,
@@ -89,7 +89,7 @@ export const sendRequest = z.object({
     ),
   attachments: z.array(attachment).nullish(),
   headers: pairs.nullish(),
-  categories: z.union([z.string(), z.array(z.string())]).nullish(),
+  categories: z.union([scalarText, z.array(scalarText)]).nullish(),
   custom_args: recordOf(scalar).nullish(),
   send_at: sendAt.nullish(),
   mail_settings: z

@@ -5,7 +5,13 @@
 import { z } from 'zod';
 import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { originOf } from '#accounts/suppression-list.ts';
-import { type DialectCall, type DialectRoute, plainAddress, requireItem } from '#front/dialects/dialect.ts';
+import {
+  type DialectCall,
+  type DialectRoute,
+  plainAddress,
+  readParameters,
+  requireItem,
+} from '#front/dialects/dialect.ts';
 import {
   bounceOf,
   findSuppressed,
@@ -70,7 +76,7 @@ const latest = 8.64e15;
 
 /** In the order of the addresses. Pages are by number, so what is before one is read again. */
 async function list(call: DialectCall, origin: Origin | null) {
-  const { start_time: from, end_time: to, limit, offset } = checked(listQuery, { ...call.context.query });
+  const { start_time: from, end_time: to, limit, offset } = readParameters(call.context, listQuery);
   if (origin === null) return [];
   const { found } = await listSuppressed(call, {
     limit: offset + limit,
