@@ -38,7 +38,7 @@ const maxPerScan = 10_000;
  */
 const scanIntervalMs = 10_000;
 const rescanDelayMs = 1000;
-/** While nothing is committed, a full scan can only find that domains have other hosts by now; a thousandth of the time is enough. */
+/** While nothing is committed, a full scan only finds domains that have other hosts by now; a thousandth of the time is enough. */
 const quietIntervalMs = 5 * 60_000;
 const pageSize = 200;
 /** More are left to the scans. */

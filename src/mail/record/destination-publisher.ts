@@ -1,7 +1,7 @@
 /**
  * Saves the state of destinations for the operator and for other nodes: what has changed since the last time, and with
- * several nodes now and then what has not, so that a reader can tell that a node is gone. A destination at rest has no row, unless something is wrong
- * there; with other nodes, it keeps its row for a minute, so that they learn its last state.
+ * several nodes now and then what has not, so that a reader can tell that a node is gone. A destination at rest has no row,
+ * unless something is wrong there; with other nodes, it keeps its row for a minute, so that they learn its last state.
  */
 import { LRUCache } from 'lru-cache';
 import { restingState } from '#mail/queue/peer-state.ts';

@@ -63,7 +63,7 @@ export function createPoolAssignment(parts: PoolAssignmentParts) {
         [...newAssignments].every(([orgId, pool]) => assignments.get(orgId) === pool) &&
         nowPaused.size === paused.size &&
         [...nowPaused].every((orgId) => paused.has(orgId));
-      // Those that have just been resumed were paused until about now.
+      // Organizations that have just been resumed were paused until about now.
       for (const orgId of [...paused, ...nowPaused]) pausedUntil.set(orgId, now);
       assignments = newAssignments;
       paused = nowPaused;

@@ -27,7 +27,7 @@ export async function heartbeat(db: Db, own: Heartbeat & { version: string }): P
   return readHeartbeats(db, own.node);
 }
 
-/** Of the other nodes that send. */
+/** The heartbeats of the other nodes that send. */
 export async function readHeartbeats(db: Db, node: string): Promise<Heartbeat[]> {
   return db('nodes').whereNot({ node }).where({ sends: true }).select('node', 'members', 'at');
 }
