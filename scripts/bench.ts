@@ -9,6 +9,8 @@
  *   --vs postfix         the same work through Postfix and OpenDKIM, in turns; needs root
  *   --rate 200, --floor, --profile     latency at a fixed rate; the cost of each step alone; where the threads spend their time
  *   --idle, --cold       only what a minute without mail costs; only the first 5,000 mails after a start, with 32 callers
+ *   --waiting            only what mail costs that waits, in each state, on both databases, with 400 and 20,000 mails; with
+ *                        --against REV, also of that commit's tree; --state NAME, may be repeated; --mails, --database
  *   --cost               only the CPU time of a mail, cold, warm and at low rates, in units of an RSA-2048 signature; with
  *                        --against REV [--pairs 8], in pairs with another commit's tree; with --check, fails if it is
  *                        15 % above the recorded cost
@@ -38,6 +40,8 @@ import { checkCost } from './bench/cost-check.ts';
 import type { Step } from './bench/floor.ts';
 import { idleTable, measureIdle } from './bench/idle.ts';
 import { keptTable, measureKept } from './bench/kept.ts';
+import { checkOut, thisTree } from './bench/tree.ts';
+import { measureWaiting, type WaitingFigures, waitingTable } from './bench/waiting.ts';
 
 const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs postfix] … (see its header)', {
   quick: { type: 'boolean', default: false },
@@ -49,6 +53,9 @@ const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs
   idle: { type: 'boolean', default: false },
   cold: { type: 'boolean', default: false },
   kept: { type: 'boolean', default: false },
+  waiting: { type: 'boolean', default: false },
+  state: { type: 'string', multiple: true, default: [] },
+  database: { type: 'string', multiple: true, default: ['sqlite', 'postgres'] },
   cost: { type: 'boolean', default: false },
   against: { type: 'string' },
   check: { type: 'boolean', default: false },
@@ -142,6 +149,27 @@ async function runKept(stage: Stage) {
   return kept;
 }
 
+async function runWaiting(stage: Stage) {
+  const trees = [{ tree: thisTree, treeName: 'here' }];
+  if (args.against !== undefined)
+    trees.push({ tree: await checkOut(stage, args.against), treeName: args.against });
+  const only = args.state.length > 0 ? args.state : null;
+  const counts = args.mails === undefined ? [400, 20_000] : [Number(args.mails)];
+  const all: WaitingFigures[] = [];
+  for (const database of args.database) {
+    for (const mails of counts) {
+      for (const tree of trees) {
+        const onPostgres = database === 'postgres';
+        all.push(
+          ...(await measureWaiting(stage, { ...tree, onPostgres, mails, settings: common.settings, only })),
+        );
+      }
+    }
+  }
+  console.log(waitingTable(all));
+  return all;
+}
+
 async function runCost(stage: Stage) {
   const loader = await stage.start(startLoader(), (it) => it.stop());
   const plan = { work: chosen[0]!, loader };
@@ -170,7 +198,15 @@ function hindrance(): string | null {
   return args.vs === 'postfix' ? obstacle() : `--vs ${args.vs}: there is only --vs postfix`;
 }
 
-const run = args.cost ? runCost : args.kept ? runKept : args.idle ? runIdle : runAll;
+const run = args.cost
+  ? runCost
+  : args.kept
+    ? runKept
+    : args.waiting
+      ? runWaiting
+      : args.idle
+        ? runIdle
+        : runAll;
 endIf(hindrance());
 if (!isInstalled('strace')) progress('disk syncs are not counted: apt-get install strace');
 const faults = await runScript('bench', async (stage) => {

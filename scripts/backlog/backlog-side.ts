@@ -91,7 +91,7 @@ async function watch(sink: SmtpSink, before: number, spawned: number) {
 }
 
 /** Sends one mail that is delivered and one that is deferred, so that their rows can be multiplied. */
-async function makeTemplates({ url, key }: Measured, db: Db) {
+export async function makeTemplates({ url, key }: Measured, db: Db) {
   const send = async (to: string) => {
     const text = 'All of this is an ordinary line of a mail.\n'.repeat(4);
     const idempotencyKey = `template ${to}`;
@@ -116,7 +116,7 @@ async function makeTemplates({ url, key }: Measured, db: Db) {
 }
 
 /** Destinations with one MX host each, where nothing listens. */
-function zoneOfDead(count: number) {
+export function zoneOfDead(count: number) {
   return Object.fromEntries(
     Array.from({ length: count }, (_, index) => [
       [deadDomain(index), { MX: [`10 mx.${deadDomain(index)}`] }],

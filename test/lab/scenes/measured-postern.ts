@@ -41,6 +41,8 @@ export interface MeasuredOptions {
   /** The file that strace writes. */
   traceTo?: string;
   databaseUrl?: string | null;
+  /** The tree that is measured; this one if absent. */
+  tree?: string;
   /** DNS records of recipient domains, in addition to the sink's. */
   zone?: Zone;
 }
@@ -102,11 +104,7 @@ const thisTree = join(import.meta.dirname, '../../..');
 export async function launch(
   directory: string,
   settings: Record<string, string>,
-  {
-    nodeFlags = [],
-    traceTo,
-    tree = thisTree,
-  }: Pick<MeasuredOptions, 'nodeFlags' | 'traceTo'> & { tree?: string } = {},
+  { nodeFlags = [], traceTo, tree = thisTree }: Pick<MeasuredOptions, 'nodeFlags' | 'traceTo' | 'tree'> = {},
 ) {
   const start = join(tree, 'scripts/start');
   const log = join(directory, 'postern.log');

@@ -1,0 +1,336 @@
+/**
+ * `npm run bench -- --waiting`: what a server costs while mail waits, in each state in which it can wait: CPU of a core,
+ * statements and disk syncs a minute, with few and with many mails, on both databases. The mails are rows that a queue's own
+ * have been multiplied to (test/lab/database/backlog-rows.ts), so that twenty thousand take seconds.
+ *
+ * `--against REV` measures another commit's tree in the same way. Statements are counted inside the process
+ * (statement-counter.ts); syncs by strace in the minute after, because tracing wakes what it traces, and on PostgreSQL by its
+ * own statistics.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import Table from 'cli-table3';
+import { tokenHash } from '#accounts/people/one-time-links.ts';
+import { insertSession } from '#accounts/rows/sessions-table.ts';
+import { insertUser } from '#accounts/rows/users.ts';
+import { deadDomain, fill } from '#lab/database/backlog-rows.ts';
+import { startPostgres } from '#lab/database/postgres.ts';
+import { median, progress } from '#lab/load/figures.ts';
+import { cpuSeconds } from '#lab/load/processes.ts';
+import type { Stage } from '#lab/load/stage.ts';
+import { startTracer, syncsIn } from '#lab/load/syncs.ts';
+import { type SmtpSink, startSmtpSink } from '#lab/mx/smtp-sink.ts';
+import { type Measured, startMeasured } from '#lab/scenes/measured-postern.ts';
+import { until } from '#lab/until.ts';
+import { suspend } from '#mail/queue/rows/suspensions.ts';
+import { newId } from '#platform/base/id.ts';
+import { type Db, isPostgres, openDatabase } from '#platform/database/engine/open.ts';
+import { migrate } from '#platform/database/schema/migrate.ts';
+import { makeTemplates, zoneOfDead } from '../backlog/backlog-side.ts';
+
+const hour = 3_600_000;
+const destinations = 3;
+/** Circuits open, states are published, and what follows from that is looked at. */
+const settleMs = 30_000;
+const minuteMs = 60_000;
+
+interface Waiting {
+  db: Db;
+  now: number;
+  count: number;
+  orgId: string;
+}
+
+/** Makes waiting mail (deferred, due now) wait in another way. A state that needs the server running adds to it later. */
+const states: Record<string, { make(scene: Waiting): Promise<unknown>; whileOpen?: typeof openPage }> = {
+  'nothing waits': {
+    make: ({ db }) =>
+      db('deliveries').where({ status: 'deferred' }).update({ status: 'canceled', due_at: null }),
+  },
+  'open circuits': { make: async () => {} },
+  suspended: {
+    async make({ db, now }) {
+      for (let index = 0; index < destinations; index++)
+        await suspend(db, {
+          destination: deadDomain(index),
+          reason: 'bench',
+          createdAt: now,
+          until: now + hour,
+        });
+    },
+  },
+  paused: { make: ({ db, now }) => db('organizations').update({ paused_at: now, paused_reason: 'bench' }) },
+  scheduled: {
+    make: ({ db, now }) =>
+      db('deliveries')
+        .where({ status: 'deferred' })
+        .update({ status: 'scheduled', due_at: now + 6 * hour }),
+  },
+  'deferred for hours': { make: later },
+  'webhooks to a dead endpoint': {
+    async make(scene) {
+      await later(scene);
+      await queueWebhooks(scene);
+    },
+  },
+  '1,000 return paths': {
+    async make(scene) {
+      await later(scene);
+      await addDomains(scene, 1000);
+    },
+  },
+  'a page open': { make: later, whileOpen: openPage },
+};
+
+function later({ db, now }: Waiting) {
+  return db('deliveries')
+    .where({ status: 'deferred' })
+    .update({ due_at: now + 2 * hour });
+}
+
+/** As if its messages had failed for a while: the endpoint is paused between its tries. */
+async function queueWebhooks({ db, now, count, orgId }: Waiting): Promise<void> {
+  const webhookId = newId();
+  const domain = await db('domains').first('dkim_private_key');
+  await db('webhooks').insert({
+    id: webhookId,
+    org_id: orgId,
+    url: 'http://127.0.0.9:9/',
+    // Any text that the server's own secret has sealed; no message is posted.
+    secret: domain.dkim_private_key,
+    types: JSON.stringify(['*']),
+    status: 'active',
+    after_position: 0,
+    failing_since: now - hour,
+    paused_until: now + hour,
+    created_at: now - hour,
+    updated_at: now - hour,
+  });
+  const event = await db('events').orderBy('position').first('type', 'position');
+  const row = {
+    webhook_id: webhookId,
+    type: event.type,
+    position: event.position,
+    status: 'queued',
+    attempts: 3,
+    due_at: now,
+    created_at: now,
+    updated_at: now,
+  };
+  for (let made = 0; made < count; made += 500) {
+    const rows = Array.from({ length: Math.min(500, count - made) }, () => ({
+      ...row,
+      id: newId(),
+      event_id: newId(),
+      lane: newId(),
+    }));
+    await db.batchInsert('webhook_messages', rows, 50);
+  }
+}
+
+async function addDomains({ db, now, orgId }: Waiting, count: number): Promise<void> {
+  const one = await db('domains').first();
+  const rows = Array.from({ length: count }, (_, index) => ({
+    ...one,
+    id: newId(),
+    org_id: orgId,
+    name: `own${index}.invalid`,
+    return_path: 'used',
+    checked_at: now,
+    check_at: now + 12 * hour,
+  }));
+  await db.batchInsert('domains', rows, 20);
+}
+
+/** The requests of a browser that shows the list of emails, every four seconds as the page itself makes them. */
+async function openPage({ url, db }: Measured, closed: AbortSignal): Promise<void> {
+  const now = Date.now();
+  const token = randomBytes(32).toString('base64url');
+  const userId = (await insertUser(
+    db,
+    { email: 'bench@postern.invalid', name: 'Bench', isOperator: true },
+    now,
+  ))!;
+  const session = { hash: tokenHash(token), userId, address: '127.0.0.1', agent: 'bench' };
+  await insertSession(db, { ...session, expiresAt: now + 24 * hour }, now);
+  const { id } = await db('organizations').where('name', 'like', 'Backlog%').first('id');
+  const headers = { cookie: `postern-session=${token}` };
+  let path = `/dashboard/o/${id}/emails`;
+  while (!closed.aborted) {
+    const response = await fetch(url + path, { headers, signal: closed });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${path}: ${response.status}`);
+    const part = /hx-get="([^"]*part=list[^"]*)"/.exec(text)?.[1];
+    if (part) path = part.replaceAll('&amp;', '&');
+    await sleep(4000, null, { signal: closed });
+  }
+}
+
+/** Figures for a minute. */
+export interface WaitingFigures {
+  state: string;
+  database: string;
+  mails: number;
+  tree: string;
+  /** Of a core, in percent. */
+  cpu: number;
+  statements: number;
+  syncs: number;
+  /** Attempts in the minutes that were measured: a probe costs a claim and an outcome. */
+  attempts: number;
+}
+
+export interface WaitingPlan {
+  tree: string;
+  treeName: string;
+  onPostgres: boolean;
+  mails: number;
+  settings: Record<string, string>;
+  /** Null: all. */
+  only: string[] | null;
+}
+
+/** All states at the same time: each has a server of its own, and its CPU time is its own. */
+export async function measureWaiting(stage: Stage, plan: WaitingPlan): Promise<WaitingFigures[]> {
+  const names = Object.keys(states).filter((name) => plan.only === null || plan.only.includes(name));
+  const found: WaitingFigures[] = [];
+  const parallel = plan.onPostgres ? 3 : names.length;
+  for (let at = 0; at < names.length; at += parallel) {
+    const some = names.slice(at, at + parallel);
+    progress(
+      `${plan.treeName}, ${plan.onPostgres ? 'PostgreSQL' : 'SQLite'}, ${plan.mails} mails: ${some.join(', ')}`,
+    );
+    found.push(
+      ...(await Promise.all(some.map((name) => stage.nested((scene) => measureState(scene, plan, name))))),
+    );
+  }
+  return found;
+}
+
+async function measureState(stage: Stage, plan: WaitingPlan, state: string): Promise<WaitingFigures> {
+  const sink = await stage.start(startSmtpSink(stage.directory, ['127.0.0.2']), (it) => it.stop());
+  const databaseUrl = plan.onPostgres
+    ? (await stage.start(startPostgres(stage.directory, { fsync: 'on' }), (it) => it.stop())).url
+    : null;
+  const postern = await startWithWaiting(stage, sink, { ...plan, databaseUrl }, states[state]!.make);
+  const closed = new AbortController();
+  const page = states[state]!.whileOpen?.(postern, closed.signal);
+  page?.catch((error) => {
+    if (!closed.signal.aborted) progress(`the page: ${error.message}`);
+  });
+  await sleep(settleMs, undefined, { signal: stage.interrupted });
+  const figures = await measureMinutes(stage, postern);
+  closed.abort();
+  return {
+    state,
+    database: plan.onPostgres ? 'PostgreSQL' : 'SQLite',
+    mails: plan.mails,
+    tree: plan.treeName,
+    ...figures,
+  };
+}
+
+async function startWithWaiting(
+  stage: Stage,
+  sink: SmtpSink,
+  { databaseUrl, mails, tree, settings }: WaitingPlan & { databaseUrl: string | null },
+  make: (scene: Waiting) => Promise<unknown>,
+): Promise<Measured> {
+  const dataDir = join(stage.directory, 'postern');
+  await mkdir(dataDir, { recursive: true });
+  const counter = join(import.meta.dirname, 'statement-counter.ts');
+  const open = () =>
+    startMeasured(stage, sink, {
+      databaseUrl,
+      tree,
+      settings: {
+        POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true',
+        BENCH_STATEMENTS: join(stage.directory, 'statements'),
+        ...settings,
+      },
+      nodeFlags: [`--import=${counter}`],
+      zone: zoneOfDead(destinations),
+    });
+  const db = await stage.start(openDatabase({ dataDir, databaseUrl }), (it) => it.destroy());
+  await migrate(db);
+  const first = await open();
+  const templates = await makeTemplates(first, db);
+  await first.end();
+  await fill(db, templates, { waiting: mails, past: 0, destinations, organizations: 1 });
+  const now = Date.now();
+  await db('deliveries').where({ status: 'queued' }).update({ status: 'deferred', attempts: 1 });
+  await db('deliveries')
+    .where({ status: 'deferred' })
+    .update({ due_at: now, expires_at: now + 48 * hour });
+  const { id: orgId } = await db('organizations').where('name', 'like', 'Backlog%').first('id');
+  await make({ db, now, count: mails, orgId });
+  return open();
+}
+
+async function measureMinutes(stage: Stage, postern: Measured) {
+  const { pid, db } = postern;
+  const statements = () => statementsOf(stage, pid);
+  const attemptsOf = async () => Number((await db('attempts').count('* as count').first())!.count);
+  const attemptsBefore = await attemptsOf();
+  const before = { cpu: cpuSeconds([pid]), statements: await statements() };
+  const shares: number[] = [];
+  // The median of the quarters: garbage is collected now and then.
+  for (let quarter = 0; quarter < 4; quarter++) {
+    const begun = cpuSeconds([pid]);
+    await sleep(minuteMs / 4, undefined, { signal: stage.interrupted });
+    shares.push((cpuSeconds([pid]) - begun) / (minuteMs / 4000));
+  }
+  const after = { cpu: cpuSeconds([pid]), statements: await statements() };
+  const syncs = await syncsOfMinute(stage, postern);
+  return {
+    cpu: (100 * (after.cpu - before.cpu)) / (minuteMs / 1000),
+    medianCpu: 100 * median(shares),
+    statements: after.statements - before.statements,
+    syncs,
+    attempts: (await attemptsOf()) - attemptsBefore,
+  };
+}
+
+/** The counter writes its sum when it is told to. */
+async function statementsOf(stage: Stage, pid: number): Promise<number> {
+  const file = join(stage.directory, 'statements');
+  process.kill(pid, 'SIGUSR2');
+  await sleep(300);
+  return until(async () => Number(await readFile(file, 'utf8')) + 1).then((sum) => sum - 1);
+}
+
+async function syncsOfMinute(stage: Stage, { pid, db }: Measured): Promise<number> {
+  if (isPostgres(db)) {
+    const read = async () => {
+      const { rows } = await db.raw("select sum(fsyncs) as sum from pg_stat_io where object = 'wal'");
+      return Number(rows[0].sum);
+    };
+    const before = await read();
+    await sleep(minuteMs, undefined, { signal: stage.interrupted });
+    return (await read()) - before;
+  }
+  const trace = join(stage.directory, 'trace');
+  const tracer = await startTracer(pid, trace);
+  await sleep(minuteMs, undefined, { signal: stage.interrupted });
+  await tracer.stop();
+  return syncsIn(trace);
+}
+
+export function waitingTable(figures: WaitingFigures[]): string {
+  const head = [
+    'waiting for a minute',
+    'database',
+    'mails',
+    'tree',
+    'CPU, % of a core',
+    'statements',
+    'syncs',
+    'attempts',
+  ];
+  const table = new Table({ head, style: { head: [], border: [], compact: true } });
+  for (const { state, database, mails, tree, cpu, statements, syncs, attempts } of figures)
+    table.push([state, database, mails, tree, cpu.toFixed(2), statements, syncs, attempts]);
+  return table.toString();
+}
