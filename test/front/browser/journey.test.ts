@@ -43,6 +43,11 @@ for (const [size, theme] of ways) {
       t.is(await page.getByLabel('Label').inputValue(), 'shop, production', 'the text is there again');
       t.true(await page.getByLabel('Send emails').isChecked());
     }
+    await page.getByLabel('Send emails').uncheck();
+    await page.getByRole('button', { name: 'Create key' }).click();
+    await page.getByText('Select at least one permission.').waitFor();
+    const focus = await page.evaluate<string>("document.querySelector('[name=scopes]:focus')?.value");
+    t.is(focus, 'email:send', 'a refused form has the focus on its first wrong field');
     await page.getByLabel('Send emails').check();
     await check('a form for a key');
     await shot('form');

@@ -79,6 +79,53 @@ test('a form that is not right says what is wrong, keeps what was given, and mak
   t.is((await world.db('api_keys').select()).length, 1);
 });
 
+test('the first sample of a new key is accepted, with and without a verified domain', async (t) => {
+  const world = await startWorld(t);
+  const browser = createBrowser(world);
+  const keys = `${(await setUp(browser, world)).path}/keys`;
+  const runSample = async (html: string) => {
+    const [, key] = /Bearer (em_[\w-]+)/.exec(html)!;
+    const [, body] = /-d &#39;(.*?)&#39;/.exec(html) ?? [];
+    const headers = { authorization: `Bearer ${key}` };
+    return world.call('POST', '/api/public/email/send', { headers, body: body!.replaceAll('&quot;', '"') });
+  };
+  const make = async (fields = {}) => {
+    await browser.get(keys);
+    return browser.submit('/keys', { label: 'app', ...fields });
+  };
+  await world
+    .db('domains')
+    .insert({ ...(await world.db('domains').first()), id: '0', name: 'a.invalid', status: 'pending' });
+  await world.db('domains').update({ status: 'pending' });
+  const test = await make();
+  t.regex(test.html, /hello@postern\.test/);
+  t.like(await runSample(test.html), { status: 200 });
+  t.regex((await browser.get(keys)).text, /app em_test_\S+ Send emails Strict Test/);
+  const early = await make({ mode: 'live' });
+  t.regex(early.text, /can send as soon as a domain is verified/);
+  t.notRegex(early.text, /Waiting for the first email/);
+
+  await world.db('domains').where({ name: 'sender.invalid' }).update({ status: 'verified' });
+  const live = await make();
+  t.regex(live.html, /hello@sender\.invalid/, 'a pending domain that is first in the list cannot send');
+  t.like(await runSample(live.html), { status: 200 });
+  t.notRegex((await make({ scopes: 'email:read' })).text, /Send a first email|as soon as a domain/);
+});
+
+test('the page of a new key waits ten minutes for its first email', async (t) => {
+  const world = await startWorld(t);
+  const browser = createBrowser(world);
+  await browser.get(`${(await setUp(browser, world)).path}/keys`);
+  const [, path] = /hx-get="([^"]+\/first-email)"/.exec(
+    (await browser.submit('/keys', { label: 'app' })).html,
+  )!;
+  t.regex((await browser.get(path!)).html, /data-live=.*Waiting for the first email/s);
+  await world.clock.jump('10m');
+  const over = await browser.get(path!);
+  t.regex(over.text, /No email with this key has arrived yet/);
+  t.notRegex(over.html, /data-live/);
+});
+
 test('the theme is kept in a cookie', async (t) => {
   const browser = createBrowser(await startWorld(t), {
     referer: 'http://elsewhere.invalid/dashboard/sign-in',

@@ -81,6 +81,12 @@ function fillForm(form, values) {
   }
 }
 
+/** After a refused form the focus is on its first wrong field, also in a dialog or fold that was closed. */
+const wrong = document.querySelector('.field.wrong :is(input, select, textarea)');
+wrong?.closest('details')?.setAttribute('open', '');
+wrong?.closest('dialog:not([open])')?.showModal();
+wrong?.focus();
+
 /** Copies a chosen file's text into the field named by `data-into`. */
 document.addEventListener('change', async (event) => {
   const { into } = event.target.dataset;

@@ -7,6 +7,7 @@ import { findKey, type KeyRecord, listKeys, revokeKey } from '#accounts/rows/key
 import { sendSamples, smtpOf } from '#front/api/send-samples.ts';
 import { asProblem, itemIn, showForm } from '#front/dashboard/form-page.ts';
 import {
+  checkbox,
   checkboxes,
   checkForm,
   type Errors,
@@ -31,16 +32,14 @@ const fields = z
     label: oneLine('a label'),
     scopes: checkboxes.pipe(z.array(z.enum(grants)).min(1, 'Select at least one permission.')),
     domains: z.string().max(5000).default(''),
-    strict: z.literal('on').optional(),
-    test: z.literal('on').optional(),
-    lenient: z.literal('on').optional(),
+    mode: z.enum(['live', 'test'], { error: 'Choose one of the two.' }).default('live'),
+    strict: checkbox,
   })
   .transform((checked, context) => {
     const domains = checked.domains.split(/[\s,]+/).filter((name) => name !== '');
     const scopes = parseScopes([...checked.scopes, ...domains.map((name) => `domain_scope:${name}`)]);
-    const { label, strict, test, lenient } = checked;
-    const isStrict = lenient !== 'on' && (strict === 'on' || test === 'on');
-    if (Array.isArray(scopes)) return { label, scopes, strict: isStrict, test: test === 'on' };
+    const { label, strict, mode } = checked;
+    if (Array.isArray(scopes)) return { label, scopes, strict, test: mode === 'test' };
     context.addIssue({
       code: 'custom',
       path: ['domains'],
@@ -60,14 +59,14 @@ export const keysPage: DashboardPage = {
         return list(visit, parts, { domains: `${unknown} is not among this organization’s domains.` });
       const made = await makeKey(parts.db, { orgId: visit.org.id, ...checked.values }, visit.now);
       const samples = await samplesFor(made.key, checked.values, visit.org.id, parts);
-      return show('keys/made', 'API keys', { ...made, samples, isNew: true }, { scripts: ['live.js'] });
+      const needsDomain = samples === null && canSend(checked.values.scopes);
+      const data = { ...made, samples, needsDomain, isNew: true };
+      return show('keys/made', 'API keys', data, { scripts: ['live.js'] });
     },
     async 'GET /dashboard/o/:org/keys/:id/first-email'(visit, { db }) {
-      const key = await keyIn(visit, db);
-      return part('keys/first-email', {
-        keyId: key.id,
-        emailId: await latestEmailOf(db, visit.org.id, key.id),
-      });
+      const { id: keyId, createdAt } = await keyIn(visit, db);
+      const emailId = await latestEmailOf(db, visit.org.id, keyId);
+      return part('keys/first-email', { keyId, emailId, isOver: visit.now - createdAt >= maxWaitMs });
     },
     async 'POST /dashboard/o/:org/keys/:id/revoke'(visit, { db }) {
       const key = await keyIn(visit, db);
@@ -84,18 +83,30 @@ export const keysPage: DashboardPage = {
   },
 };
 
-/** From postern.test with a test key; else from a domain that the key can send from. */
+/** How long the page of a new key waits for its first email. */
+const maxWaitMs = 600_000;
+
+/** Null if the key cannot send, or not yet: a sample that is refused helps nobody. */
 async function samplesFor(
   key: string,
   { scopes, test }: { scopes: string[]; test: boolean },
   orgId: string,
   { db, config, baseUrl }: PageParts,
 ) {
+  if (!canSend(scopes)) return null;
   const allowed = allowedDomains({ scopes });
-  const domains =
-    allowed.length > 0 || test ? allowed : (await listDomains(db, orgId)).map(({ name }) => name);
-  const domain = domains[0] ?? (test ? testDomain : 'example.com');
+  const isAllowed = (name: string) => allowed.length === 0 || allowed.includes(name);
+  const domain = test && allowed.length === 0 ? testDomain : (await verifiedNames(orgId, db)).find(isAllowed);
+  if (domain === undefined) return null;
   return sendSamples({ url: baseUrl(), key, from: `hello@${domain}`, smtp: smtpOf(config) });
+}
+
+function canSend(scopes: string[]): boolean {
+  return scopes.includes('email:send') || scopes.includes('full_access');
+}
+
+async function verifiedNames(orgId: string, db: PageParts['db']): Promise<string[]> {
+  return (await listDomains(db, orgId)).filter(({ status }) => status === 'verified').map(({ name }) => name);
 }
 
 /** A domain of the scopes that the organization does not have: a key for it could not send. */
@@ -112,9 +123,16 @@ const pageSize = 50;
 
 async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
   const keys = await pageOf(visit, pageSize, (page) => listKeys(db, visit.org.id, page));
-  const values = { ...valuesOf(visit.form), scopes: visit.form.getAll('scopes') };
+  const values = visit.form.size === 0 ? await firstValues(visit.org.id, db) : valuesOf(visit.form);
+  values.scopes ??= visit.form.getAll('scopes');
   const data = { ...keys, rows: keys.rows.map((key) => present(key, visit.now)), values };
   return showForm('keys/keys', 'API keys', visit, data, errors);
+}
+
+/** Without a verified domain, only a test key can send. */
+async function firstValues(orgId: string, db: PageParts['db']): Promise<Record<string, unknown>> {
+  const isTest = (await verifiedNames(orgId, db)).length === 0;
+  return { scopes: ['email:send'], mode: isTest ? 'test' : 'live', strict: isTest };
 }
 
 function present(key: KeyRecord, now: number) {
