@@ -3,9 +3,9 @@
  * (attacks/), while another organization sends a small mail every 50 ms, whose p95 must stay under 250 ms. The items are
  * 1 large bodies, 2 many links, 3 reserved space, 4 returned mail, 5 open connections, 6 forged domain reports, 7 redirects,
  * 8 guessed passwords and keys, 9 limits and headers, 10 the walk over every route, 11 a long queue of one organization,
- * 12 shares of what all use, 13 what is not one's own; with --named, those whose names have this text. Each has its own server, which scripts/start runs. "Stall" is the longest time in
- * which /health/live did not answer. "Unclear" is an attack of which only times are too long, if others waited for more than
- * 100 ms before it too.
+ * 12 shares of what all use, 13 what is not one's own; with --named, those whose names have this text. Each has its own server,
+ * which scripts/start runs. "Stall" is the longest time in which /health/live did not answer. "Unclear" is an attack of which
+ * only times are too long, if others waited for more than 100 ms before it too.
  *
  * Linux, on a quiet machine. Exits 0 if every attack is withstood, 1 if one is not or is unclear. Leaves nothing behind.
  */

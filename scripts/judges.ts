@@ -1,8 +1,8 @@
 /**
- * `node scripts/judges.ts [--only NAME]… [--own-return-paths] [--json]`: sends 65 kinds of mail (judges/kinds.jsonl) through the API and by
- * submission, each to a host with 8BITMIME and to a Postfix whose next hop has neither 8BITMIME nor SMTPUTF8, and shows what
- * other people's programs find in what arrives (judges/judges.ts): DKIM verifiers, parsers, spam filters with every symbol of
- * 0.1 or more. The filters are told the return path that the mail arrived with. Each finding is of one kind:
+ * `node scripts/judges.ts [--only NAME]… [--own-return-paths] [--json]`: sends 65 kinds of mail (judges/kinds.jsonl) through
+ * the API and by submission, each to a host with 8BITMIME and to a Postfix whose next hop has neither 8BITMIME nor SMTPUTF8,
+ * and shows what other people's programs find in what arrives (judges/judges.ts): DKIM verifiers, parsers, spam filters with
+ * every symbol of 0.1 or more. The filters are told the return path that the mail arrived with. Each finding is of one kind:
  *
  *   ours          a fault of ours: exit 1
  *   return path   that of this server is not at the From's domain; with --own-return-paths, it is

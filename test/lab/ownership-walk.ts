@@ -1,7 +1,7 @@
 /**
  * A walk over every route of a running server, by everybody, with the things of others: another organization's, the server's own,
- * and live ones under a test key. The routes come from the tables that the server itself is made of (hostile-walk.ts). A path with a
- * parameter that is not known here ends the walk: say what it names.
+ * and live ones under a test key. The routes come from the tables that the server itself is made of (hostile-walk.ts). A path
+ * with a parameter that is not known here ends the walk: say what it names.
  */
 import type { Db } from '#platform/database/engine/open.ts';
 import { routesOfServer, type WalkedRoute } from './hostile-walk.ts';

@@ -66,8 +66,8 @@ test('waits double, within bounds, whatever the dice say', (t) => {
 test('the hosts that need a certificate: our own, tracking hosts and policy hosts, each once, bounded for each organization', (t) => {
   const own = ownHosts({ hostname: 'mail.example.org', baseUrl: 'https://app.example.org' });
   t.deepEqual(own, [
-    { host: 'mail.example.org', purpose: 'server' },
-    { host: 'app.example.org', purpose: 'server' },
+    { host: 'mail.example.org', purpose: 'server', orgId: null },
+    { host: 'app.example.org', purpose: 'server', orgId: null },
   ]);
   t.deepEqual(
     ownHosts({ hostname: 'box', baseUrl: 'https://192.0.2.1' }),

@@ -1,6 +1,7 @@
 /**
  * Checks the query of a request against a schema. If a parameter is given more than once, the last counts, unless it takes a
- * list; unknown parameters are ignored, and named (ignored.ts). The `meta` of a schema is what the OpenAPI document says about the parameter.
+ * list; unknown parameters are ignored, and named (ignored.ts). The `meta` of a schema is what the OpenAPI document says about
+ * the parameter.
  */
 import type { Context } from 'koa';
 import { z } from 'zod';

@@ -35,9 +35,7 @@ export async function tickAll(world: World, count: number): Promise<void> {
   await world.db.raw('select txid_current()');
   await world.clock.advance('1s');
   const hasLooked = async () =>
-    count === 1
-      ? world.hasProgressed()
-      : (await world.db('nodes').where('at', '>', before)).length === count;
+    count === 1 ? world.hasProgressed() : (await world.db('nodes').where('at', '>', before)).length === count;
   await until(hasLooked, {
     what: () => `a look of ${count} nodes`,
   });
