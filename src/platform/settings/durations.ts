@@ -17,7 +17,7 @@ const units = [
 
 /** Null if the text is not a duration. The unit is required: one reader takes a bare 30 for 30 ms, another for 30 s. */
 function readDuration(text: string, max = longest): number | null {
-  if (!/^\d{1,9}(\.\d{1,3})?(ms|s|m|h|d)$/i.test(text)) return null;
+  if (!/^\d{1,9}(\.\d{1,3})? ?(ms|s|m|h|d|seconds?|minutes?|hours?|days?)$/i.test(text)) return null;
   const value = ms(text as StringValue);
   return Number.isInteger(value) && value >= 1 && value <= max ? value : null;
 }

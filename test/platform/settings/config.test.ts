@@ -33,6 +33,14 @@ function faultsOf(env: Record<string, string>): readonly string[] {
   }
 }
 
+test('a duration may be written out; its unit is required', (t) => {
+  const read = (POSTERN_MTA_MAX_AGE: string) => loadConfig({ POSTERN_MTA_MAX_AGE }).mtaMaxAge;
+  for (const text of ['48h', '48 h', '48 hours', '2 Days', '2880minutes'])
+    t.is(read(text), 172_800_000, text);
+  for (const text of ['48', '48  hours', '48 fortnights', 'one day'])
+    t.regex(faultsOf({ POSTERN_MTA_MAX_AGE: text }).join(), /is not a duration/, text);
+});
+
 test('with nothing given, every setting has its default', (t) => {
   const config = loadConfig({ PATH: '/bin', POSTERN: 'no prefix' });
   const { hostname: ownName, returnPathDomain, dataDir, logFormat, ...rest } = config;
