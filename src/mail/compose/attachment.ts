@@ -15,7 +15,7 @@ export interface Attachment {
   filename: string;
   content: Buffer;
   contentType?: string;
-  /** Without angle brackets; unique in a mail. */
+  /** Without angle brackets; unique in a mail. Any text (content-ids/content-ids.ts). */
   contentId?: string;
   disposition?: 'attachment' | 'inline';
   /** An invitation that is not attached as a file, too. */

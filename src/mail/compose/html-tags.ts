@@ -11,6 +11,7 @@
  * BUGS: CDATA sections of an SVG are read as HTML, because only a tree would tell that they are inside an SVG.
  */
 import { type Token, Tokenizer, TokenizerMode } from 'parse5';
+import { escapeHtml } from '#platform/base/sanitize.ts';
 
 export interface Tag {
   name: string;
@@ -27,6 +28,8 @@ export interface TagHandler {
   onStart(tag: Tag): void;
   /** The end tag begins at `at`. */
   onEnd(name: string, at: number): void;
+  /** `end` is the position after the comment. */
+  onComment?(start: number, end: number): void;
 }
 
 /** After these tags, everything up to their end tag is text. Not after noscript: mail readers run no scripts. */
@@ -50,11 +53,12 @@ interface Tokens {
   onStart(tag: Token.TagToken): void;
   onEnd(tag: Token.TagToken): void;
   onText?(text: string): void;
+  onComment?(comment: Token.CommentToken): void;
 }
 
 /** `sourceCodeLocationInfo`: tokens have their positions. */
 export function createTokenizer(
-  { onStart, onEnd, onText }: Tokens,
+  { onStart, onEnd, onText, onComment }: Tokens,
   options: { sourceCodeLocationInfo: boolean },
 ): Tokenizer {
   const ignore = () => {};
@@ -68,7 +72,7 @@ export function createTokenizer(
     onCharacter: onCharacters,
     onWhitespaceCharacter: onCharacters,
     onNullCharacter: ignore,
-    onComment: ignore,
+    onComment: onComment ?? ignore,
     onDoctype: ignore,
     onEof: ignore,
   });
@@ -80,15 +84,20 @@ const plainTag =
   /<\/?([a-z][a-z0-9:-]*)(?:[ \t\r\n]+[^\s"'<>/=]+(?:=(?:"[^"]*"|'[^']*'|[^\s"'<>=`]+(?=[\s>])))?){0,30}[ \t\r\n]*\/?>/iy;
 
 /**
- * Calls the handler for the tags with these names; it may also call it for others. Returns the position up to which the HTML
- * is complete: its length, or where a tag, a comment or raw text begins that never ends.
+ * Calls the handler for the tags that are wanted, by their name and their range; it may also call it for others. Returns the
+ * position up to which the HTML is complete: its length, or where a tag, a comment or raw text begins that never ends.
  */
-export function eachTag(html: string, names: ReadonlySet<string>, handler: TagHandler): number {
+export function eachTag(
+  html: string,
+  isWanted: (name: string, start: number, end: number) => boolean,
+  handler: TagHandler,
+): number {
   let at = html.indexOf('<');
   while (at >= 0) {
     plainTag.lastIndex = at;
     const name = plainTag.exec(html)?.[1]?.toLowerCase();
-    const isPassedOver = name !== undefined && !names.has(name) && !isFollowedByText(name);
+    const isPassedOver =
+      name !== undefined && !isFollowedByText(name) && !isWanted(name, at, plainTag.lastIndex);
     const end = isPassedOver ? plainTag.lastIndex : tokenize(html, at, handler);
     if (typeof end === 'object') return end.completeTo;
     at = html.indexOf('<', end);
@@ -112,6 +121,9 @@ function tokenize(html: string, from: number, handler: TagHandler): number | { c
       onEnd({ tagName, location }) {
         handler.onEnd(tagName, from + location!.startOffset);
         completeTo = from + location!.endOffset;
+      },
+      onComment({ location }) {
+        handler.onComment?.(from + location!.startOffset, from + location!.endOffset);
       },
     },
     { sourceCodeLocationInfo: true },
@@ -139,4 +151,10 @@ function tagOf({ tagName, attrs, selfClosing, location }: Token.TagToken, offset
       return { start: offset + startOffset, end: offset + endOffset };
     },
   };
+}
+
+/** An attribute as it was written, with another value, which is always quoted. */
+export function withValue(written: string, value: string): string {
+  const [, before, quote] = /^([^=]*=\s*)(["']?)/.exec(written)!;
+  return `${before}${quote || '"'}${escapeHtml(value)}${quote || '"'}`;
 }

@@ -3,6 +3,7 @@
  * the same Message-ID, Date, text part and attachments.
  */
 
+import { withSafeIds } from '#mail/compose/content-ids/content-ids.ts';
 import {
   linkLimitIfExceeded,
   type MessageTracking,
@@ -29,7 +30,7 @@ export function composeMessages(
 }
 
 function composeFields(given: Fields, tracking: MessageTracking, signer: DkimSigner): Unpacked {
-  const fields = withText(given);
+  const fields = withSafeIds(withText(given));
   const allowance = newAllowance();
   const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;
   const attached = attachedParts(fields.attachments, Boolean(fields.html));

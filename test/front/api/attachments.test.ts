@@ -105,7 +105,7 @@ test('a type that is given is kept, and cannot add a header', async (t) => {
   t.deepEqual([own!.mimeType, image!.mimeType], ['application/x-own', 'image/png']);
 });
 
-/** tutao/tutanota#3085, lsfusion/platform#1404, silverstripe/silverstripe-userforms#5. */
+/** tutao/tutanota#3085, silverstripe/silverstripe-userforms#5. */
 test('without a type that can be read, it follows from the name, in every way in', async (t) => {
   const world = await startSubmission(t);
   const types = [

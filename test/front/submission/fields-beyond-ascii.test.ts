@@ -1,6 +1,6 @@
 /**
  * Text beyond ASCII in any field that RFC 5322, 2045, 2183, 2369, 2919 and 8058 name, in UTF-8 and in Latin-1, at the top of a
- * message, in a part and in an attached message, as programs submit it (mikel/mail#1331, PHPMailer/PHPMailer#2893): nothing over
+ * message, in a part and in an attached message, as programs submit it: nothing over
  * 0x7F is sent to a host that offers neither SMTPUTF8 nor 8BITMIME, nothing bounces there, and every signature verifies.
  */
 import { isAscii } from 'node:buffer';

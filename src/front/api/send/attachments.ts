@@ -1,6 +1,7 @@
 /** The attachments of a send (docs/api.md section 2.2); refuses executables by name and by type. */
 import { z } from 'zod';
 import { characters, rule } from '#front/http/schema-rule.ts';
+import { comparedId } from '#mail/compose/content-ids/content-ids.ts';
 import { parseFileUrl } from '#mail/webhooks/guarded-get.ts';
 import { evenIfRefused } from '#platform/vendor/zod.ts';
 import { limitSize } from './at-most.ts';
@@ -71,22 +72,26 @@ const contentType = z
     examples: ['application/pdf'],
   });
 
-/** The characters of a Message-ID (RFC 5322 section 3.6.4), which RFC 2392 prescribes. Few callers write an "@domain". */
-const atom = "[\\w!#$%&'*+/=?^`{|}~-]+";
-const dotAtom = `${atom}(?:\\.${atom})*`;
-const contentIdForm = new RegExp(`^${dotAtom}(?:@(?:${dotAtom}|\\[[\\x21-\\x5a\\x5e-\\x7e]*\\]))?$`);
-
 const contentId = z
   .string()
   .check(characters(1, 255))
-  .transform((text) => text.replace(/^<(.*)>$/, '$1'))
-  .check(rule((id) => contentIdForm.test(id), 'a content id such as logo or logo@example.com'))
+  .transform((text) =>
+    text
+      .trim()
+      .replace(/^<(.*)>$/, '$1')
+      .replace(/^cid:/i, ''),
+  )
+  .check(
+    rule((id) => id !== '', 'a content id such as logo or logo.png'),
+    rule((id) => !/\p{Cc}/u.test(id), 'free of control characters'),
+    rule((id) => id.isWellFormed(), 'well-formed Unicode'),
+  )
   .meta({
     minLength: 1,
     maxLength: 255,
     description:
       'The name by which the HTML shows the file: `<img src="cid:logo">` shows the attachment with the `contentId` `logo`. ' +
-      "Letters, digits and any of `!#$%&'*+-/=?^_{|}~.`, also followed by `@` and a domain; unique in the email.",
+      'Unique in the email. Any text, such as `logo a.png`: an id that a message cannot carry is replaced by another one, in the HTML too.',
     examples: ['logo'],
   });
 
@@ -147,12 +152,13 @@ const uniqueContentIds = z.check<z.infer<typeof attachment>[]>(({ value: list, i
   const seen = new Set<string>();
   for (const [index, { contentId: id }] of list.entries()) {
     if (id === undefined) continue;
-    if (seen.has(id)) {
+    const compared = comparedId(id);
+    if (seen.has(compared)) {
       const expected = 'a content id that no other attachment has';
       const path = [index, 'contentId'];
       issues.push({ code: 'custom', path, message: `must be ${expected}`, params: { expected }, input: id });
     }
-    seen.add(id);
+    seen.add(compared);
   }
 });
 

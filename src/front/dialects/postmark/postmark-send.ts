@@ -11,6 +11,8 @@ import {
 import { acceptSeveral } from '#front/dialects/several-emails.ts';
 import { below, jsonBody, largestBody, largestContent, noBody } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
+import { byReference } from '#mail/compose/content-ids/content-ids.ts';
+import { withReferences } from '#mail/compose/content-ids/references.ts';
 import { iso } from '#platform/base/clock.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { addressesIn, mailboxesIn, maxAddresses } from './postmark-addresses.ts';
@@ -182,27 +184,45 @@ function headersIn(list: { Name: string; Value?: unknown }[]) {
 }
 
 function attachmentsOf(list: z.output<typeof attachment>[], html: unknown) {
-  const shown = new Set(typeof html === 'string' && list.some(hasId) ? idsIn(html) : []);
+  const ids = list.map(idOf).filter((id) => id !== '');
+  const shown = typeof html === 'string' && ids.length > 0 ? shownIn(html, ids) : new Set<string>();
   return list.map((one) => attachmentOf(one, shown));
 }
 
-function hasId({ ContentID }: z.output<typeof attachment>): boolean {
-  return Boolean(ContentID);
+function idOf({ ContentID }: z.output<typeof attachment>): string {
+  return typeof ContentID === 'object' ? '' : String(ContentID ?? '');
 }
 
-/** The files that the HTML shows by `cid:` URLs. A valid id has none of the characters that end one in HTML or CSS. */
+/** Longer HTML is not tokenized here, where other requests wait. */
+const longestSearched = 1024 * 1024;
+
+/** The ids of the files that the HTML shows. */
+function shownIn(html: string, ids: string[]): Set<string> {
+  const shown = new Set(idsIn(html));
+  const others = ids.filter((id) => !shown.has(id) && !prefix.test(id));
+  if (others.length === 0 || html.length > longestSearched) return shown;
+  const idNamed = byReference(new Map(others.map((id) => [id, id])));
+  withReferences(html, (reference) => {
+    const id = idNamed(reference);
+    if (id !== undefined) shown.add(id);
+    return undefined;
+  });
+  return shown;
+}
+
+/** In `cid:` URLs anywhere, for ids without a character that ends one in HTML or CSS. */
 function* idsIn(html: string): Generator<string> {
   for (const [, id] of html.matchAll(/cid:([^\s"'<>()]{1,255})/g)) yield id!;
 }
 
+const prefix = /^cid:/i;
+
 /** PHP's SDK gives each file its name for an id: that of a file that the HTML does not show means nothing. */
-function attachmentOf(
-  { Name, Content, ContentType, ContentID }: z.output<typeof attachment>,
-  shown: ReadonlySet<string>,
-) {
-  const given = typeof ContentID === 'object' ? '' : String(ContentID ?? '');
-  const [, prefix, id] = /^(cid:)?(.*)$/is.exec(given)!;
-  const isShown = id !== '' && (prefix !== undefined || shown.has(id!));
+function attachmentOf(one: z.output<typeof attachment>, shown: ReadonlySet<string>) {
+  const { Name, Content, ContentType } = one;
+  const given = idOf(one);
+  const id = given.replace(prefix, '');
+  const isShown = id !== '' && (id !== given || shown.has(id));
   return {
     filename: Name || 'attachment',
     content: Content,

@@ -7,7 +7,7 @@
  * links that opt out, and links in comments (Outlook's conditional ones too) are never tracked.
  */
 
-import { eachTag, type Tag } from '#mail/compose/html-tags.ts';
+import { eachTag, type Tag, withValue } from '#mail/compose/html-tags.ts';
 import { escapeHtml } from '#platform/base/sanitize.ts';
 import { readOptOut } from './opt-out.ts';
 import { PixelPlace } from './pixel-place.ts';
@@ -79,7 +79,7 @@ export function prepareTracking(
   }
 
   const names = new Set([...(clicks ? linkTags : []), ...(opens ? PixelPlace.tags : [])]);
-  const completeTo = eachTag(html, names, {
+  const completeTo = eachTag(html, (name) => names.has(name), {
     onStart(tag) {
       if (!linkTags.includes(tag.name)) place.onStart(tag);
       else if (clicks) editLink(tag);
@@ -104,12 +104,6 @@ function targetOf(href: string | undefined): string | null {
   const isTracked =
     /^https?:\/\//i.test(target) && Buffer.byteLength(target) <= maxTargetLength && URL.canParse(target);
   return isTracked ? target : null;
-}
-
-/** The attribute as it was written, with another value, which is always quoted. */
-function withValue(written: string, value: string): string {
-  const [, before, quote] = /^([^=]*=\s*)(["']?)/.exec(written)!;
-  return `${before}${quote || '"'}${escapeHtml(value)}${quote || '"'}`;
 }
 
 function pixelOf(tracker: Tracker): string {

@@ -145,7 +145,7 @@ function seenByTokenizer(html: string): string[] {
 
 function seenByUs(html: string): string[] {
   const seen: string[] = [];
-  eachTag(html, names, {
+  eachTag(html, (name) => names.has(name), {
     onStart({ name, value, range }) {
       const href = value('href');
       const { start, end } = href === undefined ? {} : range('href');

@@ -4,6 +4,8 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { legible } from '#front/dashboard/legible.ts';
+import { byReference, comparedId, safeIdsFor } from '#mail/compose/content-ids/content-ids.ts';
+import { withReferences } from '#mail/compose/content-ids/references.ts';
 import type { Field } from '#mail/compose/head.ts';
 import { htmlParts } from '#mail/compose/html-parts.ts';
 import { type MimeTreePart, partsOf, readTree } from '#mail/compose/mime-tree.ts';
@@ -60,30 +62,24 @@ export function readHtml(raw: Buffer, undo: (html: string) => string): string | 
 /** Browsers cannot load `cid:` URLs (RFC 2392), so the images are inlined. */
 function withPictures(html: string, raw: Buffer, tree: MimeTreePart): string {
   if (!/cid:/i.test(html)) return html;
+  const parts = [...partsOf(tree)].filter(({ type }) => pictureType.test(type));
+  const safe = safeIdsFor(parts.flatMap((part) => contentIdOf(part) ?? []));
   const pictures = new Map<string, string>();
   let bytesLeft = maxPictures;
-  for (const part of partsOf(tree)) {
-    const id = contentIdOf(part);
-    if (id === null || !pictureType.test(part.type)) continue;
+  for (const part of parts) {
+    const id = safe.get(contentIdOf(part) ?? '');
+    if (id === undefined) continue;
     const bytes = bodyOf(raw, part);
     bytesLeft -= bytes.length;
     if (bytesLeft >= 0) pictures.set(id, `data:${part.type};base64,${bytes.toString('base64')}`);
   }
   let charactersLeft = 4 * maxPictures;
-  return html.replace(/\bcid:([^\s"'<>)&]{1,300})/gi, (whole, id: string) => {
-    const picture = pictures.get(id) ?? pictures.get(unescaped(id)) ?? '';
+  const given = withReferences(html, byReference(safe));
+  return given.replace(/\bcid:([^\s"'<>)&]{1,300})/gi, (whole, id: string) => {
+    const picture = pictures.get(id) ?? pictures.get(comparedId(id)) ?? '';
     charactersLeft -= picture.length;
     return picture === '' || charactersLeft < 0 ? whole : picture;
   });
-}
-
-/** RFC 2392 section 2: a `cid:` URL escapes some characters of the Content-ID. */
-function unescaped(id: string): string {
-  try {
-    return decodeURIComponent(id);
-  } catch {
-    return id;
-  }
 }
 
 function textOf(raw: Buffer, part: MimeTreePart, max: number): string {

@@ -16,7 +16,7 @@ const maxLength = 4000;
 /** `more`: how many are not listed. */
 export function linksIn(html: string): { links: ShownLink[]; more: number } {
   const targets = new Set<string>();
-  eachTag(html, names, {
+  eachTag(html, (name) => names.has(name), {
     onStart(tag) {
       const target = names.has(tag.name) ? tag.value('href')?.trim() : undefined;
       if (target) targets.add(target.slice(0, maxLength));
