@@ -143,9 +143,12 @@ interface ParsedLine {
   info: { lines: number };
 }
 
-/** The parser does not treat quotes as such if there is a space before the comma; no address ends in a quote. */
+/**
+ * The parser does not treat quotes as such if there is a space before the comma; no address ends in a quote. It takes the first
+ * line's end for that of all, so a CR can be left of another one's.
+ */
 function unquote(text: string): string {
-  return trimBlanks(trimBlanks(text).replace(/^"(.*)"$/, '$1'));
+  return trimBlanks(trimBlanks(text.replace(/\r$/, '')).replace(/^"(.*)"$/, '$1'));
 }
 
 const sliceLength = 4_096;
