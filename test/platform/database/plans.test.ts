@@ -269,7 +269,8 @@ const actions: Record<string, [run: (filled: Filled) => Promise<unknown>, ...ind
   status: [
     async ({ db, config }) => {
       await trouble(db);
-      return readStatus({ db, config, now, served: false });
+      await readStatus({ db, config, now, served: false });
+      return readStatus({ db, config, now, served: true });
     },
     due,
     lanes,
