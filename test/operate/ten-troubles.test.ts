@@ -95,7 +95,6 @@ interface Row {
 
 /** Those where nothing answers: the circuit opens, and mail is tried less and less often. */
 const circuits = ['refusing', 'hanging', 'unreachable', 'dns_failing'];
-const heartbeatMs = 25_000;
 
 test('after ten minutes each trouble has the cause that it began with, in every view', async (t) => {
   const clock = manualClock(Date.now());
@@ -108,9 +107,11 @@ test('after ten minutes each trouble has the cause that it began with, in every 
 
   async function pass(ms: number): Promise<void> {
     for (const end = clock.now() + ms; clock.now() < end; ) {
+      // The server looks at the queue only when something was committed.
+      await world.db('organizations').update({ name: world.db.ref('name') });
+      world.hasProgressed();
       await clock.advance(2_000);
-      const row = () => world.db('destinations').where({ name: 'mx8.invalid' }).first('at');
-      await until(async () => (await row())?.at >= clock.now() - heartbeatMs, { what: 'a published state' });
+      await until(() => world.hasProgressed(), { what: 'another look at the queue' });
     }
   }
 
