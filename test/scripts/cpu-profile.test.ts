@@ -11,7 +11,7 @@ const frame = (functionName: string, url = '', lineNumber = 0) => ({ functionNam
 const profile = {
   nodes: [
     { id: 1, callFrame: frame('(root)'), children: [2, 6, 7] },
-    { id: 2, callFrame: frame('accept', 'file:///srv/postern/src/accept.ts', 9), children: [3] },
+    { id: 2, callFrame: frame('accept', 'file:///srv/postern/src/mail/accept/accept.ts', 9), children: [3] },
     {
       id: 3,
       callFrame: frame('dkimSign', 'file:///srv/node_modules/mailauth/lib/dkim/sign.js', 20),
