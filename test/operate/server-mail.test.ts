@@ -140,7 +140,7 @@ test('its link is in no row while it waits, either, and what is canceled keeps n
 });
 
 test('two resets in a second are two mails; a bounce suppresses nobody, and its copy of the mail is not kept', async (t) => {
-  const world = await startWorld(t, { settings });
+  const world = await startWorld(t, { settings, database: 'sqlite' });
   const { db, clock, config, dns, mx } = world;
   await insertUser(db, { email: to, name: 'Olga', isOperator: true }, clock.now());
   const { json } = createCli(t, {
@@ -184,7 +184,7 @@ test('two resets in a second are two mails; a bounce suppresses nobody, and its 
 });
 
 test('a notice that could not be sent counts as not told, and is told when it can be', async (t) => {
-  const world = await startWorld(t, { settings });
+  const world = await startWorld(t, { database: 'sqlite', settings });
   const { db, clock, mx } = world;
   const id = (await insertUser(db, { email: to, name: 'Olga', isOperator: true }, clock.now()))!;
   await changeUser(db, id, { passwordHash: 'x' });
