@@ -34,6 +34,7 @@ const onceOnly = [
   'platform-database',
   'mail-queue-cluster',
   'house',
+  'front',
   'front-dashboard',
   'scripts',
   'platform-vendor',
