@@ -80,7 +80,8 @@ function superviseProcess(config: Config, log: ReturnType<typeof createLog>, fir
   watchClock(systemClock, (byMs) =>
     enqueue(async () => {
       if (isStopping) return;
-      log.warn(`the clock was set back by ${ms(byMs, { long: true })}: restarting the service`);
+      if (byMs > 0) return running.noteLeap(byMs);
+      log.warn(`the clock was set back by ${ms(-byMs, { long: true })}: restarting the service`);
       await running.stop();
       running = await start(config, { log, watchProcess });
       log.info(`Postern serves again at ${running.url}`);

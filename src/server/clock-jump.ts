@@ -1,6 +1,6 @@
 /**
  * Handles a clock that is set back, by a time server or by hand. Everything scheduled by the earlier clock would otherwise
- * wait for as long as that clock was ahead. One that leaps forward is logged, and nothing has failed for longer by that.
+ * wait for as long as that clock was ahead. One that leaps forward is logged, and nothing has failed for longer by that (`noteLeap`).
  *
  * Times in memory are everywhere (leases, circuits, pauses, caches), so main.ts restarts the service in the same process.
  * In the database they are the due times of mail and webhooks: if the newest event lies in the future at a start, all
@@ -21,47 +21,31 @@ import type { ServerContext } from './context.ts';
 const noticeableMs = 60_000;
 const intervalMs = 1000;
 
-/** Calls `onSetBack`, with how far, whenever the clock is set back by a minute or more. */
-export function watchClock(clock: Clock, onSetBack: (byMs: number) => void): void {
+/**
+ * Calls `onJump` whenever the clock has jumped by a minute or more: with how far, in milliseconds; negative if it was set back,
+ * positive if it leapt forward, as after a sleep of the machine.
+ */
+export function watchClock(clock: Clock, onJump: (byMs: number) => void): void {
   const checkAfter = (seenAt: number) => {
     clock.after(intervalMs, () => {
       const now = clock.now();
-      if (now <= seenAt - noticeableMs) onSetBack(seenAt - now);
+      if (now <= seenAt - noticeableMs) onJump(now - seenAt);
+      if (now >= seenAt + intervalMs + noticeableMs) onJump(now - seenAt - intervalMs);
       checkAfter(now);
     });
   };
   checkAfter(clock.now());
 }
 
-/** Logs whenever the clock leaps forward by a minute or more, as after a sleep of the machine. Returns a function that stops it. */
-export function watchLeaps({
-  db,
-  clock,
-  log,
-  lastLeap,
-  onError,
-}: Pick<ServerContext, 'db' | 'clock' | 'log' | 'lastLeap' | 'onError'>): () => Promise<void> {
-  let moving = Promise.resolve();
-  let cancel = () => {};
-  const checkAt = (expectedAt: number) => {
-    cancel = clock.after(intervalMs, () => {
-      const byMs = clock.now() - expectedAt;
-      checkAt(clock.now() + intervalMs);
-      if (byMs < noticeableMs) return;
-      lastLeap.at = clock.now();
-      log.warn(
-        `the clock has leapt forward by ${ms(byMs, { long: true })}: what was due meanwhile is done now; run "postern doctor" to check the clock`,
-      );
-      moving = moveFailures(db, byMs).catch((error) =>
-        onError('webhooks seem to fail for longer than they do', error),
-      );
-    });
-  };
-  checkAt(clock.now() + intervalMs);
-  return async () => {
-    cancel();
-    await moving;
-  };
+/** Called when the clock has leapt forward: what waits has not waited, and nothing has failed, for so much longer. */
+export async function noteLeap(context: ServerContext, byMs: number): Promise<void> {
+  const { config, db, clock, log, lastLeap, onError } = context;
+  lastLeap.at = clock.now();
+  log.warn(
+    `the clock has leapt forward by ${ms(byMs, { long: true })}: what was due meanwhile is done now; run "postern doctor" to check the clock`,
+  );
+  if (!config.roles.includes('mta')) return;
+  await moveFailures(db, byMs).catch((error) => onError('webhooks seem to fail for longer than they do', error));
 }
 
 /** If the newest event lies in the future, makes all waiting mail due in the background. Returns a function that stops it. */

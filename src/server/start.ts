@@ -20,7 +20,7 @@ import { excessOfLog, keepLogShort, watchFile } from '#platform/database/engine/
 import { changeToken } from '#platform/database/engine/quiet-check.ts';
 import type { Config } from '#platform/settings/config.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
-import { makeAllDue, watchLeaps } from './clock-jump.ts';
+import { makeAllDue, noteLeap } from './clock-jump.ts';
 import { createOrderComposer } from './compose-orders.ts';
 import { createContext, type Overrides, type ServerContext } from './context.ts';
 import { createDelivery, type DeliveryEngine } from './delivery.ts';
@@ -43,6 +43,8 @@ export interface Running {
   setUpUrl: string | null;
   /** Whether the queue is alive (mail/queue/runner.ts); to be asked every minute or two. */
   hasProgressed(): boolean;
+  /** To be called when the clock has leapt forward by so many milliseconds (clock-jump.ts). */
+  noteLeap(byMs: number): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -83,6 +85,7 @@ export async function start(config: Config, overrides: Partial<Overrides> = {}):
       isFresh: hasHttp && !(await hasOrganizations(context.db)),
       setUpUrl: setUp && baseUrl + setUp.path,
       hasProgressed: () => parts.delivery.runner.hasProgressed(),
+      noteLeap: (byMs) => noteLeap(context, byMs),
       stop,
     };
   } catch (error) {
@@ -153,7 +156,7 @@ async function startDelivering(
   restore(await takeProblems(db, node), clock.now());
   await runner.start();
   stops.push(() => runner.stop(graceMs));
-  if (config.roles.includes('mta')) stops.push(await makeAllDue(context), watchLeaps(context));
+  if (config.roles.includes('mta')) stops.push(await makeAllDue(context));
   notify.listen({
     backlogs: (backlogs) => runner.noteNotified(backlogs),
     events: eventSignal.notifyLocal,

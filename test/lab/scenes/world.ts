@@ -115,6 +115,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
     url: () => postern.url,
     setUpUrl: () => postern.setUpUrl,
     hasProgressed: () => postern.hasProgressed(),
+    noteLeap: (byMs: number) => postern.noteLeap(byMs),
   };
 }
 

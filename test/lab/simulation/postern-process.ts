@@ -88,7 +88,8 @@ export class PosternProcess {
     let last = Promise.resolve();
     watchClock(systemClock, (byMs) => {
       last = last.then(async () => {
-        log.warn(`the clock was set back by ${byMs} ms: restarting the service`);
+        if (byMs > 0) return this.running?.noteLeap(byMs);
+        log.warn(`the clock was set back by ${-byMs} ms: restarting the service`);
         await this.running?.stop();
         this.running = null;
         this.running = await launch();
