@@ -1,6 +1,6 @@
 /**
  * Handles a clock that is set back, by a time server or by hand. Everything scheduled by the earlier clock would otherwise
- * wait for as long as that clock was ahead. One that leaps forward is logged, and nothing has failed for longer by that (`noteLeap`).
+ * wait for as long as that clock was ahead. One that leaps forward is logged, and nothing has failed for longer by that.
  *
  * Times in memory are everywhere (leases, circuits, pauses, caches), so main.ts restarts the service in the same process.
  * In the database they are the due times of mail and webhooks: if the newest event lies in the future at a start, all

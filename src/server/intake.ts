@@ -249,7 +249,7 @@ function createCallers(
   return {
     findCaller: uses.recordUses(async (key: string) => {
       const caller = await findCaller(key, findKey, clock.now());
-      // Where nothing is live, there is nothing that a test key must not see or change.
+      // If nothing is live, there is nothing that a test key must not see or change.
       return caller && allIsTest ? { ...caller, isTest: false } : caller;
     }),
     take: (orgId: string, limits: RequestLimits, count?: RequestCount) =>

@@ -32,20 +32,21 @@ export function readQuery<Schema extends z.ZodType>(context: Context, schema: Sc
   return checked(schema, parametersOf(context, schema), 'A parameter of the query is not valid.');
 }
 
-/** Clients that add a page to a URL that has one already mean the last. */
+/** Clients that add a page to a URL that has one already mean the last. What is not in the schema stays as it is. */
 export function parametersOf({ query }: Context, schema: z.ZodType): Record<string, unknown> {
-  const names = shapeOf(schema);
-  const takesList = (name: string) => names.has(name) && names.get(name)!.safeParse([]).success;
+  const shape = shapeOf(schema);
+  const takesOne = (name: string) => shape.has(name) && !shape.get(name)!.safeParse([]).success;
   return Object.fromEntries(
     Object.entries(query).map(([name, value]) => [
       name,
-      Array.isArray(value) && !takesList(name) ? value.at(-1) : value,
+      Array.isArray(value) && takesOne(name) ? value.at(-1) : value,
     ]),
   );
 }
 
 /** The parameters that a schema names. */
 export function shapeOf(schema: z.ZodType | undefined): ReadonlyMap<string, z.ZodType> {
+  if (schema instanceof z.ZodPipe) return shapeOf(schema.in as z.ZodType);
   return new Map(
     schema instanceof z.ZodObject ? Object.entries(schema.shape as Record<string, z.ZodType>) : [],
   );

@@ -123,6 +123,7 @@ for (const database of kinds) {
       'tag.order=1&tag.kind=receipt': ['one'],
       'tag.empty=': ['three'],
       'tag.order=2': [],
+      'tag.order=1&limit=1&limit=2': ['three', 'one'],
       'tag.__proto__=x': [],
       [`since=${new Date(start - hour).toISOString()}`]: ['three', 'two'],
       [`until=${new Date(start - hour).toISOString()}`]: ['one'],
