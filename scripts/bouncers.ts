@@ -28,7 +28,7 @@ import { obstacleTo } from '#lab/programs/jail.ts';
 import { openSmtpdProgram } from '#lab/programs/opensmtpd.ts';
 import { type Email, type Postern, startPostern } from '#lab/scenes/postern.ts';
 import { until } from '#lab/until.ts';
-import { listInbound } from '#mail/returned/rows/inbound-mails.ts';
+import { listReturned } from '#mail/returned/rows/returned-mails.ts';
 
 const args = readOptions('node scripts/bouncers.ts [--only NAME]… [--packages DIR] [--json]', {
   only: { type: 'string', multiple: true, default: [] },
@@ -116,7 +116,7 @@ async function sendThere(
   const email = isTaken ? first : await postern.after([...passing, 'delivered'], emailId, timeoutMs);
   const became = await describe(email, postern);
   const events = email.events.map(({ type }) => type.replace('email.', ''));
-  const [kept] = await listInbound(postern.db, { emailId, limit: 10 });
+  const [kept] = await listReturned(postern.db, { emailId, limit: 10 });
   const expected = isTaken ? 'queued delivered' : 'queued delivered bounced';
   return {
     server: forwarder.version,

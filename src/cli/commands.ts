@@ -21,7 +21,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     queue: async () => (await import('#cli/commands/queue/queue.ts')).queueCommands,
     logs: async () => (await import('#cli/commands/logs.ts')).logsCommands,
     top: async () => (await import('#cli/commands/top.ts')).topCommands,
-    inbound: async () => (await import('#cli/commands/inbound.ts')).inboundCommands,
+    returned: async () => (await import('#cli/commands/returned.ts')).returnedCommands,
     suppression: async () => (await import('#cli/commands/suppression.ts')).suppressionCommands,
   },
   'Set-up': {

@@ -12,13 +12,13 @@ import { createDeliveryOf } from '#mail/returned/complaint-tokens.ts';
 import { createIsolatedParser } from '#mail/returned/isolated-parser.ts';
 import { createReturnPathReader } from '#mail/returned/return-path.ts';
 import { keepReport } from '#mail/returned/rows/domain-reports-table.ts';
-import { keepMail } from '#mail/returned/rows/inbound-mails.ts';
 import {
   deliveriesOf,
   findBouncedDelivery,
   type IncomingBounce,
   recordBounces,
 } from '#mail/returned/rows/record-bounces.ts';
+import { keepMail } from '#mail/returned/rows/returned-mails.ts';
 import { createServiceAddressReader } from '#mail/returned/service-addresses.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
 import { createMessageIdReader } from '#platform/values/message-id.ts';
@@ -56,7 +56,7 @@ export function createBounceHandling(context: ServerContext) {
     async read(bytes, role, sender) {
       const parser = role === 'return-path' ? parsers.returnPath : parsers.public;
       const reading = await parser.read(bytes, role, sender);
-      metrics.inbound(reading);
+      metrics.returned(reading);
       return reading;
     },
     deliveryOf: createDeliveryOf({
@@ -69,7 +69,7 @@ export function createBounceHandling(context: ServerContext) {
     keepMail(mail, deliveryId, reading) {
       if (reading.is === 'letter' && reading.why)
         log.warn(
-          `mail to ${mail.recipient} from ${mail.sender || '<>'}: ${reading.why}; see \`postern inbound list\``,
+          `mail to ${mail.recipient} from ${mail.sender || '<>'}: ${reading.why}; see \`postern returned list\``,
         );
       return keepMail(db, mail, deliveryId, reading);
     },

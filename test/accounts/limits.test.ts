@@ -7,7 +7,7 @@ import { insertUser } from '#accounts/rows/users.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import type { ParseResult } from '#mail/returned/parse-result.ts';
-import { keepMail } from '#mail/returned/rows/inbound-mails.ts';
+import { keepMail } from '#mail/returned/rows/returned-mails.ts';
 import { newId } from '#platform/base/id.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
 

@@ -87,11 +87,11 @@ export const requireWebhook = byId(
   '`postern webhook list` shows them with their ids',
 );
 
-export const requireInboundId = byId(
+export const requireReturnedId = byId(
   'inbound_mails',
-  'received mail',
+  'returned mail',
   async (_, id) => id,
-  '`postern inbound list` shows them all',
+  '`postern returned list` shows them all',
 );
 
 const findEventId = byId('events', 'event', async (_, id) => id, '`postern webhook attempts ID` shows them');

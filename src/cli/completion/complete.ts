@@ -34,7 +34,7 @@ const kindsOfArguments: Record<string, NameKind | 'file'> = {
   'domain NAME': 'sender-domain',
   'doctor DOMAIN': 'sender-domain',
   'email ID': 'email',
-  'inbound ID': 'inbound',
+  'returned ID': 'returned',
   'key ID': 'key',
   'queue DESTINATION': 'destination',
   'queue DOMAIN': 'recipient-domain',

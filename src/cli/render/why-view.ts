@@ -5,7 +5,7 @@ import { sanitize } from './output.ts';
 
 const commands: Remedies = {
   release: ({ emailId }) => ` (\`postern queue release ${emailId} --reason R\`)`,
-  report: ({ emailId }) => `\`postern inbound list --email ${emailId}\` has the report.`,
+  report: ({ emailId }) => `\`postern returned list --email ${emailId}\` has the report.`,
   unsuppress: ({ orgId, delivery }) =>
     `\`postern suppression remove ${delivery.recipient} --org ${orgId}\` takes it off for later mail.`,
   grant: ({ orgId }) => `\`postern credits grant ${orgId} N\` adds some for later mail.`,

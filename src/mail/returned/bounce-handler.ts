@@ -11,8 +11,8 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type {
   BouncedDelivery,
   BounceResult,
-  InboundMail,
   IncomingBounce,
+  ReturnedMail,
 } from '#mail/returned/rows/record-bounces.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { clientNetwork } from '#platform/base/net/client-network.ts';
@@ -38,7 +38,7 @@ export interface BounceHandlerParts {
   /** The delivery that the tokens prove, or null. */
   deliveryOf(tokens: Token[]): Promise<string | null>;
   record(incoming: IncomingBounce): Promise<BounceResult>;
-  keepMail(mail: InboundMail, deliveryId: string | null, reading: ParseResult): Promise<unknown>;
+  keepMail(mail: ReturnedMail, deliveryId: string | null, reading: ParseResult): Promise<unknown>;
   keepReport(report: AggregateReport): Promise<unknown>;
   report(to: BouncedDelivery, reading: BounceNotice, outcome: BounceResult | null): void;
   clock: Clock;
@@ -112,7 +112,7 @@ export class BounceHandler implements MailHandler<null> {
   }
 
   async #handle(
-    mail: InboundMail,
+    mail: ReturnedMail,
     address: OwnAddress,
     parse: (role: AddressRole) => Promise<ParseResult>,
   ): Promise<void> {

@@ -142,11 +142,11 @@ export const catalog = {
   ),
   commitItems: counter('postern_commit_items_total', 'Items written by group commits, by kind.', ['kind']),
   commitFailures: counter('postern_commit_failures_total', 'Failed group commits, by kind.', ['kind']),
-  inboundConnections: gauge(
+  smtpClientConnections: gauge(
     'postern_inbound_connections',
     'Client connections on the inbound and submission ports.',
   ),
-  inboundMails: counter(
+  returnedMails: counter(
     'postern_inbound_mails_total',
     'Mail received on the inbound port, by kind: failed, delayed, arrived, automatic, complaint, letter, dmarc, tls.',
     ['kind'],

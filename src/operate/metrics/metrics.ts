@@ -1,5 +1,5 @@
 /**
- * Updates the metrics while the program works: after group commits, API responses, webhook posts and received mail. This
+ * Updates the metrics while the program works: after group commits, API responses, webhook posts and returned mail. This
  * costs no queries and no log lines. An error here never reaches the mail: code that runs after a commit must not throw,
  * because the commit would be repeated. Test mail counts in no figure about mail.
  */
@@ -75,8 +75,8 @@ export function createMetrics(version: string, onError: (what: string, error: un
         meters.webhookPostDuration.observe(attempt.duration / 1000);
       }
     },
-    inbound: (reading: ParseResult) =>
-      meters.inboundMails.inc({ kind: reading.is === 'report' ? reading.report.kind : reading.is }),
+    returned: (reading: ParseResult) =>
+      meters.returnedMails.inc({ kind: reading.is === 'report' ? reading.report.kind : reading.is }),
     refused: (via: 'api' | 'smtp', code: RefusalCode) => meters.sendsRefused.inc({ via, code }),
     answered({ method, route, status, ms }: AnsweredRequest): void {
       const labels = { method, route, status: `${Math.floor(status / 100)}xx` };
@@ -99,11 +99,11 @@ function countDestinations(meters: Meters, destinations: Iterable<ReadyQueue>): 
 
 /** Series that alerts use must exist before their first event. */
 function startAtZero(meters: Meters): void {
-  const { outcomes, recipientsSkipped, commitFailures, inboundMails, webhookPosts } = meters;
+  const { outcomes, recipientsSkipped, commitFailures, returnedMails, webhookPosts } = meters;
   outcomes.inc({ outcome: 'delivered', category: 'none' }, 0);
   for (const reason of ['suppressed', 'insufficient_credit']) recipientsSkipped.inc({ reason }, 0);
   for (const kind of ['accept', 'outcomes']) commitFailures.inc({ kind }, 0);
-  for (const kind of ['failed', 'complaint']) inboundMails.inc({ kind }, 0);
+  for (const kind of ['failed', 'complaint']) returnedMails.inc({ kind }, 0);
   for (const result of ['delivered', 'again', 'failed', 'gone']) webhookPosts.inc({ result }, 0);
 }
 

@@ -71,7 +71,7 @@ export function createReadings(parts: ReadingParts) {
     meters.smtpConnections.set({ state: 'busy' }, connections.busy);
     meters.smtpConnections.set({ state: 'idle' }, connections.idle);
     meters.inFlight.set(inFlight);
-    meters.inboundConnections.set(parts.clients());
+    meters.smtpClientConnections.set(parts.clients());
     const free = parts.freeSpace();
     if (free !== null) meters.diskFree.set(free);
     meters.lastBackup.set((parts.lastBackupAt() ?? 0) / 1000);

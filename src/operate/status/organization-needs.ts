@@ -46,7 +46,7 @@ export function rateNeeds(counts: OrganizationCounts, period: string): Need[] {
       subject: orgName,
       figure: `${complained} of ${delivered} delivered in ${period}`,
       advice: 'Find out what these people were sent and whether they asked for it.',
-      command: 'postern inbound list --kind complaint',
+      command: 'postern returned list --kind complaint',
       path: `/o/${orgId}/emails?status=complained`,
     }),
     ...rateNeed(bounceRate(counts), {

@@ -228,11 +228,11 @@ test('what cannot be read is listed with its reason', async (t) => {
   const world = await startReturns(t);
   await world.comesBack('dmarc@postern.invalid', mail('<?xml version="1.0"?><rss/>'), 'r@reporter.example');
   const { json: list, cli } = cliOf(t, world);
-  const [kept] = await list('inbound list');
+  const [kept] = await list('returned list');
   t.like(kept, { kind: 'letter', recipient: 'dmarc@postern.invalid' });
   t.regex(kept.reading.why, /no element "feedback"/);
   t.regex(
-    (await cli('inbound list')).stdout.toString(),
+    (await cli('returned list')).stdout.toString(),
     /no report can be read: the XML has no element "feedback"/,
   );
 });

@@ -32,10 +32,10 @@ test('a late bounce turns delivered into bounced, once, suppresses, and is kept'
   const again = await world.send({ to: 'ann@there.invalid', subject: 'Again' });
   t.is(again.body.error, 'ALL_RECIPIENTS_SUPPRESSED');
   t.like(await json('suppression list --org Tenant'), [{ reason: 'hard bounce: unknown_user' }]);
-  const [kept, ...more] = await json('inbound list --email', emailId);
+  const [kept, ...more] = await json('returned list --email', emailId);
   t.deepEqual(more, []);
   t.like(kept, { kind: 'failed', emailId, emailTo: 'ann@there.invalid', sender: '' });
-  t.true((await cli('inbound source', kept.id)).stdout.includes(bounce.subarray(0, 200)));
+  t.true((await cli('returned source', kept.id)).stdout.includes(bounce.subarray(0, 200)));
   t.regex(
     (await cli('email why', emailId)).stdout.toString(),
     /returned as a bounce message [^"]+"550 5\.1\.1 .*a hard bounce \(unknown_user\)/,
@@ -65,7 +65,7 @@ test('delays, receipts, automatic answers and letters change nothing', async (t)
   // What nobody could read is kept for people, a few of them.
   for (let n = 0; n < 4; n++) await world.comesBack(path, goldenMail('letter-reply', path));
   t.deepEqual(
-    (await json('inbound list')).map(({ kind }: { kind: string }) => kind),
+    (await json('returned list')).map(({ kind }: { kind: string }) => kind),
     ['letter', 'letter', 'letter'],
   );
   const log = await readFile(mailLogFile(world.config.dataDir), 'utf8');
@@ -89,7 +89,7 @@ test('nothing in a mail marks a delivery but the address it came to, or our key'
   t.is((await world.get(theirs.emailId)).status, 'delivered');
   t.deepEqual(typesOf(await world.get(mine.emailId)).slice(2), ['email.forward_failed']);
   t.deepEqual(typesOf(await world.get(theirs.emailId)).slice(2), []);
-  const listed = await json('inbound list');
+  const listed = await json('returned list');
   t.deepEqual(
     listed.map(({ kind, emailId }: { kind: string; emailId: string | null }) => [kind, emailId]),
     [

@@ -30,7 +30,7 @@ function printReports(out: Output, name: string, records: ReportRecord[]): void 
     endsAt: iso(endsAt),
     receivedAt: iso(receivedAt),
   }));
-  const empty = `No reports on ${name} have arrived. docs/deliverability.md lists the DNS records that request them. \`postern inbound list\` shows mail to dmarc@ and tls-reports@ that could not be read, with the reason.`;
+  const empty = `No reports on ${name} have arrived. docs/deliverability.md lists the DNS records that request them. \`postern returned list\` shows mail to dmarc@ and tls-reports@ that could not be read, with the reason.`;
   const none: OutputBlock = { head: [], rows: [], empty };
   const blocks = [...dmarcBlocks(dmarc), ...tlsBlocks(tls)];
   out.print(documents, ...(blocks.length === 0 ? [none] : blocks));

@@ -15,7 +15,7 @@ export type NameKind =
   | 'email'
   | 'key'
   | 'webhook'
-  | 'inbound'
+  | 'returned'
   | 'user'
   | 'suppressed';
 
@@ -70,7 +70,7 @@ const readers: Record<NameKind, Reader> = {
       value: id,
       is: url,
     })),
-  inbound: async (db) =>
+  returned: async (db) =>
     (await db('inbound_mails').orderBy('id', 'desc').limit(20).select('id', 'kind', 'recipient')).map(
       ({ id, kind, recipient }) => ({ value: id, is: `${kind} to ${recipient}` }),
     ),

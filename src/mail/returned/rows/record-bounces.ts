@@ -25,7 +25,7 @@ import { type DeliveryStatus, serverOrgId } from '#platform/values/glossary.ts';
 import { isTestMail } from '#platform/values/test-route.ts';
 
 /** Mail that came in, as it was received. */
-export const inboundMails = records({
+export const returnedMails = records({
   id: text,
   /** The delivery that it is about; null for a letter. */
   deliveryId: orNull(text),
@@ -41,15 +41,15 @@ export const inboundMails = records({
   raw: value<Buffer>(),
 });
 
-export type InboundMail = Omit<
-  ReturnType<typeof inboundMails.read>,
+export type ReturnedMail = Omit<
+  ReturnType<typeof returnedMails.read>,
   'id' | 'deliveryId' | 'kind' | 'reading'
 >;
 
 export interface IncomingBounce {
   deliveryId: string;
   reading: ReportedFailure | Complaint;
-  mail: InboundMail;
+  mail: ReturnedMail;
 }
 
 /** The delivery that a returned mail is about, with what the mail log needs. */
@@ -177,7 +177,7 @@ async function newForwardReports(
   };
 }
 
-const keptReport = inboundMails.pick('deliveryId', 'reading');
+const keptReport = returnedMails.pick('deliveryId', 'reading');
 
 /** The deferred deliveries that had an attempt with an unknown result. */
 async function mayHaveArrived(trx: Db, rows: { id: string; status: string }[]): Promise<Set<string>> {
@@ -223,12 +223,12 @@ function softBounceOf({ incoming: { mail }, delivery, transition: { bounce } }: 
 }
 
 /** The copy of the mail in a bounce of the server's own mail has its link. */
-export const withoutLink = (mail: InboundMail, { orgId }: { orgId: string }): InboundMail =>
+export const withoutLink = (mail: ReturnedMail, { orgId }: { orgId: string }): ReturnedMail =>
   orgId === serverOrgId ? { ...mail, raw: Buffer.alloc(0) } : mail;
 
-export function mailRow(mail: InboundMail, deliveryId: string | null, reading: ParseResult): object {
+export function mailRow(mail: ReturnedMail, deliveryId: string | null, reading: ParseResult): object {
   const { is: kind, ...rest } = reading;
-  return inboundMails.write({ ...mail, id: newId(), deliveryId, kind, reading: rest });
+  return returnedMails.write({ ...mail, id: newId(), deliveryId, kind, reading: rest });
 }
 
 export async function findBouncedDelivery(db: Db, id: string): Promise<BouncedDelivery | null> {

@@ -6,7 +6,7 @@
 import type { ParseResult } from '#mail/returned/parse-result.ts';
 import { deleteBeyond } from '#platform/database/engine/delete-old.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { type InboundMail, inboundMails, mailRow, withoutLink } from './record-bounces.ts';
+import { mailRow, type ReturnedMail, returnedMails, withoutLink } from './record-bounces.ts';
 
 /** Letters in total. */
 const maxLetters = 1000;
@@ -16,7 +16,7 @@ const maxPerDelivery = 3;
 /** False if the maximum is reached. */
 export async function keepMail(
   db: Db,
-  mail: InboundMail,
+  mail: ReturnedMail,
   deliveryId: string | null,
   reading: ParseResult,
 ): Promise<boolean> {
@@ -37,19 +37,19 @@ export async function keepMail(
   });
 }
 
-const shown = inboundMails.pick('id', 'kind', 'at', 'sender', 'recipient', 'peer', 'size', 'reading');
+const shown = returnedMails.pick('id', 'kind', 'at', 'sender', 'recipient', 'peer', 'size', 'reading');
 
-export type InboundRecord = ReturnType<typeof shown.read> & {
+export type ReturnedRecord = ReturnType<typeof shown.read> & {
   /** The email that the mail is about, and its recipient. */
   emailId: string | null;
   emailTo: string | null;
 };
 
 /** Lists mails, the newest first. */
-export async function listInbound(
+export async function listReturned(
   db: Db,
   { kind, emailId, limit }: { kind?: string; emailId?: string; limit: number },
-): Promise<InboundRecord[]> {
+): Promise<ReturnedRecord[]> {
   const query = db('inbound_mails')
     .leftJoin('deliveries', 'deliveries.id', 'inbound_mails.delivery_id')
     .orderBy('inbound_mails.id', 'desc')
@@ -65,7 +65,7 @@ export async function listInbound(
 }
 
 /** Returns the first bytes of a mail as they were received; null if the mail does not exist. */
-export async function readInbound(db: Db, id: string): Promise<{ raw: Buffer; size: number } | null> {
+export async function readReturned(db: Db, id: string): Promise<{ raw: Buffer; size: number } | null> {
   const row = await db('inbound_mails').where({ id }).first('raw', 'size');
   return row ?? null;
 }
