@@ -46,7 +46,7 @@ function rowOf(source: string): Row {
 }
 
 function kindRead(reading: ParseResult): Kind {
-  switch (reading.is) {
+  switch (reading.kind) {
     case 'failed':
       return reading.bounce.type;
     case 'delayed':
@@ -55,7 +55,7 @@ function kindRead(reading: ParseResult): Kind {
     case 'report':
       return 'automatic';
     default:
-      return reading.is;
+      return reading.kind;
   }
 }
 
@@ -111,7 +111,8 @@ async function judge(directory: string, source: string): Promise<{ row: Row; wro
 }
 
 function describe(reading: ParseResult): string {
-  if (reading.is !== 'failed') return 'format' in reading ? `${reading.is} (${reading.format})` : reading.is;
+  if (reading.kind !== 'failed')
+    return 'format' in reading ? `${reading.kind} (${reading.format})` : reading.kind;
   const { format, rule, bounce } = reading;
   return `${bounce.type} ${bounce.category} (${format}, ${rule}): ${bounce.diagnostic.slice(0, 160)}`;
 }

@@ -35,7 +35,7 @@ function settingsTable(): string {
 }
 
 function shapingTable(): string {
-  const rows = shapingFields.map(({ name, is }) => [code(name), is]);
+  const rows = shapingFields.map(({ name, description }) => [code(name), description]);
   return table(['field', 'description'], rows);
 }
 
@@ -63,7 +63,7 @@ function routesTable(): string {
 async function commandsTable(): Promise<string> {
   const sections = Map.groupBy(await commandTable(), ({ section }) => section);
   const parts = [...sections].map(([section, commands]) => {
-    const rows = commands.map(({ command, is }) => [code(command), is]);
+    const rows = commands.map(({ command, description }) => [code(command), description]);
     return `\n## ${section}\n\n${table(['command', 'description'], rows)}`;
   });
   return `${parts.join('')}\n`;

@@ -101,7 +101,7 @@ interface Trial {
 }
 
 /** With a key for idempotency the whole request is compared. A batch takes none. */
-function idempotencyOf({ isList }: Endpoint, call: number): Record<string, string> {
+function idempotencyOfSend({ isList }: Endpoint, call: number): Record<string, string> {
   return isList ? {} : { 'idempotency-key': `hostile-${call}` };
 }
 
@@ -114,7 +114,7 @@ function* jsonTrials({ url, key }: Scene, endpoints: Endpoint[], given: Kind[], 
         for (const bytes of sizes) {
           const what = `${bytes / mega} MB of ${kind} as ${method} ${path.replace('/api/public', '')} ${member ?? 'itself'}`;
           const body = bodyWith(endpoint, member, hostile(kind, bytes));
-          const headers = { ...withKey(key, body), ...idempotencyOf(endpoint, ++calls) };
+          const headers = { ...withKey(key, body), ...idempotencyOfSend(endpoint, ++calls) };
           yield { what, call: () => ask(url + path, { method, headers, body, timeoutMs }) };
         }
       }

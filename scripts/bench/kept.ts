@@ -68,7 +68,7 @@ export async function measureKept(
   const jobsAt = (now: number) =>
     partitionJobs({
       db,
-      openPatient: () => openDatabase(patient),
+      openWithoutTimeout: () => openDatabase(patient),
       now: () => now,
       keepEvents: 30 * day,
       keepEmails: null,

@@ -74,6 +74,6 @@ export async function unsuppressAddress(
 }
 
 /** Entries whose address contains `text`, in the form that addresses are compared in; all if it is empty. */
-export function searchList(db: Db, text: string, page: Omit<SuppressionSearch, 'part'>) {
-  return searchSuppressions(db, { ...page, part: text.trim().normalize('NFC').toLowerCase() || null });
+export function searchList(db: Db, text: string, page: Omit<SuppressionSearch, 'substring'>) {
+  return searchSuppressions(db, { ...page, substring: text.trim().normalize('NFC').toLowerCase() || null });
 }

@@ -115,13 +115,13 @@ function visibleGlobalOptions(command: Command): Option[] {
   return program ? program.options.filter(({ long }) => long === '--json') : [];
 }
 
-export async function commandTable(): Promise<{ section: string; command: string; is: string }[]> {
+export async function commandTable(): Promise<{ section: string; command: string; description: string }[]> {
   const program = await createProgram(createCommandContext(process), []);
   return program.commands.flatMap((group) =>
     leaves(group).map((command) => ({
       section: group.helpGroup().replace(/:$/, ''),
       command: [pathOf(command), ...usageOf(command)].join(' '),
-      is: command.description(),
+      description: command.description(),
     })),
   );
 }

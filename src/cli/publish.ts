@@ -13,8 +13,8 @@ import type { CommandContext } from './command-context.ts';
 import { Failure } from './failure.ts';
 
 /** `value` writes the names of the providers as a value that is required or optional. */
-export const providerOption = (flag: string, value: (names: string) => string, is: string) =>
-  new Option(`${flag} ${value(providerNames.join('|'))}`, is).argParser(
+export const providerOption = (flag: string, value: (names: string) => string, description: string) =>
+  new Option(`${flag} ${value(providerNames.join('|'))}`, description).argParser(
     choice('a DNS provider', providerNames),
   );
 

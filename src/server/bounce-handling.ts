@@ -67,7 +67,7 @@ export function createBounceHandling(context: ServerContext) {
     }),
     record,
     keepMail(mail, deliveryId, reading) {
-      if (reading.is === 'letter' && reading.why)
+      if (reading.kind === 'letter' && reading.why)
         log.warn(
           `mail to ${mail.recipient} from ${mail.sender || '<>'}: ${reading.why}; see \`postern returned list\``,
         );
@@ -102,7 +102,7 @@ function simulatedComplaint(deliveryId: string, domain: string, at: number) {
   return {
     deliveryId,
     reading: {
-      is: 'complaint',
+      kind: 'complaint',
       format: 'arf',
       feedbackType: 'abuse',
       reportedBy: simulatedHost.host,

@@ -52,7 +52,7 @@ export function maintenanceJobs(
     { name: 'messages', run: removeMessages(db, now, config.keepMessages) },
     ...partitionJobs({
       db,
-      openPatient: () => openDatabase(config),
+      openWithoutTimeout: () => openDatabase(config),
       now,
       keepEvents: config.keepEvents,
       keepEmails: config.keepEmails,

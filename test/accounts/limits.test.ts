@@ -58,7 +58,7 @@ test('of webhooks, domains, links and returned mails that are added at once, no 
     size: 1,
     raw: Buffer.from('x'),
   };
-  const letter: ParseResult = { is: 'letter' };
+  const letter: ParseResult = { kind: 'letter' };
   const kept = Array.from({ length: 8 }, () => keepMail(db, mail, deliveryId, letter));
   t.is((await Promise.all(kept)).filter((one) => one).length, 3);
   t.is((await db('inbound_mails').where({ delivery_id: deliveryId })).length, 3);

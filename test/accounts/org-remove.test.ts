@@ -62,7 +62,10 @@ for (const database of kinds) {
       keys: 1,
       users: 1,
     });
-    t.regex(await refusal(1, 'org remove', name), /remove Tenant .* for good, with 3 emails, .* add --yes/);
+    t.regex(
+      await refusal(1, 'org remove', name),
+      /remove Tenant .* permanently, with 3 emails, .* add --yes/,
+    );
     t.is((await other.send({ to: 'ann@there.invalid', subject: 'Still here' })).status, 200);
 
     const removed = cli('org remove --yes', name);

@@ -54,7 +54,7 @@ test('the help fits a terminal of 80 columns, and no word of it is broken', asyn
     '',
     ...table.map(({ command }) => /^postern ((?:[a-z][a-z\d-]* ?)+)/.exec(command)![1]!.trim()),
   ]);
-  for (const { command, is } of table) {
+  for (const { command, description } of table) {
     const path = [...paths].findLast((one) => one !== '' && command.startsWith(`postern ${one}`))!;
     const { stdout } = await onTerminal(`${path} --help`);
     const lines = stdout.toString().split('\n');
@@ -63,7 +63,7 @@ test('the help fits a terminal of 80 columns, and no word of it is broken', asyn
       [],
       path,
     );
-    t.true(lines.join(' ').replace(/\s+/g, ' ').includes(is.replace(/\s+/g, ' ')), path);
+    t.true(lines.join(' ').replace(/\s+/g, ' ').includes(description.replace(/\s+/g, ' ')), path);
     t.true(stdout.toString().includes('Examples:'), path);
   }
   await golden(t, { cli, onTerminal }, 'help');

@@ -167,7 +167,7 @@ test('two resets in a second are two mails; a bounce suppresses nobody, and its 
     diagnostic: '550 5.1.1',
   } as const;
   const reading: ReportedFailure = {
-    is: 'failed',
+    kind: 'failed',
     format: 'dsn',
     recipient: to,
     reportedBy: null,

@@ -122,7 +122,7 @@ for (const kind of kinds) {
     t.regex(text, /^Content-Type: multipart\/report; report-type="?tlsrpt"?/m);
     const read = await readReport(await parseMail(raw, false));
     t.like(read, {
-      is: 'report',
+      kind: 'report',
       report: {
         kind: 'tls',
         domain: 'testing.invalid',

@@ -92,8 +92,8 @@ const mutated = fc
 const kinds = new Set(['failed', 'delayed', 'arrived', 'automatic', 'complaint', 'report', 'letter']);
 
 function isSound(reading: ParseResult): boolean {
-  if (!kinds.has(reading.is) || JSON.stringify(reading).length > 128 * 1024) return false;
-  if (reading.is !== 'failed') return true;
+  if (!kinds.has(reading.kind) || JSON.stringify(reading).length > 128 * 1024) return false;
+  if (reading.kind !== 'failed') return true;
   const { type, category, diagnostic } = reading.bounce;
   return /^(hard|soft)$/.test(type) && category !== '' && diagnostic !== '' && diagnostic.length <= 1100;
 }

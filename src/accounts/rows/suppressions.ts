@@ -235,8 +235,8 @@ export async function pageOfSuppressions(
 
 export interface SuppressionSearch extends SuppressionKind {
   orgId: string;
-  /** A part of the key; null: all. */
-  part: string | null;
+  /** In the address; null: every address. */
+  substring: string | null;
   after: string | null;
   /** Entries before this one (null: before the end), the last of them first. */
   before?: string | null | undefined;
@@ -245,7 +245,7 @@ export interface SuppressionSearch extends SuppressionKind {
 
 export function searchSuppressions(
   db: Db,
-  { orgId, part, after, before, limit, ...kind }: SuppressionSearch,
+  { orgId, substring, after, before, limit, ...kind }: SuppressionSearch,
 ) {
   const from = before === undefined ? 'after' : 'before';
   return pagedSearch({
@@ -253,7 +253,7 @@ export function searchSuppressions(
       rows: await pageOfSuppressions(db, { ...kind, orgId, [from]: last, limit: pageSize }),
     }),
     positionOf: ({ addressKey }) => addressKey,
-    isWanted: ({ addressKey }) => part === null || addressKey.includes(part),
+    isWanted: ({ addressKey }) => substring === null || addressKey.includes(substring),
     after: before ?? after,
     limit,
     maxScanned: 5000,

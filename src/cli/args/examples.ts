@@ -6,10 +6,10 @@ import { wrap } from '#cli/render/width.ts';
 
 export interface Example {
   line: string;
-  is: string;
+  description: string;
 }
 
-const lines: [line: string, is: string][] = [
+const lines: [line: string, description: string][] = [
   ['send ann@example.org --from hello@example.com --watch', 'send a test and follow it to its end'],
   [
     'send ann@example.org --from hello@example.com --subject Invoice --html @invoice.html --attach invoice.pdf',
@@ -127,7 +127,7 @@ const lines: [line: string, is: string][] = [
   ['migrate', 'upgrade the schema'],
 ];
 
-export const examples: Example[] = lines.map(([line, is]) => ({ line, is }));
+export const examples: Example[] = lines.map(([line, description]) => ({ line, description }));
 
 /** Enough to see how it is used. */
 const maxShown = 4;
@@ -141,9 +141,9 @@ export function examplesOf(path: string): Example[] {
 
 /** A long line is continued on the next, so that it can be pasted. */
 export function examplesText(path: string, columns = 80): string {
-  const shown = examplesOf(path).map(({ line, is }) => {
+  const shown = examplesOf(path).map(({ line, description }) => {
     const words = `postern ${line}`.match(/'[^']*'|\S+/g)!;
-    return `  # ${is}\n  ${wrap(words, columns - 6).join(' \\\n    ')}`;
+    return `  # ${description}\n  ${wrap(words, columns - 6).join(' \\\n    ')}`;
   });
   return shown.length === 0 ? '' : `\nExamples:\n${shown.join('\n')}\n`;
 }

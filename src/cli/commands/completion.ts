@@ -23,6 +23,8 @@ export async function printCandidates(
   const { names, files } = await complete(program, context, words);
   // A name that would move the cursor, or turn the line around, cannot be typed either.
   const shown = names.filter(({ value }) => sanitize(value) === value);
-  const lines = shown.map(({ value, is }) => `${value}\t${sanitize(is.replace(/\s+/g, ' '))}\n`);
+  const lines = shown.map(
+    ({ value, description }) => `${value}\t${sanitize(description.replace(/\s+/g, ' '))}\n`,
+  );
   context.out.write(`${lines.join('')}${files ? ':files\n' : ''}`);
 }

@@ -27,7 +27,7 @@ async function remove(context: CommandContext, idOrName: string, consent: Consen
   const { id, name } = await requireOrganization(db, idOrName);
   const contents = await countContents(db, id);
   const effect = {
-    question: `remove ${name} for good, with ${inWords(contents)}`,
+    question: `remove ${name} permanently, with ${inWords(contents)}`,
     fields: { organization: name, ...contents },
     document: { id, name, ...contents },
     isForGood: true,

@@ -18,7 +18,7 @@ export function replayCommand(webhook: Command, context: CommandContext): void {
     .description('Post events again: one event, all failed ones, or those of a period.')
     .argument('<ID>', 'id of the webhook, or its end')
     .argument('[EVENT]', 'id of the event: the webhook-id of its posts')
-    .option('--failed', 'all events whose posts failed for good')
+    .option('--failed', 'all events whose posts failed permanently')
     .option('--since <TIME>', 'events since this time: 2026-01-31T12:00:00Z, or 2h for two hours ago', moment)
     .option('--until <TIME>', 'events until this time', moment)
     .action((id: string, event: string | undefined, options: Options) => run(context, id, event, options));

@@ -71,7 +71,8 @@ export async function complete(
 
   async function ofValue(one: Option | Argument, kind: NameKind | 'file' | undefined): Promise<Candidates> {
     const choices = choicesOf(one);
-    if (choices.length > 0) return { names: choices.map((value) => ({ value, is: '' })), files: false };
+    if (choices.length > 0)
+      return { names: choices.map((value) => ({ value, description: '' })), files: false };
     if (kind === undefined) return nothing;
     return kind === 'file'
       ? { names: [], files: true }
@@ -121,15 +122,15 @@ function allOptions(command: Command): Option[] {
 
 function optionsOf(command: Command): Name[] {
   const own = allOptions(command).filter(({ hidden, long }) => !hidden && long !== '--version');
-  const names = own.map(({ long, short, description }) => ({ value: long ?? short ?? '', is: description }));
-  return [...names, { value: '--help', is: 'print the help' }];
+  const names = own.map(({ long, short, description }) => ({ value: long ?? short ?? '', description }));
+  return [...names, { value: '--help', description: 'print the help' }];
 }
 
 function subcommandsOf(command: Command): Name[] {
   return command
     .createHelp()
     .visibleCommands(command)
-    .map((each) => ({ value: each.name(), is: each.description() }));
+    .map((each) => ({ value: each.name(), description: each.description() }));
 }
 
 /** The words of an enumeration, or of a name such as `<on|off>`; words in capitals stand for something else. */

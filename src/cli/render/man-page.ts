@@ -121,7 +121,11 @@ function optionLines(command: Command): string[] {
 function exampleLines(path: string): string[] {
   const shown = examplesOf(path);
   if (shown.length === 0) return [];
-  const each = shown.flatMap(({ line, is }) => ['.TP', `.B "postern ${escaped(line)}"`, escaped(is)]);
+  const each = shown.flatMap(({ line, description }) => [
+    '.TP',
+    `.B "postern ${escaped(line)}"`,
+    escaped(description),
+  ]);
   return ['.SH EXAMPLES', ...each];
 }
 

@@ -10,7 +10,7 @@ import type { Names } from '#accounts/domains.ts';
 import type { Seal } from '#accounts/seal.ts';
 import type { Parameter } from '#front/api/openapi/openapi-types.ts';
 import { withoutNulls } from '#front/http/absent-members.ts';
-import type { Admission, Slot } from '#front/http/admission.ts';
+import type { Admission } from '#front/http/admission.ts';
 import type { Authorize } from '#front/http/authorize.ts';
 import { type NoBody, noBody, smallJson } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
@@ -21,6 +21,7 @@ import { CallSlots } from '#front/http/server-busy.ts';
 import type { EventSignal } from '#mail/record/event-signal.ts';
 import type { AttemptWebhook } from '#mail/webhooks/webhook-attempt.ts';
 import type { Clock } from '#platform/base/clock.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import { isOneLine } from '#platform/base/sanitize.ts';
 import type { Db } from '#platform/database/engine/open.ts';
@@ -273,7 +274,7 @@ function smallBody(schema: z.ZodType) {
 async function readJson<Schema extends z.ZodType>(
   context: Context,
   schema: Schema,
-  acquireSlot: () => Promise<Slot | null>,
+  acquireSlot: () => Promise<ByteHold | null>,
 ): Promise<z.output<Schema>> {
   const slot = await acquireSlot();
   if (!slot) throw new BodyBudgetExceeded();

@@ -3,7 +3,7 @@
  * the answer is empty, so nothing moves on the page and no screen reader announces a change.
  */
 import { createHash } from 'node:crypto';
-import { type PageView, type PageVisit, part, sendBody } from './page.ts';
+import { fragment, type PageView, type PageVisit, sendBody } from './page.ts';
 
 /** The version of a part's data. It changes each minute, because the page shows relative times. */
 export function versionOf(data: unknown, now: number): string {
@@ -13,7 +13,7 @@ export function versionOf(data: unknown, now: number): string {
 
 /** The part, or 204 if the browser already shows this version. */
 export function unlessCurrent({ query, context }: PageVisit, version: string, view: string, data: object) {
-  if (query.get('seen') !== version) return part(view, data) satisfies PageView;
+  if (query.get('seen') !== version) return fragment(view, data) satisfies PageView;
   context.status = 204;
   return sendBody('', 'text/html; charset=utf-8');
 }

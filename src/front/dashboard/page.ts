@@ -150,7 +150,7 @@ export function show(
   return { view, title, data, status: status ?? defaultStatus, isPart: false, scripts };
 }
 
-export function part(view: string, data: object = {}): PageView {
+export function fragment(view: string, data: object = {}): PageView {
   return { view, title: '', data, status: 200, isPart: true, scripts: [] };
 }
 

@@ -52,7 +52,7 @@ async function countRequest(orgId: string, db: Db, sending: Sending): Promise<vo
 }
 
 /** A form sends once, however often it is posted; with changed content it is another send. `form`: the id made with the form. */
-export function idempotencyOf(form: string, content: unknown): SendRequest['idempotency'] {
+export function idempotencyOfForm(form: string, content: unknown): SendRequest['idempotency'] {
   const requestHash = createHash('sha256').update(JSON.stringify(content)).digest('hex');
   return { key: `dashboard ${form.slice(0, 36)} ${requestHash}`, requestHash };
 }

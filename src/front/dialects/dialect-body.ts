@@ -1,9 +1,9 @@
 /** Reads the bodies of dialects: forms, and JSON, which may be empty even if its Content-Type says JSON. */
 import type { Context } from 'koa';
-import type { Slot } from '#front/http/admission.ts';
 import { countJson, type FormBody, type JsonBody, type JsonOrForm } from '#front/http/body-limits.ts';
 import type { JsonLimits } from '#front/http/json-counter.ts';
 import { parseJson, readBody } from '#front/http/request-body.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { parseForm } from './form.ts';
 
@@ -27,7 +27,7 @@ function parsed(text: string, name: string): unknown {
 /** Undefined: it is empty. SDKs send `Content-Type: application/json` with every POST. */
 export async function readDialectBody(
   { req }: Context,
-  slot: Slot,
+  slot: ByteHold,
   declared: JsonBody | FormBody | JsonOrForm,
 ): Promise<unknown> {
   const { 'content-length': length, 'transfer-encoding': coding, 'content-type': type = '' } = req.headers;

@@ -243,7 +243,7 @@ export function idempotencyKeyOf({ context }: DialectCall): string {
 }
 
 /** Without a key of the caller, one that nobody repeats. `position`: that of the email in a call that has several. */
-export function idempotencyOf(
+export function idempotencyOfSend(
   key: string,
   send: unknown,
   position?: number,

@@ -8,13 +8,13 @@ import { type Caller, requireManager } from '#accounts/api-keys.ts';
 import { admitSend } from '#front/api/send/admit-send.ts';
 import { acceptCounted, type CountedParts } from '#front/api/send/counted-batch.ts';
 import { fetcherOf, type SendParts } from '#front/api/send/routes.ts';
-import type { Slot } from '#front/http/admission.ts';
 import { requireDeclaration } from '#front/http/body-limits.ts';
 import { nameUnknownParameters } from '#front/http/ignored.ts';
 import { methodsOf, ownMethods } from '#front/http/own-methods.ts';
 import { boundQuery } from '#front/http/query.ts';
 import { withSlot } from '#front/http/server-busy.ts';
 import { unknownPath, wrongMethod } from '#front/http/unknown-path.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import type { DialectName } from '#platform/values/glossary.ts';
 import type { Dialect, DialectParts, DialectRoute } from './dialect.ts';
 import { readDialectBody } from './dialect-body.ts';
@@ -111,7 +111,7 @@ function routerOf(
 
 function handlerOf(dialect: DialectName, route: DialectRoute, parts: ServeParts): Middleware {
   return async (context) => {
-    let slot: Slot | undefined;
+    let slot: ByteHold | undefined;
     try {
       const { caller, body } = await enter(parts, context, route, async (orgId) => {
         slot = await admitSend(parts, orgId, 0);
@@ -144,10 +144,10 @@ async function enter(
   { authorize }: ServeParts,
   context: Context,
   { grant, manages, body: declared }: DialectRoute,
-  takeSlot: (orgId: string) => Promise<Slot>,
+  takeSlot: (orgId: string) => Promise<ByteHold>,
 ): Promise<{ caller: Caller; body: unknown }> {
   const hasBody = declared !== undefined && declared.kind !== 'none';
-  let slot: Slot | undefined;
+  let slot: ByteHold | undefined;
   const caller = await authorize.enter(context, grant, async ({ orgId }) => {
     if (hasBody) slot = await takeSlot(orgId);
   });

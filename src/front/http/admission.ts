@@ -11,9 +11,6 @@ import type { Clock } from '#platform/base/clock.ts';
 import { ByteBudget, type ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
 
-/** A slot in use: call `add` when bytes of the body arrive, `release` when the response is ready. */
-export type Slot = ByteHold;
-
 /** A parsed and composed body takes about four times its size, so this bounds memory to 256 MiB. */
 const maxBytes = 64 * 1024 * 1024;
 const smallBodyReserve = 8 * 1024 * 1024;
@@ -36,7 +33,7 @@ export class Admission {
   }
 
   /** `bytes` have arrived before. Resolves to null if no slot became free in time. */
-  async acquire(orgId: string, bytes = 0): Promise<Slot | null> {
+  async acquire(orgId: string, bytes = 0): Promise<ByteHold | null> {
     const taken = this.#slots.take(orgId);
     const free = typeof taken === 'function' ? taken : await this.#wait(orgId);
     if (!free) return null;

@@ -6,9 +6,9 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { transferRate } from '#platform/base/minimum-rate.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import type { Slot } from './admission.ts';
 import { UncountedRefusal } from './authorize.ts';
 import { type CsvBody, type FormBody, fieldCounter, type JsonBody } from './body-limits.ts';
 import { decodedBody } from './content-encoding.ts';
@@ -24,7 +24,7 @@ export type ReadableBody = JsonBody | FormBody | CsvBody;
  */
 export async function readBody(
   request: IncomingMessage,
-  slot: Pick<Slot, 'add'>,
+  slot: Pick<ByteHold, 'add'>,
   body: ReadableBody,
   check = counterOf(body, request.headers['content-type'] ?? ''),
 ): Promise<Buffer> {
@@ -69,7 +69,7 @@ function counterOf(body: ReadableBody, contentType: string): (chunk: Buffer) => 
 function monitorBody(
   request: IncomingMessage,
   source: Readable,
-  slot: Pick<Slot, 'add'>,
+  slot: Pick<ByteHold, 'add'>,
   { check, limit }: { check: (chunk: Buffer) => void; limit: number },
 ) {
   const { promise: refused, reject } = Promise.withResolvers<never>();

@@ -47,7 +47,7 @@ export function requestOf(
     tags: tagsOf(head.fields),
     ...sendTimesOf(head.fields),
     tracking: {},
-    idempotency: id === null ? null : idempotencyOf(id, recipients, raw, head),
+    idempotency: id === null ? null : idempotencyOfMessage(id, recipients, raw, head),
     requestId,
     repaired: [...repairs, ...(hasLongLines ? ['long lines'] : [])].join(', ') || undefined,
     tlsRequired: requireTls || tlsRequiredOf(head),
@@ -66,7 +66,7 @@ const ofTransport = ['date', 'received'];
  * A repeat is the same message to the same recipients. A client with more recipients than one transaction accepts sends the
  * rest in another one, and some programs give all their messages one Message-ID.
  */
-function idempotencyOf(
+function idempotencyOfMessage(
   messageId: string,
   recipients: Recipient[],
   raw: Buffer,

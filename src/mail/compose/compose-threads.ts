@@ -52,7 +52,7 @@ interface PendingOrder {
 }
 
 /** A thread, if it is running, and its unanswered batches in order. */
-interface Slot {
+interface ThreadQueue {
   isForLarge: boolean;
   thread: Worker | null;
   batches: PendingOrder[][];
@@ -77,16 +77,16 @@ export function createComposers(parts: ComposersParts): Composers {
 
 class ComposeThreads {
   readonly #parts: ComposersParts;
-  readonly #small: Slot[];
-  readonly #large: Slot[];
+  readonly #small: ThreadQueue[];
+  readonly #large: ThreadQueue[];
   readonly #waiting = new FairTurns<PendingOrder>();
   #isScheduled = false;
   #isClosed = false;
 
   constructor(parts: ComposersParts) {
     this.#parts = parts;
-    this.#small = createSlots(parts.count, false);
-    this.#large = createSlots(Math.ceil(parts.count / 4), true);
+    this.#small = createQueues(parts.count, false);
+    this.#large = createQueues(Math.ceil(parts.count / 4), true);
   }
 
   compose(order: ComposeOrder): Promise<Composed> {
@@ -110,14 +110,14 @@ class ComposeThreads {
   #dispatch(): void {
     this.#isScheduled = false;
     while (this.#waiting.count(true) > 0) {
-      const slot = freeSlot(this.#large, 1);
-      if (!slot) break;
-      this.#send(slot, [this.#waiting.take(true)!.item]);
+      const queue = freeQueue(this.#large, 1);
+      if (!queue) break;
+      this.#send(queue, [this.#waiting.take(true)!.item]);
     }
     while (this.#waiting.count(false) > 0) {
-      const slot = freeSlot(this.#small, maxBatches);
-      if (!slot) break;
-      this.#send(slot, this.#nextBatch());
+      const queue = freeQueue(this.#small, maxBatches);
+      if (!queue) break;
+      this.#send(queue, this.#nextBatch());
     }
   }
 
@@ -132,35 +132,35 @@ class ComposeThreads {
     return batch;
   }
 
-  #send(slot: Slot, batch: PendingOrder[]): void {
+  #send(queue: ThreadQueue, batch: PendingOrder[]): void {
     try {
       const transfers = batch.map(({ order }) => packOrder(order));
-      const thread = slot.thread ?? this.#start(slot);
+      const thread = queue.thread ?? this.#start(queue);
       thread.postMessage(
         transfers.map(({ value }) => value),
         // Small orders are cloned, because they are composed again if the thread dies of another.
-        slot.isForLarge ? transfers.flatMap(({ transferList }) => transferList) : [],
+        queue.isForLarge ? transfers.flatMap(({ transferList }) => transferList) : [],
       );
-      slot.batches.push(batch);
+      queue.batches.push(batch);
     } catch (error) {
       for (const { reject } of batch) reject(error);
     }
   }
 
-  #start(slot: Slot): Worker {
-    const thread = this.#parts.spawn(slot.isForLarge);
+  #start(queue: ThreadQueue): Worker {
+    const thread = this.#parts.spawn(queue.isForLarge);
     const progress = startProgress();
     let cause: unknown;
     thread.postMessage(progress.begun);
     const stopWatching = watchProgress(progress, this.#timeoutMs / 10, (index, ms) => {
-      const allowed = this.#timeoutMs + copiesOf(slot.batches.flat()[index]!.order) * msOfCopy;
+      const allowed = this.#timeoutMs + copiesOf(queue.batches.flat()[index]!.order) * msOfCopy;
       if (ms < allowed) return;
       cause = tooSlow(allowed);
       void thread.terminate();
     });
     thread.on('message', (answers: Answer[]) => {
       progress.answered += answers.length;
-      settle(slot.batches.shift()!, answers);
+      settle(queue.batches.shift()!, answers);
       this.#dispatch();
     });
     thread.on('error', (error) => {
@@ -168,13 +168,13 @@ class ComposeThreads {
     });
     thread.once('exit', () => {
       stopWatching();
-      slot.thread = null;
+      queue.thread = null;
       if (!this.#isClosed)
         this.#parts.onError('a composing thread ended; the mail in work was rejected', cause);
-      this.#settleLost(slot, progress, cause);
+      this.#settleLost(queue, progress, cause);
       this.#dispatch();
     });
-    slot.thread = thread;
+    queue.thread = thread;
     return thread;
   }
 
@@ -182,13 +182,13 @@ class ComposeThreads {
    * The order that the thread had in work is at fault. If the thread did not begin any, it does not start: all fail. Each
    * thread has answered or failed an order before the others go to the next, so this ends.
    */
-  #settleLost(slot: Slot, progress: Progress, cause: unknown): void {
-    const lost = slot.batches.splice(0).flat();
+  #settleLost(queue: ThreadQueue, progress: Progress, cause: unknown): void {
+    const lost = queue.batches.splice(0).flat();
     const hasBegun = Atomics.load(progress.begun, 0) > 0;
     const error = cause instanceof Refusal ? cause : new Error('the composing thread died', { cause });
     for (const [index, pending] of lost.entries()) {
       const isCause = index === orderInWork(progress);
-      const mayRetry = hasBegun && !slot.isForLarge && !this.#isClosed;
+      const mayRetry = hasBegun && !queue.isForLarge && !this.#isClosed;
       if (isCause || !mayRetry) pending.reject(error);
       else
         this.#waiting.add({
@@ -213,13 +213,13 @@ class ComposeThreads {
   }
 }
 
-function createSlots(length: number, isForLarge: boolean): Slot[] {
+function createQueues(length: number, isForLarge: boolean): ThreadQueue[] {
   return Array.from({ length }, () => ({ isForLarge, thread: null, batches: [] }));
 }
 
-/** The running thread with the fewest batches; if all are busy, a slot whose thread is to be started. */
-function freeSlot(slots: Slot[], max: number): Slot | undefined {
-  return slots
+/** The running thread with the fewest batches; if all are busy, a queue whose thread is to be started. */
+function freeQueue(queues: ThreadQueue[], max: number): ThreadQueue | undefined {
+  return queues
     .filter(({ batches }) => batches.length < max)
     .sort((a, b) => Number(!a.thread) - Number(!b.thread) || a.batches.length - b.batches.length)[0];
 }

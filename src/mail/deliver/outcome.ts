@@ -22,10 +22,10 @@ export type SessionResult =
   | { kind: 'timeout'; phase: Phase; detail: string; afterDot: boolean }
   | { kind: 'not-smtp'; phase: Phase; detail: string; afterDot: boolean }
   /**
-   * The host offers STARTTLS, but no TLS came of it. `isPassing`: the cause may be an overload or a lost connection;
-   * `mayBeOld`: the host may have failed because it gives only outdated TLS.
+   * The host offers STARTTLS, but no TLS came of it. `isTransient`: the cause may be an overload or a lost connection;
+   * `mayBeOutdated`: the host may have failed because it gives only outdated TLS.
    */
-  | { kind: 'tls-failed'; isPassing: boolean; mayBeOld: boolean; detail: string }
+  | { kind: 'tls-failed'; isTransient: boolean; mayBeOutdated: boolean; detail: string }
   /** A policy (DANE, MTA-STS) or the sender demands TLS that the host does not offer: no mail was sent. */
   | { kind: 'tls-required'; detail: string }
   | { kind: 'too-big'; detail: string }

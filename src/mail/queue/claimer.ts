@@ -129,8 +129,8 @@ export class Claimer {
     try {
       while (this.#isClaimRequested && isRunning()) {
         this.#rounds++;
-        if (await poller.tick()) this.#dueScanner.scanSoon();
-        this.#dueScanner.tick(this.#hasChanged);
+        if (await poller.readChanges()) this.#dueScanner.scanSoon();
+        this.#dueScanner.startIfDue(this.#hasChanged);
         this.#hasChanged = false;
         const isScanRequested = this.#isScanRequested;
         this.#isScanRequested = false;

@@ -94,7 +94,7 @@ export function createDueScanner(parts: DueScannerParts) {
         noteBacklog(backlog, retryAt !== null && retryAt > before);
     },
     /** Starts a full scan in the background if it is time for one. */
-    tick(hasChanged: boolean): void {
+    startIfDue(hasChanged: boolean): void {
       isStale ||= hasChanged;
       if (!isRecent(scannedAt, clock.now(), restMs())) scanning ??= scanAll();
     },

@@ -37,7 +37,7 @@ export const pollMs = 1000;
 export class Poller {
   readonly #parts: PollerParts;
   readonly #clock: Clock;
-  #tickedAt = Number.NEGATIVE_INFINITY;
+  #readAt = Number.NEGATIVE_INFINITY;
   #scannedAt = Number.NEGATIVE_INFINITY;
   #wakeAt = Number.POSITIVE_INFINITY;
   #cancelTimer = () => {};
@@ -64,9 +64,9 @@ export class Poller {
     const now = this.#clock.now();
     this.#scannedAt = scannedAt;
     this.wakeUpAt(this.#parts.readyQueues.wakeAt(now));
-    const nextAt = Math.min(scannedAt, this.#tickedAt, now) + pollMs;
+    const nextAt = Math.min(scannedAt, this.#readAt, now) + pollMs;
     this.wakeUpAt(nextAt);
-    // The work took longer than a second. The scan and the tick that follow renew both times.
+    // The work took longer than a second. The scan and the reading that follow renew both times.
     if (nextAt <= now) this.#parts.onTime(true);
   }
 
@@ -74,37 +74,48 @@ export class Poller {
    * Once a second: reads what the operator and the other nodes have changed, and publishes this node's state. True if there
    * may be mail that this node did not send before.
    */
-  async tick(): Promise<boolean> {
+  async readChanges(): Promise<boolean> {
     const now = this.#clock.now();
-    if (isRecent(this.#tickedAt, now, pollMs)) return false;
-    this.#tickedAt = now;
-    const { store, peers, ownership, readyQueues, dispatcher } = this.#parts;
-    const suspensions = await store.suspensions(now);
-    readyQueues.suspend(suspensions);
-    if (suspensions.length > 0) dispatcher.placeReadyAgain();
-    readyQueues.refreshShapes();
-    await this.#bounceRefused(now);
-    const hasChanged = await store.readPools(now);
-    if (hasChanged) {
-      readyQueues.removeBacklogsOf((orgId) => !ownership.isOurs(orgId));
-      dispatcher.placeReadyAgain();
-    }
-    // The state comes first: when the others read that this node has given up a share, they can see what it still uses.
-    await store.publish(readyQueues.all(), now);
-    await peers.exchange();
-    readyQueues.mergePeerStates();
-    readyQueues.forgetIdle();
-    return hasChanged;
+    if (isRecent(this.#readAt, now, pollMs)) return false;
+    this.#readAt = now;
+    await this.#followRules(now);
+    const hasPools = await this.#readPools(now);
+    await this.#exchangeStates(now);
+    return hasPools;
   }
 
   stop(): void {
     this.#cancelTimer();
   }
 
-  async #bounceRefused(now: number): Promise<void> {
-    const { store, attempts, dispatcher } = this.#parts;
+  async #followRules(now: number): Promise<void> {
+    const { store, attempts, readyQueues, dispatcher } = this.#parts;
+    const suspensions = await store.suspensions(now);
+    readyQueues.suspend(suspensions);
+    if (suspensions.length > 0) dispatcher.placeReadyAgain();
+    readyQueues.refreshShapes();
     for (const { delivery, reason } of await store.claimRefused(now, maxPerClaim))
       dispatcher.end(delivery, attempts.refused(delivery.domain, reason));
+  }
+
+  /** True if the organizations whose mail this node sends have changed. */
+  async #readPools(now: number): Promise<boolean> {
+    const { store, ownership, readyQueues, dispatcher } = this.#parts;
+    const hasChanged = await store.readPools(now);
+    if (hasChanged) {
+      readyQueues.removeBacklogsOf((orgId) => !ownership.isOurs(orgId));
+      dispatcher.placeReadyAgain();
+    }
+    return hasChanged;
+  }
+
+  /** The state comes first: when the others read that this node has given up a share, they can see what it still uses. */
+  async #exchangeStates(now: number): Promise<void> {
+    const { store, peers, readyQueues } = this.#parts;
+    await store.publish(readyQueues.all(), now);
+    await peers.exchange();
+    readyQueues.mergePeerStates();
+    readyQueues.forgetIdle();
   }
 
   async #poll(): Promise<void> {
@@ -125,6 +136,6 @@ export class Poller {
   async #quietUntil(): Promise<number> {
     // The look after an error reports it.
     const at = await this.#parts.store.quietUntil(this.#scannedAt).catch(() => Number.NEGATIVE_INFINITY);
-    return Math.min(at, this.#tickedAt + this.#parts.maxQuietMs, this.#parts.nextScanAt());
+    return Math.min(at, this.#readAt + this.#parts.maxQuietMs, this.#parts.nextScanAt());
   }
 }

@@ -37,7 +37,7 @@ export class ReadyQueue {
   #shape: DestinationShape;
   #concurrency: ConcurrencyState;
   #inFlight = 0;
-  /** Slots kept for deliveries that are about to be leased. */
+  /** Places kept for deliveries that are about to be leased. */
   #reserved = 0;
   /** Connections that other nodes have to this destination. */
   #peerConnections = 0;

@@ -117,20 +117,20 @@ export class BounceHandler implements MailHandler<null> {
     parse: (role: AddressRole) => Promise<ParseResult>,
   ): Promise<void> {
     const reading = await parse(address.role);
-    if (reading.is === 'report') return void (await this.#parts.keepReport(reading.report));
-    if (reading.is === 'automatic' || reading.is === 'arrived') return;
+    if (reading.kind === 'report') return void (await this.#parts.keepReport(reading.report));
+    if (reading.kind === 'automatic' || reading.kind === 'arrived') return;
     const deliveryId = await this.#deliveryIn(address, reading);
-    if (deliveryId !== null && (reading.is === 'failed' || reading.is === 'complaint')) {
+    if (deliveryId !== null && (reading.kind === 'failed' || reading.kind === 'complaint')) {
       return this.#commit({ deliveryId, reading, mail });
     }
-    if (reading.is === 'delayed') return this.#reportDelay(deliveryId, reading);
+    if (reading.kind === 'delayed') return this.#reportDelay(deliveryId, reading);
     await this.#parts.keepMail(mail, deliveryId, reading);
   }
 
   /** The delivery that the mail is about: a return path names it; a complaint to a public address needs tokens with our key. */
   async #deliveryIn(address: OwnAddress, reading: ParseResult): Promise<string | null> {
     if (address.role === 'return-path') return address.deliveryId;
-    return reading.is === 'complaint' ? this.#parts.deliveryOf(reading.tokens) : null;
+    return reading.kind === 'complaint' ? this.#parts.deliveryOf(reading.tokens) : null;
   }
 
   async #commit(incoming: IncomingBounce & { reading: ReportedFailure | Complaint }): Promise<void> {

@@ -44,13 +44,13 @@ function whyUnchanged(
   { status, transition }: Exclude<BounceResult, string>,
 ): string | null {
   if (!transition) return `the delivery is ${status}`;
-  if (transition.event.type !== 'email.forward_failed' || reading.is !== 'failed') return null;
+  if (transition.event.type !== 'email.forward_failed' || reading.kind !== 'failed') return null;
   return `the address that failed is another one, ${reading.recipient ?? 'which the report does not name'}`;
 }
 
 function lineOf(reading: BounceNotice): { verb: Verb; what: string; rest: Partial<MailLogLine> } {
   const by = reading.reportedBy ? ` by ${reading.reportedBy}` : '';
-  switch (reading.is) {
+  switch (reading.kind) {
     case 'delayed':
       return { verb: 'deferred', what: `delayed${by}: ${reading.words}`, rest: { reply: reading.words } };
     case 'failed': {

@@ -43,7 +43,7 @@ export function transitionOnBounce(
   reading: ReportedFailure | Complaint,
 ): BounceTransition | 'wait' | null {
   if (delivery.status === 'sending') return 'wait';
-  return reading.is === 'failed' ? afterFailure(delivery, reading) : afterComplaint(delivery, reading);
+  return reading.kind === 'failed' ? afterFailure(delivery, reading) : afterComplaint(delivery, reading);
 }
 
 function wasTaken({ status, mayHaveArrived }: DeliveryBefore): boolean {

@@ -24,7 +24,7 @@ export function hostIn(name: string): string {
 export function failure({ format, recipient, reportedBy, diagnostic, isExpanded }: Found): ReportedFailure {
   const { rule, isFromWords: _, ...classified } = classifyBounce(diagnostic.phase, diagnostic.reply);
   return {
-    is: 'failed',
+    kind: 'failed',
     format,
     recipient: recipient?.slice(0, longestName) ?? null,
     reportedBy: reportedBy && hostIn(reportedBy),

@@ -33,7 +33,7 @@ export function createIsolatedParser(parts: GuardedThreadParts) {
         return await thread.run({ bytes, role, fromNullSender }, network);
       } catch (error) {
         if (error instanceof ThreadEnded)
-          return role === 'reports' ? { is: 'letter', why: tooMuch } : { is: 'letter' };
+          return role === 'reports' ? { kind: 'letter', why: tooMuch } : { kind: 'letter' };
         throw error;
       }
     },

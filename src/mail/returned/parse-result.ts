@@ -7,22 +7,22 @@ export type ParseResult =
   /** The host is still retrying (RFC 3464 section 2.3.3, "delayed"). */
   | Delay
   /** The mail was delivered, relayed or expanded. */
-  | { is: 'arrived'; format: string }
+  | { kind: 'arrived'; format: string }
   /** Automatic mail: out of office, a ticket number, a read receipt. */
-  | { is: 'automatic'; format: string }
+  | { kind: 'automatic'; format: string }
   | Complaint
-  | { is: 'report'; report: AggregateReport }
+  | { kind: 'report'; report: AggregateReport }
   | Letter;
 
 /** None of these; kept for people to read. */
 export interface Letter {
-  is: 'letter';
+  kind: 'letter';
   /** Why a mail to an address for reports could not be read as one. */
   why?: string;
 }
 
 export interface ReportedFailure {
-  is: 'failed';
+  kind: 'failed';
   /** The rule that recognised it. */
   format: string;
   /**
@@ -45,14 +45,14 @@ export interface ReportedFailure {
 }
 
 export interface Delay {
-  is: 'delayed';
+  kind: 'delayed';
   format: string;
   words: string;
   reportedBy: string | null;
 }
 
 export interface Complaint {
-  is: 'complaint';
+  kind: 'complaint';
   format: string;
   /** RFC 5965 section 7.3: abuse, fraud, virus, other … */
   feedbackType: string;

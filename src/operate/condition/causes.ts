@@ -12,12 +12,12 @@ interface CauseWords {
   /** In a few words. */
   label: string;
   /** A phrase that follows the destination's name; null if the cause is not a destination's trouble. */
-  is: string | null;
+  predicate: string | null;
 }
 
 const of =
   (side: Side) =>
-  (label: string, is: string | null = null): CauseWords => ({ side, label, is });
+  (label: string, predicate: string | null = null): CauseWords => ({ side, label, predicate });
 const [ours, theirs, message] = [of('ours'), of('theirs'), of('message')];
 
 const table = {

@@ -89,7 +89,7 @@ export function reasonToWait(condition: Condition, when: When): string {
     case 'ok':
       return `It is due, and waits for its turn at ${destination}.`;
     default:
-      return `${destination} ${causes[cause].is}${began && `,${began}`}${quoted}.${probeNote(condition, when)}`;
+      return `${destination} ${causes[cause].predicate}${began && `,${began}`}${quoted}.${probeNote(condition, when)}`;
   }
 }
 

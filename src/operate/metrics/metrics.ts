@@ -76,7 +76,7 @@ export function createMetrics(version: string, onError: (what: string, error: un
       }
     },
     returned: (reading: ParseResult) =>
-      meters.returnedMails.inc({ kind: reading.is === 'report' ? reading.report.kind : reading.is }),
+      meters.returnedMails.inc({ kind: reading.kind === 'report' ? reading.report.kind : reading.kind }),
     refused: (via: 'api' | 'smtp', code: RefusalCode) => meters.sendsRefused.inc({ via, code }),
     answered({ method, route, status, ms }: AnsweredRequest): void {
       const labels = { method, route, status: `${Math.floor(status / 100)}xx` };

@@ -156,10 +156,10 @@ const signatureTroubles = {
 
 /** Require, for each type that the change depends on, exactly the records that were seen. */
 function prerequisitesOf({ record: { type, name }, present }: Change): Prerequisite[] {
-  if (type === 'CNAME' && present.length === 0) return [{ is: 'name-unused', name }];
+  if (type === 'CNAME' && present.length === 0) return [{ kind: 'name-unused', name }];
   return ['CNAME', type].map((each): Prerequisite => {
     const records = present.filter((one) => one.type === each);
-    return records.length === 0 ? { is: 'no-records', name, type: each } : { is: 'records', records };
+    return records.length === 0 ? { kind: 'no-records', name, type: each } : { kind: 'records', records };
   });
 }
 

@@ -14,10 +14,10 @@ export interface TsigKey {
 
 /** A condition that must hold when the server makes the change, or nothing is changed (RFC 2136 section 2.4). */
 export type Prerequisite =
-  | { is: 'name-unused'; name: string }
-  | { is: 'no-records'; name: string; type: string }
+  | { kind: 'name-unused'; name: string }
+  | { kind: 'no-records'; name: string; type: string }
   /** Exactly these records of one name and type. */
-  | { is: 'records'; records: PresentRecord[] };
+  | { kind: 'records'; records: PresentRecord[] };
 
 export interface Update {
   zone: string;
@@ -53,7 +53,7 @@ export function encodeUpdate(id: number, { zone, prerequisites, remove, add }: U
 }
 
 function encodePrerequisite(condition: Prerequisite): Buffer[] {
-  switch (condition.is) {
+  switch (condition.kind) {
     case 'name-unused':
       return [emptyRecord(condition.name, 'ANY', classes.NONE)];
     case 'no-records':

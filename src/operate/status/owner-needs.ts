@@ -128,7 +128,7 @@ function destinationNeed(
   now: number,
 ) {
   const isSuspended = cause === 'suspended';
-  const does = causes[cause].is;
+  const does = causes[cause].predicate;
   if (!isSuspended && (severity === 'ok' || does === null)) return null;
   const next = blockedUntil === null ? '' : `; the next attempt is ${dueIn(blockedUntil - now)}`;
   const hasNoWay = cause === 'no_way_out';

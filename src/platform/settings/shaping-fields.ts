@@ -10,27 +10,27 @@ import { type Grammar, oneOf, refuse, wholeNumber, wholeNumberOr } from './gramm
 import { readBy } from './setting.ts';
 
 /** Descriptions for docs/settings.md. */
-const described = z.registry<{ is: string }>();
+const described = z.registry<{ description: string }>();
 
 type Reader<T> = (text: string) => T;
 
-function field<T>(read: Reader<T>, is: string) {
-  return describe((value) => read(textOf(value)), is);
+function field<T>(read: Reader<T>, description: string) {
+  return describe((value) => read(textOf(value)), description);
 }
 
 /** A value, or an array of values. */
-function fieldOfSeveral(read: Reader<string>, is: string) {
+function fieldOfSeveral(read: Reader<string>, description: string) {
   return describe((value) => {
     const values: unknown[] = Array.isArray(value) ? value : [value];
     return values.length > 0
       ? values.map((each) => read(textOf(each)))
       : refuse('[]', 'a value', 'at least one');
-  }, is);
+  }, description);
 }
 
-function describe<T>(read: (value: unknown) => T, is: string) {
+function describe<T>(read: (value: unknown) => T, description: string) {
   const schema = readBy(z.unknown(), read).optional();
-  described.add(schema, { is });
+  described.add(schema, { description });
   return schema;
 }
 
@@ -113,7 +113,7 @@ const rule = z.strictObject({
 
 export const shapingFields = Object.entries(rule.shape).map(([name, schema]) => ({
   name,
-  is: described.get(schema)!.is,
+  description: described.get(schema)!.description,
 }));
 
 export type WrittenRule = z.output<typeof rule>;

@@ -160,7 +160,7 @@ export type MailTls = TlsFloor | 'requiretls' | 'not-required';
 export type Fault = 'recipient' | 'sender' | 'infrastructure' | 'content';
 
 /** The command that a reply answers, in the order of a session. `dot` is the end of the message. */
-export type Phase = 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'data' | 'dot' | 'quit';
+export type Phase = 'greeting' | 'ehlo' | 'starttls' | 'mail' | 'rcpt' | 'data' | 'dot' | 'rset';
 
 /** Why a delivery bounced. */
 export interface Bounce {

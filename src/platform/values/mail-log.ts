@@ -8,7 +8,7 @@
  *   attempted  a host was contacted, or could not be reached
  *   delivered  a host accepted the message
  *   deferred   the attempt failed for now; `nextAttemptAt` is the time of the next one
- *   bounced    the delivery failed for good; `category` is the reason, `expired` among them
+ *   bounced    the delivery failed permanently; `category` is the reason, `expired` among them
  *
  * The ids lead from line to line: `accepted` has the ids of the request, the email and the delivery, and the Message-ID;
  * all lines have the email's id, those of attempts the delivery's; the reply to an accepted message usually has the id

@@ -26,8 +26,11 @@ async function start(t: ExecutionContext, location?: (port: number) => string) {
     response.writeHead(302, { location: location!(files.port) }).end();
   });
   const fetchAll = createFetchAttachments(createDownload(guard), clock);
-  const get = (path: string, count: number, { orgId = 'one', stopped = never, slot = roomy as Slot } = {}) =>
-    fetchAll(orgId, Array(count).fill({ filename: 'a', url: `${files.url}${path}` }), slot, stopped);
+  const get = (
+    path: string,
+    count: number,
+    { orgId = 'one', stopped = never, slot = roomy as ByteHold } = {},
+  ) => fetchAll(orgId, Array(count).fill({ filename: 'a', url: `${files.url}${path}` }), slot, stopped);
   /** Answers what is asked for now. */
   const serve = () => {
     for (const response of files.open) response.end('a');
@@ -35,7 +38,7 @@ async function start(t: ExecutionContext, location?: (port: number) => string) {
   return { files, clock, get, serve };
 }
 
-type Slot = Parameters<ReturnType<typeof createFetchAttachments>>[2];
+type ByteHold = Parameters<ReturnType<typeof createFetchAttachments>>[2];
 
 test('at most 4 files of an email are fetched at once, and 16 of an organization', async (t) => {
   const { files, get, serve } = await start(t);

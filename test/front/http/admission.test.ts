@@ -1,6 +1,7 @@
 import test from 'ava';
-import { Admission, type Slot } from '#front/http/admission.ts';
+import { Admission } from '#front/http/admission.ts';
 import { manualClock } from '#lab/clock.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 
 const kib = 1024;
 const mib = 1024 * kib;
@@ -66,7 +67,7 @@ test('the more organizations hold slots, the fewer each can have, and the next o
 });
 
 /** Adds bytes in chunks of 64 KiB until a chunk has to wait. */
-function read(place: Slot, bytes: number): { read: number; next: Promise<boolean> | null } {
+function read(place: ByteHold, bytes: number): { read: number; next: Promise<boolean> | null } {
   for (let done = 0; done < bytes; done += 64 * kib) {
     const next = place.add(64 * kib);
     if (next !== true) return { read: done, next };

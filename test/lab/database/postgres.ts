@@ -36,7 +36,7 @@ export interface Postgres {
   thaw(): void;
   /** Starts a copy that follows it and accepts no writes until `select pg_promote()`. This server is restarted for that. */
   startStandby(): Promise<Postgres>;
-  /** Ends it for good and removes its data, and its standby. */
+  /** Ends it permanently and removes its data, and its standby. */
   stop(): Promise<void>;
 }
 

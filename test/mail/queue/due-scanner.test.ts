@@ -17,10 +17,10 @@ test('a full scan during which the clock jumps by hours does not put off the nex
     onError: (what) => t.fail(what),
     clock,
   });
-  scanner.tick(true);
+  scanner.startIfDue(true);
   await clock.jump('8h');
   pages[0]!.resolve({ due: [], last: null });
   await clock.advance('1h');
-  scanner.tick(true);
+  scanner.startIfDue(true);
   t.is(pages.length, 2);
 });

@@ -7,12 +7,12 @@ import { goldenMails } from '#lab/golden.ts';
 import { readMail } from '#mail/returned/parse/parse-bounce.ts';
 
 const bounces = goldenMails().filter(
-  ({ role, reading }) => role === 'return-path' && (reading.is === 'failed' || reading.is === 'delayed'),
+  ({ role, reading }) => role === 'return-path' && (reading.kind === 'failed' || reading.kind === 'delayed'),
 );
 const person = 'From: Ann Example <ann@example.org>';
 const subjects = ['Re: Your order 4711', 'Fwd: Undelivered Mail Returned to Sender', 'failure notice'];
 
-const says = async (text: string) => (await readMail(Buffer.from(text, 'latin1'), 'return-path', false)).is;
+const says = async (text: string) => (await readMail(Buffer.from(text, 'latin1'), 'return-path', false)).kind;
 
 function partsOf(raw: Buffer): [header: string, body: string] {
   const text = raw.toString('latin1');

@@ -17,7 +17,7 @@ function mail(headers: string[], ...lines: string[]): Buffer {
 
 async function read(bytes: Buffer) {
   const reading = await readMail(bytes, 'return-path', true);
-  return reading.is === 'failed' ? `${reading.bounce.type} ${reading.bounce.category}` : reading.is;
+  return reading.kind === 'failed' ? `${reading.bounce.type} ${reading.bounce.category}` : reading.kind;
 }
 
 function report(fields: string[], text = 'Your message could not be delivered.'): string[] {
@@ -164,14 +164,18 @@ const named: [place: string, lines: string[]][] = [
 for (const [place, lines] of named) {
   test(`the address that failed: ${place}`, async (t) => {
     const reading = await readMail(mail(['Subject: failure notice'], ...lines), 'return-path', true);
-    t.is(reading.is === 'failed' && reading.recipient, 'ann@example.org');
+    t.is(reading.kind === 'failed' && reading.recipient, 'ann@example.org');
   });
 }
 
 test('every address that failed is read, so that ours is among them', async (t) => {
   const lines = ['<bob@example.org>:', 'No such user.', '', '<ann@example.org>:', 'No such user.'];
   const reading = await readMail(mail([], ...qmail.slice(0, 3), '', ...lines), 'return-path', true);
-  t.like(reading, { is: 'failed', recipient: 'bob@example.org', others: [{ recipient: 'ann@example.org' }] });
+  t.like(reading, {
+    kind: 'failed',
+    recipient: 'bob@example.org',
+    others: [{ recipient: 'ann@example.org' }],
+  });
 });
 
 test('a 450 that has become final', async (t) => {

@@ -132,7 +132,7 @@ const reports: [what: string, raw: string, isOurs: boolean][] = [
 for (const [what, raw, isOurs] of reports) {
   test(`${what}: ${isOurs ? 'a bounce of ours' : 'about another address'}`, async (t) => {
     const reading = await readMail(Buffer.from(raw.replaceAll('\n', '\r\n')), 'return-path', true);
-    if (reading.is !== 'failed') return t.fail(`read as ${reading.is}`);
+    if (reading.kind !== 'failed') return t.fail(`read as ${reading.kind}`);
     t.is(failureOf(team, reading) !== null, isOurs);
     t.like(failureOf(team, reading) ?? reading, { bounce: { type: 'hard', category: 'unknown_user' } });
   });

@@ -183,7 +183,7 @@ const readable: [what: string, bytes: Buffer][] = [
 for (const [what, bytes] of readable) {
   test(`read: ${what}`, async (t) => {
     const reading = await readMail(bytes, 'reports');
-    if (reading.is !== 'report') return t.fail(JSON.stringify(reading));
+    if (reading.kind !== 'report') return t.fail(JSON.stringify(reading));
     const { kind, domain, totals } = reading.report;
     t.is(domain, 'shop.example');
     if (kind === 'dmarc') t.is(reading.report.totals.messages, 3);
@@ -218,7 +218,7 @@ const unreadable: [what: string, bytes: Buffer, why: RegExp][] = [
 for (const [what, bytes, why] of unreadable) {
   test(`kept with the reason: ${what}`, async (t) => {
     const reading = await readMail(bytes, 'reports');
-    if (reading.is !== 'letter') return t.fail(JSON.stringify(reading));
+    if (reading.kind !== 'letter') return t.fail(JSON.stringify(reading));
     t.regex(reading.why!, /^no report can be read: /);
     t.regex(reading.why!, why);
   });

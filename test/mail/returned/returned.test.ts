@@ -33,7 +33,7 @@ for (const { name, raw, role, fromNullSender, reading } of golden) {
 }
 
 test('the golden folder has at least 60 bounces, complaints and automatic answers, and every kind of reading', (t) => {
-  const kinds = golden.map(({ reading }) => reading.is);
+  const kinds = golden.map(({ reading }) => reading.kind);
   const count = (kind: string) => kinds.filter((one) => one === kind).length;
   t.true(count('failed') + count('complaint') + count('automatic') >= 60);
   for (const kind of ['failed', 'delayed', 'arrived', 'automatic', 'complaint', 'report', 'letter']) {
@@ -42,7 +42,7 @@ test('the golden folder has at least 60 bounces, complaints and automatic answer
 });
 
 test('every format and every rule has a golden mail, but for those of headers that differ by their name alone', (t) => {
-  const read = new Set(golden.map(({ reading }) => ('format' in reading ? reading.format : reading.is)));
+  const read = new Set(golden.map(({ reading }) => ('format' in reading ? reading.format : reading.kind)));
   const names = [...textBounceRules, ...automaticRules, ...complaintVariants].map(({ name }) => name);
   t.deepEqual([...new Set(names)].filter((name) => !read.has(name)).sort(), unseen);
 });
@@ -56,7 +56,7 @@ const unseen = [
 test('the complaints that carry our key name the delivery, and the forged one nobody', (t) => {
   const readReturnPath = createReturnPathReader(fixedSecrets(goldenSecret));
   for (const { name, reading } of golden) {
-    if (reading.is !== 'complaint') continue;
+    if (reading.kind !== 'complaint') continue;
     const ids = reading.tokens.map(({ text }) => readReturnPath(text)).filter((id) => id !== null);
     t.deepEqual(ids, /anonymous|forged/.test(name) ? [] : [goldenDelivery], name);
   }
@@ -106,7 +106,7 @@ const bombs = {
 
 for (const [what, text] of Object.entries(bombs)) {
   test(`a report of very many ${what} is not read`, async (t) => {
-    t.like(await readMail(reportOf(text), 'reports'), { is: 'letter' });
+    t.like(await readMail(reportOf(text), 'reports'), { kind: 'letter' });
   });
 }
 
@@ -118,7 +118,7 @@ test('a report of many records is read', async (t) => {
     '</identifiers><auth_results><dkim><domain>shop.example</domain><selector>s</selector><result>pass</result></dkim>' +
     '<spf><domain>shop.example</domain><result>pass</result></spf></auth_results></record>';
   const reading = await readMail(reportOf(`${dmarcHead}${record.repeat(count)}</feedback>`), 'reports');
-  t.like(reading, { is: 'report', report: { domain: 'shop.example', totals: { messages: count } } });
+  t.like(reading, { kind: 'report', report: { domain: 'shop.example', totals: { messages: count } } });
 });
 
 const ownReturnPath = createReturnPath(fixedSecrets(goldenSecret), goldenDomain)(goldenDelivery);
@@ -172,7 +172,7 @@ for (const [address, role] of places) {
 }
 
 const failure: ReportedFailure = {
-  is: 'failed',
+  kind: 'failed',
   format: 'qmail',
   recipient: null,
   reportedBy: null,
@@ -180,7 +180,7 @@ const failure: ReportedFailure = {
   rule: 'unknown-user',
 };
 const complaint: Complaint = {
-  is: 'complaint',
+  kind: 'complaint',
   format: 'arf',
   feedbackType: 'abuse',
   reportedBy: null,
@@ -232,7 +232,7 @@ const trap = `
     if (text === 'die') process.exit(1);
     if (text === 'throw') throw new Error('thrown');
     if (text === 'eat') { const all = []; for (;;) all.push(new Array(1e6).fill({})); }
-    parentPort.postMessage({ is: 'arrived', format: text });
+    parentPort.postMessage({ kind: 'arrived', format: text });
   });`;
 
 test('a mail that hangs, kills or feeds on its thread ends with it, and alone', async (t) => {
@@ -246,7 +246,7 @@ test('a mail that hangs, kills or feeds on its thread ends with it, and alone', 
   const mails = ['a', 'hang', 'b', 'die', 'throw', 'eat', 'c'];
   const readings = await Promise.all(mails.map((text) => reader.read(Buffer.from(text), 'letters')));
   t.deepEqual(
-    readings.map((reading) => ('format' in reading ? reading.format : reading.is)),
+    readings.map((reading) => ('format' in reading ? reading.format : reading.kind)),
     ['a', 'letter', 'b', 'letter', 'letter', 'letter', 'c'],
   );
   t.is(troubles.length, 4);
@@ -305,8 +305,8 @@ test('a mail that is being read when the reader closes is refused', async (t) =>
 test('the time for a mail runs from when its thread begins to read it', async (t) => {
   const { port1, port2 } = new MessageChannel();
   t.teardown(() => port1.close());
-  serveParsing(port2, async () => ({ is: 'letter' }));
+  serveParsing(port2, async () => ({ kind: 'letter' }));
   port1.postMessage({ bytes: sample.raw, role: sample.role });
   t.deepEqual(await once(port1, 'message'), ['begun']);
-  t.deepEqual(await once(port1, 'message'), [{ is: 'letter' }]);
+  t.deepEqual(await once(port1, 'message'), [{ kind: 'letter' }]);
 });

@@ -16,7 +16,7 @@ export interface Answers {
 
 interface Question {
   name: keyof Answers;
-  is: string;
+  description: string;
   read(text: string): string;
   /** Offered at the terminal; taken without one only if it comes from an earlier run. */
   suggest?(given: Partial<Answers>): string | undefined;
@@ -25,16 +25,16 @@ interface Question {
 const hostNameOf = parser(domainName.read);
 
 export const questions: Question[] = [
-  { name: 'hostname', is: 'public name of this server, such as mail.example.org', read: hostNameOf },
+  { name: 'hostname', description: 'public name of this server, such as mail.example.org', read: hostNameOf },
   {
     name: 'domain',
-    is: 'domain that mail is sent from, such as example.com',
+    description: 'domain that mail is sent from, such as example.com',
     read: domain,
     suggest: ({ hostname }) => hostname && organizationalDomain(hostname),
   },
   {
     name: 'email',
-    is: 'your mail address, to sign in to the dashboard and as the contact for certificates',
+    description: 'your mail address, to sign in to the dashboard and as the contact for certificates',
     read: address,
   },
 ];
@@ -47,12 +47,12 @@ export async function readAnswers(
 ): Promise<Answers> {
   const { stdin, stderr } = context.process;
   const answers: Partial<Answers> = {};
-  for (const { name, is, read, suggest } of questions) {
+  for (const { name, description, read, suggest } of questions) {
     if (given[name] !== undefined) answers[name] = given[name];
     else if (stdin.isTTY && stderr.isTTY) {
-      answers[name] = await ask(context, is, read, known[name] ?? suggest?.(answers));
+      answers[name] = await ask(context, description, read, known[name] ?? suggest?.(answers));
     } else if (known[name] === undefined) {
-      const missing = `error: this is not a terminal, so nothing can be asked: give --${name} (${is})`;
+      const missing = `error: this is not a terminal, so nothing can be asked: give --${name} (${description})`;
       throw new CommanderError(2, 'postern.answer', missing);
     } else answers[name] = known[name];
   }
@@ -62,11 +62,11 @@ export async function readAnswers(
 /** Asks until the answer can be read. */
 async function ask(
   { process, out }: CommandContext,
-  is: string,
+  description: string,
   read: (text: string) => string,
   suggestion: string | undefined,
 ): Promise<string> {
-  const question = `${capital(is)}${suggestion === undefined ? '' : ` [${suggestion}]`}: `;
+  const question = `${capital(description)}${suggestion === undefined ? '' : ` [${suggestion}]`}: `;
   for (;;) {
     try {
       return read((await readLine(process, question)) || (suggestion ?? ''));

@@ -40,7 +40,8 @@ export function initCommand(program: Command, context: CommandContext): void {
     .description(
       'Set this server up to its first mail: settings, service, domain, key, DNS records, certificate. Run it again to go on.',
     );
-  for (const { name: option, is, read } of questions) command.option(`--${option} <VALUE>`, is, read);
+  for (const { name: option, description, read } of questions)
+    command.option(`--${option} <VALUE>`, description, read);
   command
     .option('--org <NAME>', 'name of the organization; by default the one that is there, or the domain', name)
     .option('--to <ADDRESS>', 'send a first mail to this address and follow it', address)

@@ -91,7 +91,7 @@ async function isCancelWanted(
   // The action itself says why there is nothing to cancel.
   if (changed === 0 && !consent.dryRun) return true;
   const effect = {
-    question: `cancel ${changed} deliver${changed === 1 ? 'y' : 'ies'} for good`,
+    question: `cancel ${changed} deliver${changed === 1 ? 'y' : 'ies'} permanently`,
     fields: { 'would be canceled': changed, ...(sending > 0 && { 'being sent': sending }), ...left },
     document: { order: 'cancel', moved: changed, sending, left },
   };

@@ -155,20 +155,20 @@ const trackedLinks = z
 /** The types of events of an email: what each means, and the members of its `data`. */
 const eventKinds = {
   'email.scheduled': {
-    is: 'The email was accepted for this recipient, to be sent later.',
+    description: 'The email was accepted for this recipient, to be sent later.',
     data: {
       scheduledAt: time.meta({ description: 'When it is to be sent; a later move is not an event.' }),
       trackedLinks,
     },
   },
   'email.queued': {
-    is: 'The email was accepted for this recipient, or its `scheduledAt` has come.',
+    description: 'The email was accepted for this recipient, or its `scheduledAt` has come.',
     data: { trackedLinks },
   },
-  'email.suppressed': { is: 'The recipient is suppressed; nothing is sent.', data: {} },
-  'email.delivered': { is: "The recipient's mail server accepted the email.", data: attempt },
+  'email.suppressed': { description: 'The recipient is suppressed; nothing is sent.', data: {} },
+  'email.delivered': { description: "The recipient's mail server accepted the email.", data: attempt },
   'email.deferred': {
-    is: 'An attempt failed; another one follows.',
+    description: 'An attempt failed; another one follows.',
     data: {
       ...attempt,
       ...why,
@@ -183,17 +183,19 @@ const eventKinds = {
     },
   },
   'email.bounced': {
-    is: "The email was rejected permanently, or the recipient's mail server accepted it and later sent it back by mail.",
+    description:
+      "The email was rejected permanently, or the recipient's mail server accepted it and later sent it back by mail.",
     data: { ...attempt, bounce, returned },
   },
   'email.forward_failed': {
-    is:
+    description:
       "The recipient's mail server delivered the email and could not pass it on to another address: a member of a list, the " +
       'target of a forward. The recipient itself has not bounced.',
     data: { ...attempt, bounce, returned },
   },
   'email.expired': {
-    is: 'The email could not be delivered in time: within `expiresAfter`, or within the maximum age.',
+    description:
+      'The email could not be delivered in time: within `expiresAfter`, or within the maximum age.',
     data: {
       ...attempt,
       ...why,
@@ -203,11 +205,11 @@ const eventKinds = {
     },
   },
   'email.held': {
-    is: 'The operator has put the email on hold.',
+    description: 'The operator has put the email on hold.',
     data: { reason: z.string().meta({ description: "The operator's reason." }) },
   },
   'email.canceled': {
-    is: 'The email was canceled: nothing more is sent.',
+    description: 'The email was canceled: nothing more is sent.',
     data: {
       reason: z.string().meta({ description: "The operator's reason, or how the sender canceled it." }),
       bySender: z.literal(true).optional().meta({
@@ -216,11 +218,12 @@ const eventKinds = {
     },
   },
   'email.repeated': {
-    is: 'A later send was ignored because it repeats this one: it has the same idempotency key, or came within the duplicate window.',
+    description:
+      'A later send was ignored because it repeats this one: it has the same idempotency key, or came within the duplicate window.',
     data: {},
   },
   'email.complained': {
-    is: 'The recipient reported the email as spam and is now suppressed.',
+    description: 'The recipient reported the email as spam and is now suppressed.',
     data: {
       feedbackType: z.string().meta({
         description:
@@ -229,16 +232,19 @@ const eventKinds = {
       reportedBy,
     },
   },
-  'email.opened': { is: 'The HTML body was opened.', data: visitor },
+  'email.opened': { description: 'The HTML body was opened.', data: visitor },
   'email.clicked': {
-    is: 'A link in the HTML body was followed.',
+    description: 'A link in the HTML body was followed.',
     data: { ...visitor, url: z.string().meta({ description: 'The target of the link.' }) },
   },
-} satisfies Record<EmailEvent, { is: string; data: z.ZodRawShape }>;
+} satisfies Record<EmailEvent, { description: string; data: z.ZodRawShape }>;
 
 /** One schema for each type of event, by its name in the document: `email.queued` has the schema QueuedEvent. */
 const eventSchemas = Object.fromEntries(
-  Object.entries(eventKinds).map(([type, { is, data }]) => [nameOf(type), eventSchema(type, is, data)]),
+  Object.entries(eventKinds).map(([type, { description, data }]) => [
+    nameOf(type),
+    eventSchema(type, description, data),
+  ]),
 );
 
 function nameOf(type: string): string {
@@ -246,7 +252,7 @@ function nameOf(type: string): string {
   return `${capital(word)}Event`;
 }
 
-function eventSchema(type: string, is: string, data: z.ZodRawShape) {
+function eventSchema(type: string, description: string, data: z.ZodRawShape) {
   return z
     .object({
       id: z.uuid(),
@@ -255,7 +261,7 @@ function eventSchema(type: string, is: string, data: z.ZodRawShape) {
       recipient: address,
       data: z.object({ tags, ...data }),
     })
-    .meta({ description: is });
+    .meta({ description });
 }
 
 const variants = Object.values(eventSchemas) as [ReturnType<typeof eventSchema>];

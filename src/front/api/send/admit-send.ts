@@ -5,8 +5,9 @@
  */
 
 import { overLimit, type RequestLimits, type Taken } from '#accounts/limits.ts';
-import type { Admission, Slot } from '#front/http/admission.ts';
+import type { Admission } from '#front/http/admission.ts';
 import { busyRefusal } from '#front/http/server-busy.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 
 export interface SendCapacity {
   admission: Admission;
@@ -20,7 +21,7 @@ const fullMs = 30_000;
 const diskFull = 'The server is low on disk space and is not accepting email';
 
 /** `bytes` of the content have arrived before. */
-export async function admitSend(capacity: SendCapacity, orgId: string, bytes: number): Promise<Slot> {
+export async function admitSend(capacity: SendCapacity, orgId: string, bytes: number): Promise<ByteHold> {
   const { admission, hasSpace } = capacity;
   if (!hasSpace()) throw busyRefusal(fullMs, diskFull);
   const slot = await admission.acquire(orgId, bytes);

@@ -3,10 +3,10 @@
  * suffice for more; the rest counts in an allowance that one batch of the node has at a time, and for a limited time.
  */
 import type { IncomingMessage } from 'node:http';
-import type { Slot } from '#front/http/admission.ts';
 import { JsonElements, parseElements } from '#front/http/json-elements.ts';
 import { BodyBudgetExceeded, readBody } from '#front/http/request-body.ts';
 import type { Clock } from '#platform/base/clock.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { batchBody, maxElements, sendBody } from './send-body.ts';
@@ -24,7 +24,7 @@ export class LargeBatches {
   }
 
   /** Call `elements` once, and `release` when the batch is answered. */
-  reader(slot: Pick<Slot, 'add'>) {
+  reader(slot: Pick<ByteHold, 'add'>) {
     let free: (() => void) | null = null;
     let arrived = 0;
     let endsAt = Number.POSITIVE_INFINITY;

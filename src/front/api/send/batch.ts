@@ -4,7 +4,6 @@ import { z } from 'zod';
 import type { Caller } from '#accounts/api-keys.ts';
 import type { Endpoint } from '#front/api/endpoint.ts';
 import { anyError } from '#front/api/openapi/error-responses.ts';
-import type { Slot } from '#front/http/admission.ts';
 import { nameIgnored } from '#front/http/ignored.ts';
 import { errorInBatch } from '#front/http/issues.ts';
 import { readQuery } from '#front/http/query.ts';
@@ -12,6 +11,7 @@ import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { recipientsIn } from '#mail/record/refused-sends.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { Refusal, statusOf } from '#platform/values/refusal.ts';
 import type { AcceptBatch } from './accept-batch.ts';
 import { LargeBatches, parseSends } from './batch-body.ts';
@@ -110,7 +110,7 @@ function isAtomicIn(context: Context): boolean {
 interface Batch {
   elements: Buffer[];
   caller: Caller;
-  slot: Slot;
+  slot: ByteHold;
   isAtomic: boolean;
 }
 

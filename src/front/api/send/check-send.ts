@@ -37,7 +37,7 @@ export function checkSend(
   const body = withoutNulls(sendSchema, given);
   if (unknown.length > 0) onUnknown(unknown);
   const fields = checkFields(body, unknown, caller.strict);
-  const idempotency = idempotencyOf(idempotencyKey, fields);
+  const idempotency = idempotencyOfBody(idempotencyKey, fields);
   return { ...toRequest(fields, fetchAll), idempotency, requestId, ignored: ignoredNote(unknown) };
 }
 
@@ -52,7 +52,7 @@ function checkFields(body: unknown, unknown: UnknownMember[], isStrict: boolean)
 }
 
 /** The key in the body overrides the one in the header. */
-function idempotencyOf(
+function idempotencyOfBody(
   header: string | undefined,
   { idempotencyKey: inBody, ...fields }: SendFields,
 ): SendRequest['idempotency'] {

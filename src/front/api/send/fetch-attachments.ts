@@ -6,11 +6,11 @@
  * send, and the size of all its attachments together. Bytes count in the send's admission slot as they arrive.
  */
 
-import type { Slot } from '#front/http/admission.ts';
 import { BodyBudgetExceeded } from '#front/http/request-body.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
 import type { Download } from '#mail/webhooks/guarded-get.ts';
 import type { Clock } from '#platform/base/clock.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { limitConcurrency, Slots } from '#platform/base/limits/slots.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
 import { type GivenAttachment, largestTotal } from './attachments.ts';
@@ -19,7 +19,7 @@ import { type GivenAttachment, largestTotal } from './attachments.ts';
 export type FetchAttachments = (
   orgId: string,
   files: GivenAttachment[],
-  slot: Pick<Slot, 'add'>,
+  slot: Pick<ByteHold, 'add'>,
   stopped: AbortSignal,
 ) => Promise<Attachment[]>;
 
@@ -67,7 +67,7 @@ type Take = (bytes: number) => Promise<void>;
 
 async function fetchAll(
   files: GivenAttachment[],
-  slot: Pick<Slot, 'add'>,
+  slot: Pick<ByteHold, 'add'>,
   atOnce: number,
   get: (url: string, take: Take) => Promise<Buffer>,
 ): Promise<Attachment[]> {

@@ -2,7 +2,6 @@
 import type { Context, Middleware } from 'koa';
 import type { Caller } from '#accounts/api-keys.ts';
 import type { Endpoint, EndpointErrors } from '#front/api/endpoint.ts';
-import type { Slot } from '#front/http/admission.ts';
 import type { Authorize } from '#front/http/authorize.ts';
 import { nameIgnored } from '#front/http/ignored.ts';
 import { parseJson, readBody } from '#front/http/request-body.ts';
@@ -10,6 +9,7 @@ import { setBusyHeaders } from '#front/http/server-busy.ts';
 import type { Accept, DryRun } from '#mail/accept/accept.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { admitSend, type SendCapacity } from './admit-send.ts';
 import { checkSend, type FetchAll, maxKeyLength } from './check-send.ts';
@@ -100,10 +100,10 @@ function sendEmail(parts: SendParts): Middleware {
 /** Authorizes a call that sends, and holds a slot until it is answered. */
 export function withSendSlot(
   parts: SendCapacity & Pick<SendParts, 'authorize'>,
-  handle: (context: Context, caller: Caller, slot: Slot) => Promise<void>,
+  handle: (context: Context, caller: Caller, slot: ByteHold) => Promise<void>,
 ): Middleware {
   return async (context) => {
-    let slot: Slot | undefined;
+    let slot: ByteHold | undefined;
     try {
       const caller = await parts.authorize.enter(context, 'email:send', async ({ orgId }) => {
         slot = await admitSend(parts, orgId, 0).catch((refusal: Refusal) => {
@@ -123,7 +123,7 @@ export function fetcherOf(
   { fetchAttachments }: Pick<SendParts, 'fetchAttachments'>,
   context: Context,
   caller: Caller,
-  slot: Slot,
+  slot: ByteHold,
 ): FetchAll {
   return (files) => fetchAttachments(caller.orgId, files, slot, whenHungUp(context.res));
 }

@@ -19,10 +19,10 @@ import {
   type Management,
   managementEndpoint,
 } from '#front/api/management.ts';
-import type { Slot } from '#front/http/admission.ts';
 import { csvBody } from '#front/http/body-limits.ts';
 import { readBody } from '#front/http/request-body.ts';
 import { CallSlots, refuseWhileBusy } from '#front/http/server-busy.ts';
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
 import { suppressionSchemas } from './schema.ts';
 
@@ -81,7 +81,7 @@ function exportList({ authorize, db }: Management): Middleware {
 
 function importList({ authorize, db, admission, clock, eventSignal }: Management): Middleware {
   return async (context) => {
-    let slot: Slot | null = null;
+    let slot: ByteHold | null = null;
     try {
       const orgId = await authorizeManager(context, authorize, async (id) => {
         slot = await admission.acquire(id);
@@ -92,12 +92,12 @@ function importList({ authorize, db, admission, clock, eventSignal }: Management
       const imported = await importAddresses(change, addresses, goneSignal(context));
       context.body = { success: true, ...imported, ...rejected };
     } finally {
-      (slot as Slot | null)?.release();
+      (slot as ByteHold | null)?.release();
     }
   };
 }
 
-async function addressesIn(context: Context, slot: Slot): Promise<ImportedAddresses> {
+async function addressesIn(context: Context, slot: ByteHold): Promise<ImportedAddresses> {
   const bytes = await readBody(context.req, slot, limits);
   try {
     return await readAddresses(bytes, maxImported);

@@ -7,7 +7,7 @@ import {
   type DialectContent,
   type DialectSend,
   idempotencyKeyOf,
-  idempotencyOf,
+  idempotencyOfSend,
   requestOf,
   type SendTerms,
 } from '#front/dialects/dialect-send.ts';
@@ -63,7 +63,7 @@ export async function send(call: DialectCall) {
   const given = { ...fieldsOf(form), ...options };
   // The contents with variables are checked for each recipient.
   const common = variables ? { ...given, headers: undefined, tags: undefined } : given;
-  const idempotency = idempotencyOf(idempotencyKeyOf(call), [given, form.one('recipient-variables')]);
+  const idempotency = idempotencyOfSend(idempotencyKeyOf(call), [given, form.one('recipient-variables')]);
   const whole = requestOf(call, common, terms, idempotency);
   await requirePathDomain(call, whole.from);
   if (variables !== null && whole.recipients.some(({ kind }) => kind !== 'to'))

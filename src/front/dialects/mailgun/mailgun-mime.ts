@@ -5,7 +5,7 @@
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import type { DialectCall } from '#front/dialects/dialect.ts';
-import { idempotencyKeyOf, idempotencyOf, mailbox, tags } from '#front/dialects/dialect-send.ts';
+import { idempotencyKeyOf, idempotencyOfSend, mailbox, tags } from '#front/dialects/dialect-send.ts';
 import type { Form } from '#front/dialects/form.ts';
 import { formBody, largestBody } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
@@ -63,7 +63,7 @@ export async function sendMime(call: DialectCall) {
     tracking,
     scheduledAt: scheduledAt === undefined ? submitted.scheduledAt : Date.parse(scheduledAt),
     mustReach: 'none',
-    idempotency: (key === '' && submitted.idempotency) || idempotencyOf(key, [to, hash('sha256', raw)]),
+    idempotency: (key === '' && submitted.idempotency) || idempotencyOfSend(key, [to, hash('sha256', raw)]),
   };
   return queued((await accept(request, call.caller)).answer.id);
 }

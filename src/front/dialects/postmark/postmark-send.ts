@@ -4,7 +4,7 @@ import { type DialectCall, type DialectRoute, pairs, scalarText } from '#front/d
 import {
   type DialectSend,
   idempotencyKeyOf,
-  idempotencyOf,
+  idempotencyOfSend,
   requestOf,
   type SendTerms,
 } from '#front/dialects/dialect-send.ts';
@@ -105,7 +105,7 @@ async function send(call: DialectCall, body: unknown, position?: number) {
   if (email.TemplateId || email.TemplateAlias) return refuseTemplate();
   checkStream(email.MessageStream);
   const fields = fieldsOf(email);
-  const toSend = requestOf(call, fields, terms, idempotencyOf(idempotencyKeyOf(call), fields, position));
+  const toSend = requestOf(call, fields, terms, idempotencyOfSend(idempotencyKeyOf(call), fields, position));
   const { answer } = await call.accept(toSend, call.caller).catch((error) => {
     const isInactive = error instanceof Refusal && error.code === 'ALL_RECIPIENTS_SUPPRESSED';
     throw isInactive ? allInactive(addressesOf(email)) : error;

@@ -11,7 +11,7 @@ import {
 import {
   type DialectSend,
   idempotencyKeyOf,
-  idempotencyOf,
+  idempotencyOfSend,
   requestOf,
   requestsOf,
   type SendTerms,
@@ -73,13 +73,13 @@ const terms: SendTerms = {
 
 /** Suppressed recipients get no mail and an event, as Resend's do. */
 async function send(call: DialectCall) {
-  const request = requestFrom(call, call.body, idempotencyOf(idempotencyKeyOf(call), call.body));
+  const request = requestFrom(call, call.body, idempotencyOfSend(idempotencyKeyOf(call), call.body));
   const { answer } = await call.accept(request, call.caller);
   return { id: answer.emailId };
 }
 
 /** The idempotency key is kept with the body as it came: `in 5 min` is another time in each repeat. */
-function requestFrom(call: DialectCall, body: unknown, idempotency: ReturnType<typeof idempotencyOf>) {
+function requestFrom(call: DialectCall, body: unknown, idempotency: ReturnType<typeof idempotencyOfSend>) {
   return requestOf(call, fieldsOf(call, checked(email, body)), terms, idempotency);
 }
 
@@ -91,7 +91,7 @@ async function sendBatch(call: DialectCall) {
   if (mode !== 'strict' && mode !== 'permissive')
     throw new Refusal('BAD_REQUEST', 'x-batch-validation: must be strict or permissive.');
   const emails = checked(batch, call.body);
-  const { key, requestHash } = idempotencyOf(idempotencyKeyOf(call), emails);
+  const { key, requestHash } = idempotencyOfSend(idempotencyKeyOf(call), emails);
   const results = await call.acceptAll({
     requests: requestsOf(emails, (one, index) =>
       requestFrom(call, one, { key: `${key}:${index}`, requestHash }),

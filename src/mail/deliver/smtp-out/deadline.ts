@@ -16,7 +16,7 @@ export function createDeadline(timeouts: SessionTimeouts, onLate: (ms: number) =
   let timer: NodeJS.Timeout | undefined;
   return {
     set(awaited: Phase | 'tls'): void {
-      const ms = timeouts[awaited === 'quit' || awaited === 'starttls' ? 'ehlo' : awaited];
+      const ms = timeouts[awaited === 'rset' || awaited === 'starttls' ? 'ehlo' : awaited];
       clearTimeout(timer);
       timer = setTimeout(onLate, ms, ms);
     },

@@ -12,7 +12,7 @@ const consent: Record<Phase, RegExp> = {
   data: /^3/,
   dot: /^2/,
   // And RSET.
-  quit: /^2/,
+  rset: /^2/,
 };
 
 /** Phases that are followed by another command: an extra reply would be taken as the reply to it. */

@@ -190,7 +190,7 @@ function createOpenConnection(parts: OfferParts) {
     }
     await failed.closed;
     const again = { ...target, addresses: [first.address] };
-    const isOld = tls === 'modern' && failed.mayBeOld;
+    const isOld = tls === 'modern' && failed.mayBeOutdated;
     return isOld ? withOutdatedTls(job, again, failed) : inClear(job, again, failed);
   }
 
@@ -223,9 +223,9 @@ function createOpenConnection(parts: OfferParts) {
     return known.legacy ? 'legacy' : null;
   }
 
-  function remember(host: string, { detail, isPassing }: TlsFailed, legacy: boolean): Promise<void> {
+  function remember(host: string, { detail, isTransient }: TlsFailed, legacy: boolean): Promise<void> {
     const failure: TlsFailure = { at: parts.clock.now(), reason: detail, ...(legacy && { legacy }) };
-    const ttl = isPassing ? passingFailureTtlMs : tlsFailureTtlMs;
+    const ttl = isTransient ? passingFailureTtlMs : tlsFailureTtlMs;
     return parts.tlsFailures.set(host, failure, ttl).catch(() => {});
   }
 

@@ -44,8 +44,8 @@ export type HandshakeFailure = 'lost' | 'tls' | 'nonsense';
 export function tlsFailed(step: SecuringStep, failure: HandshakeFailure, why: string): TlsFailed {
   return {
     kind: 'tls-failed',
-    isPassing: failure === 'lost',
-    mayBeOld: step === 'handshake' && failure !== 'nonsense',
+    isTransient: failure === 'lost',
+    mayBeOutdated: step === 'handshake' && failure !== 'nonsense',
     detail: `${failedSteps[step]}: ${why}`,
   };
 }

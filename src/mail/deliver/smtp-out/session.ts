@@ -341,7 +341,7 @@ function isStale(result: SessionResult, { hasReply }: Conversation): boolean {
 /** Whether another mail may follow. */
 async function reset(conversation: Conversation): Promise<boolean> {
   conversation.beginExchange(null, null);
-  conversation.send(['quit', 'RSET']);
+  conversation.send(['rset', 'RSET']);
   try {
     return !isRefusal(await conversation.readReply()) && conversation.isAlive;
   } catch {

@@ -10,7 +10,7 @@
  */
 import { createHash } from 'node:crypto';
 import { type Share, whole } from '#mail/queue/share.ts';
-import { part, rankOf } from './share-of-limit.ts';
+import { rankOf, shareOfLimit } from './share-of-limit.ts';
 
 /** The state that a node publishes about itself. */
 export interface Heartbeat {
@@ -123,7 +123,7 @@ export class NodeMembership {
     const partAmong = (nodes: string[]) => {
       if (!nodes.includes(this.#self)) return () => 0;
       const rank = rankOf(this.#self, nodes, name);
-      return (total: number, turn: number) => part(total, nodes.length, (rank + turn) % nodes.length);
+      return (total: number, turn: number) => shareOfLimit(total, nodes.length, (rank + turn) % nodes.length);
     };
     const [agreed, current] = [partAmong(this.#agreed), partAmong(this.#current)];
     const min = this.#agreed.includes(this.#self) ? this.#min : 0;

@@ -1,6 +1,6 @@
 /**
  * The other nodes that send: this node's share of each destination, and what they publish about it. About once a second
- * (the runner's tick) this node publishes a heartbeat and reads what is new; membership.ts and mail/queue/peer-state.ts decide
+ * (with each poll) this node publishes a heartbeat and reads what is new; membership.ts and mail/queue/peer-state.ts decide
  * what follows from it.
  *
  * A report counts for a minute, and only while its node is alive; a node repeats what is still true every twenty seconds.

@@ -7,7 +7,7 @@
  */
 
 /** The part of `total` for the node at `rank` (from 0) among `count` nodes. */
-export function part(total: number, count: number, rank: number): number {
+export function shareOfLimit(total: number, count: number, rank: number): number {
   return Math.floor((total + count - 1 - rank) / count);
 }
 

@@ -4,7 +4,7 @@ import type { Db } from '#platform/database/engine/open.ts';
 
 export interface Name {
   value: string;
-  is: string;
+  description: string;
 }
 
 export type NameKind =
@@ -38,46 +38,46 @@ const readers: Record<NameKind, Reader> = {
     (await realOrganizations(db).orderBy('name').limit(maxNames).select('id', 'name')).map(
       ({ id, name }) => ({
         value: name,
-        is: id,
+        description: id,
       }),
     ),
   'sender-domain': async (db, orgId) => {
     const query = db('domains').orderBy('name').limit(maxNames).select('name', 'status');
     if (orgId !== null) query.where({ org_id: orgId });
-    return (await query).map(({ name, status }) => ({ value: name, is: status }));
+    return (await query).map(({ name, status }) => ({ value: name, description: status }));
   },
   'recipient-domain': async (db) =>
     (await db('routes').orderBy('domain').limit(maxNames).select('domain', 'destination')).map(
-      ({ domain, destination }) => ({ value: domain, is: destination }),
+      ({ domain, destination }) => ({ value: domain, description: destination }),
     ),
   destination: async (db) =>
     (await db('destinations').distinct('name').orderBy('name').limit(maxNames)).map(({ name }) => ({
       value: name,
-      is: 'active destination',
+      description: 'active destination',
     })),
   email: async (db, orgId) => {
     const query = db('emails').orderBy('id', 'desc').limit(20).select('id', 'subject');
     if (orgId !== null) query.where({ org_id: orgId });
-    return (await query).map(({ id, subject }) => ({ value: id, is: subject }));
+    return (await query).map(({ id, subject }) => ({ value: id, description: subject }));
   },
   key: async (db, orgId) => {
     const query = db('api_keys').whereNull('revoked_at').orderBy('id', 'desc').limit(maxNames);
     if (orgId !== null) query.where({ org_id: orgId });
-    return (await query.select('id', 'label')).map(({ id, label }) => ({ value: id, is: label }));
+    return (await query.select('id', 'label')).map(({ id, label }) => ({ value: id, description: label }));
   },
   webhook: async (db) =>
     (await db('webhooks').orderBy('id').limit(maxNames).select('id', 'url')).map(({ id, url }) => ({
       value: id,
-      is: url,
+      description: url,
     })),
   returned: async (db) =>
     (await db('inbound_mails').orderBy('id', 'desc').limit(20).select('id', 'kind', 'recipient')).map(
-      ({ id, kind, recipient }) => ({ value: id, is: `${kind} to ${recipient}` }),
+      ({ id, kind, recipient }) => ({ value: id, description: `${kind} to ${recipient}` }),
     ),
   user: async (db) =>
     (await db('users').orderBy('email').limit(maxNames).select('email', 'name')).map(({ email, name }) => ({
       value: email,
-      is: name ?? '',
+      description: name ?? '',
     })),
   suppressed: async (db, orgId, start) => {
     const query = db('suppressions')
@@ -86,6 +86,6 @@ const readers: Record<NameKind, Reader> = {
       .limit(maxNames)
       .select('address', 'reason');
     if (orgId !== null) query.where({ org_id: orgId });
-    return (await query).map(({ address, reason }) => ({ value: address, is: reason }));
+    return (await query).map(({ address, reason }) => ({ value: address, description: reason }));
   },
 };

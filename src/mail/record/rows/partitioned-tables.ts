@@ -18,7 +18,7 @@ import { dropPast } from './partitions-past.ts';
 
 export interface PartitionedTablesParts {
   db: Db;
-  openPatient(): Promise<Db>;
+  openWithoutTimeout(): Promise<Db>;
   now(): number;
   keepEvents: number;
   /** Null: forever. */

@@ -69,5 +69,5 @@ export function isAnswer(mail: ParsedMail): boolean {
 /** Null if no rule matches. */
 export function readAutomatic(mail: ParsedMail): ParseResult | null {
   const rule = automaticRules.find(({ header: [name, value] }) => value.test(mail.header(name)));
-  return rule ? { is: 'automatic', format: rule.name } : null;
+  return rule ? { kind: 'automatic', format: rule.name } : null;
 }

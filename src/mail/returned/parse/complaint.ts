@@ -37,7 +37,7 @@ export function readComplaint(mail: ParsedMail): ParseResult | null {
   const hasCopy = mail.parts.some(({ type }) => type === 'message/rfc822' || type === 'text/rfc822-headers');
   if (!variant || !hasCopy) return null;
   return {
-    is: 'complaint',
+    kind: 'complaint',
     format: variant.name,
     feedbackType: 'abuse',
     reportedBy: addressOf(mail.header('from')),
@@ -47,9 +47,9 @@ export function readComplaint(mail: ParsedMail): ParseResult | null {
 
 function fromReport(block: FieldBlock, mail: ParsedMail): ParseResult {
   const feedbackType = (fieldOf(block, 'feedback-type') ?? 'other').toLowerCase().slice(0, 40);
-  if (noComplaints.has(feedbackType)) return { is: 'automatic', format: `arf-${feedbackType}` };
+  if (noComplaints.has(feedbackType)) return { kind: 'automatic', format: `arf-${feedbackType}` };
   return {
-    is: 'complaint',
+    kind: 'complaint',
     format: 'arf',
     feedbackType,
     reportedBy:

@@ -50,7 +50,7 @@ function readStatusBlocks(blocks: FieldBlock[], mail: ParsedMail, format: string
     .filter((block) => actionOf(block) === 'failed')
     .slice(0, maxFailures)
     .map((block) => readingOf('failed', block, { blocks, mail, format }))
-    .filter((reading) => reading.is === 'failed');
+    .filter((reading) => reading.kind === 'failed');
   if (failures.length > 0) return oneOf(failures);
   for (const action of ['delayed', 'arrived'] as const) {
     const block = recipients.find((one) => actionOf(one) === action);
@@ -99,7 +99,7 @@ interface Around {
 }
 
 function readingOf(action: Action, block: FieldBlock, { blocks, mail, format }: Around): ParseResult {
-  if (action === 'arrived') return { is: 'arrived', format };
+  if (action === 'arrived') return { kind: 'arrived', format };
   const reportedBy =
     typedFieldOf(block, 'remote-mta') ??
     blocks.map((one) => typedFieldOf(one, 'reporting-mta')).find((one) => one !== null) ??
@@ -115,7 +115,7 @@ function readingOf(action: Action, block: FieldBlock, { blocks, mail, format }: 
   const words = code || (isPermanent && wordsIn(mail)) || quotedIn(context);
   const diagnostic = readDiagnostic(words, { status: statusOf(block), context, isPermanent });
   if (action === 'delayed')
-    return { is: 'delayed', format, words: diagnostic.words, reportedBy: reportedBy && hostIn(reportedBy) };
+    return { kind: 'delayed', format, words: diagnostic.words, reportedBy: reportedBy && hostIn(reportedBy) };
   const recipient = typedFieldOf(block, 'final-recipient');
   const isExpanded =
     saysExpanded(mail.text) || blocks.some((one) => isExpansion(one, { withoutName: recipient === null }));

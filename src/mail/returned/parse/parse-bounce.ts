@@ -20,7 +20,7 @@ export async function readMail(
 ): Promise<ParseResult> {
   if (role === 'reports') return readReport(await parseMail(bytes, fromNullSender, longestReport), bytes);
   const mail = await parseMail(bytes, fromNullSender);
-  return readComplaint(mail) ?? (await readBounce(mail, bytes)) ?? readAutomatic(mail) ?? { is: 'letter' };
+  return readComplaint(mail) ?? (await readBounce(mail, bytes)) ?? readAutomatic(mail) ?? { kind: 'letter' };
 }
 
 async function readBounce(mail: ParsedMail, bytes: Uint8Array): Promise<ParseResult | null> {

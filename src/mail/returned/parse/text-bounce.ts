@@ -40,7 +40,7 @@ export function readTextBounce(mail: ParsedMail): ParseResult | null {
   const subject = mail.header('subject');
   const isWarning = (said: string) => format.warning?.test(said) || stillTrying.test(said);
   if (isWarning(beforeCopy(text)) || isWarning(subject)) {
-    return { is: 'delayed', format: name, words: subject.slice(0, 300), reportedBy: null };
+    return { kind: 'delayed', format: name, words: subject.slice(0, 300), reportedBy: null };
   }
   const description = descriptionOf(format, text);
   // Some say it in the subject alone.

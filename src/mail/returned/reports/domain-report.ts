@@ -29,14 +29,14 @@ export async function readReport(
   const reasons: string[] = [];
   for await (const bytes of candidates(mail, whole)) {
     const found = await reportIn(bytes);
-    if (typeof found !== 'string') return { is: 'report', report: found };
+    if (typeof found !== 'string') return { kind: 'report', report: found };
     reasons.push(found);
   }
   return unreadable(reasons[0] ?? 'it has no attachment and no report in its text');
 }
 
 function unreadable(why: string): Letter {
-  return { is: 'letter', why: `no report can be read: ${why}`.slice(0, longestReason) };
+  return { kind: 'letter', why: `no report can be read: ${why}`.slice(0, longestReason) };
 }
 
 /** The attachments with those of forwarded mails, the text, and last what is packed in a mail whose parts cannot be told. */

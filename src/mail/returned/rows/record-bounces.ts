@@ -29,7 +29,7 @@ export const returnedMails = records({
   id: text,
   /** The delivery that it is about; null for a letter. */
   deliveryId: orNull(text),
-  kind: value<ParseResult['is']>(),
+  kind: value<ParseResult['kind']>(),
   at: number,
   sender: text,
   recipient: text,
@@ -156,7 +156,7 @@ async function newForwardReports(
   const reported = new Map<string, Set<unknown>>();
   for (const { deliveryId, reading } of list) {
     const recipient = deliveries.get(deliveryId)?.recipient;
-    if (recipient && reading.is === 'failed' && failureOf(recipient, reading) === null)
+    if (recipient && reading.kind === 'failed' && failureOf(recipient, reading) === null)
       reported.set(deliveryId, new Set());
   }
   if (reported.size > 0) {
@@ -227,7 +227,7 @@ export const withoutLink = (mail: ReturnedMail, { orgId }: { orgId: string }): R
   orgId === serverOrgId ? { ...mail, raw: Buffer.alloc(0) } : mail;
 
 export function mailRow(mail: ReturnedMail, deliveryId: string | null, reading: ParseResult): object {
-  const { is: kind, ...rest } = reading;
+  const { kind, ...rest } = reading;
   return returnedMails.write({ ...mail, id: newId(), deliveryId, kind, reading: rest });
 }
 

@@ -27,7 +27,7 @@ export async function keepMail(
       const delivery = await trx('deliveries').where({ id: deliveryId }).forNoKeyUpdate().first('org_id');
       if (delivery) kept = withoutLink(mail, { orgId: delivery.org_id });
       const before = await trx('inbound_mails')
-        .where({ delivery_id: deliveryId, kind: reading.is })
+        .where({ delivery_id: deliveryId, kind: reading.kind })
         .pluck('id');
       if (before.length >= maxPerDelivery) return false;
     }

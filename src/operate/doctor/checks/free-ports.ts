@@ -35,7 +35,7 @@ export async function checkFreePorts(config: PortConfig): Promise<FindingDraft> 
     const filter = taken.map((port) => `sport = :${port}`).join(' or ');
     return failure(
       `another program listens on ${taken.map((port) => `port ${port}`).join(' and ')}`,
-      `\`ss -ltnp '${filter}'\` names it; stop it for good, such as with \`systemctl disable --now exim4\``,
+      `\`ss -ltnp '${filter}'\` names it; stop it and keep it stopped, such as with \`systemctl disable --now exim4\``,
     );
   }
   const [refused] = results.filter(({ code }) => code !== null);

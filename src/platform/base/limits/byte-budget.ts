@@ -20,6 +20,7 @@ export interface ByteBudgetParts {
   clock: Pick<Clock, 'after'>;
 }
 
+/** One body on its way: `add` when bytes of it arrive, `release` when its memory is free again. */
 export interface ByteHold {
   /** Counts bytes. A promise means that they do not fit now; it resolves to false if they did not fit in time. */
   add(bytes: number): true | Promise<boolean>;

@@ -24,7 +24,7 @@ import {
 export interface AheadParts {
   db: Db;
   /** Opens a connection without a statement timeout. */
-  openPatient(): Promise<Db>;
+  openWithoutTimeout(): Promise<Db>;
   now(): number;
   /** The time span of a partition. */
   periods: Record<PartitionedTable, number>;
@@ -55,7 +55,7 @@ export function createAhead(parts: AheadParts): () => Promise<number> {
 
 /** True if something was done, so that the next step may follow. */
 async function step(
-  { db, openPatient, now, periods }: AheadParts,
+  { db, openWithoutTimeout, now, periods }: AheadParts,
   table: PartitionedTable,
 ): Promise<boolean> {
   const last = (await partitionsOf(db, table)).at(-1)!;
@@ -66,7 +66,7 @@ async function step(
   if (end && end.bound - newestKey < plan.margin / 2)
     return !!(await withTableLock(db, table, (trx) => dropEnd(trx, last)));
   if (end && !end.isValid) {
-    await validate(openPatient, last);
+    await validate(openWithoutTimeout, last);
     return true;
   }
   return !!(await withTableLock(db, table, (trx) => split(trx, table, last.name, plan)));
@@ -167,8 +167,11 @@ async function dropEnd(trx: Trx, last: Partition): Promise<boolean> {
 const undefinedObject = '42704';
 
 /** Waits if another node does the same. If that node has then set the partition's end, the constraint does not exist. */
-async function validate(openPatient: AheadParts['openPatient'], last: Partition): Promise<void> {
-  const patient = await openPatient();
+async function validate(
+  openWithoutTimeout: AheadParts['openWithoutTimeout'],
+  last: Partition,
+): Promise<void> {
+  const patient = await openWithoutTimeout();
   try {
     await patient.raw(`alter table ${last.name} validate constraint ${endName(last)}`);
   } catch (error) {

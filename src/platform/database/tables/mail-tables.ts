@@ -36,7 +36,7 @@ export const emails = records({
   from: inColumn('sender', text),
   replyTo: orNull(text),
   subject: text,
-  /** With display names, in the order of the deliveries; empty if none of them has one: each row stays for good. */
+  /** With display names, in the order of the deliveries; empty if none of them has one: a row stays as long as its email. */
   recipients: json<string[]>(),
   tags: json<Record<string, string>>(),
   /** Most mails have neither, and `{}`. */

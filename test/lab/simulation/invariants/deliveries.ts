@@ -129,7 +129,7 @@ const nothingAcceptedIsLost: Check = ({ scene, rows }) => {
   };
 };
 
-/** What can make mail fail for good. */
+/** What can make mail fail permanently. */
 const causes = ['dns lies', 'host refuses all', 'host moves'];
 
 const mailFailsOnlyForAReason: Check = ({ scene, rows, hasHappened }) => {

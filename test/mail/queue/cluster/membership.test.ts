@@ -3,13 +3,13 @@ import test from 'ava';
 import fc from 'fast-check';
 import { runs } from '#lab/runs.ts';
 import { NodeMembership } from '#mail/queue/cluster/membership.ts';
-import { part, rankOf } from '#mail/queue/cluster/share-of-limit.ts';
+import { rankOf, shareOfLimit } from '#mail/queue/cluster/share-of-limit.ts';
 
 const names = fc.uniqueArray(fc.uuid(), { minLength: 1, maxLength: 12 });
 
 test('the parts of all ranks add up to the total and differ by at most one', (t) => {
   const property = fc.property(fc.nat(500), fc.integer({ min: 1, max: 120 }), (total, count) => {
-    const parts = Array.from({ length: count }, (_, rank) => part(total, count, rank));
+    const parts = Array.from({ length: count }, (_, rank) => shareOfLimit(total, count, rank));
     t.is(
       parts.reduce((sum, one) => sum + one, 0),
       total,
@@ -41,8 +41,8 @@ test('a node that joins makes no part larger, and a node that leaves makes none 
   const property = fc.property(names, fc.uuid(), fc.domain(), fc.nat(40), (nodes, joiner, name, total) => {
     const all = [...nodes, joiner];
     for (const node of nodes) {
-      const before = part(total, nodes.length, rankOf(node, nodes, name));
-      t.true(part(total, all.length, rankOf(node, all, name)) <= before);
+      const before = shareOfLimit(total, nodes.length, rankOf(node, nodes, name));
+      t.true(shareOfLimit(total, all.length, rankOf(node, all, name)) <= before);
     }
   });
   fc.assert(property, { numRuns: runs(100) });

@@ -1,4 +1,4 @@
-/** Emails that are not kept for good (POSTERN_KEEP_EMAILS): what goes with one, and what stays, on both databases. */
+/** Emails that are deleted after a time (POSTERN_KEEP_EMAILS): what goes with one, and what stays, on both databases. */
 import test from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import { kinds } from '#lab/database/databases.ts';

@@ -38,7 +38,7 @@ async function newParts(t: ExecutionContext) {
   await migrate(db);
   const time = { now: noon };
   const periods = { attempts: 2 * day, emails: 10 * day, events: 2 * day };
-  return { open, db, time, parts: { db, openPatient: open, now: () => time.now, periods } };
+  return { open, db, time, parts: { db, openWithoutTimeout: open, now: () => time.now, periods } };
 }
 
 async function finish(run: () => Promise<number>): Promise<number> {
@@ -263,7 +263,12 @@ test('a partition that another node drops while it is looked at is no error', as
 
 test('emails go with their rows, and their partition when it is empty; waiting mail keeps it', async (t) => {
   const { db, open, parts, time } = await newParts(t);
-  const chores = partitionJobs({ ...parts, keepEvents: 5 * day, keepEmails: 40 * day, openPatient: open });
+  const chores = partitionJobs({
+    ...parts,
+    keepEvents: 5 * day,
+    keepEmails: 40 * day,
+    openWithoutTimeout: open,
+  });
   const runAll = async () => {
     time.now += 6 * 60_000;
     for (const { run } of chores) await finish(run);

@@ -6,9 +6,9 @@ import { z } from 'zod';
 import { checkForm, type Errors, optional, parsedBy, valuesOf } from '#front/dashboard/forms.ts';
 import {
   type DashboardPage,
+  fragment,
   type PageAnswer,
   type PageParts,
-  part,
   redirect,
   show,
   type UserVisit,
@@ -41,7 +41,7 @@ function doctor(
   const isPoll = visit.context.get('hx-request') === 'true';
   const findings = run?.result ?? [];
   const data = { run, isRunning, groups: groupsOf(findings), counts: countsOf(findings) };
-  if (isPoll) return part('doctor/result', data);
+  if (isPoll) return fragment('doctor/result', data);
   const values = visit.context.method === 'POST' ? valuesOf(visit.form) : {};
   return show('doctor/doctor', 'Doctor', { ...data, values, errors, isDevelopment });
 }

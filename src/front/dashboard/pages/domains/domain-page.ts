@@ -16,7 +16,13 @@ import {
 import { zoneText } from '#accounts/zone-text.ts';
 import { inSlot, showForm } from '#front/dashboard/form-page.ts';
 import { checkbox, checkForm, type Errors, nullable, valuesOf } from '#front/dashboard/forms.ts';
-import { type DashboardPage, type OrgVisit, type PageParts, part, redirect } from '#front/dashboard/page.ts';
+import {
+  type DashboardPage,
+  fragment,
+  type OrgVisit,
+  type PageParts,
+  redirect,
+} from '#front/dashboard/page.ts';
 import { notFound } from '#front/dashboard/page-error.ts';
 import { listReports } from '#mail/returned/rows/domain-reports-table.ts';
 import { toDomain } from '#platform/values/address.ts';
@@ -38,7 +44,7 @@ export const domainPage: DashboardPage = {
       const records = await inSlot(longWorkSlots.dnsChecks, visit, () =>
         checkRecords(recordsFor(domain, known), resolve),
       );
-      return part('domains/records', recordsData(visit, parts, domain, records));
+      return fragment('domains/records', recordsData(visit, parts, domain, records));
     },
     async 'POST /dashboard/o/:org/domains/:name/check'(visit, parts) {
       const { db, names: known, resolve, keepKeysMs: keepMs, longWorkSlots, eventSignal } = parts;
@@ -47,7 +53,7 @@ export const domainPage: DashboardPage = {
         verifyDomain(db, before, { names: known, resolve, now: visit.now, keepMs, eventSignal }),
       );
       const isPart = visit.context.get('hx-request') === 'true';
-      if (isPart) return part('domains/records', recordsData(visit, parts, domain, records));
+      if (isPart) return fragment('domains/records', recordsData(visit, parts, domain, records));
       return page(visit, parts, domain, { records });
     },
     async 'POST /dashboard/o/:org/domains/:name/tracking'(visit, parts) {

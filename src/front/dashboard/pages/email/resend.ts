@@ -3,7 +3,7 @@
  * submitted message. The result is a new email: checked, charged, with its own id.
  */
 
-import { idempotencyOf } from '#front/dashboard/sending.ts';
+import { idempotencyOfForm } from '#front/dashboard/sending.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { readHead } from '#mail/compose/head.ts';
 import { editedParts } from '#mail/compose/html-parts.ts';
@@ -70,7 +70,7 @@ export function resendRequest({ email, raw, once, requestId }: Resend): SendRequ
       attachments: [],
       headers: {},
       expiresAfter: lifetimeOf(email),
-      idempotency: idempotencyOf(once, ['resend', email.id]),
+      idempotency: idempotencyOfForm(once, ['resend', email.id]),
       requestId,
       rawMessage: { raw, messageId: null },
     },

@@ -11,10 +11,10 @@ import { unlessCurrent, versionOf } from '#front/dashboard/live-fragment.ts';
 import { count } from '#front/dashboard/number-format.ts';
 import {
   type DashboardPage,
+  fragment,
   type OrgVisit,
   type PageAnswer,
   type PageParts,
-  part,
   redirect,
   show,
 } from '#front/dashboard/page.ts';
@@ -93,7 +93,7 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
     hasNone: had + emails.length === 0,
     samples: isInbox && had + emails.length === 0 ? samplesFor(parts) : [],
   };
-  if (query.get('part') === 'rows') return part('emails/rows', { ...data, isPart: true });
+  if (query.get('part') === 'rows') return fragment('emails/rows', { ...data, isPart: true });
   const version = versionOf(data, now);
   const isLive = data.isFirst && data.further === null;
   const live = isLive ? addressOf(path, values, { part: 'list', seen: version }) : null;

@@ -17,9 +17,9 @@ import {
 } from '#front/dashboard/forms.ts';
 import {
   type DashboardPage,
+  fragment,
   type OrgVisit,
   type PageParts,
-  part,
   redirect,
   show,
 } from '#front/dashboard/page.ts';
@@ -66,7 +66,7 @@ export const keysPage: DashboardPage = {
     async 'GET /dashboard/o/:org/keys/:id/first-email'(visit, { db }) {
       const { id: keyId, createdAt } = await keyIn(visit, db);
       const emailId = await latestEmailOf(db, visit.org.id, keyId);
-      return part('keys/first-email', { keyId, emailId, isOver: visit.now - createdAt >= maxWaitMs });
+      return fragment('keys/first-email', { keyId, emailId, isOver: visit.now - createdAt >= maxWaitMs });
     },
     async 'POST /dashboard/o/:org/keys/:id/revoke'(visit, { db }) {
       const key = await keyIn(visit, db);

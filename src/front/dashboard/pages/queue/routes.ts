@@ -4,9 +4,9 @@ import { organizationNames } from '#accounts/rows/memberships.ts';
 import { type Errors, valuesOf } from '#front/dashboard/forms.ts';
 import {
   type DashboardPage,
+  fragment,
   type PageAnswer,
   type PageParts,
-  part,
   show,
   type UserVisit,
 } from '#front/dashboard/page.ts';
@@ -47,7 +47,7 @@ export async function overview(
     self: text === '' ? '/dashboard/queue' : `/dashboard/queue?${new URLSearchParams({ q: text })}`,
     action: operatorJobs.queueActions.last(),
   };
-  if (isPoll(visit)) return part('queue/summary', data);
+  if (isPoll(visit)) return fragment('queue/summary', data);
   const values = context.method === 'POST' ? valuesOf(visit.form) : {};
   return show('queue/queue', 'Queue', { ...data, values, errors });
 }
@@ -61,7 +61,7 @@ async function destination(visit: UserVisit, parts: PageParts): Promise<PageAnsw
   const row = name === null ? null : await rowOf(name, visit, parts);
   if (name === null || row === null) throw notFound('destination');
   const view = presentRow(row, now);
-  if (isPoll(visit)) return part('queue/destination-status', { row: view });
+  if (isPoll(visit)) return fragment('queue/destination-status', { row: view });
   const status = z.enum(statuses).safeParse(query.get('status')).data;
   const mail = await pageOf(visit, pageSize, (page) =>
     listQueue(parts.db, { destination: name, ...(status && { status }), ...page }, now),

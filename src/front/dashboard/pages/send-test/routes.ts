@@ -11,7 +11,7 @@ import {
   redirect,
   show,
 } from '#front/dashboard/page.ts';
-import { idempotencyOf, send } from '#front/dashboard/sending.ts';
+import { idempotencyOfForm, send } from '#front/dashboard/sending.ts';
 import { formBody } from '#front/http/body-limits.ts';
 import { newId } from '#platform/base/id.ts';
 import { domainOf } from '#platform/values/address.ts';
@@ -74,7 +74,7 @@ async function post(visit: OrgVisit, parts: PageParts): Promise<PageAnswer> {
     ]);
     return form(visit, parts, Object.fromEntries(problems));
   }
-  const idempotency = idempotencyOf(once || newId(), content);
+  const idempotency = idempotencyOfForm(once || newId(), content);
   // The form has no attachments to fetch.
   const sendFields = toRequest(parsed.data, async () => []);
   const request = { ...sendFields, idempotency, requestId: visit.context.state.requestId };

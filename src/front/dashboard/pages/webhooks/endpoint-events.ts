@@ -3,7 +3,7 @@
  * index has the types, so one request reads a bounded number of events and says how to go on.
  */
 import { z } from 'zod';
-import { type DashboardPage, type OrgVisit, type PageParts, part, show } from '#front/dashboard/page.ts';
+import { type DashboardPage, fragment, type OrgVisit, type PageParts, show } from '#front/dashboard/page.ts';
 import { notFound } from '#front/dashboard/page-error.ts';
 import { findEvents } from '#mail/record/rows/read-events.ts';
 import { secretsOf } from '#mail/webhooks/endpoint-secrets.ts';
@@ -24,7 +24,7 @@ import { webhookIn } from './find-endpoint.ts';
 export const webhookEventsPage: DashboardPage = {
   organization: {
     'GET /dashboard/o/:org/webhooks/:id/events': async (visit, { db }) =>
-      part('webhooks/events', await eventsData(visit, db, await webhookIn(visit, db))),
+      fragment('webhooks/events', await eventsData(visit, db, await webhookIn(visit, db))),
     'GET /dashboard/o/:org/webhooks/:id/events/:event': eventPage,
   },
 };
