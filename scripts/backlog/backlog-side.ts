@@ -45,19 +45,13 @@ const dueAtStart = 200;
 
 export async function startSide(stage: Stage, sink: SmtpSink, plan: SidePlan): Promise<Side> {
   const { name, amounts, databaseUrl, settings } = plan;
-  const dataDir = join(stage.directory, 'postern');
-  await mkdir(dataDir, { recursive: true });
   const zone = zoneOfDead(amounts.destinations);
   const open = () => startMeasured(stage, sink, { databaseUrl, settings, zone });
-  const db = await stage.start(openDatabase({ dataDir, databaseUrl }), (it) => it.destroy());
-  await migrate(db);
-  const first = await open();
-  const templates = await makeTemplates(first, db);
-  await first.end();
   const begun = performance.now();
-  await fill(db, templates, amounts, (mails) => {
+  const onProgress = (mails: number) => {
     if (mails % 1_000_000 === 0) progress(`${name}: ${mails / 1e6} million mails made`);
-  });
+  };
+  const db = await startFilled(stage, { open, databaseUrl, amounts, onProgress });
   if (amounts.past > 0) progress(`${name}: filled in ${((performance.now() - begun) / 1000).toFixed(0)} s`);
   await addOverdue(db, domainOf(0), dueAtStart);
   const before = await sink.count();
@@ -73,10 +67,36 @@ export async function startSide(stage: Stage, sink: SmtpSink, plan: SidePlan): P
     postern,
     sink,
     start,
-    env: { POSTERN_DATA_DIR: dataDir, ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }) },
+    env: {
+      POSTERN_DATA_DIR: join(stage.directory, 'postern'),
+      ...(databaseUrl && { POSTERN_DATABASE_URL: databaseUrl }),
+    },
     freeze: () => process.kill(postern.pid, 'SIGSTOP'),
     thaw: () => process.kill(postern.pid, 'SIGCONT'),
   };
+}
+
+interface Filling {
+  open(): Promise<Measured>;
+  databaseUrl: string | null;
+  amounts: Amounts;
+  onProgress?(mails: number): void;
+}
+
+/** A database with a queue and a past, made of mails that a server of its own has sent and left. No server runs on it. */
+export async function startFilled(
+  stage: Stage,
+  { open, databaseUrl, amounts, onProgress }: Filling,
+): Promise<Db> {
+  const dataDir = join(stage.directory, 'postern');
+  await mkdir(dataDir, { recursive: true });
+  const db = await stage.start(openDatabase({ dataDir, databaseUrl }), (it) => it.destroy());
+  await migrate(db);
+  const first = await open();
+  const templates = await makeTemplates(first, db);
+  await first.end();
+  await fill(db, templates, amounts, onProgress);
+  return db;
 }
 
 async function watch(sink: SmtpSink, before: number, spawned: number) {
@@ -91,7 +111,7 @@ async function watch(sink: SmtpSink, before: number, spawned: number) {
 }
 
 /** Sends one mail that is delivered and one that is deferred, so that their rows can be multiplied. */
-export async function makeTemplates({ url, key }: Measured, db: Db) {
+async function makeTemplates({ url, key }: Measured, db: Db) {
   const send = async (to: string) => {
     const text = 'All of this is an ordinary line of a mail.\n'.repeat(4);
     const idempotencyKey = `template ${to}`;

@@ -8,7 +8,6 @@
  */
 import { join } from 'node:path';
 import Table from 'cli-table3';
-import { startPostgres } from '#lab/database/postgres.ts';
 import { progress } from '#lab/load/figures.ts';
 import type { Stage } from '#lab/load/stage.ts';
 import { startMx } from '#lab/mx/mx.ts';
@@ -19,6 +18,7 @@ import { removeMessages } from '#mail/record/rows/retention.ts';
 import { newId } from '#platform/base/id.ts';
 import { type Db, isPostgres, openDatabase } from '#platform/database/engine/open.ts';
 import { domainOf } from './bench-cases.ts';
+import { startBenchDatabase } from './bench-database.ts';
 import { mailOf } from './kept-mail.ts';
 
 const ages = ['a day', '30 days', 'for good'] as const;
@@ -46,10 +46,7 @@ export async function measureKept(
   stage: Stage,
   { mails, bytes, settings, onPostgres }: KeptWork,
 ): Promise<Kept> {
-  const database = onPostgres ? 'PostgreSQL' : 'SQLite';
-  const databaseUrl = onPostgres
-    ? (await stage.start(startPostgres(stage.directory), (it) => it.stop())).url
-    : null;
+  const { name: database, url: databaseUrl } = await startBenchDatabase(stage, onPostgres);
   const hostname = `mx.${domainOf(0)}`;
   const script = { dot: () => `250 2.0.0 Ok: queued as ${newId().slice(-14).replace('-', '')}` };
   const mx = await stage.start(startMx({ host: '127.0.1.1', hostname, script }), (it) => it.close());

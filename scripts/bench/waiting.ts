@@ -8,15 +8,14 @@
  * own statistics.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
 import { tokenHash } from '#accounts/people/one-time-links.ts';
 import { insertSession } from '#accounts/rows/sessions-table.ts';
 import { insertUser } from '#accounts/rows/users.ts';
-import { deadDomain, fill } from '#lab/database/backlog-rows.ts';
-import { startPostgres } from '#lab/database/postgres.ts';
+import { deadDomain } from '#lab/database/backlog-rows.ts';
 import { median, progress } from '#lab/load/figures.ts';
 import { cpuSeconds } from '#lab/load/processes.ts';
 import type { Stage } from '#lab/load/stage.ts';
@@ -26,9 +25,9 @@ import { type Measured, startMeasured } from '#lab/scenes/measured-postern.ts';
 import { until } from '#lab/until.ts';
 import { suspend } from '#mail/queue/rows/suspensions.ts';
 import { newId } from '#platform/base/id.ts';
-import { type Db, isPostgres, openDatabase } from '#platform/database/engine/open.ts';
-import { migrate } from '#platform/database/schema/migrate.ts';
-import { makeTemplates, zoneOfDead } from '../backlog/backlog-side.ts';
+import { type Db, isPostgres } from '#platform/database/engine/open.ts';
+import { startFilled, zoneOfDead } from '../backlog/backlog-side.ts';
+import { startBenchDatabase } from './bench-database.ts';
 
 const hour = 3_600_000;
 const destinations = 3;
@@ -156,7 +155,7 @@ async function openPage({ url, db }: Measured, closed: AbortSignal): Promise<voi
   const session = { hash: tokenHash(token), userId, address: '127.0.0.1', agent: 'bench' };
   await insertSession(db, { ...session, expiresAt: now + 24 * hour }, now);
   const { id } = await db('organizations').where('name', 'like', 'Backlog%').first('id');
-  const headers = { cookie: `postern-session=${token}` };
+  const headers = { cookie: `postern-session=${token}`, 'hx-request': 'true' };
   let path = `/dashboard/o/${id}/emails`;
   while (!closed.aborted) {
     const response = await fetch(url + path, { headers, signal: closed });
@@ -211,10 +210,13 @@ export async function measureWaiting(stage: Stage, plan: WaitingPlan): Promise<W
 
 async function measureState(stage: Stage, plan: WaitingPlan, state: string): Promise<WaitingFigures> {
   const sink = await stage.start(startSmtpSink(stage.directory, ['127.0.0.2']), (it) => it.stop());
-  const databaseUrl = plan.onPostgres
-    ? (await stage.start(startPostgres(stage.directory, { fsync: 'on' }), (it) => it.stop())).url
-    : null;
-  const postern = await startWithWaiting(stage, sink, { ...plan, databaseUrl }, states[state]!.make);
+  const database = await startBenchDatabase(stage, plan.onPostgres, { fsync: 'on' });
+  const postern = await startWithWaiting(
+    stage,
+    sink,
+    { ...plan, databaseUrl: database.url },
+    states[state]!.make,
+  );
   const closed = new AbortController();
   const page = states[state]!.whileOpen?.(postern, closed.signal);
   page?.catch((error) => {
@@ -225,7 +227,7 @@ async function measureState(stage: Stage, plan: WaitingPlan, state: string): Pro
   closed.abort();
   return {
     state,
-    database: plan.onPostgres ? 'PostgreSQL' : 'SQLite',
+    database: database.name,
     mails: plan.mails,
     tree: plan.treeName,
     ...figures,
@@ -238,8 +240,6 @@ async function startWithWaiting(
   { databaseUrl, mails, tree, settings }: WaitingPlan & { databaseUrl: string | null },
   make: (scene: Waiting) => Promise<unknown>,
 ): Promise<Measured> {
-  const dataDir = join(stage.directory, 'postern');
-  await mkdir(dataDir, { recursive: true });
   const counter = join(import.meta.dirname, 'statement-counter.ts');
   const open = () =>
     startMeasured(stage, sink, {
@@ -253,12 +253,8 @@ async function startWithWaiting(
       nodeFlags: [`--import=${counter}`],
       zone: zoneOfDead(destinations),
     });
-  const db = await stage.start(openDatabase({ dataDir, databaseUrl }), (it) => it.destroy());
-  await migrate(db);
-  const first = await open();
-  const templates = await makeTemplates(first, db);
-  await first.end();
-  await fill(db, templates, { waiting: mails, past: 0, destinations, organizations: 1 });
+  const amounts = { waiting: mails, past: 0, destinations, organizations: 1 };
+  const db = await startFilled(stage, { open, databaseUrl, amounts });
   const now = Date.now();
   await db('deliveries').where({ status: 'queued' }).update({ status: 'deferred', attempts: 1 });
   await db('deliveries')

@@ -48,7 +48,7 @@ import { readVersion } from '#platform/base/version.ts';
 import { withTimeout } from '#platform/base/waits.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
 import { isPostgres } from '#platform/database/engine/open.ts';
-import { changeToken, createQuietCheck } from '#platform/database/engine/quiet-check.ts';
+import { createQuietCheck } from '#platform/database/engine/quiet-check.ts';
 import { heartbeat, leave, readHeartbeats, readStates } from '#platform/database/tables/nodes.ts';
 import { type CurrentShaping, createCurrentShaping } from '#platform/settings/current-shaping.ts';
 import { headerOf } from '#platform/values/address.ts';
@@ -321,13 +321,13 @@ interface StoreParts {
 }
 
 function createStore(
-  { db, node, clock, metrics, eventSignal }: ServerContext,
+  { db, node, clock, metrics, eventSignal, changeToken }: ServerContext,
   { assignment, returnPaths, rules, shaping, publish }: StoreParts,
 ): Store {
   return {
     quietUntil: createQuietCheck({
       async changeToken() {
-        return `${await changeToken(db)} ${shaping.fileStamp()}`;
+        return `${await changeToken()} ${shaping.fileStamp()}`;
       },
       nextAt: (since) => nextDueAt(db, since),
     }),

@@ -17,7 +17,6 @@ import { startNightlyBackups } from '#operate/backup/nightly-backups.ts';
 import type { Certificate } from '#operate/certificates/listener-certificate.ts';
 import { bracketed } from '#platform/base/net/tcp-listen.ts';
 import { excessOfLog, keepLogShort, watchFile } from '#platform/database/engine/open.ts';
-import { changeToken } from '#platform/database/engine/quiet-check.ts';
 import type { Config } from '#platform/settings/config.ts';
 import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
 import { makeAllDue, noteLeap } from './clock-jump.ts';
@@ -96,7 +95,7 @@ export async function start(config: Config, overrides: Partial<Overrides> = {}):
 
 /** Only parts of this node's roles are built (POSTERN_ROLES). */
 async function buildParts(context: ServerContext, baseUrl: () => string, stops: Stops): Promise<Parts> {
-  const { config, clock, onError } = context;
+  const { config, clock, changeToken, onError } = context;
   const delivers = config.roles.includes('mta');
   // A node that delivers registers itself with its heartbeat (mail/queue/cluster/peers.ts).
   if (!delivers) stops.push(stayRegistered(context));
@@ -125,7 +124,7 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   const intake = config.roles.includes('http') ? createIntake(context, intakeParts) : disabledIntake;
   stops.push(intake.settled);
   const jobs = maintenanceJobs(context, intake, baseUrl);
-  stops.push(startMaintenance({ jobs, changeToken: () => changeToken(context.db), clock, onError }));
+  stops.push(startMaintenance({ jobs, changeToken, clock, onError }));
   startBackups(context, stops);
   return { intake, delivery, bounces, diskGuard };
 }
@@ -250,6 +249,7 @@ function webhooksOf(context: ServerContext): Webhooks {
     log,
     measured: (record) => metrics.timed('webhooks', record, metrics.posted),
     eventSignal,
+    changeToken: context.changeToken,
     onError,
     clock,
   });

@@ -5,7 +5,7 @@
  * the poller asks whether the database has anything new, because the command line and other nodes change the queue without
  * telling this node. While it has not, and no mail in memory could start, the poll only sets the next one, whatever waits.
  */
-import { type Clock, isRecent } from '#platform/base/clock.ts';
+import { type Clock, isRecent, untilPoll } from '#platform/base/clock.ts';
 import type { Attempts, Dispatcher } from './dispatcher.ts';
 import { maxPerClaim } from './lease-policy.ts';
 import type { ReadyQueues } from './ready-queues.ts';
@@ -123,7 +123,7 @@ export class Poller {
     const quietUntil = this.#isSettled() ? await this.#quietUntil() : Number.NEGATIVE_INFINITY;
     const now = this.#clock.now();
     if (quietUntil > now && this.#isSettled())
-      this.wakeUpAt(Math.min(now + pollMs, quietUntil, readyQueues.wakeAt(now)));
+      this.wakeUpAt(Math.min(now + untilPoll(now, pollMs), quietUntil, readyQueues.wakeAt(now)));
     else onTime(quietUntil === Number.NEGATIVE_INFINITY);
   }
 

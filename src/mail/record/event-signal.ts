@@ -5,11 +5,13 @@
  *
  * A reader notes `count()`, reads, and waits for a later count, so that it misses nothing while it reads.
  */
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, untilPoll } from '#platform/base/clock.ts';
 
 export type EventSignal = ReturnType<typeof createEventSignal>;
 
 interface EventSignalParts {
+  /** Another one than before: something was committed in between. */
+  changeToken(): Promise<string>;
   /** The position of the latest event. */
   position(): Promise<number>;
   notifyOthers(): void;
@@ -20,10 +22,12 @@ interface EventSignalParts {
 const pollMs = 1000;
 const minGapMs = 100;
 
-export function createEventSignal({ position, notifyOthers, clock, onError }: EventSignalParts) {
+export function createEventSignal({ changeToken, position, notifyOthers, clock, onError }: EventSignalParts) {
   const waiting = new Set<() => void>();
   /** How often the readers have been woken. */
   let count = 0;
+  let knownToken: string | null = null;
+  let hadChanged = false;
   let knownPosition = 0;
   let wokenAt = Number.NEGATIVE_INFINITY;
   let isPolling = false;
@@ -48,18 +52,28 @@ export function createEventSignal({ position, notifyOthers, clock, onError }: Ev
   function poll(): void {
     if (isPolling) return;
     isPolling = true;
-    clock.after(pollMs, async () => {
+    clock.after(untilPoll(clock.now(), pollMs), async () => {
       isPolling = false;
       if (waiting.size === 0) return;
       try {
-        const now = await position();
-        if (now !== knownPosition) notifyLocal();
-        knownPosition = now;
+        await look();
       } catch (error) {
         onError('new events cannot be looked for; retrying in a second', error);
       }
       if (waiting.size > 0) poll();
     });
+  }
+
+  async function look(): Promise<void> {
+    const token = await changeToken();
+    const hasChanged = token !== knownToken;
+    // PostgreSQL settles a position a moment after its commit is visible, so the next poll looks as well.
+    if (!hasChanged && !hadChanged) return;
+    const now = await position();
+    if (now !== knownPosition) notifyLocal();
+    knownPosition = now;
+    knownToken = token;
+    hadChanged = hasChanged;
   }
 
   /** Resolves when the count is above `seen`, after `ms`, or when `signal` aborts. */

@@ -13,7 +13,7 @@ import type { Log } from '#platform/base/log.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { changeToken, createQuietCheck } from '#platform/database/engine/quiet-check.ts';
+import { createQuietCheck } from '#platform/database/engine/quiet-check.ts';
 import { createPoster } from './guarded-post.ts';
 import { createFeed } from './outbox-feed.ts';
 import { type AttemptWebhook, createAttemptWebhook } from './webhook-attempt.ts';
@@ -34,6 +34,7 @@ export interface WebhookParts {
   /** Counts and times the commits of tries. */
   measured(record: RecordTries): RecordTries;
   eventSignal: EventSignal;
+  changeToken(): Promise<string>;
   onError(what: string, error: unknown): void;
   clock: Clock;
 }
@@ -58,6 +59,7 @@ export function createWebhooks({
   log,
   measured,
   eventSignal,
+  changeToken,
   clock,
   onError,
   seal,
@@ -69,12 +71,10 @@ export function createWebhooks({
     { isComing: () => true, maxWaitMs: recordMaxWaitMs },
   );
   const attemptWebhook = createAttemptWebhook({ post: poster.post, openSecret: seal.open, clock });
-  const quietUntil = createQuietCheck({
-    changeToken: () => changeToken(db),
-    nextAt: () => nextDueMessageAt(db),
-  });
+  const quietUntil = createQuietCheck({ changeToken, nextAt: () => nextDueMessageAt(db) });
   const runner = createWebhookRunner({
-    listDue: async (now) => ((await quietUntil(now)) > now ? [] : listDueWebhooks(db, now)),
+    listDue: async (now, isWoken) =>
+      !isWoken && (await quietUntil(now)) > now ? [] : listDueWebhooks(db, now),
     claim: (picks, now) => claimMessages(db, { node, now, leaseMs, picks }),
     releaseLeases: (now) => releaseMessages(db, { node, now }),
     attemptWebhook,

@@ -16,7 +16,8 @@ import { createPostingSlots, type DueWebhook, type Pick } from './posting-slots.
 import type { AttemptWebhook } from './webhook-attempt.ts';
 
 export interface WebhookRunnerParts {
-  listDue(now: number): Promise<DueWebhook[]>;
+  /** `isWoken`: some are expected. */
+  listDue(now: number, isWoken: boolean): Promise<DueWebhook[]>;
   claim(picks: Pick[], now: number): Promise<WebhookMessage[]>;
   /** Makes all messages that this node has leased due immediately. */
   releaseLeases(now: number): Promise<void>;
@@ -51,10 +52,10 @@ export function createWebhookRunner(parts: WebhookRunnerParts): WebhookRunner {
     onError: (error) => onError('due webhooks could not be read; retrying', error),
   });
 
-  async function postDue(): Promise<boolean> {
+  async function postDue(isWoken: boolean): Promise<boolean> {
     if (slots.isFull()) return false;
     const now = clock.now();
-    const due = await parts.listDue(now);
+    const due = await parts.listDue(now, isWoken);
     const picks = slots.share(due);
     if (picks.length === 0) return false;
     const byId = new Map(due.map((one) => [one.id, one]));

@@ -36,6 +36,13 @@ export function elapsed(at: number, now: number): number {
   return Math.max(now - at, 0);
 }
 
+/** How long a poll waits so that all polls of this interval come at the same times, and one question serves them all. */
+export function untilPoll(now: number, intervalMs: number): number {
+  const wait = intervalMs - (now % intervalMs);
+  // A timer may fire a little before its time.
+  return wait < intervalMs / 20 ? wait + intervalMs : wait;
+}
+
 /** ISO 8601 in UTC with milliseconds: the format of every time that the program prints or sends. */
 export function iso(time: number): string {
   return new Date(time).toISOString();

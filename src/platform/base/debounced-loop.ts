@@ -1,12 +1,14 @@
 /**
  * A job that runs when it is woken, and otherwise at an interval: never twice at once, and never sooner than `debounceMs`
  * after a wake-up, so that many wake-ups make one run. A run that returns true has more to do and is repeated at once.
+ * The runs of the interval come together with the polls of other parts (`untilPoll`).
  * The debounce time is real time; the interval follows the clock.
  */
-import type { Clock } from './clock.ts';
+import { type Clock, untilPoll } from './clock.ts';
 
 interface DebouncedLoopParts {
-  run(): Promise<boolean>;
+  /** `isWoken`: not only because the interval is over. */
+  run(isWoken: boolean): Promise<boolean>;
   debounceMs: number;
   intervalMs: number;
   clock: Clock;
@@ -23,17 +25,16 @@ export function createDebouncedLoop(parts: DebouncedLoopParts) {
   let cancelInterval = () => {};
 
   async function runUntilDone(): Promise<void> {
+    const wasWoken = isWoken;
     isWoken = false;
-    const startedAt = clock.now();
     try {
-      while ((await run()) && !isStopped);
+      while ((await run(wasWoken)) && !isStopped);
     } catch (error) {
       onError(error);
     }
     running = null;
-    const waitMs = startedAt + intervalMs - clock.now();
-    if (isWoken || waitMs <= 0) wake();
-    else if (!isStopped) cancelInterval = clock.after(waitMs, runNow);
+    if (isWoken) wake();
+    else if (!isStopped) cancelInterval = clock.after(untilPoll(clock.now(), intervalMs), runNow);
   }
 
   function runNow(): void {

@@ -21,6 +21,7 @@ async function endless(t: ExecutionContext, timeoutMs: number) {
   const pages: Record<string, number> = {};
   const onError = (what: string, error: unknown) => t.fail(`${what}: ${error}`);
   const watch = createEventSignal({
+    changeToken: async () => '',
     position: async () => 0,
     notifyOthers() {},
     clock: manualClock(),

@@ -109,6 +109,24 @@ test('a session ends a week after it was used last, and after thirty days whatev
   t.is((await signIn(browser, olga)).status, 422);
 });
 
+test('a page that is left open keeps its session alive, and writes once an hour', async (t) => {
+  const world = await startWorld(t);
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const seenAt = async () => Number((await world.db('sessions').first('seen_at'))!.seen_at);
+  const poll = () => browser.ask('GET', '/dashboard/queue', { headers: { 'hx-request': 'true' } });
+  const first = await seenAt();
+  await world.clock.jump('59m');
+  t.is((await poll()).status, 200);
+  t.is(await seenAt(), first);
+  await world.clock.jump('1m');
+  await poll();
+  t.is(await seenAt(), world.clock.now());
+  await world.clock.jump('1m');
+  t.true(await isIn(browser));
+  t.is(await seenAt(), world.clock.now(), 'a person asks for a page');
+});
+
 test('cookies are for the server alone, and by https for this host alone', async (t) => {
   const world = await startWorld(t);
   const link = new URL(world.setUpUrl()!).pathname;

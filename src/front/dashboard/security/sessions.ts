@@ -24,6 +24,8 @@ const idleMs = 7 * day;
 const ttlMs = 30 * day;
 /** "Last active" has this precision, so that it costs one write per minute and not one per page. */
 const seenPrecisionMs = 60_000;
+/** The same for requests that an open page makes by itself, which keep a session alive. */
+const livePrecisionMs = 3_600_000;
 const maxAgentLength = 300;
 
 export interface Sessions {
@@ -50,7 +52,8 @@ export function createSessions(
     const now = clock.now();
     const { session } = found;
     if (now >= session.expiresAt || now >= session.seenAt + idleMs) return null;
-    if (now >= session.seenAt + seenPrecisionMs) await recordSessionUse(db, session.id, now);
+    const precisionMs = context.get('hx-request') ? livePrecisionMs : seenPrecisionMs;
+    if (now >= session.seenAt + precisionMs) await recordSessionUse(db, session.id, now);
     return found;
   };
   return {

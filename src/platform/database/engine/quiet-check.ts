@@ -3,6 +3,7 @@
  * another one such as the command line or another node, and time alone makes nothing due. That takes one statement, and
  * writes nothing. On PostgreSQL the commits of all databases of the server count.
  */
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import { type Db, isPostgres } from './open.ts';
 
 export interface QuietCheckParts {
@@ -27,6 +28,26 @@ export async function changeToken(db: Db): Promise<string> {
     "select data_version || ' ' || total_changes() as token from pragma_data_version",
   );
   return row.token;
+}
+
+/** Polls come at the same times (`untilPoll`), give or take what the others do first. */
+const sharedMs = 100;
+
+/**
+ * The change token, read once for all who ask at about the same time. It may be a little older than the question, so a commit
+ * in between is found by the next poll; who has been told of a commit looks without asking.
+ */
+export function createTokenReader(db: Db, clock: Clock): () => Promise<string> {
+  let token: Promise<string>;
+  let askedAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = clock.now();
+    if (!isRecent(askedAt, now, sharedMs)) {
+      askedAt = now;
+      token = changeToken(db);
+    }
+    return token;
+  };
 }
 
 export function createQuietCheck(parts: QuietCheckParts): QuietCheck {
