@@ -25,6 +25,14 @@ export function presentStatus(status: Status, isDevelopment: boolean) {
   };
 }
 
+/** The server's verdict as an entry among those of an organization; none if all is well. */
+export function presentVerdict(status: Status, isDevelopment: boolean) {
+  if (isDevelopment || isWell(status)) return [];
+  const entry = { label: 'This server', subject: verdictText(status), href: '/dashboard/organizations' };
+  const advice = 'See what to do on the page of the organizations.';
+  return [{ ...entry, tone: 'bad', since: null, figure: 'It concerns every organization', advice, command: '' }];
+}
+
 export function presentNeeds(needs: Need[]) {
   return needs.map(({ cause, severity, path, figure, ...need }) => ({
     ...need,

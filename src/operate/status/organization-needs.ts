@@ -38,8 +38,9 @@ export async function readOrganizationNeeds(db: Db, now: number): Promise<Need[]
 }
 
 /** `period`: that of the counts. */
-export function rateNeeds(counts: OrganizationCounts, period: string): Need[] {
+export function rateNeeds(counts: OrganizationCounts, period: '24 hours' | '7 days'): Need[] {
   const { orgId, orgName, sent, delivered, bounced, complained } = counts;
+  const within = period === '7 days' ? '7d' : '24h';
   return [
     ...rateNeed(complaintRate(counts), {
       cause: 'complaint_rate',
@@ -47,7 +48,7 @@ export function rateNeeds(counts: OrganizationCounts, period: string): Need[] {
       figure: `${complained} of ${delivered} delivered in ${period}`,
       advice: 'Find out what these people were sent and whether they asked for it.',
       command: 'postern returned list --kind complaint',
-      path: `/o/${orgId}/emails?status=complained`,
+      path: `/o/${orgId}/emails?${new URLSearchParams({ status: 'complained', within })}`,
     }),
     ...rateNeed(bounceRate(counts), {
       cause: 'bounce_rate',
@@ -55,7 +56,7 @@ export function rateNeeds(counts: OrganizationCounts, period: string): Need[] {
       figure: `${bounced} of ${sent} sent in ${period}`,
       advice: 'See which addresses bounce and where they come from.',
       command: `postern email list --org ${shellWord(orgName)} --status bounced --since 1d`,
-      path: `/o/${orgId}/emails?status=bounced`,
+      path: `/o/${orgId}/emails?${new URLSearchParams({ status: 'bounced', within })}`,
     }),
   ];
 }
@@ -108,7 +109,7 @@ export function domainNeed({ orgId, orgName, name, failingSince, isRefused }: Tr
 const longMs = hourMs;
 
 export function webhookNeed(
-  { id, orgId, url, isDisabled, reason, failingSince }: TroubledWebhook,
+  { id, orgId, url, isDisabled, reason, failingSince, lastError }: TroubledWebhook,
   now: number,
 ): Need {
   const lasts = failingSince === null ? 0 : elapsed(failingSince, now);
@@ -119,7 +120,7 @@ export function webhookNeed(
     orgId,
     since: failingSince,
     figure: isDisabled ? 'disabled' : 'failing',
-    reply: reason,
+    reply: reason ?? lastError,
     advice: isDisabled
       ? 'Events are kept for it. Repair the endpoint, then enable it.'
       : 'Events are posted again for three days. See what the endpoint answers.',

@@ -18,6 +18,8 @@ import { type Need, ranked, thisServer } from './need.ts';
 import { domainNeed, rateNeeds, webhookNeed } from './organization-needs.ts';
 
 const maxOfAKind = 3;
+/** Named in the URL of a list. */
+const maxDomains = 8;
 /** Most deferred mail is delivered within an hour. */
 const longWaitMs = 3_600_000;
 
@@ -82,8 +84,11 @@ async function waitingNeeds({ db, org, now }: OwnerParts): Promise<NeedDraft[]> 
   );
   const conditionOf = conditionsAt(statuses, now);
   const others: WaitingMail[] = [];
-  const troubles = new Map<string, NeedDraft>();
-  const path = `/o/${org.id}/emails?status=deferred`;
+  const troubles = new Map<string, NeedDraft & { domains: string[] }>();
+  const pathTo = (domains: string[]) => {
+    const to = domains.slice(0, maxDomains).map((domain) => `@${domain}`);
+    return `/o/${org.id}/emails?${new URLSearchParams({ status: 'waiting', to: to.join(' ') })}`;
+  };
   for (const mail of waiting) {
     const condition = conditionOf({
       ...named(routes.get(mail.domain) ?? mail.domain),
@@ -91,11 +96,17 @@ async function waitingNeeds({ db, org, now }: OwnerParts): Promise<NeedDraft[]> 
     });
     const need = destinationNeed(condition, now);
     // `no_way_out` is one entry for all destinations.
-    if (need) troubles.set(need.subject, { ...need, path });
-    else others.push(mail);
+    if (!need) {
+      others.push(mail);
+      continue;
+    }
+    const domains = [...(troubles.get(need.subject)?.domains ?? []), mail.domain];
+    troubles.set(need.subject, { ...need, domains, path: pathTo(domains) });
   }
   const [oldest] = others.filter(({ oldestAt }) => oldestAt < now - longWaitMs);
-  const needs = [...troubles.values()].slice(0, maxOfAKind);
+  const needs: NeedDraft[] = [...troubles.values()]
+    .slice(0, maxOfAKind)
+    .map(({ domains: _, ...need }) => need);
   if (oldest)
     needs.push({
       cause: 'deferred',
@@ -104,7 +115,7 @@ async function waitingNeeds({ db, org, now }: OwnerParts): Promise<NeedDraft[]> 
       since: oldest.oldestAt,
       figure: `mail has waited for ${span(now - oldest.oldestAt)}`,
       advice: `The receiving server defers it. ${isRetried}`,
-      path,
+      path: pathTo([oldest.domain]),
     });
   const pool = org.pool ?? defaultPool;
   if (statuses.missingPools.includes(pool))
@@ -115,7 +126,7 @@ async function waitingNeeds({ db, org, now }: OwnerParts): Promise<NeedDraft[]> 
       since: null,
       figure: 'mail waits for a source address',
       advice: 'No running server has a source address of this IP pool. Ask the operator of this server.',
-      path: `/o/${org.id}/emails?status=queued`,
+      path: `/o/${org.id}/emails?status=waiting`,
     });
   return needs;
 }

@@ -82,9 +82,10 @@ test('what was sent is there within seconds, beside what needs attention', async
   });
   const webhook = { org_id: id, types: '[]', secret: '', after_position: 0, created_at: 0, updated_at: 0 };
   const failing = { status: 'active', failing_since: world.clock.now() };
+  const failingId = uuid();
   await world.db('webhooks').insert([
     { ...webhook, id: uuid(), url: 'https://a.invalid', status: 'disabled', reason: 'gone' },
-    { ...webhook, id: uuid(), url: 'https://b.invalid', ...failing },
+    { ...webhook, id: failingId, url: 'https://b.invalid', ...failing },
     {
       ...webhook,
       id: uuid(),
@@ -93,25 +94,30 @@ test('what was sent is there within seconds, beside what needs attention', async
       failing_since: failing.failing_since - hourMs,
     },
   ]);
+  const attempt = { id: uuid(), webhook_id: failingId, number: 1, started_at: 0, duration: 1, url: '' };
+  const tried = { webhook_id: failingId, event_id: uuid(), type: 'webhook.test', position: 0, status: 'failed' };
+  const messageId = uuid();
+  await world.db('webhook_messages').insert({ ...tried, id: messageId, created_at: 0, updated_at: 0 });
+  await world.db('webhook_attempts').insert({ ...attempt, message_id: messageId, error: 'HTTP 503' });
   await world.db('domains').where({ status: 'verified' }).update({ failures: 2, failing_since: 0 });
   await world.db.transaction((trx) => setQuota(trx, id, 2, world.clock.now()));
   await past(world, id, { sent: 10, delivered: 10, bounced: 1, complained: 1 });
   const { text } = await browser.get(base);
   t.regex(
     text,
-    /Credits: Tenant None left Sends are refused until credits are added\. The quota renews in \d+ (minutes|hours|days)/,
+    /Credits: Tenant None left · Sends are refused until credits are added\. The quota renews in \d+ (minutes|hours|days)/,
   );
   t.regex(text, /Bounces: Tenant 1\d(\.\d)?%: \d+ of \d+ sent in 7 days/);
   t.regex(text, /Complaints: Tenant 1\d(\.\d)?%/);
   t.regex(
     text,
-    /Suspended: dead\.invalid for \d+ days By the operator: they asked; the next attempt is in 5\d m/,
+    /Suspended: dead\.invalid for \d+ days · By the operator: they asked; the next attempt is in 5\d m/,
   );
-  t.regex(text, /Domain: new\.invalid Its mail is refused here Publish its DNS records/);
-  t.regex(text, /Domain: sender\.invalid for \d+ days Its mail is sent without a valid signature/);
-  t.regex(text, /Webhook: https:\/\/a\.invalid Disabled gone/);
-  t.regex(text, /Webhook: https:\/\/b\.invalid for \d+ s Failing/);
-  t.regex(text, /Webhook: https:\/\/c\.invalid for 60 minutes Failing/);
+  t.regex(text, /Domain: new\.invalid Its mail is refused here · Publish its DNS records/);
+  t.regex(text, /Domain: sender\.invalid for \d+ days · Its mail is sent without a valid signature/);
+  t.regex(text, /Webhook: https:\/\/a\.invalid Disabled · gone/);
+  t.regex(text, /Webhook: https:\/\/b\.invalid for \d+ s · Failing · HTTP 503/);
+  t.regex(text, /Webhook: https:\/\/c\.invalid for 60 minutes · Failing · Events are posted again/);
   t.notRegex(text, /postern (webhook|domain|email|inbound)/, 'owners have no command line');
   t.regex((await browser.get(`${base}?window=30d`)).text, /Sent 7,\d\d\d/);
 });

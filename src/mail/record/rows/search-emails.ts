@@ -18,13 +18,13 @@ export interface Search {
   /** Only mail of test keys, which has an index of its own. */
   onlyTest?: boolean;
   withoutTest?: boolean;
-  /** The status of the email, or of one of its recipients. */
-  status?: EmailStatus;
+  /** The status of the email, or of one of its recipients. `waiting`: mail for one of those who are meant is still to be sent. */
+  status?: EmailStatus | 'waiting';
   /** A normalized address, or a domain (A-label) with its @. */
   to?: string;
   from?: string;
-  /** Parts of a recipient's address, the sender, the subject, of its id or Message-ID; case-insensitive. */
-  contains?: { to?: string; from?: string; subject?: string; id?: string };
+  /** Parts of a recipient's address (any of them), the sender, the subject, of its id or Message-ID; case-insensitive. */
+  contains?: { to?: string[]; from?: string; subject?: string; id?: string };
   /** The name or the value of one of its tags. */
   tag?: string;
   tags: Record<string, string>;
@@ -123,20 +123,32 @@ function isWanted(email: EmailSummary, search: Search): boolean {
   if (search.withoutTest && email.isTest) return false;
   if (since !== undefined && email.createdAt < since) return false;
   if (until !== undefined && email.createdAt >= until) return false;
-  if (status && email.status !== status && !email.recipients.some((each) => each.status === status))
+  if (status && status !== 'waiting' && ![email, ...email.recipients].some((each) => each.status === status))
     return false;
   if (to !== undefined && !email.recipients.some(({ address }) => isAt(address, to))) return false;
   if (from !== undefined && !isAt(email.from, from)) return false;
   if (search.contains && !hasWords(email, search.contains)) return false;
+  if (!hasRecipient(email, search)) return false;
   if (search.tag !== undefined && !Object.entries(email.tags).flat().includes(search.tag)) return false;
   return Object.entries(tags).every(([name, value]) => email.tags[name] === value);
 }
 
-function hasWords(email: EmailSummary, { to, from, subject, id }: NonNullable<Search['contains']>): boolean {
+const waiting: DeliveryStatus[] = ['queued', 'deferred', 'sending'];
+
+function hasRecipient({ recipients }: EmailSummary, { status, contains }: Search): boolean {
+  const { to } = contains ?? {};
+  if (to === undefined && status !== 'waiting') return true;
+  return recipients.some(
+    (one) =>
+      (status !== 'waiting' || waiting.includes(one.status)) &&
+      (to === undefined || to.some((words) => has(one.address, words))),
+  );
+}
+
+function hasWords(email: EmailSummary, { from, subject, id }: NonNullable<Search['contains']>): boolean {
   if (id !== undefined && !has(email.id, id) && !has(email.messageId, id)) return false;
   if (subject !== undefined && !has(email.subject, subject)) return false;
-  if (from !== undefined && !has(email.from, from)) return false;
-  return to === undefined || email.recipients.some(({ address }) => has(address, to));
+  return from === undefined || has(email.from, from);
 }
 
 function has(text: string, words: string): boolean {

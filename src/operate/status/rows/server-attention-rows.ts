@@ -46,6 +46,8 @@ const webhook = records({
   isDisabled: { column: 'status', read: (status) => status === 'disabled' },
   reason: orNull(text),
   failingSince: orNull(number),
+  /** Of its last attempt. */
+  lastError: orNull(text),
 });
 
 export type TroubledWebhook = ReturnType<typeof webhook.read>;
@@ -65,7 +67,14 @@ export async function troubledWebhooks(db: Db, limit: number, orgId?: string): P
     )
     .orderBy('id')
     .limit(limit)
-    .select(webhook.columns);
+    .select('webhooks.*')
+    .select({
+      last_error: db('webhook_attempts')
+        .where('webhook_id', db.ref('webhooks.id'))
+        .orderBy('id', 'desc')
+        .limit(1)
+        .select('error'),
+    });
   return rows.map(webhook.read);
 }
 

@@ -22,9 +22,11 @@ export const spans = [
 
 const lengths: Record<string, number> = { '1h': hour, '24h': day, '7d': 7 * day, '30d': 30 * day };
 
-export const statuses = [['', 'Any status'], ...statusOptions] as const;
+export const statuses = [['', 'Any status'], ['waiting', 'Waiting'], ...statusOptions] as const;
 
-const maxLength = 320;
+const maxLength = 2100;
+/** Recipients that are looked for at once. */
+const maxWords = 8;
 
 export function readFilters(query: URLSearchParams): Values {
   const values = names.map((name) => [name, (query.get(name) ?? '').trim().slice(0, maxLength)] as const);
@@ -36,7 +38,8 @@ export function searchOf(values: Values, now: number): Omit<Search, 'orgId' | 'l
   const [, name, value] = /^([^=]{1,64})=(.*)$/.exec(tag) ?? [];
   return {
     contains: {
-      to: to || undefined,
+      // An address has neither.
+      to: to === '' ? undefined : wordsIn(to),
       from: from || undefined,
       subject: subject || undefined,
       id: withoutBrackets(id) || undefined,
@@ -47,6 +50,13 @@ export function searchOf(values: Values, now: number): Omit<Search, 'orgId' | 'l
     since: later(lengths[within] && now - lengths[within], dayAt(since)),
     until: until === '' ? undefined : endOf(dayAt(until)),
   };
+}
+
+function wordsIn(text: string): string[] {
+  return text
+    .split(/[\s,]+/)
+    .filter((word) => word !== '')
+    .slice(0, maxWords);
 }
 
 /** The URL of the same search, with more parameters. */
@@ -62,8 +72,8 @@ export function unknownStatus({ status }: Values): string | null {
   return status === '' || isStatus(status) ? null : status;
 }
 
-function isStatus(text: string): text is EmailStatus {
-  return statusOptions.some(([status]) => status === text);
+function isStatus(text: string): text is EmailStatus | 'waiting' {
+  return statuses.some(([status]) => status !== '' && status === text);
 }
 
 /** Start of a UTC day. */

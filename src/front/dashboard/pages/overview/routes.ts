@@ -10,9 +10,10 @@ import {
   show,
 } from '#front/dashboard/page.ts';
 import { notFound } from '#front/dashboard/page-error.ts';
-import { presentNeeds, presentStatus } from '#front/dashboard/server-status.ts';
+import { presentNeeds, presentVerdict } from '#front/dashboard/server-status.ts';
 import { readFigures } from '#mail/record/rows/statistics.ts';
 import { readOwnerNeeds } from '#operate/status/owner-needs.ts';
+import type { Status } from '#operate/status/read-status.ts';
 import { bounceRate, complaintRate, shareOf } from '#operate/status/reputation.ts';
 import { barsOf, beginOf, timesOf, totalOf, windows } from './figures.ts';
 
@@ -35,6 +36,8 @@ async function overview(
   if (!organization) throw notFound('organization');
   const counts = totalOf(of(week));
   const lowShare = config.creditsLow / 100;
+  const needs = await readOwnerNeeds({ db, org: organization, counts, lowShare, now });
+  const ofServer = (status: Status) => presentVerdict(status, isDevelopment);
   const data = {
     progress: progress.hasKey && progress.isVerified ? null : progress,
     windows,
@@ -49,8 +52,8 @@ async function overview(
     },
     bounces: bounceRate(total),
     complaints: complaintRate(total),
-    attention: presentNeeds(await readOwnerNeeds({ db, org: organization, counts, lowShare, now })),
-    server: visit.user.isOperator ? presentStatus(await operatorJobs.status(), isDevelopment) : null,
+    attention: [...(visit.user.isOperator ? ofServer(await operatorJobs.status()) : []), ...presentNeeds(needs)],
+    isDevelopment,
   };
   return show('overview/overview', 'Overview', data, { scripts: ['uplot.js', 'chart.js'] });
 }

@@ -1,0 +1,49 @@
+/** "Needs attention": each entry leads to its own mails, and one line says that all is well. */
+import test from 'ava';
+import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { suspend } from '#mail/queue/rows/suspensions.ts';
+
+test('each entry leads to a list with its mails, and with no other', async (t) => {
+  const world = await startWorld(t, {
+    zone: {
+      'first.invalid': { MX: ['10 mx1.invalid'] },
+      'second.invalid': { MX: ['10 mx1.invalid'] },
+      'slow.invalid': { MX: ['10 mx2.invalid'] },
+    },
+    exchangers: [{}, { script: { rcpt: () => '450 4.2.0 later' } }],
+  });
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const { id } = await world.db('organizations').first('id');
+  const until = world.clock.now() + 3_600_000;
+  for (const destination of ['first.invalid', 'second.invalid'])
+    await suspend(world.db, { destination, reason: 'they asked', createdAt: 0, until });
+  await world.clock.advance('5s');
+  const send = async (to: string) => (await world.send({ to })).body.emailId as string;
+  const [first, second, slow] = [
+    await send('ann@first.invalid'),
+    await send('bob@second.invalid'),
+    await send('eve@slow.invalid'),
+  ];
+  await world.when(slow, ({ status }) => status === 'deferred');
+  const other = await send('ann@there.invalid');
+  await world.when(other, ({ status }) => status === 'delivered');
+  await world.db('deliveries').where({ email_id: slow }).update({ created_at: 0 });
+
+  const { html } = await browser.get(`/dashboard/o/${id}`);
+  const entries = [...html.matchAll(/href="([^"]+)" class="list-link/g)].map(([, href]) =>
+    href!.replaceAll('&amp;', '&'),
+  );
+  const listed = await Promise.all(
+    entries.map(async (href) => (await browser.get(href)).html.match(/(?<=data-email=")[^"]+/g)),
+  );
+  t.true(entries.length >= 3, entries.join());
+  for (const emailId of [first, second, slow])
+    t.true(
+      listed.some((ids) => ids?.join() === emailId),
+      `${emailId} of ${JSON.stringify(listed)}`,
+    );
+  t.false(listed.flat().includes(other));
+  t.notRegex(html, /Nothing needs attention/);
+});
