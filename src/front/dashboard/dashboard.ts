@@ -4,7 +4,7 @@
  */
 import type { Context, Middleware } from 'koa';
 import { type Cost, createPasswords } from '#accounts/people/passwords.ts';
-import { createInvitations } from '#front/dashboard/pages/team/invitations.ts';
+import { createLinkMails } from '#front/dashboard/pages/sign-in/link-mails.ts';
 import { createAuthorizePage } from '#front/dashboard/security/authorize-page.ts';
 import { createCookies } from '#front/dashboard/security/cookies.ts';
 import { createCsrf } from '#front/dashboard/security/csrf.ts';
@@ -29,7 +29,7 @@ import { createRespond, createRespondError, redirectToSecondFactor, redirectToSi
 export type DashboardParts = Omit<
   PageParts,
   | 'passwords'
-  | 'sendInvitation'
+  | 'linkMails'
   | 'sessions'
   | 'knownBrowsers'
   | 'loginThrottle'
@@ -60,7 +60,7 @@ export function createDashboard(dependencies: DashboardParts): Dashboard {
   const parts: PageParts = {
     ...dependencies,
     cookies,
-    sendInvitation: createInvitations({ ...dependencies, hostname: config.hostname }),
+    linkMails: createLinkMails(dependencies),
     sessions,
     knownBrowsers,
     passwords: createPasswords(dependencies.passwordCost),

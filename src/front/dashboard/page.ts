@@ -12,7 +12,7 @@ import type { User } from '#accounts/rows/users.ts';
 import type { Seal } from '#accounts/seal.ts';
 import type { Management } from '#front/api/management.ts';
 import type { ShownEmail } from '#front/dashboard/pages/email/shown-email.ts';
-import type { SendInvitation } from '#front/dashboard/pages/team/invitations.ts';
+import type { LinkMails } from '#front/dashboard/pages/sign-in/link-mails.ts';
 import type { Cookies } from '#front/dashboard/security/cookies.ts';
 import type { KnownBrowsers } from '#front/dashboard/security/known-browsers.ts';
 import type { LoginThrottle } from '#front/dashboard/security/login-throttle.ts';
@@ -36,7 +36,7 @@ export interface PageParts extends Omit<Management, 'authorize' | 'admission'> {
   knownBrowsers: KnownBrowsers;
   cookies: Cookies;
   sending: Sending;
-  sendInvitation: SendInvitation;
+  linkMails: LinkMails;
   reading: MessageReading;
   longWorkSlots: LongWorkSlots;
   operatorJobs: OperatorJobs;

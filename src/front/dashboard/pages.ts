@@ -18,6 +18,7 @@ import { suspensionsPage } from '#front/dashboard/pages/queue/suspension-forms.t
 import { sendTestPage } from '#front/dashboard/pages/send-test/routes.ts';
 import { setUpPage } from '#front/dashboard/pages/set-up/routes.ts';
 import { signInByLinkPage } from '#front/dashboard/pages/sign-in/by-link.ts';
+import { forgottenPage } from '#front/dashboard/pages/sign-in/forgotten.ts';
 import { signInPage } from '#front/dashboard/pages/sign-in/routes.ts';
 import { listPage } from '#front/dashboard/pages/suppressions/list.ts';
 import { suppressionsPage } from '#front/dashboard/pages/suppressions/routes.ts';
@@ -35,6 +36,7 @@ import type { DashboardPage } from './page.ts';
 export const pages: DashboardPage[] = [
   signInPage,
   signInByLinkPage,
+  forgottenPage,
   setUpPage,
   welcomePage,
   themePage,

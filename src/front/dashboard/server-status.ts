@@ -30,7 +30,9 @@ export function presentVerdict(status: Status, isDevelopment: boolean) {
   if (isDevelopment || isWell(status)) return [];
   const entry = { label: 'This server', subject: verdictText(status), href: '/dashboard/organizations' };
   const advice = 'See what to do on the page of the organizations.';
-  return [{ ...entry, tone: 'bad', since: null, figure: 'It concerns every organization', advice, command: '' }];
+  return [
+    { ...entry, tone: 'bad', since: null, figure: 'It concerns every organization', advice, command: '' },
+  ];
 }
 
 export function presentNeeds(needs: Need[]) {

@@ -13,24 +13,31 @@ interface CauseWords {
   label: string;
   /** A phrase that follows the destination's name; null if the cause is not a destination's trouble. */
   predicate: string | null;
+  /** Follows the subject in the title of a notice; if null, `predicate` or the label does. */
+  trouble: string | null;
 }
 
 const of =
   (side: Side) =>
-  (label: string, predicate: string | null = null): CauseWords => ({ side, label, predicate });
+  (label: string, predicate: string | null = null, trouble: string | null = null): CauseWords => ({
+    side,
+    label,
+    predicate,
+    trouble,
+  });
 const [ours, theirs, message] = [of('ours'), of('theirs'), of('message')];
 
 const table = {
-  no_server: ours('no server'),
-  no_way_out: ours('no way out', 'cannot be reached, and no other server can'),
-  disk: ours('disk'),
-  no_source: ours('no source'),
+  no_server: ours('no server', null, 'is not running'),
+  no_way_out: ours('no way out', 'cannot be reached, and no other server can', 'cannot reach other servers'),
+  disk: ours('disk', null, 'low on disk space'),
+  no_source: ours('no source', null, 'no source address'),
   blocklisted: ours('blocklisted', 'refuses us because of a blocklist or our reputation'),
-  certificate: ours('certificate'),
-  credits: ours('credits'),
-  complaint_rate: message('complaints'),
-  bounce_rate: message('bounces'),
-  domain_unverified: ours('domain'),
+  certificate: ours('certificate', null, 'trouble with its certificate'),
+  credits: ours('credits', null, 'no credits left'),
+  complaint_rate: message('complaints', null, 'too many complaints'),
+  bounce_rate: message('bounces', null, 'too many bounces'),
+  domain_unverified: ours('domain', null, 'DKIM record missing or wrong'),
   resolver_failing: ours('no resolver', 'cannot be looked up: our DNS resolver does not answer'),
   refusing: theirs('refusing', 'refuses or defers our mail'),
   tls_failing: theirs('TLS failing', 'does not offer the TLS that is demanded'),
@@ -38,8 +45,8 @@ const table = {
   unreachable: theirs('unreachable', 'cannot be reached'),
   hanging: theirs('hanging', 'does not answer in time'),
   throttled: theirs('throttled', 'asks us to slow down'),
-  webhook_failing: theirs('webhook'),
-  backup: ours('backup'),
+  webhook_failing: theirs('webhook', null, 'webhook failing'),
+  backup: ours('backup', null, 'no recent backup'),
   slow: theirs('slow', 'takes long for each mail'),
   greylisting: theirs('greylisting', 'defers mail that it has not seen before'),
   deferred: theirs('deferred'),
@@ -56,6 +63,11 @@ const table = {
 export type Cause = keyof typeof table;
 
 export const causes: Record<Cause, CauseWords> = table;
+
+export function troubleOf(cause: Cause): string {
+  const { trouble, predicate, label } = causes[cause];
+  return trouble ?? predicate ?? label;
+}
 
 const order = Object.keys(table) as Cause[];
 

@@ -26,10 +26,10 @@ export function noticeMail(told: Told[], { hostname, baseUrl }: Server): Omit<Se
     open.length > 0 && `${open.length} ${open.length === 1 ? 'problem needs' : 'problems need'} action`,
     solved.length > 0 && `${solved.length} ${solved.length === 1 ? 'problem' : 'problems'} solved`,
   ].filter((text) => text !== false);
-  const what =
-    told.length === 1 ? `${solved.length > 0 ? 'Solved: ' : ''}${titleOf(told[0]!)}` : counts.join(', ');
+  const [first] = [...open, ...solved];
+  const others = told.length === 1 ? '' : `, and ${told.length - 1} more`;
   return {
-    subject: `[${hostname}] ${what}`,
+    subject: `${open.length === 0 ? 'Solved: ' : ''}${titleOf(first!)}${others}`,
     content: [
       { text: `Postern on ${hostname}: ${counts.join(', ')}.` },
       ...open.flatMap((one) => [
@@ -43,7 +43,7 @@ export function noticeMail(told: Told[], { hostname, baseUrl }: Server): Omit<Se
   };
 }
 
-const titleOf = ({ entry }: Told) => `${capital(entry.label)}: ${entry.subject}`;
+const titleOf = ({ entry }: Told) => `${entry.subject}: ${entry.label}`;
 
 const pageOf = ({ entry }: Told, baseUrl: string) => `${baseUrl}/dashboard${entry.path}`;
 

@@ -8,7 +8,7 @@ import { giveNoticesBack, type Notice, openNotices, takeNotices } from '#account
 import { exhaustedOrganizations } from '#accounts/rows/organizations.ts';
 import { responsibleAddresses } from '#accounts/rows/users.ts';
 import { routesOf } from '#mail/record/rows/destination-status-rows.ts';
-import { causes } from '#operate/condition/causes.ts';
+import { troubleOf } from '#operate/condition/causes.ts';
 import type { Need } from '#operate/status/need.ts';
 import { creditNeeds } from '#operate/status/owner-needs.ts';
 import { readStatus, type Status } from '#operate/status/read-status.ts';
@@ -73,7 +73,7 @@ function appeared(needs: Need[], open: Notice[]): Told[] {
       return {
         id: idOf(need),
         isOpen: true,
-        entry: { kind: kindOf(need), label: causes[cause].label, subject, path, orgId },
+        entry: { kind: kindOf(need), label: troubleOf(cause), subject, path, orgId },
         need,
       };
     });

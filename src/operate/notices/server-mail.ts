@@ -67,7 +67,7 @@ export function createServerMailer({ db, maxAgeMs, sender, accept }: ServerMailP
     if (domainOrgId === null) return false;
     const request: AcceptedMail = {
       recipients: recipientsOf({ to: to.map(withoutName) }),
-      from: headerOf(sender),
+      from: headerOf({ ...sender, name: sender.name || 'Postern' }),
       subject: oneLine(subject).slice(0, maxSubject),
       text: textOf(content),
       html: htmlOf(content),

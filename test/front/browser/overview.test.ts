@@ -95,7 +95,13 @@ test('what was sent is there within seconds, beside what needs attention', async
     },
   ]);
   const attempt = { id: uuid(), webhook_id: failingId, number: 1, started_at: 0, duration: 1, url: '' };
-  const tried = { webhook_id: failingId, event_id: uuid(), type: 'webhook.test', position: 0, status: 'failed' };
+  const tried = {
+    webhook_id: failingId,
+    event_id: uuid(),
+    type: 'webhook.test',
+    position: 0,
+    status: 'failed',
+  };
   const messageId = uuid();
   await world.db('webhook_messages').insert({ ...tried, id: messageId, created_at: 0, updated_at: 0 });
   await world.db('webhook_attempts').insert({ ...attempt, message_id: messageId, error: 'HTTP 503' });

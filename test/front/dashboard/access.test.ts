@@ -4,7 +4,7 @@ import { invite } from '#accounts/people/people.ts';
 import { type Role, roles } from '#accounts/people/roles.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { access, accessProblems, accessTable } from '#front/dashboard/security/route-access.ts';
-import { checkHeaders, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
+import { checkHeaders, createBrowser, password, setUp } from '#lab/browser/browser.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 
 const somewhere = '01a1ffff-0000-7000-8000-000000000000';
@@ -27,7 +27,6 @@ async function people(t: ExecutionContext) {
     const { link } = await invite(world.db, person, world.clock.now());
     await browser.get(link!.path);
     await browser.submit('', { password });
-    await signIn(browser, person.email);
     return [role, browser] as const;
   };
   const members = Object.fromEntries(await Promise.all(roles.map(member)));

@@ -27,6 +27,8 @@ const samples: Record<string, Sampler> = {
     return { fields: { email, password } };
   },
   'POST /dashboard/sign-in/code': () => ({ fields: { half_way: 'x', code: '000000' }, status: 422 }),
+  'GET /dashboard/forgotten': nothing,
+  'POST /dashboard/forgotten': () => ({ fields: { email: 'nobody@postern.invalid' } }),
   'POST /dashboard/sign-out': nothing,
   // There is an operator.
   'GET /dashboard/set-up/:token': () => ({ params: { token: 'x' }, status: 404 }),

@@ -18,6 +18,8 @@ export const access: Record<string, RouteAccess> = {
   'POST /dashboard/sign-in': 'anyone',
   'GET /dashboard/sign-in/:token': 'anyone',
   'POST /dashboard/sign-in/code': 'anyone',
+  'GET /dashboard/forgotten': 'anyone',
+  'POST /dashboard/forgotten': 'anyone',
   'POST /dashboard/sign-out': 'user',
   'GET /dashboard/set-up/:token': 'anyone',
   'POST /dashboard/set-up/:token': 'anyone',

@@ -46,7 +46,7 @@ const webhook = records({
   isDisabled: { column: 'status', read: (status) => status === 'disabled' },
   reason: orNull(text),
   failingSince: orNull(number),
-  /** Of its last attempt. */
+  /** The error of its last attempt. */
   lastError: orNull(text),
 });
 

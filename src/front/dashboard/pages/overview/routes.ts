@@ -52,7 +52,10 @@ async function overview(
     },
     bounces: bounceRate(total),
     complaints: complaintRate(total),
-    attention: [...(visit.user.isOperator ? ofServer(await operatorJobs.status()) : []), ...presentNeeds(needs)],
+    attention: [
+      ...(visit.user.isOperator ? ofServer(await operatorJobs.status()) : []),
+      ...presentNeeds(needs),
+    ],
     isDevelopment,
   };
   return show('overview/overview', 'Overview', data, { scripts: ['uplot.js', 'chart.js'] });

@@ -113,16 +113,18 @@ async function isRightCode(user: User, code: string, now: number, { seal, db }: 
   return useRecoveryCode(db, user.id, recoveryCodeHash(code));
 }
 
-async function startSession(
+/** Refuses people all of whose organizations are paused. */
+export async function startSession(
   visit: PageVisit,
   { db, sessions }: PageParts,
   user: User,
   to: string,
+  flash: string | null = null,
 ): Promise<PageAnswer> {
   const pause = await pauseOfAll(db, user);
   if (pause) return form({ to, email: user.email, error: pausedMessage(pause) }, 403);
   await sessions.begin(visit.context, user);
-  return redirect(to);
+  return redirect(to, flash);
 }
 
 /** The latest pause, if all organizations of the person are paused; else null. */
@@ -155,6 +157,6 @@ function codeForm(data: { to: string; halfWay: string; error?: string }, status 
   return show('sign-in/code', 'Sign in', data, { status });
 }
 
-function waitFor(ms: number): string {
-  return `Too many failed attempts. Try again in ${span(Math.max(ms, 60_000))}.`;
+export function waitFor(ms: number): string {
+  return `Too many attempts. Try again in ${span(Math.max(ms, 60_000))}.`;
 }

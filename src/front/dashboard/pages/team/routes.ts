@@ -11,6 +11,7 @@ import {
 } from '#accounts/people/team.ts';
 import { findMember, listMembers, type Member } from '#accounts/rows/memberships.ts';
 import { requireSecondFactor } from '#accounts/rows/organizations.ts';
+import { responsibleAddresses } from '#accounts/rows/users.ts';
 import { itemIn, showForm } from '#front/dashboard/form-page.ts';
 import { checkForm, type Errors, emailField, nullable, oneLine } from '#front/dashboard/forms.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, redirect, show } from '#front/dashboard/page.ts';
@@ -74,12 +75,17 @@ const roleSays: Record<Role, string> = {
   owner: 'can also manage the team',
 };
 
-async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
+async function list(visit: OrgVisit, { db, config, linkMails }: PageParts, errors: Errors = {}) {
   const { rows, ...pager } = await pageOf(visit, pageSize, (page) => listMembers(db, visit.org.id, page));
   const data = {
     ...pager,
     isRequired: visit.org.requiresSecondFactor,
     rows: rows.map((member) => present(member, visit.user.id)),
+    notices: {
+      problem: await linkMails.problem(),
+      from: config.noticesFrom?.address,
+      to: await responsibleAddresses(db, visit.org.id),
+    },
     roles: roles.map((role) => [role, roleSays[role]]),
   };
   return showForm('team/team', 'Team', visit, data, errors);
@@ -119,14 +125,19 @@ async function changeSecondFactor({ org, user, form, base }: OrgVisit, { db, log
 /** Mails the link, so that only the person gets it; shows it where that cannot be. */
 async function handOver(
   { org, user, base }: OrgVisit,
-  { sendInvitation, baseUrl }: PageParts,
+  { linkMails, baseUrl }: PageParts,
   link: MadeLink,
   { email, name }: { email: string; name: string },
 ) {
-  if (await sendInvitation(link, { email, org, by: user.email }))
+  if (await linkMails.invite(link, { email, org, by: user.email }))
     return redirect(`${base}/team`, `An invitation was sent to ${email}.`);
   const { path, expiresAt } = link;
-  return show('team/invited', 'Team', { link: baseUrl() + path, expiresAt, name });
+  return show('team/invited', 'Team', {
+    link: baseUrl() + path,
+    expiresAt,
+    name,
+    problem: await linkMails.problem(),
+  });
 }
 
 /** After a change of a member. A person who gave up the owner role can no longer see the team page. */

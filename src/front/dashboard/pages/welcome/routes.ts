@@ -13,6 +13,7 @@ import {
   show,
 } from '#front/dashboard/page.ts';
 import { PageError } from '#front/dashboard/page-error.ts';
+import { startSession } from '#front/dashboard/pages/sign-in/routes.ts';
 
 export const welcomePage: DashboardPage = {
   open: {
@@ -33,8 +34,16 @@ async function setPassword(visit: PageVisit, parts: PageParts): Promise<PageAnsw
   if (problem) return form(guest, problem);
   const hash = await parts.passwords.hash(password);
   if (!(await setPasswordByLink(parts.db, guest.link, hash, visit.now))) throw used();
-  // The link does not sign anyone in: signing in also asks for the second factor.
-  return redirect('/dashboard/sign-in', 'Your password is set. Sign in with it.');
+  // The link does not replace the second factor.
+  if (guest.user.totpSecret !== null)
+    return redirect('/dashboard/sign-in', 'Your password is set. Sign in with it.');
+  return startSession(
+    visit,
+    parts,
+    { ...guest.user, passwordHash: hash },
+    '/dashboard',
+    'Your password is set.',
+  );
 }
 
 function form({ user, link }: Guest, error?: string): PageAnswer {
