@@ -3,7 +3,7 @@
  *
  *   node scripts/simulate.ts --seed 7            one run; after a failure, the story of the mail concerned
  *   node scripts/simulate.ts --seed 7 --shrink   the shortest plan that fails in the same way
- *   node scripts/simulate.ts --seeds 1-50        many runs, each in a process of its own
+ *   node scripts/simulate.ts --seeds 1-50        many runs, ten in a process
  *   node scripts/simulate.ts --planted           finds each planted fault, and prints how many seeds that took
  *
  * A run is a function of its options: --days or --hours, --mails and --faults-per-hour, which are drawn from the seed if they are
@@ -12,6 +12,7 @@
 import { parseArgs } from 'node:util';
 import { findPlanted, runSeeds } from './simulate/many.ts';
 import { runHere } from './simulate/one.ts';
+import { seedsOf } from './simulate/options.ts';
 import { shrink } from './simulate/shrink.ts';
 
 const { values } = parseArgs({
@@ -36,6 +37,7 @@ if (import.meta.main) process.exit((await main()) ? 0 : 1);
 
 function main(): Promise<boolean> {
   if (values.planted) return findPlanted(values);
-  if (values.seeds) return runSeeds(values);
-  return values.shrink ? shrink(values) : runHere(values);
+  if (values.seeds && values.jobs !== '1') return runSeeds(values);
+  if (values.shrink) return shrink(values);
+  return runHere(values.seeds ? seedsOf(values.seeds).map(String) : [values.seed], values);
 }

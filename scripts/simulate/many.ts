@@ -1,24 +1,36 @@
-/** Many runs, each in a process of its own, because modules keep state; and the search for the planted faults. */
+/** Many runs in some processes, and the search for the planted faults. */
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { plantedFaults } from '#lab/simulation/planted-faults.ts';
 import { argumentsOf, type ManyOptions, type RunOptions, seedsOf } from './options.ts';
 
-export interface Outcome {
-  /** The name of the invariant that was broken; null: none was. */
-  broken: string | null;
-  output: string;
-  figures: { hours: number; plan: number };
+interface Figures {
+  seed: string;
+  hours: number;
+  plan: number;
+  fingerprint: number;
+  /** Null: no promise was broken. */
+  failure: { invariant: string } | null;
 }
 
+export interface Outcome {
+  runs: Figures[];
+  /** The name of the invariant that the last run broke; null: it broke none. */
+  broken: string | null;
+  output: string;
+}
+
+/** Runs in one process: a start takes longer than many a run. */
+const runsInProcess = 10;
 const script = new URL('../simulate.ts', import.meta.url).pathname;
 
-export function runApart(options: RunOptions): Promise<Outcome> {
+export function runApart(options: RunOptions, seeds?: string): Promise<Outcome> {
   return new Promise((resolve) => {
-    const child = spawn(process.execPath, ['--disable-warning=DEP0137', script, ...argumentsOf(options)], {
+    const which =
+      seeds === undefined ? argumentsOf(options) : [...argumentsOf(options), '--seeds', seeds, '--jobs', '1'];
+    const child = spawn(process.execPath, [script, ...which], {
       stdio: ['ignore', 'pipe', 'pipe'],
-      // A start takes longer than many a run.
       env: { ...process.env, NODE_COMPILE_CACHE: join(tmpdir(), 'postern-simulation-cache') },
     });
     let output = '';
@@ -27,47 +39,52 @@ export function runApart(options: RunOptions): Promise<Outcome> {
         output += bytes;
       });
     child.on('close', (code) => {
-      const line = output.split('\n').find((text) => text.startsWith('{"seed"'));
-      const { failure = null, hours = 0, plan = 0 } = line ? JSON.parse(line) : {};
+      const isFigures = (line: string) => line.startsWith('{"seed"');
+      const lines = output.split('\n');
+      const runs = lines.filter(isFigures).map((line) => JSON.parse(line) as Figures);
       const crashed = code === 0 ? null : 'theSimulationItself';
-      resolve({ broken: failure?.invariant ?? crashed, output, figures: { hours, plan } });
+      const broken = runs.at(-1)?.failure?.invariant ?? crashed;
+      resolve({ runs, broken, output: lines.filter((line) => !isFigures(line)).join('\n') });
     });
   });
 }
 
 /** Prints each failure with its seed. */
-export async function runSeeds({ seeds, jobs, ...options }: ManyOptions): Promise<boolean> {
-  const failed: number[] = [];
-  let hours = 0;
+export async function runSeeds({ seeds = '1-50', jobs, ...options }: ManyOptions): Promise<boolean> {
+  const all = seedsOf(seeds);
+  const failed: string[] = [];
+  let [hours, count] = [0, 0];
   const begun = performance.now();
-  const all = seedsOf(seeds, '1-50');
-  await inParallel(all, Number(jobs), async (seed) => {
-    const { broken, output, figures } = await runApart({ ...options, seed: String(seed) });
-    hours += figures.hours;
-    if (broken === null) return;
-    failed.push(seed);
-    console.log(output);
+  const slices: string[] = [];
+  for (let at = 0; at < all.length; at += runsInProcess)
+    slices.push(`${all[at]}-${all[Math.min(at + runsInProcess, all.length) - 1]}`);
+  await inParallel(slices, Number(jobs), async (slice) => {
+    const { runs, output } = await runApart({ ...options, seed: '' }, slice);
+    count += runs.length;
+    hours += runs.reduce((sum, run) => sum + run.hours, 0);
+    failed.push(...runs.filter(({ failure }) => failure).map(({ seed }) => seed));
+    if (output.trim()) console.log(output);
   });
   const seconds = (performance.now() - begun) / 1000;
   const rate = `${hours.toFixed(0)} simulated hours in ${seconds.toFixed(0)} s`;
-  console.log(`${all.length} seeds, ${rate}; failed: ${failed.sort((a, b) => a - b).join(' ') || 'none'}`);
-  return failed.length === 0;
+  console.log(`${count} of ${all.length} seeds, ${rate}; failed: ${failed.sort().join(' ') || 'none'}`);
+  return failed.length === 0 && count === all.length;
 }
 
-/** Prints the table of planted faults: the first seed that finds each, and by which invariant. */
-export async function findPlanted({ seeds, jobs, plant, ...options }: ManyOptions): Promise<boolean> {
+/** Prints the table of planted faults: how many seeds each needs, and which invariant finds it. */
+export async function findPlanted({
+  seeds = '1-200',
+  jobs,
+  plant,
+  ...options
+}: ManyOptions): Promise<boolean> {
   const names = Object.keys(plantedFaults).filter((name) => plant === undefined || name === plant);
   let missed = 0;
   await inParallel(names, Number(jobs), async (name) => {
-    for (const [at, seed] of seedsOf(seeds, '1-200').entries()) {
-      const { broken, output } = await runApart({ ...options, seed: String(seed), plant: name });
-      if (broken === null) continue;
-      console.log(`| ${name} | ${at + 1} | ${broken} |`);
-      if (broken === 'theSimulationItself') console.log(output);
-      return;
-    }
-    missed += 1;
-    console.log(`| ${name} | not found | |`);
+    const { runs, broken, output } = await runApart({ ...options, seed: '', plant: name }, seeds);
+    missed += Number(broken === null);
+    console.log(broken === null ? `| ${name} | not found | |` : `| ${name} | ${runs.length} | ${broken} |`);
+    if (broken === 'theSimulationItself') console.log(output);
   });
   return missed === 0;
 }

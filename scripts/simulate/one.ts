@@ -1,4 +1,4 @@
-/** Makes one run in this process, and prints what came of it: a line of figures, then a failure with its story. */
+/** Makes runs in this process, and prints what came of each: a line of figures, then a failure with its story. */
 import type { PlanSize } from '#lab/simulation/plan.ts';
 import { Random } from '#lab/simulation/random.ts';
 import { replaceBuiltins } from '#lab/simulation/virtual-builtins.ts';
@@ -7,22 +7,29 @@ import { argumentsOf, type RunOptions } from './options.ts';
 /** The lines of a story that are printed; the last ones tell most. */
 const maxStory = 60;
 
-/** True: no promise was broken. */
-export async function runHere(options: RunOptions): Promise<boolean> {
-  const realNow = process.hrtime.bigint;
-  const begun = realNow();
-  replaceBuiltins(options.seed);
+/** Runs the seeds one after the other, with a planted fault only until it is found. True: no promise was broken. */
+export async function runHere(seeds: string[], options: RunOptions): Promise<boolean> {
+  replaceBuiltins();
   if (options.plant) (await import('#lab/simulation/planting.ts')).plant(options.plant);
+  let broken = 0;
+  for (const seed of seeds) {
+    broken += Number(!(await runOne({ ...options, seed })));
+    if (broken > 0 && options.plant) break;
+  }
+  return broken === 0;
+}
+
+async function runOne(options: RunOptions): Promise<boolean> {
   const { simulate } = await import('#lab/simulation/simulate.ts');
+  const begun = process.cpuUsage();
   const keep = options.keep === undefined ? null : new Set(options.keep.split(',').map(Number));
   let length = 0;
   const { failure, story, figures } = await simulate(options.seed, sizeOf(options), (plan) => {
     length = plan.length;
     return plan.filter((_, at) => keep === null || keep.has(at));
   });
-  const seconds = Number(realNow() - begun) / 1e9;
-  const cpu = process.cpuUsage().user / 1e6;
-  console.log(JSON.stringify({ seed: options.seed, ...figures, plan: length, seconds, cpu, failure }));
+  const cpu = process.cpuUsage(begun).user / 1e6;
+  console.log(JSON.stringify({ seed: options.seed, ...figures, plan: length, cpu, failure }));
   if (!failure) return true;
   for (const line of story.slice(-maxStory)) console.log(line);
   console.log(`\nseed ${options.seed} breaks ${failure.invariant}: ${failure.text}`);

@@ -19,11 +19,10 @@ export interface ManyOptions extends Omit<RunOptions, 'seed'> {
 const names = ['seed', 'days', 'hours', 'mails', 'faults-per-hour', 'plant', 'keep'] as const;
 
 export function argumentsOf(options: RunOptions): string[] {
-  return names.flatMap((name) => (options[name] === undefined ? [] : [`--${name}`, options[name]]));
+  return names.flatMap((name) => (!options[name] ? [] : [`--${name}`, options[name]]));
 }
 
-/** `fallback` if none are given. */
-export function seedsOf(text: string | undefined, fallback: string): number[] {
-  const [first, last = first] = (text ?? fallback).split('-').map(Number);
+export function seedsOf(text: string): number[] {
+  const [first, last = first] = text.split('-').map(Number);
   return Array.from({ length: last! - first! + 1 }, (_, at) => first! + at);
 }

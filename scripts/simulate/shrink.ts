@@ -8,8 +8,8 @@ export async function shrink(options: RunOptions): Promise<boolean> {
     console.log('this run breaks nothing');
     return true;
   }
-  let kept =
-    options.keep?.split(',').map(Number) ?? Array.from({ length: whole.figures.plan }, (_, at) => at);
+  const length = whole.runs[0]?.plan ?? 0;
+  let kept = options.keep?.split(',').map(Number) ?? Array.from({ length }, (_, at) => at);
   let shortest = whole.output;
   for (let size = Math.ceil(kept.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
     for (let at = 0; at < kept.length; ) {
@@ -18,7 +18,7 @@ export async function shrink(options: RunOptions): Promise<boolean> {
       if (broken === whole.broken) {
         kept = fewer;
         shortest = output;
-        console.log(`${kept.length} items of ${whole.figures.plan}`);
+        console.log(`${kept.length} items of ${length}`);
       } else at += size;
     }
   }

@@ -23,6 +23,7 @@ type Done = (this: unknown, error: Error | null, rows?: unknown[]) => void;
 type Values = unknown[] | undefined;
 
 const retryMs = 20;
+const maxCompiled = 500;
 const words: Record<string, string> = {
   SQLITE_FULL: 'database or disk is full',
   SQLITE_IOERR: 'disk I/O error',
@@ -131,7 +132,7 @@ export class VirtualDatabase {
   readonly #sqlite: DatabaseSync | null = null;
   readonly #machine = scheduler.current;
   #busyTimeoutMs = 1000;
-  #counter: StatementSync | null = null;
+  readonly #compiled = new Map<string, StatementSync>();
   #changes = 0;
   /** When the last statement is answered: a connection answers in order. */
   #answersAt = 0;
@@ -193,13 +194,19 @@ export class VirtualDatabase {
   /** Whether there is anything to sync since the last call. */
   #hasChanged(): boolean {
     const before = this.#changes;
-    this.#counter ??= this.#compile('select total_changes() as count');
-    this.#changes = (this.#counter.get() as { count: number }).count;
+    const counter = this.#compile('select total_changes() as count');
+    this.#changes = (counter.get() as { count: number }).count;
     return this.#changes > before;
   }
 
+  /** Kept, because compiling is most of the cost of a statement here. */
   #compile(sql: string): StatementSync {
-    return this.#sqlite!.prepare(sql);
+    const kept = this.#compiled.get(sql);
+    if (kept) return kept;
+    if (this.#compiled.size >= maxCompiled) this.#compiled.clear();
+    const compiled = this.#sqlite!.prepare(sql);
+    this.#compiled.set(sql, compiled);
+    return compiled;
   }
 
   prepare(sql: string, done?: (error: Error | null) => void) {

@@ -9,7 +9,6 @@ import { acceptance } from './invariants/acceptance.ts';
 import type { Check, Finding, Minute } from './invariants/check.ts';
 import { cost } from './invariants/cost.ts';
 import { deliveries, deliveriesAtEnd } from './invariants/deliveries.ts';
-import { Rows } from './invariants/rows.ts';
 import { webhooks, webhooksAtEnd } from './invariants/webhooks.ts';
 import type { Scene } from './scene.ts';
 import { type Machine, scheduler } from './scheduler.ts';
@@ -60,27 +59,28 @@ export class Invariants {
 
   isSettled(): boolean {
     if (!this.#scene.postern.isUp) return false;
-    return this.#withRows((rows) => rows.unfinished() === 0 && rows.openWebhookMessages() === 0) ?? false;
+    const rows = this.#scene.rows();
+    return rows !== null && rows.unfinished() === 0 && rows.openWebhookMessages() === 0;
   }
 
   check(checks: Record<string, Check>): void {
     if (!this.#scene.postern.isUp || this.#open.size > 0) this.#calmSince = scheduler.now;
     const minute = this.#minute();
     this.isQuiet = minute.causes === 0 && minute.commits < 20;
-    this.#withRows((rows) => {
-      for (const [invariant, check] of Object.entries(checks)) {
-        if (this.failure) return;
-        const finding = check({
-          scene: this.#scene,
-          rows,
-          calmMs: scheduler.now - this.#calmSince,
-          isClockMoved: this.#scene.wasClockMoved,
-          hasHappened: (...names) => names.some((name) => this.#happened.has(name)),
-          minute,
-        });
-        if (finding) this.#fail(invariant, finding);
-      }
-    });
+    const rows = this.#scene.rows();
+    if (!rows) return;
+    const checked = {
+      scene: this.#scene,
+      rows,
+      calmMs: scheduler.now - this.#calmSince,
+      isClockMoved: this.#scene.wasClockMoved,
+      hasHappened: (...names: string[]) => names.some((name) => this.#happened.has(name)),
+      minute,
+    };
+    for (const [invariant, check] of Object.entries(checks)) {
+      const finding = this.failure ? null : check(checked);
+      if (finding) this.#fail(invariant, finding);
+    }
   }
 
   #fail(invariant: string, finding: Finding): void {
@@ -105,16 +105,6 @@ export class Invariants {
       causes: now.causes - before.causes,
       minutes: now.minutes - before.minutes,
     };
-  }
-
-  #withRows<Result>(read: (rows: Rows) => Result): Result | null {
-    const rows = Rows.open(this.#scene.databaseFile);
-    if (!rows) return null;
-    try {
-      return read(rows);
-    } finally {
-      rows.close();
-    }
   }
 }
 

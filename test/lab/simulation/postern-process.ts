@@ -24,6 +24,8 @@ export interface PosternParts {
   onLogged(level: string, text: string): void;
   /** Lines of the mail log. */
   onMailLog(lines: string): void;
+  /** Before its files are closed. */
+  onKill(): void;
 }
 
 /** Free bytes of the disk, as usual. */
@@ -105,6 +107,7 @@ export class PosternProcess {
     this.running = null;
     this.machine = null;
     this.#parts.network.kill(machine, hasPower);
+    this.#parts.onKill();
     const open = [...(databases.open.get(machine) ?? [])];
     const loses = !hasPower && open.some((database) => !database.syncsCommits());
     if (loses) this.#loseUnsynced(() => abandonAll(open));

@@ -18,7 +18,15 @@ export interface Result {
   failure: Failure | null;
   /** The lines that tell what happened to the mail concerned. */
   story: string[];
-  figures: { hours: number; events: number; mails: number; copies: number; posts: number; faults: number };
+  figures: {
+    hours: number;
+    events: number;
+    fingerprint: number;
+    mails: number;
+    copies: number;
+    posts: number;
+    faults: number;
+  };
 }
 
 const minute = 60_000;
@@ -32,9 +40,10 @@ export async function run(
 ): Promise<Result> {
   const scene = new Scene(new Random(`${seed}/scene`), parts.network, parts.names);
   const invariants = new Invariants(scene);
+  const onRejection = (error: unknown) => invariants.noteCrash(scheduler.current, error);
   try {
     scheduler.onCrash = (machine, error) => invariants.noteCrash(machine, error);
-    process.on('unhandledRejection', (error) => invariants.noteCrash(scheduler.current, error));
+    process.on('unhandledRejection', onRejection);
     await scene.open();
     const begin = scheduler.now;
     const ends = schedulePlan(scene, plan, new Random(`${seed}/plan`), begin, invariants);
@@ -45,6 +54,7 @@ export async function run(
     checkAtEnd(invariants);
     return resultOf(scene, invariants);
   } finally {
+    process.off('unhandledRejection', onRejection);
     scene.close();
   }
 }
@@ -147,6 +157,7 @@ function resultOf(scene: Scene, { failure, faultCount }: Invariants): Result {
     figures: {
       hours,
       events: scheduler.count,
+      fingerprint: scheduler.fingerprint,
       mails: book.mails.length,
       copies: book.copies.size,
       posts: book.posts.length,

@@ -61,6 +61,7 @@ export class Scene {
   db!: Db;
   readonly diskFaults = new Set<DiskFault>();
   wasClockMoved = false;
+  #rows: Rows | null = null;
   /** What the service itself logged as an error. */
   readonly errors: { at: number; text: string }[] = [];
 
@@ -70,6 +71,7 @@ export class Scene {
     this.names = names;
     this.links = new Links(random.stream('links'));
     network.linkBetween = this.links.between;
+    databases.statements = databases.commits = 0;
     const usual = sound(random.stream('disk'));
     const failing = this.#failingDisk(usual);
     databases.diskOf = (machine) =>
@@ -88,6 +90,10 @@ export class Scene {
         if (level !== 'info') this.book.tell(-1, `${level}: ${text}`);
       },
       onMailLog: (lines) => this.#noteMailLog(lines),
+      onKill: () => {
+        this.#rows?.close();
+        this.#rows = null;
+      },
     });
   }
 
@@ -133,7 +139,15 @@ export class Scene {
 
   close(): void {
     this.postern.kill();
+    for (const connections of databases.open.values()) for (const one of connections) one.abandon();
+    databases.open.clear();
     rmSync(this.directory, { recursive: true, force: true });
+  }
+
+  /** Null if the database cannot be read now. */
+  rows(): Rows | null {
+    this.#rows ??= Rows.open(this.databaseFile);
+    return this.#rows?.refresh() ?? null;
   }
 
   get databaseFile(): string {
@@ -142,11 +156,10 @@ export class Scene {
 
   /** Until when no mail and no webhook falls due. Not while any is under way. */
   #sleepUntil(): number {
-    const rows = this.postern.isUp ? Rows.open(this.databaseFile) : null;
+    const rows = this.postern.isUp ? this.rows() : null;
     if (!rows) return Number.NEGATIVE_INFINITY;
     const { clockAheadMs } = this.postern;
     const due = rows.due(Math.floor(scheduler.time + clockAheadMs));
-    rows.close();
     if (due.underWay > 0) return Number.NEGATIVE_INFINITY;
     const maxMs = due.overdue > 0 ? sleepMs.beforeClosedDoors : sleepMs.atRest;
     const nextMs = due.next === null ? maxMs : due.next - scheduler.time - clockAheadMs;

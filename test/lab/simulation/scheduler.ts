@@ -37,10 +37,12 @@ class Scheduler {
   /** Milliseconds since the start; never goes back. */
   now = 0;
   /** The true time at the start, since the epoch. */
-  startedAt = Date.UTC(2026, 0, 5);
+  startedAt = 0;
   current: Machine = world;
   /** Events that have run. */
   count = 0;
+  /** Of the order and the times of all events: two runs of a seed have the same. */
+  fingerprint = 0;
   /** An exception that nobody handled, in the code of a machine. */
   onCrash: (machine: Machine, error: unknown) => void = (machine, error) => {
     throw new Error(`${machine.name} threw`, { cause: error });
@@ -53,8 +55,8 @@ class Scheduler {
   #sleptMs = 0;
   #activeAt = 0;
   #order = 0;
-  readonly #actors = new Heap();
-  readonly #services = new Heap();
+  #actors = new Heap();
+  #services = new Heap();
   /** Due now, in order; faster than a heap. */
   #soon: Scheduled[] = [];
   #soonAt = 0;
@@ -77,6 +79,23 @@ class Scheduler {
     else if (machine.isService) this.#services.push(scheduled);
     else this.#actors.push(scheduled);
     return scheduled;
+  }
+
+  /** For a run. In one process, seeds must ascend: each has a month of its own, because ids never go back. */
+  reset(seed: number): void {
+    this.now =
+      this.#sleptMs =
+      this.#activeAt =
+      this.#order =
+      this.count =
+      this.fingerprint =
+      this.#soonAt =
+        0;
+    this.startedAt = Date.UTC(2026, 0, 5) + ((seed - 1) % 1000) * 30 * 24 * 3_600_000;
+    this.current = world;
+    this.#actors = new Heap();
+    this.#services = new Heap();
+    this.#soon = [];
   }
 
   /** Something has happened that was not only a look at the clock. */
@@ -117,9 +136,10 @@ class Scheduler {
     });
   }
 
-  #runOne({ run, machine }: Scheduled): void {
+  #runOne({ run, machine, order }: Scheduled): void {
     this.current = machine;
     this.count += 1;
+    this.fingerprint = (Math.imul(this.fingerprint, 31) + order + Math.floor(this.now * 1000)) | 0;
     if (!machine.isService) this.#activeAt = this.now;
     try {
       run!();

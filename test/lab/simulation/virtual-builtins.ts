@@ -233,16 +233,38 @@ function replaceFiles(): void {
       }
       scheduler.after(0, () => done(...answer));
     };
-    // A FileHandle is not replaced: only backups open one.
-    if (name in promised && name !== 'open') promised[name] = async (...values) => synchronous(...values);
+    if (name in promised) promised[name] = async (...values) => synchronous(...values);
+  }
+  fs.promises.open = (async (path: string, flags: string, mode: number) =>
+    new Handle(fs.openSync(path, flags, mode))) as never;
+}
+
+/** As much of node:fs/promises' FileHandle as the mail log needs. */
+class Handle {
+  readonly #fd: number;
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  async write(bytes: Buffer) {
+    return { bytesWritten: fs.writeSync(this.#fd, bytes) };
+  }
+
+  async close() {
+    fs.closeSync(this.#fd);
   }
 }
 
-export function replaceBuiltins(seed: string): void {
-  const random = new Random(`${seed}/process`);
+export function replaceBuiltins(): void {
   replaceTimers();
   replaceClock();
-  replaceRandomness(random);
   replaceFiles();
+  syncBuiltinESMExports();
+}
+
+/** Makes random numbers a function of the seed. */
+export function seedRandomness(seed: string): void {
+  replaceRandomness(new Random(`${seed}/process`));
   syncBuiltinESMExports();
 }

@@ -1,5 +1,5 @@
 /** The rows of the service's database as they are committed, read beside the service at no virtual cost. */
-import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { attemptDetail } from '#platform/database/tables/packed-records.ts';
 
 export interface DeliveryRow {
@@ -20,6 +20,7 @@ export interface DeliveryRow {
 
 export class Rows {
   readonly #sqlite: DatabaseSync;
+  readonly #compiled = new Map<string, StatementSync>();
   #deliveries: DeliveryRow[] | null = null;
 
   private constructor(sqlite: DatabaseSync) {
@@ -42,7 +43,15 @@ export class Rows {
   }
 
   all<Row>(sql: string, ...values: SQLInputValue[]): Row[] {
-    return this.#sqlite.prepare(sql).all(...values) as Row[];
+    const statement = this.#compiled.get(sql) ?? this.#sqlite.prepare(sql);
+    this.#compiled.set(sql, statement);
+    return statement.all(...values) as Row[];
+  }
+
+  /** The rows may have changed. */
+  refresh(): this {
+    this.#deliveries = null;
+    return this;
   }
 
   deliveries(): DeliveryRow[] {
