@@ -45,7 +45,9 @@ export async function noteLeap(context: ServerContext, byMs: number): Promise<vo
     `the clock has leapt forward by ${ms(byMs, { long: true })}: what was due meanwhile is done now; run "postern doctor" to check the clock`,
   );
   if (!config.roles.includes('mta')) return;
-  await moveFailures(db, byMs).catch((error) => onError('webhooks seem to fail for longer than they do', error));
+  await moveFailures(db, byMs).catch((error) =>
+    onError('webhooks seem to fail for longer than they do', error),
+  );
 }
 
 /** If the newest event lies in the future, makes all waiting mail due in the background. Returns a function that stops it. */

@@ -63,6 +63,7 @@ test('a database that cannot be used', async (t) => {
         ['server', 'not known: the database cannot be read'],
         ['source addresses', 'not known: the database cannot be read'],
         ['blocklists named in replies', 'not known: the database cannot be read'],
+        ['one-click unsubscribe', 'not known: the database cannot be read'],
         ['notices', 'not known: the database cannot be read'],
         ['registered', 'not known: the database cannot be read'],
       ],

@@ -17,6 +17,7 @@ import {
   tlsRequiredIn,
   tracking,
 } from '#front/api/send/schema.ts';
+import { warnOf } from '#front/api/send/warning.ts';
 import { toIssues } from '#front/http/issues.ts';
 import { rule } from '#front/http/schema-rule.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
@@ -24,6 +25,7 @@ import { recipientsIn } from '#mail/record/refused-sends.ts';
 import { newId } from '#platform/base/id.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
+import { headersLackOneClick } from '#platform/values/one-click.ts';
 import { recipientsOf } from '#platform/values/recipients.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
 import { longestAddresses } from './address-texts.ts';
@@ -120,6 +122,8 @@ export function requestOf(
       `An email can have at most ${maxRecipients} recipients; this one has ${recipients.length}.`,
     );
   const { from, html, text, amp, headers = {} } = fields;
+  const lacksOneClick = headersLackOneClick(headers);
+  warnOf(context, { lacksOneClick });
   return {
     recipients,
     from: decodeWords(from),
@@ -137,6 +141,7 @@ export function requestOf(
     mustReach: refuses(caller.dialect, 'ALL_RECIPIENTS_SUPPRESSED') ? 'any' : 'none',
     idempotency,
     requestId: context.state.requestId,
+    lacksOneClick,
   };
 }
 

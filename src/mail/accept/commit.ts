@@ -89,6 +89,8 @@ export interface RequestLog {
   ignored?: string | undefined;
   /** The repairs of a complete message. */
   repaired?: string | undefined;
+  /** Bulk mail that cannot be unsubscribed from with one click (platform/values/one-click.ts). */
+  lacksOneClick?: boolean;
 }
 
 /** The steps that follow a commit. */

@@ -5,6 +5,7 @@ import { elapsed, iso, isoOrNull } from '#platform/base/clock.ts';
 import { domainOf } from '#platform/values/address.ts';
 import type { Delivery, Peer, RecipientKind, TlsUsed } from '#platform/values/glossary.ts';
 import type { MailLog, Verb } from '#platform/values/mail-log.ts';
+import { oneClickWarning } from '#platform/values/one-click.ts';
 
 /** The accepted send, as far as the log needs it. */
 interface AcceptedSend {
@@ -29,6 +30,7 @@ interface SendOrigin {
   ignored?: string | undefined;
   /** The repairs of a message that was given whole. */
   repaired?: string | undefined;
+  lacksOneClick?: boolean;
 }
 
 /** One SMTP session, or the failure to start one. */
@@ -66,11 +68,12 @@ export function logAccepted(
   mailLog: MailLog,
   send: AcceptedSend,
   { accepted, suppressed, insufficientCredit }: SendResult,
-  { requestId, ignored, repaired }: SendOrigin,
+  { requestId, ignored, repaired, lacksOneClick }: SendOrigin,
 ): void {
   const links = send.trackedLinks === null ? '' : `; only the first ${send.trackedLinks} links are tracked`;
   const time = send.scheduledAt === null ? '' : `; scheduled for ${iso(send.scheduledAt)}`;
-  const notes = `${time}${links}${note('ignored', ignored)}${note('repaired', repaired)}`;
+  const bulk = lacksOneClick ? `; ${oneClickWarning}` : '';
+  const notes = `${time}${links}${bulk}${note('ignored', ignored)}${note('repaired', repaired)}`;
   const addresses = new Set(accepted);
   for (const { kind, address, domain, deliveryId } of send.recipients) {
     if (!addresses.has(address)) continue;

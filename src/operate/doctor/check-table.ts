@@ -7,6 +7,7 @@ import { checkBackupAge } from '#operate/doctor/checks/backup-age.ts';
 import { checkBaseUrl } from '#operate/doctor/checks/base-url.ts';
 import { checkBlocklistReplies } from '#operate/doctor/checks/blocklist-replies.ts';
 import { checkBlocklist, covers } from '#operate/doctor/checks/blocklists.ts';
+import { checkBulkMail } from '#operate/doctor/checks/bulk-mail.ts';
 import { checkCertificate, checkHostCertificate } from '#operate/doctor/checks/certificate.ts';
 import { checkDatabase, checkServerRunning } from '#operate/doctor/checks/database.ts';
 import { checkDiskSpace, checkDiskSpeed } from '#operate/doctor/checks/disk.ts';
@@ -40,6 +41,7 @@ export function machineChecks(context: DoctorContext): Check[] {
     'secret key': () => checkSecret(config, openDb),
     'source addresses': () => checkIpPools(context),
     'blocklists named in replies': () => checkBlocklistReplies(context),
+    'one-click unsubscribe': () => checkBulkMail(openDb),
     'disk speed': () => checkDiskSpeed(config.dataDir, surroundings),
     'disk space': () => checkDiskSpace(config, surroundings),
     'open files': () => checkOpenFiles(config, surroundings),

@@ -1,4 +1,5 @@
 /** The response headers as components: those of every response, and those of some (docs/api.md section 8). */
+import { oneClickWarning } from '#platform/values/one-click.ts';
 import { type Header, refTo } from './openapi-types.ts';
 
 const count = { type: 'integer', minimum: 0 } as const;
@@ -73,6 +74,12 @@ const onSomeResponses: Record<string, Header> = {
     required: true,
     schema: { type: 'string', const: 'Bearer' },
     example: 'Bearer',
+  },
+  'X-Postern-Warning': {
+    description: 'What may go wrong with the mail, which is accepted all the same.',
+    required: false,
+    schema: { type: 'string' },
+    example: oneClickWarning,
   },
   'Idempotent-Replayed': {
     description:

@@ -23,6 +23,7 @@ import { sendSchema } from './schema.ts';
 import { batchBody, maxElements } from './send-body.ts';
 import { presentSend, sendAnswer } from './send-response.ts';
 import { ignoredNames, type UnknownMember } from './unknown-members.ts';
+import { warnOf } from './warning.ts';
 
 export interface BatchParts extends SendParts, CountedParts {
   clock: Clock;
@@ -122,7 +123,8 @@ async function handle(
   const { requestId } = context.state;
   const fetchAll = fetcherOf(parts, context, caller, slot);
   const ignored: UnknownMember[] = [];
-  const requests = requestsIn(elements, { caller, requestId, fetchAll, ignored });
+  const warn = (request: SendRequest) => warnOf(context, request);
+  const requests = requestsIn(elements, { caller, requestId, fetchAll, ignored, warn });
   try {
     const batch = { requests, count: elements.length, isAtomic };
     const results = await acceptCounted(parts, context, caller, batch);
@@ -136,13 +138,19 @@ async function handle(
   }
 }
 
-type Origin = { caller: Caller; requestId: string; fetchAll: FetchAll; ignored: UnknownMember[] };
+interface Origin {
+  caller: Caller;
+  requestId: string;
+  fetchAll: FetchAll;
+  ignored: UnknownMember[];
+  warn(request: SendRequest): void;
+}
 
 /** More than the header names. */
 const maxIgnored = 20;
 
 async function* requestsIn(elements: Buffer[], origin: Origin): AsyncGenerator<SendRequest | Refusal> {
-  const { caller, requestId, fetchAll, ignored } = origin;
+  const { caller, requestId, fetchAll, ignored, warn } = origin;
   let index = 0;
   for await (const body of parseSends(elements)) {
     try {
@@ -152,6 +160,7 @@ async function* requestsIn(elements: Buffer[], origin: Origin): AsyncGenerator<S
         const at = String(index);
         ignored.push(...found.slice(0, room).map((one) => ({ ...one, path: [at, ...one.path] })));
       });
+      warn(request);
       yield { ...request, isInBatch: true };
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;

@@ -4,6 +4,7 @@ import type { Caller } from '#accounts/api-keys.ts';
 import { withoutNulls } from '#front/http/absent-members.ts';
 import { maxIssues, toIssues } from '#front/http/issues.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
+import { headersLackOneClick } from '#platform/values/one-click.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import {
@@ -38,7 +39,9 @@ export function checkSend(
   if (unknown.length > 0) onUnknown(unknown);
   const fields = checkFields(body, unknown, caller.strict);
   const idempotency = idempotencyOfBody(idempotencyKey, fields);
-  return { ...toRequest(fields, fetchAll), idempotency, requestId, ignored: ignoredNote(unknown) };
+  const request = toRequest(fields, fetchAll);
+  const lacksOneClick = headersLackOneClick(request.headers);
+  return { ...request, idempotency, requestId, ignored: ignoredNote(unknown), lacksOneClick };
 }
 
 /** All violations at once; unknown members are violations if the key is strict. */

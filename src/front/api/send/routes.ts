@@ -19,6 +19,7 @@ import { sendSchema } from './schema.ts';
 import { sendBody } from './send-body.ts';
 import { presentSend } from './send-response.ts';
 import { ignoredNames } from './unknown-members.ts';
+import { warnOf } from './warning.ts';
 
 export interface SendParts extends SendCapacity {
   authorize: Authorize;
@@ -71,7 +72,7 @@ export const sendEndpoints: Endpoint<SendParts>[] = [
     response: {
       description:
         'The email is accepted for all or some of its recipients, or, with `dryRun=true`, would be.',
-      headers: ['Idempotent-Replayed'],
+      headers: ['Idempotent-Replayed', 'X-Postern-Warning'],
       content: { 'application/json': sendResult },
     },
     errors: sendErrors,
@@ -90,6 +91,7 @@ function sendEmail(parts: SendParts): Middleware {
     const request = checkSend(body, { caller, requestId, idempotencyKey, fetchAll }, (unknown) =>
       nameIgnored(context, ignoredNames(unknown)),
     );
+    warnOf(context, request);
     const answer = dryRun ? await tryOut(parts, request, caller) : await acceptNow(parts, request, caller);
     if (answer.replayed) context.set('Idempotent-Replayed', 'true');
     context.body = answer.body;

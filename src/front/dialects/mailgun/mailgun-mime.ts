@@ -2,8 +2,10 @@
  * Mailgun's POST /messages.mime: a whole message, which is sent as it is, as by SMTP submission: its options, `X-Mailgun-…`, are
  * taken out, its line ends become CRLF, and nothing else is changed. Symfony and Laravel use it.
  */
+
 import { hash } from 'node:crypto';
 import { z } from 'zod';
+import { warnOf } from '#front/api/send/warning.ts';
 import type { DialectCall } from '#front/dialects/dialect.ts';
 import { idempotencyKeyOf, idempotencyOfSend, mailbox, tags } from '#front/dialects/dialect-send.ts';
 import type { Form } from '#front/dialects/form.ts';
@@ -65,6 +67,7 @@ export async function sendMime(call: DialectCall) {
     mustReach: 'none',
     idempotency: (key === '' && submitted.idempotency) || idempotencyOfSend(key, [to, hash('sha256', raw)]),
   };
+  warnOf(call.context, request);
   return queued((await accept(request, call.caller)).answer.id);
 }
 

@@ -1,0 +1,88 @@
+/** Bulk mail without one-click unsubscribe is taken in every way in, and warned of: in the answer, the mail log, by the doctor. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import test from 'ava';
+import Mailgun from 'mailgun.js';
+import { emailIdOf, loggedIn, startSubmission, submit } from '#lab/scenes/submission.ts';
+import { until } from '#lab/until.ts';
+import { checkBulkMail } from '#operate/doctor/checks/bulk-mail.ts';
+
+const warningHeader = 'x-postern-warning';
+const bulk = { 'List-Id': 'News <news.list.invalid>' };
+const good = {
+  ...bulk,
+  'List-Unsubscribe': '<https://list.invalid/off?u=1>',
+  'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+};
+
+test('bulk mail without one-click unsubscribe is warned of, whichever way it comes in', async (t) => {
+  const world = await startSubmission(t);
+  const log = () => readFile(join(world.config.dataDir, 'log', 'mail.log'), 'utf8');
+  const isWarned = async (emailId: string) => {
+    const line = await until(async () =>
+      (await log()).split('\n').find((one) => one.includes(emailId) && one.includes('accepted')),
+    );
+    return line.includes('without one-click unsubscribe');
+  };
+  const doctor = () => checkBulkMail(async () => world.db);
+  const message = { to: 'ann@there.invalid' };
+
+  const fine = await world.send({ ...message, headers: good });
+  t.is(fine.headers.get(warningHeader), null);
+  t.false(await isWarned(fine.body.emailId));
+  t.like(await doctor(), { verdict: 'ok' });
+
+  const plain = await world.send({ ...message, subject: 'Second', headers: { precedence: 'bulk' } });
+  t.regex(plain.headers.get(warningHeader)!, /List-Unsubscribe-Post/);
+  t.true(await isWarned(plain.body.emailId));
+  const emails = [fine, plain].map((_, index) => ({
+    from: 'app@sender.invalid',
+    subject: `Batch ${index}`,
+    text: 'Hi',
+    ...message,
+    ...(index === 1 && { headers: bulk }),
+  }));
+  const batch = await world.call('POST', '/api/public/email/batch', { body: JSON.stringify(emails) });
+  t.is(batch.status, 200);
+  t.regex(batch.headers.get(warningHeader)!, /RFC 8058/);
+  t.false(await isWarned(batch.body.results[0].body.emailId));
+  t.true(await isWarned(batch.body.results[1].body.emailId));
+
+  const resend = await fetch(`${world.url()}/emails`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      from: 'app@sender.invalid',
+      subject: 'Hi',
+      text: 'Hi',
+      ...message,
+      headers: bulk,
+    }),
+  });
+  t.truthy(resend.headers.get(warningHeader));
+  const mailgun = new Mailgun(FormData).client({ username: 'api', key: world.key, url: world.url() });
+  const queued = await mailgun.messages.create('sender.invalid', {
+    from: 'app@sender.invalid',
+    to: ['ann@there.invalid', 'bob@there.invalid'],
+    subject: 'Hi %recipient.name%',
+    text: 'Hi',
+    'h:List-Id': '<%recipient.list%.list.invalid>',
+    'recipient-variables': JSON.stringify({
+      'ann@there.invalid': { name: 'Ann', list: 'a' },
+      'bob@there.invalid': { name: 'Bob', list: 'b' },
+    }),
+  });
+  t.is(queued.status, 200);
+  await until(async () => (await log()).split('without one-click unsubscribe').length - 1 === 5);
+
+  const talk = await loggedIn({ world, key: world.key, orgId: world.orgId });
+  const head = ['From: app@sender.invalid', 'To: ann@there.invalid', 'Subject: Hi'];
+  const submitted = await submit(talk, ['ann@there.invalid'], [...head, 'Precedence: list', '', 'Hi']);
+  t.true(await isWarned(emailIdOf(submitted)));
+  const clean = await submit(talk, ['ann@there.invalid'], [...head, 'Subject2: x', '', 'Hi']);
+  t.false(await isWarned(emailIdOf(clean)));
+
+  const finding = await doctor();
+  t.is(finding.verdict, 'warning');
+  t.regex(finding.found, /^6 of the newest 9 mails are bulk mail without it, from sender\.invalid$/);
+});
