@@ -4,6 +4,7 @@
  */
 import Router from '@koa/router';
 import Koa, { type Context, type Middleware, type Next } from 'koa';
+import type { Caller } from '#accounts/api-keys.ts';
 import type { Window } from '#accounts/limits.ts';
 import { documentOf } from '#front/api/openapi/openapi-document.ts';
 import { type Authorize, UncountedRefusal } from '#front/http/authorize.ts';
@@ -145,13 +146,14 @@ function respondToRefusals(
           .uncount(context)
           .catch((cause) => onError('a refused request could not be uncounted', cause));
       if (refusal.code === 'RATE_LIMIT_EXCEEDED') restoreRateHeaders(context);
-      if (context.state.sender) onRefusedSend(refusedSend(context, refusal));
+      const { sender } = context.state;
+      if (sender) onRefusedSend(refusedSend(context, sender, refusal));
       respond(context, refusal);
     }
   };
 }
 
-function refusedSend({ state: { sender, sent, requestId } }: Context, refusal: Refusal): RefusedSend {
+function refusedSend({ state: { sent, requestId } }: Context, sender: Caller, refusal: Refusal): RefusedSend {
   const recipients = refusal.recipients.length > 0 ? refusal.recipients : recipientsIn(sent);
   return { sender, refusal, recipients, requestId };
 }
@@ -159,7 +161,7 @@ function refusedSend({ state: { sender, sent, requestId } }: Context, refusal: R
 /** A dialect writes errors in its own form. */
 function respond(context: Context, refusal: Refusal): void {
   const { retryAfterMs } = refusal;
-  const write: typeof writeRefusal = context.state.writeRefusal ?? writeRefusal;
+  const write = context.state.writeRefusal ?? writeRefusal;
   write(context, refusal);
   if (retryAfterMs !== null) context.set('Retry-After', String(seconds(retryAfterMs)));
   if (context.response.get('Allow')) context.status = 405;
@@ -175,7 +177,7 @@ function writeRefusal(context: Context, refusal: Refusal): void {
 
 /** A call that is refused with 429 after it was counted (the day's recipients) is uncounted; the headers show that. */
 function restoreRateHeaders(context: Context): void {
-  const windows: Window[] | undefined = context.state.rateWindows;
+  const windows = context.state.rateWindows;
   if (windows)
     setRateHeaders(
       context,

@@ -17,7 +17,6 @@ import { clientAddress } from '#platform/base/net/client-address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { AuthThrottle } from './auth-throttle.ts';
 import { setRateHeaders } from './rate-headers.ts';
-import type { AdmitCaller } from './server-busy.ts';
 
 export interface AuthorizeParts {
   findCaller(key: string): Promise<Caller | null>;
@@ -67,8 +66,7 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       const caller = await authenticate(parts, context, credentialOf(context));
       // A refused send is logged with its sender (front/api/api-app.ts).
       if (grant === 'email:send') context.state.sender = caller;
-      const admitCaller: AdmitCaller | undefined = context.state.admitCaller;
-      await admitCaller?.(caller.orgId, grant === 'email:send');
+      await context.state.admitCaller?.(caller.orgId, grant === 'email:send');
       await admit?.(caller);
       await countRequest(parts, context, caller);
       requireGrant(caller, grant);
@@ -87,7 +85,7 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       context.state.requests = requests;
     },
     async uncount({ state: { rateWindows, orgId, requests = 1 } }) {
-      if (rateWindows) await parts.uncount(orgId, { second: 1, day: requests });
+      if (rateWindows && orgId !== undefined) await parts.uncount(orgId, { second: 1, day: requests });
     },
     async countUnrouted(context) {
       const credential = credentialOf(context);

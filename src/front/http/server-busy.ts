@@ -74,13 +74,12 @@ export function withSlot(max: number): Middleware {
     const leave = all.take(context);
     let endShare = () => {};
     let endTurn = null as (() => void) | null;
-    const admitCaller: AdmitCaller = async (orgId, isSend) => {
+    context.state.admitCaller = async (orgId, isSend) => {
       endShare = shares.take(context, orgId);
       if (!isSend) endTurn = await turns.enter(orgId);
       if (context.res.closed)
         throw new Refusal('BAD_REQUEST', 'The connection ended before the call was begun.');
     };
-    context.state.admitCaller = admitCaller;
     try {
       await next();
       // A stream holds little in memory, and can last for hours.

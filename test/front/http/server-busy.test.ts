@@ -22,7 +22,7 @@ test('an organization has half of the calls in flight, and eight of them run; se
   app.use(withSlot(60));
   app.use(async (context) => {
     const [, org, kind] = context.path.split('/') as [string, string, string];
-    const admit: AdmitCaller = context.state.admitCaller;
+    const admit = context.state.admitCaller!;
     await admit(org, kind === 'send');
     running.push(`${org} ${kind}`);
     await gate.promise;
