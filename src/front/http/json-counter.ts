@@ -64,6 +64,30 @@ const costOfOctet = 1 / 64;
 /** In octets of JSON. No declared name is as long. */
 const longestName = 256;
 
+/** A list or object that is open, or what is around the body. */
+interface Level {
+  /** Null: nothing is declared. */
+  place: Place | null;
+  isList: boolean;
+  size: number;
+  /** A text that begins now is the name of a member. */
+  isNameNext: boolean;
+  /** The place of the value that comes next; of a list, see `valuePlace`. */
+  value: Place | null;
+}
+
+/** The text that is being read. */
+interface Text {
+  isName: boolean;
+  /** Its position in the body. */
+  start: number;
+  max: number;
+  /** A name as far as it is known; null: nobody needs it. */
+  name: string | null;
+  /** The position in the chunk at which the rest of the name begins. */
+  nameStart: number;
+}
+
 export class JsonCounter {
   readonly #limits: JsonLimits;
   readonly #elements: ElementsSeen | null;
@@ -73,25 +97,11 @@ export class JsonCounter {
   #isBegun = false;
   /** Bytes of earlier chunks. */
   #before = 0;
-
-  /** The list or object that is open, and those around it; the place is null if nothing is declared. */
-  #place: Place | null = null;
-  #isList = false;
-  #size = 0;
-  readonly #around: { place: Place | null; isList: boolean; size: number }[] = [];
-  /** The place of the value that comes next. */
-  #value: Place | null;
-  /** A text that begins now is the name of a member. */
-  #isName = false;
-
-  #isText = false;
+  #level: Level;
+  readonly #around: Level[] = [];
+  #text: Text | null = null;
   /** The previous chunk ended with a backslash. */
   #isEscaped = false;
-  #textStart = 0;
-  #textMax = 0;
-  /** The name that is being read, as far as it is known; null: nobody needs it. */
-  #name: string | null = null;
-  #nameStart = 0;
 
   constructor(
     limits: JsonLimits,
@@ -100,19 +110,20 @@ export class JsonCounter {
     this.#limits = limits;
     this.#elements = elements;
     this.#what = what;
-    this.#value = limits.root;
+    this.#level = { place: null, isList: false, size: 0, isNameNext: false, value: limits.root };
   }
 
   /** To be called with each chunk of the body. Throws a Refusal. */
   check(chunk: Buffer): void {
     for (let at = 0; at < chunk.length; )
-      at = this.#isText ? this.#insideText(chunk, at) : this.#outsideText(chunk, at);
+      at = this.#text === null ? this.#outsideText(chunk, at) : this.#insideText(chunk, at, this.#text);
     this.#before += chunk.length;
-    if (!this.#isText) return;
-    this.#requireLength(this.#before);
-    if (this.#name !== null && this.#name.length < longestName)
-      this.#name += chunk.toString('latin1', this.#nameStart);
-    this.#nameStart = 0;
+    const text = this.#text;
+    if (text === null) return;
+    this.#requireLength(text, this.#before);
+    if (text.name !== null && text.name.length < longestName)
+      text.name += chunk.toString('latin1', text.nameStart);
+    text.nameStart = 0;
   }
 
   /** This function and the next return the position to continue at. */
@@ -125,7 +136,7 @@ export class JsonCounter {
       else if (byte === quote) {
         this.#openText(at + 1);
         return at + 1;
-      } else if (byte === colon) this.#isName = false;
+      } else if (byte === colon) this.#level.isNameNext = false;
       else if (byte === openingBracket || byte === openingBrace) this.#open(byte === openingBracket);
       else if (byte === closingBracket || byte === closingBrace) this.#close(at);
     }
@@ -145,12 +156,12 @@ export class JsonCounter {
   }
 
   /** A quote after an odd number of backslashes is part of the text. */
-  #insideText(chunk: Buffer, start: number): number {
+  #insideText(chunk: Buffer, start: number, text: Text): number {
     const begin = this.#isEscaped ? start + 1 : start;
     for (let at = nextQuote(chunk, begin); at < chunk.length; at = nextQuote(chunk, at + 1)) {
       if (endsEscaping(chunk, begin, at)) continue;
       this.#isEscaped = false;
-      this.#closeText(chunk, at);
+      this.#closeText(chunk, at, text);
       return at + 1;
     }
     this.#isEscaped = endsEscaping(chunk, begin, chunk.length);
@@ -165,89 +176,78 @@ export class JsonCounter {
   }
 
   #next(at: number): void {
-    if (this.#around.length === 1 && this.#isList && this.#elements !== null) {
+    const level = this.#level;
+    const { place, isList } = level;
+    if (this.#around.length === 1 && isList && this.#elements !== null) {
       this.#count = 0;
       this.#elements.commas.push(this.#before + at);
       this.#elements.onComma();
     }
-    this.#take(this.#isList && this.#place?.isOctets ? costOfOctet : 1);
-    this.#size += 1;
-    this.#isName = !this.#isList;
-    if (this.#place !== null && this.#size > this.#place.max - 1) this.#refuseSize(this.#place);
+    this.#take(isList && place?.isOctets ? costOfOctet : 1);
+    level.size += 1;
+    level.isNameNext = !isList;
+    if (place !== null && level.size > place.max - 1) this.#refuseSize(place);
   }
 
   #open(isList: boolean): void {
     this.#take(1);
-    const place = this.#valuePlace();
-    this.#around.push({ place: this.#place, isList: this.#isList, size: this.#size });
+    const place = valuePlace(this.#level);
+    this.#around.push(this.#level);
     const { depth } = this.#limits;
     if (this.#around.length > depth) throw refusal(`${this.#what} is nested more than ${depth} levels deep.`);
-    this.#place = place;
-    this.#isList = isList;
-    this.#size = 0;
-    this.#isName = !isList;
+    this.#level = { place, isList, size: 0, isNameNext: !isList, value: null };
   }
 
   #close(at: number): void {
     const outer = this.#around.pop();
     // More brackets end than begin: the parser refuses that.
     if (outer === undefined) return;
-    this.#place = outer.place;
-    this.#isList = outer.isList;
-    this.#size = outer.size;
-    this.#isName = false;
+    this.#level = outer;
+    outer.isNameNext = false;
     if (this.#around.length === 0 && this.#elements !== null) this.#elements.end ??= this.#before + at;
   }
 
-  #valuePlace(): Place | null {
-    if (this.#around.length === 0) return this.#value;
-    return this.#isList ? (this.#place?.any ?? null) : this.#value;
-  }
-
   #openText(start: number): void {
-    this.#isText = true;
-    this.#textStart = this.#before + start;
-    if (this.#isName) {
-      this.#name = this.#place?.named || this.#place?.any ? '' : null;
-      this.#nameStart = start;
-      this.#value = null;
-      this.#textMax = this.#limits.text;
-      return;
-    }
-    this.#textMax = this.#valuePlace()?.text ?? this.#limits.text;
-    if (this.#isList && this.#place?.isOctets) this.#take(1);
+    const level = this.#level;
+    const { place, isList, isNameNext: isName } = level;
+    const isNeeded = isName && (place?.named ?? place?.any ?? null) !== null;
+    const max = (isName ? null : valuePlace(level)?.text) ?? this.#limits.text;
+    this.#text = { isName, start: this.#before + start, max, name: isNeeded ? '' : null, nameStart: start };
+    if (isName) level.value = null;
+    else if (isList && place?.isOctets) this.#take(1);
   }
 
-  #closeText(chunk: Buffer, at: number): void {
-    this.#isText = false;
-    this.#requireLength(this.#before + at);
-    if (this.#name === null) return;
-    const isLong = this.#before + at - this.#textStart > longestName;
-    this.#value = this.#placeOf(isLong ? '' : this.#name + chunk.toString('latin1', this.#nameStart, at));
-    this.#name = null;
+  #closeText(chunk: Buffer, at: number, text: Text): void {
+    this.#text = null;
+    this.#requireLength(text, this.#before + at);
+    if (text.name === null) return;
+    const isLong = this.#before + at - text.start > longestName;
+    this.#level.value = this.#placeOf(isLong ? '' : text.name + chunk.toString('latin1', text.nameStart, at));
   }
 
   /** A name can be written with escapes. */
   #placeOf(written: string): Place | null {
     const name = written.includes('\\') ? unescaped(written) : written;
-    const { named = null, any = null } = this.#place ?? {};
+    const { named = null, any = null } = this.#level.place ?? {};
     return named?.get(this.#limits.anyCase ? name.toLowerCase() : name) ?? any;
   }
 
-  #requireLength(end: number): void {
-    if (end - this.#textStart <= this.#textMax) return;
-    const place = this.#isName ? null : this.#valuePlace();
+  #requireLength({ isName, start, max }: Text, end: number): void {
+    if (end - start <= max) return;
+    const place = isName ? null : valuePlace(this.#level);
     const at = place === null || place.path === '' ? '' : ` at ${place.path}`;
-    throw refusal(`${this.#what} has a text of more than ${numeral(this.#textMax)} octets${at}.`);
+    throw refusal(`${this.#what} has a text of more than ${numeral(max)} octets${at}.`);
   }
 
   #refuseSize({ path, max }: Place): never {
     const at = path === '' ? '' : ` at ${path}`;
     throw refusal(
-      `${this.#what} has more than ${numeral(max)} ${this.#isList ? 'elements' : 'members'}${at}.`,
+      `${this.#what} has more than ${numeral(max)} ${this.#level.isList ? 'elements' : 'members'}${at}.`,
     );
   }
 }
+
+const valuePlace = ({ isList, place, value }: Level) => (isList ? (place?.any ?? null) : value);
 
 function unescaped(written: string): string {
   try {

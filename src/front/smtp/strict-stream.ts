@@ -138,9 +138,8 @@ export class StrictStream extends CommandParser {
 
   #serveMessage(bytes: Buffer, done: Next): void {
     this.#parts.onMessageBytes(bytes.length);
-    const isFlood = this.dataBytes > this.#parts.largestMessage;
-    if (isFlood) this.#refuse('flood');
-    if (isFlood) {
+    if (this.dataBytes > this.#parts.largestMessage) {
+      this.#refuse('flood');
       done();
       return;
     }

@@ -35,7 +35,7 @@ import {
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { readTogether } from '#platform/database/engine/read-together.ts';
 import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
-import { writeTogether } from '#platform/database/engine/write-together.ts';
+import { type Write, writeTogether } from '#platform/database/engine/write-together.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
 import type { Send, SendAnswerRecord, SendRecipient } from '#platform/database/tables/send-record.ts';
 import { type AcceptanceRows, type Disposition, newRows, type Paid } from './acceptance-rows.ts';
@@ -95,7 +95,12 @@ async function write(trx: Trx, snapshot: Snapshot): Promise<void> {
   const { tables } = rows;
   tables.events.push(...(await eventsOfRepeats(trx, snapshot)));
   const isSmall = bytesOf(tables.message_bases) + bytesOf(tables.messages) <= maxRawBytes(trx);
-  const insertDeliveries = (all: Trx) => insertRows(all, 'deliveries', tables.deliveries);
+  const insertMessages = isSmall ? insertRawRows : insertWithBytes;
+  const messages: Write[] = [
+    (all) => insertMessages(all, 'message_bases', tables.message_bases),
+    (all) => insertMessages(all, 'messages', tables.messages),
+    (all) => insertRows(all, 'deliveries', tables.deliveries),
+  ];
   await writeTogether(trx, [
     (all) => insertRows(all, 'emails', tables.emails),
     (all) => saveCredits(all, orgs.values()),
@@ -104,18 +109,9 @@ async function write(trx: Trx, snapshot: Snapshot): Promise<void> {
     (all) => insertRows(all, 'events', tables.events),
     (all) => insertRows(all, 'credit_entries', tables.credit_entries),
     (all) => insertRows(all, 'soft_bounces', tables.soft_bounces),
-    ...(isSmall
-      ? [
-          (all: Trx) => insertRawRows(all, 'message_bases', tables.message_bases),
-          (all: Trx) => insertRawRows(all, 'messages', tables.messages),
-          insertDeliveries,
-        ]
-      : []),
+    ...(isSmall ? messages : []),
   ]);
-  if (isSmall) return;
-  await insertWithBytes(trx, 'message_bases', tables.message_bases);
-  await insertWithBytes(trx, 'messages', tables.messages);
-  await insertDeliveries(trx);
+  if (!isSmall) for (const insert of messages) await insert(trx);
 }
 
 /** An answer may be kept for longer than its email, which then has no events either. */

@@ -26,7 +26,7 @@ import { insertRows } from '#platform/database/engine/insert-rows.ts';
 import { type JsonColumns, jsonItems, query } from '#platform/database/engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
 import { inSharedCommit } from '#platform/database/engine/shared-commit.ts';
-import { type Write, writeTogether } from '#platform/database/engine/write-together.ts';
+import { requireChanged, type Write, writeTogether } from '#platform/database/engine/write-together.ts';
 import { bumpUpdatedAt } from '#platform/database/tables/bump-updated-at.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
 import { emptyServerMessages } from '#platform/database/tables/messages.ts';
@@ -75,7 +75,7 @@ async function recordAtOnce(db: Db, { node, transitions, suppressAfter }: Plan):
   try {
     await writeTogether(db, [
       (all) => all.raw(sql, values),
-      (all) => all.raw(`select raise(abort, '${leaseLost}') where changes() <> ?`, [transitions.length]),
+      requireChanged(transitions.length, leaseLost),
       ...writesOf(transitions),
       (all) => countTlsSessions(all, transitions.map(tlsCountOf)),
     ]);

@@ -24,6 +24,15 @@ export async function writeTogether(db: Db, writes: Write[]): Promise<void> {
   else await callProcedure(db, procedureOf(texts), values);
 }
 
+/**
+ * On SQLite, undoes all statements, with this error, unless the one before has changed so many rows. It works only here: outside
+ * of a trigger, `changes()` may count those of another caller on the connection.
+ */
+export const requireChanged =
+  (count: number, error: string): Write =>
+  (trx) =>
+    trx.raw(`select raise(abort, '${error}') where changes() <> ?`, [count]);
+
 function inOneStatement(texts: string[]): string {
   const last = texts.at(-1)!;
   const others = texts.slice(0, -1).map((sql, index) => `write${index} as (${sql})`);
