@@ -184,10 +184,10 @@ function createAttempts(
     routes,
     offer: createOfferWithTls(context, connections, tlsFailures),
     simulate,
-    readMessage: createReads({
-      readSmall: groupCommit((ids: string[]) => readSmallMessages(db, ids, open)),
-      readLarge: async (id) => (await readMessages(db, [id], open))[0]!,
-    }),
+    readMessage: createReads(
+      groupCommit((ids: string[]) => readSmallMessages(db, ids, open)),
+      async (id) => (await readMessages(db, [id], open))[0]!,
+    ),
     returnPath: returnPaths.of,
     poolOf: assignment.poolOf,
     onTlsWanted: (host) => void forgetTlsFailure(tlsFailures, host),
@@ -312,25 +312,27 @@ function learnedCache<Value>(
   return createPersistentCache(learnedRows<Value>(db, kind), clock, onError, freshMs);
 }
 
-interface StoreParts {
-  assignment: PoolAssignment;
-  returnPaths: ReturnPaths;
-  rules: OperatorRules;
-  shaping: CurrentShaping;
-  publish: DestinationPublisher['publish'];
-}
-
 function createStore(
   { db, node, clock, metrics, eventSignal, changeToken }: ServerContext,
-  { assignment, returnPaths, rules, shaping, publish }: StoreParts,
+  {
+    assignment,
+    returnPaths,
+    rules,
+    shaping,
+    publish,
+  }: {
+    assignment: PoolAssignment;
+    returnPaths: ReturnPaths;
+    rules: OperatorRules;
+    shaping: CurrentShaping;
+    publish: DestinationPublisher['publish'];
+  },
 ): Store {
   return {
-    quietUntil: createQuietCheck({
-      async changeToken() {
-        return `${await changeToken()} ${shaping.fileStamp()}`;
-      },
-      nextAt: (since) => nextDueAt(db, since),
-    }),
+    quietUntil: createQuietCheck(
+      async () => `${await changeToken()} ${shaping.fileStamp()}`,
+      (since) => nextDueAt(db, since),
+    ),
     findDue: (range) => findDue(db, range),
     claimBacklogs: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
     claimExpired: (now, limit) =>

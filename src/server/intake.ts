@@ -187,13 +187,15 @@ function createVisits(
   });
 }
 
-interface AcceptanceParts extends IntakeParts {
-  onRefusedSend(send: RefusedSend): void;
-}
-
 function createAcceptance(
   context: ServerContext,
-  { compose, admit, onScheduled, baseUrl, onRefusedSend }: AcceptanceParts,
+  {
+    compose,
+    admit,
+    onScheduled,
+    baseUrl,
+    onRefusedSend,
+  }: IntakeParts & { onRefusedSend(send: RefusedSend): void },
 ): { accept: Accept; dryRun: DryRun; acceptBatch: AcceptBatch } {
   const { config, clock, db, eventSignal, metrics, node } = context;
   const policy = { keepMs: config.idempotencyKeep, lowShare: config.creditsLow / 100 };

@@ -9,14 +9,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Clock } from '#platform/base/clock.ts';
 import type { MaintenanceJob } from '#platform/database/schema/maintenance-job.ts';
 
-export interface MaintenanceParts {
-  jobs: MaintenanceJob[];
-  /** Another one than before: something was committed in between. Null: not known. */
-  changeToken(): Promise<string | null>;
-  clock: Clock;
-  onError(what: string, error: unknown): void;
-}
-
 const intervalMs = 10_000;
 const quietIntervalMs = 60_000;
 /** The pause runs on the real clock, because it is derived from the time that the database took. */
@@ -30,7 +22,13 @@ export function startMaintenance({
   changeToken,
   clock,
   onError,
-}: MaintenanceParts): () => Promise<void> {
+}: {
+  jobs: MaintenanceJob[];
+  /** Another one than before: something was committed in between. Null: not known. */
+  changeToken(): Promise<string | null>;
+  clock: Clock;
+  onError(what: string, error: unknown): void;
+}): () => Promise<void> {
   let ranAt = Number.NEGATIVE_INFINITY;
   let seen: string | null = null;
   let stopped = false;

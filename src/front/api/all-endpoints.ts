@@ -6,7 +6,8 @@ import { emailEndpoints } from '#front/api/email/routes.ts';
 import { emailsEndpoints } from '#front/api/emails/routes.ts';
 import { type EventParts, eventEndpoints } from '#front/api/events/routes.ts';
 import { keyEndpoints } from '#front/api/keys/routes.ts';
-import { type DocumentParts, openApiEndpoints } from '#front/api/openapi/routes.ts';
+import type { Document } from '#front/api/openapi/openapi-types.ts';
+import { openApiEndpoints } from '#front/api/openapi/routes.ts';
 import { type BatchParts, batchEndpoints } from '#front/api/send/batch.ts';
 import { sendEndpoints } from '#front/api/send/routes.ts';
 import { csvEndpoints } from '#front/api/suppressions/csv.ts';
@@ -14,9 +15,9 @@ import { suppressionEndpoints } from '#front/api/suppressions/routes.ts';
 import { webhookEndpoints } from '#front/api/webhooks/routes.ts';
 import { testAndReplayEndpoints } from '#front/api/webhooks/test-and-replay.ts';
 import type { Endpoint } from './endpoint.ts';
-import type { ManagementParts } from './management.ts';
+import type { Management } from './management.ts';
 
-export type EndpointParts = BatchParts & EventParts & ManagementParts & DocumentParts;
+export type EndpointParts = BatchParts & EventParts & { management: Management; document(): Document };
 
 export const endpoints: readonly Endpoint<EndpointParts>[] = [
   ...sendEndpoints,

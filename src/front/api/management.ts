@@ -57,10 +57,6 @@ export interface Management {
   admission: Admission;
 }
 
-export interface ManagementParts {
-  management: Management;
-}
-
 /** The keys that may call: those that manage the organization, those and test keys, or those with a scope. */
 type Access = 'manager' | 'key manager' | 'email:read' | 'email:send';
 
@@ -74,7 +70,7 @@ export function managementEndpoint(
   tag: string,
   declared: Declared,
   access: Access = 'manager',
-): Endpoint<ManagementParts> {
+): Endpoint<{ management: Management }> {
   return {
     ...declared,
     tag,
@@ -183,7 +179,7 @@ function declare<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.Zo
   of: Resource<Found>,
   declared: Responding<Found, B, Q, M>,
   errors: EndpointErrors,
-): Endpoint<ManagementParts> {
+): Endpoint<{ management: Management }> {
   const { body: given, maxInFlight, respond, ...rest } = declared;
   const body = schemaOf(given);
   const endpoint: Declared = {

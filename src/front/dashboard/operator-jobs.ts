@@ -42,21 +42,19 @@ export interface OperatorJobs {
   stop(): Promise<void>;
 }
 
-interface OperatorJobsParts {
-  db: Db;
-  clock: Clock;
-  config: Config;
-  onError(what: string, error: unknown): void;
-  surroundings: Partial<Surroundings>;
-}
-
 export function createOperatorJobs({
   db,
   clock,
   config,
   onError,
   surroundings,
-}: OperatorJobsParts): OperatorJobs {
+}: {
+  db: Db;
+  clock: Clock;
+  config: Config;
+  onError(what: string, error: unknown): void;
+  surroundings: Partial<Surroundings>;
+}): OperatorJobs {
   const summary = cachedByCost(() => readSummary(db, { now: clock.now() }));
   const status = cachedByCost(() => readStatus({ db, config, now: clock.now() }));
   const queueActions = createBackgroundJobs<QueueActionJob, { changed: number }, QueueActionResult>(

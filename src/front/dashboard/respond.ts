@@ -14,21 +14,25 @@ import { type OrgVisit, type PageAnswer, type PageVisit, show } from './page.ts'
 import { asPageError, PageError } from './page-error.ts';
 import type { Frame, Render } from './render.ts';
 
-interface RespondParts {
-  db: Db;
-  csrf: Csrf;
-  cookies: Cookies;
-  flashes: Flashes;
-  render: Render;
-}
-
 type Respond = (visit: PageVisit | OrgVisit, answer: PageAnswer) => Promise<void>;
 
 type NamedRole = Pick<Membership, 'id' | 'name' | 'role'>;
 
 const maxInSwitcher = 12;
 
-export function createRespond({ db, csrf, cookies, flashes, render }: RespondParts): Respond {
+export function createRespond({
+  db,
+  csrf,
+  cookies,
+  flashes,
+  render,
+}: {
+  db: Db;
+  csrf: Csrf;
+  cookies: Cookies;
+  flashes: Flashes;
+  render: Render;
+}): Respond {
   return async (visit, answer) => {
     const { context } = visit;
     if ('to' in answer) {
@@ -78,15 +82,18 @@ export function createRespond({ db, csrf, cookies, flashes, render }: RespondPar
   }
 }
 
-interface RespondErrorParts {
+/** Error pages have the dashboard's frame, with the navigation of the signed-in person. */
+export function createRespondError({
+  respond,
+  sessions,
+  clock,
+  onError,
+}: {
   respond: Respond;
   sessions: Sessions;
   clock: Clock;
   onError(what: string, error: unknown): void;
-}
-
-/** Error pages have the dashboard's frame, with the navigation of the signed-in person. */
-export function createRespondError({ respond, sessions, clock, onError }: RespondErrorParts) {
+}) {
   return async (context: Context, error: unknown): Promise<void> => {
     const known = asPageError(error);
     if (!known) onError(`page ${context.state.requestId} failed`, error);

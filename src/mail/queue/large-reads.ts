@@ -5,16 +5,14 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-export interface LargeReadsParts {
-  /** Null: the message is large. */
-  readSmall(id: string): Promise<Buffer | null>;
-  readLarge(id: string): Promise<Buffer>;
-}
-
 /** Two or three times as long as the work takes. It still allows 80 MB a second, most of a 1 Gbit/s link. */
 const pauseMsPerMegabyte = 12;
 
-export function createReads({ readSmall, readLarge }: LargeReadsParts): (id: string) => Promise<Buffer> {
+/** `readSmall` resolves to null if the message is large. */
+export function createReads(
+  readSmall: (id: string) => Promise<Buffer | null>,
+  readLarge: (id: string) => Promise<Buffer>,
+): (id: string) => Promise<Buffer> {
   let last: Promise<unknown> = Promise.resolve();
   return async (id) => {
     const small = await readSmall(id);

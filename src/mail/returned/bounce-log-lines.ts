@@ -3,16 +3,14 @@ import type { BouncedDelivery, BounceResult } from '#mail/returned/rows/record-b
 import type { MailLog, MailLogLine, Verb } from '#platform/values/mail-log.ts';
 import type { Complaint, Delay, ReportedFailure } from './parse-result.ts';
 
-export interface BounceLogParts {
-  mailLog: MailLog;
-  /** Logs mail that changes nothing; it does not belong in the mail log. */
-  note(text: string): void;
-}
-
 export type BounceNotice = Delay | ReportedFailure | Complaint;
 
 export function logBounce(
-  parts: BounceLogParts,
+  parts: {
+    mailLog: MailLog;
+    /** Logs mail that changes nothing; it does not belong in the mail log. */
+    note(text: string): void;
+  },
   to: BouncedDelivery,
   reading: BounceNotice,
   outcome: BounceResult | null,

@@ -71,7 +71,7 @@ export function createWebhooks({
     { isComing: () => true, maxWaitMs: recordMaxWaitMs },
   );
   const attemptWebhook = createAttemptWebhook({ post: poster.post, openSecret: seal.open, clock });
-  const quietUntil = createQuietCheck({ changeToken, nextAt: () => nextDueMessageAt(db) });
+  const quietUntil = createQuietCheck(changeToken, () => nextDueMessageAt(db));
   const runner = createWebhookRunner({
     listDue: async (now, isWoken) =>
       !isWoken && (await quietUntil(now)) > now ? [] : listDueWebhooks(db, now),

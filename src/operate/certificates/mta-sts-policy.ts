@@ -14,19 +14,21 @@ type Policy = { isKnown: true; text: string | null } | { isKnown: false };
 
 export type PolicyOf = (domain: string) => Promise<Policy>;
 
-export interface PolicyParts {
-  resolve: Resolve;
-  isVerified(domain: string): Promise<boolean>;
-  /** One of the operator's hosts, with a certificate. */
-  isOurs(host: string): boolean;
-}
-
 /** Seconds. Short, because the owner may change the MX records without a thought of us. */
 const maxAge = 86_400;
 
 const cacheMs = 60_000;
 
-export function createPolicies({ resolve, isVerified, isOurs }: PolicyParts): PolicyOf {
+export function createPolicies({
+  resolve,
+  isVerified,
+  isOurs,
+}: {
+  resolve: Resolve;
+  isVerified(domain: string): Promise<boolean>;
+  /** One of the operator's hosts, with a certificate. */
+  isOurs(host: string): boolean;
+}): PolicyOf {
   const make = async (domain: string): Promise<Policy> => {
     try {
       if (!(await isVerified(domain))) return { isKnown: true, text: null };

@@ -38,17 +38,19 @@ export interface Dns {
   servers(): Promise<ServerState[]>;
 }
 
-interface DnsParts {
+const tries = 2;
+
+export function createDns({
+  servers,
+  probe,
+  timeoutMs,
+}: {
   /** `host:port` each; empty means those of the system. */
   servers: string[];
   /** A domain with an MX record, to see which servers answer. */
   probe: string;
   timeoutMs: number;
-}
-
-const tries = 2;
-
-export function createDns({ servers, probe, timeoutMs }: DnsParts): Dns {
+}): Dns {
   const resolver = (some: string[]) => createResolver(some, { timeoutMs: timeoutMs / tries, tries });
   const answers = new Map<string, Promise<unknown[]>>();
   const states = Promise.all(

@@ -30,15 +30,18 @@ export interface Status {
   orders: Order[];
 }
 
-export interface StatusParts {
+export async function readStatus({
+  db,
+  config,
+  now,
+  served,
+}: {
   db: Db;
   config: Config;
   now: number;
   /** Whether a server that sends is running, if the caller knows. */
   served?: boolean;
-}
-
-export async function readStatus({ db, config, now, served }: StatusParts): Promise<Status> {
+}): Promise<Status> {
   const statuses = await readDestinationStatuses(db, now, served);
   const server = await readServerNeeds({ db, config, statuses, now });
   const { needs, ...rest } = await readDestinationNeeds(db, statuses, { now, port: config.mtaPort });

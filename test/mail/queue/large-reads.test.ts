@@ -4,16 +4,16 @@ import { createReads } from '#mail/queue/large-reads.ts';
 
 test('large messages are read one after the other, and one that fails holds up none', async (t) => {
   let inFlight = 0;
-  const read = createReads({
-    readSmall: async (id) => (id.startsWith('small') ? Buffer.from(id) : null),
-    async readLarge(id) {
+  const read = createReads(
+    async (id) => (id.startsWith('small') ? Buffer.from(id) : null),
+    async (id) => {
       t.is(++inFlight, 1, id);
       await new Promise(setImmediate);
       inFlight -= 1;
       if (id === 'broken') throw new Error('it is not in the database');
       return Buffer.from(id);
     },
-  });
+  );
   const ids = ['a', 'broken', 'small', 'b', 'c'];
   const results = await Promise.allSettled(ids.map(read));
   t.deepEqual(

@@ -3,11 +3,7 @@ import { z } from 'zod';
 import { type Endpoint, jsonResponse } from '#front/api/endpoint.ts';
 import type { Document } from './openapi-types.ts';
 
-export interface DocumentParts {
-  document(): Document;
-}
-
-export const openApiEndpoints: Endpoint<DocumentParts>[] = [
+export const openApiEndpoints: Endpoint<{ document(): Document }>[] = [
   {
     route: 'GET /openapi.json',
     operationId: 'getOpenApi',

@@ -19,13 +19,6 @@ import type { Csrf } from './csrf.ts';
 import type { RouteAccess } from './route-access.ts';
 import type { Sessions } from './sessions.ts';
 
-interface AuthorizePageParts {
-  db: Db;
-  clock: Clock;
-  csrf: Csrf;
-  sessions: Sessions;
-}
-
 /** Forms over the default size, at once: each takes several times its size in memory. */
 const maxLarge = { inAll: 4, ofOne: 2 };
 
@@ -39,7 +32,17 @@ export interface AuthorizePage {
   withForm<V extends PageVisit>(visit: V, largeForm: FormBody | undefined): Promise<V>;
 }
 
-export function createAuthorizePage({ db, clock, csrf, sessions }: AuthorizePageParts): AuthorizePage {
+export function createAuthorizePage({
+  db,
+  clock,
+  csrf,
+  sessions,
+}: {
+  db: Db;
+  clock: Clock;
+  csrf: Csrf;
+  sessions: Sessions;
+}): AuthorizePage {
   const large = new CallSlots(maxLarge);
   return {
     async authorize(context, min) {

@@ -30,16 +30,19 @@ interface Origin {
   localName: string;
 }
 
-export interface SourcesParts {
+const restMs = 10 * 60_000;
+
+export function createSources({
+  sources,
+  hostname,
+  clock,
+  onError,
+}: {
   sources: Source[];
   hostname: string;
   clock: Clock;
   onError(what: string, error: unknown): void;
-}
-
-const restMs = 10 * 60_000;
-
-export function createSources({ sources, hostname, clock, onError }: SourcesParts) {
+}) {
   const systems: Origin = { address: undefined, localName: hostname };
   const areInPools = sources.some(({ pool }) => pool !== defaultPool);
   /** The one whose turn is next stands first. */

@@ -6,13 +6,6 @@
 import { type Clock, isRecent } from '#platform/base/clock.ts';
 import { type Db, isPostgres } from './open.ts';
 
-export interface QuietCheckParts {
-  /** Null: not known. */
-  changeToken(): Promise<string | null>;
-  /** When time alone makes something due, after `since`; infinite if nothing waits. Read once after each change. */
-  nextAt(since: number): Promise<number>;
-}
-
 /** Returns until when a poll may skip its look; minus infinity: it must look. `since`: when it last looked. */
 export type QuietCheck = (since: number) => Promise<number>;
 
@@ -50,18 +43,25 @@ export function createTokenReader(db: Db, clock: Clock): () => Promise<string> {
   };
 }
 
-export function createQuietCheck(parts: QuietCheckParts): QuietCheck {
+/**
+ * `readToken` resolves to null if the token is not known. `readNextAt`: when time alone makes something due after `since`,
+ * infinite if nothing waits; it is read once after each change.
+ */
+export function createQuietCheck(
+  readToken: () => Promise<string | null>,
+  readNextAt: (since: number) => Promise<number>,
+): QuietCheck {
   let seen: string | null = null;
   let nextAt: number | null = null;
   return async (since) => {
-    const token = await parts.changeToken();
+    const token = await readToken();
     if (token === null || token !== seen) {
       seen = token;
       nextAt = null;
       return Number.NEGATIVE_INFINITY;
     }
     // Mail that has fallen due may have to wait nevertheless, and then nothing is committed.
-    if (nextAt === null || nextAt <= since) nextAt = await parts.nextAt(since);
+    if (nextAt === null || nextAt <= since) nextAt = await readNextAt(since);
     return nextAt;
   };
 }
