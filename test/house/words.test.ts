@@ -1,4 +1,4 @@
-/** One word has one meaning in src/, and its comments are sentences with a subject. */
+/** One word has one meaning in src/, and a declaration one comment. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'ava';
@@ -36,26 +36,6 @@ test('no name of src/ gives a word of the table in src/README.md a second meanin
     [...read(file).matchAll(pattern)].map(([name]) => `${file}: ${name}`),
   );
   t.deepEqual(found, []);
-});
-
-/** Comments of a file, without their marks. */
-function commentsIn(file: string): { at: string; text: string }[] {
-  return [...read(file).matchAll(/^[ \t]*(?:\/\*\*?\s+(?:\* )?|(?<!\/\/.*\n[ \t]*)\/\/ )(.*)/gm)].map(
-    (found) => ({
-      at: `${file}:${read(file).slice(0, found.index).split('\n').length}`,
-      text: found[1]!,
-    }),
-  );
-}
-
-test('no comment begins with a bare What, Of, For, Those, Who, Where, Which, That or By', (t) => {
-  const bare = /^(?:What|Of|For|Those|Who|Where|Which|That|By)\b(?! (?:example|instance|each|default))/;
-  const comments = sources.filter((file) => !file.includes('/migrations/')).flatMap(commentsIn);
-  t.true(comments.length > 3000);
-  t.deepEqual(
-    comments.filter(({ text }) => bare.test(text)).map(({ at, text }) => `${at}: ${text}`),
-    [],
-  );
 });
 
 test('a declaration has one comment, and its lines fit in a window of 132 columns', (t) => {

@@ -6,7 +6,6 @@
  */
 import { openSync, writeSync } from 'node:fs';
 import type { ExecutionContext } from 'ava';
-import { longestStall } from './longest-stall.ts';
 import { runningTests } from './running-tests.ts';
 import { threadMs } from './thread-time.ts';
 
@@ -106,4 +105,23 @@ function fixedWork(): void {
   }
   Buffer.concat([Buffer.alloc(4 * mebi, 1), Buffer.alloc(4 * mebi, 1)]).indexOf('x');
   for (let n = 0; n < 10_000; n++) writeSync(sink, octet);
+}
+
+const intervalMs = 5;
+
+/** The longest time that the event loop of this thread stood still during `action`, in milliseconds of processor time. */
+async function longestStall(action: () => Promise<unknown>): Promise<number> {
+  let [longest, last] = [0, threadMs()];
+  const look = () => {
+    longest = Math.max(longest, threadMs() - last);
+    last = threadMs();
+  };
+  const timer = setInterval(look, intervalMs);
+  try {
+    await action();
+    look();
+  } finally {
+    clearInterval(timer);
+  }
+  return longest;
 }

@@ -24,7 +24,7 @@ test('each body of a dialect and of the API has members to walk', (t) => {
       ? [`${route.method} ${route.path}`]
       : [],
   );
-  t.deepEqual(without, [], 'give them examples in test/lab/call-examples.ts');
+  t.deepEqual(without, [], 'give them examples in test/fixtures/call-examples.json');
 });
 
 test.serial('cheap and hostile bodies, paths, queries and headers at every route', async (t) => {

@@ -22,7 +22,7 @@ import { isTestMail, testWaits } from '#platform/values/test-route.ts';
 import type { DestinationPublisher } from './destination-publisher.ts';
 import { createGreylistObserver } from './greylist-observer.ts';
 import { logOutcome } from './mail-log-lines.ts';
-import { lastHold } from './rows/last-hold.ts';
+import { lastHold } from './rows/read-events.ts';
 
 /** How long the commit of an outcome waits for those of running deliveries, the next one of a burst, or a send's commit. */
 const maxWaitMs = 20;

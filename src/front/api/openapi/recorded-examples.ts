@@ -1,5 +1,5 @@
 /**
- * The examples of the OpenAPI document. test/contract/openapi-*.test.ts record them from a real server (UPDATE_GOLDEN=1) and
+ * The examples of the OpenAPI document. test/contract/document-*.test.ts record them from a real server (UPDATE_GOLDEN=1) and
  * fail if the server answers differently. The key of an example is "OPERATION BODY TYPE NAME", where BODY is "request" or
  * the status of the response; an error is named by its code and has no summary.
  */

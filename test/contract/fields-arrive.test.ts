@@ -1,5 +1,5 @@
 /**
- * docs/api.md, sections 2.1 to 2.3: the send request, what its fields come to at the other end; fields.test.ts has what they
+ * docs/api.md, sections 2.1 to 2.3: the send request, what its fields come to at the other end; fields-take-and-refuse.test.ts has what they
  * take.
  */
 import test from 'ava';

@@ -14,14 +14,14 @@ import {
 const world = sharedWorld();
 const turned = turningWorld();
 
-test('design 2 idempotencyKey: per organization, whichever of its keys', async (t) => {
+test('idempotencyKey: per organization, whichever of its keys', async (t) => {
   const own = await openTenant(world());
   const fields = { to: someone(), idempotencyKey: 'k' };
   const first = await own.send(fields);
   isReplay(t, await (await own.addKey('email:send')).send(fields), first);
 });
 
-test.serial('design 2 idempotencyKey: kept as long as the setting says', async (t) => {
+test.serial('idempotencyKey: kept as long as the setting says', async (t) => {
   const sender = await openTenant(turned());
   const fields = { to: someone(), idempotencyKey: 'k' };
   const first = await sender.send(fields);
@@ -56,14 +56,14 @@ const others: [what: string, body: object][] = [
 ];
 
 for (const [what, body] of same)
-  test(`design 2 idempotencyKey: the same key with the same request ${what} is a replay`, async (t) => {
+  test(`idempotencyKey: the same key with the same request ${what} is a replay`, async (t) => {
     const own = await openTenant(world());
     const first = await own.call('POST', sendPath, { body: keyed });
     isReplay(t, await own.call('POST', sendPath, { body }), first);
   });
 
 for (const [what, body] of others)
-  test(`design 2 idempotencyKey: the same key with a different request, ${what}, is 400 BAD_REQUEST saying so`, async (t) => {
+  test(`idempotencyKey: the same key with a different request, ${what}, is 400 BAD_REQUEST saying so`, async (t) => {
     const own = await openTenant(world());
     isSent(t, await own.call('POST', sendPath, { body: keyed }));
     const answer = await own.call('POST', sendPath, { body });
@@ -85,7 +85,7 @@ async function canBeUsedAgain(
   t.is(answer.headers.get('idempotent-replayed'), null);
 }
 
-test('design 2 idempotencyKey: 4xx and 5xx answers are not kept, so the key can be used again', async (t) => {
+test('idempotencyKey: 4xx and 5xx answers are not kept, so the key can be used again', async (t) => {
   const own = await openTenant(world());
   await canBeUsedAgain(t, own, { subject: '' }, '400 VALIDATION_ERROR');
   const gone = someone();
@@ -97,7 +97,7 @@ test('design 2 idempotencyKey: 4xx and 5xx answers are not kept, so the key can 
   await canBeUsedAgain(t, third, { subject: 'again' }, '500 SEND_FAILED', async () => void (await mend()));
 });
 
-test('design 2 idempotencyKey: the header Idempotency-Key means the same where the body has none', async (t) => {
+test('idempotencyKey: the header Idempotency-Key means the same where the body has none', async (t) => {
   const own = await openTenant(world());
   const send = (key: string, fields: object = {}) =>
     own.call('POST', sendPath, { body: { ...raw, ...fields }, headers: { 'idempotency-key': key } });
@@ -115,7 +115,7 @@ test('design 2 idempotencyKey: the header Idempotency-Key means the same where t
 
 // Duplicate window.
 
-test('design 2 duplicate window: over the recipients normalised and sorted', async (t) => {
+test('duplicate window: over the recipients normalised and sorted', async (t) => {
   const own = await openTenant(world());
   const first = await own.send({ to: ['ann@nowhere.invalid', 'bob@bücher.invalid'] });
   isSent(t, first);
@@ -126,7 +126,7 @@ test('design 2 duplicate window: over the recipients normalised and sorted', asy
     isReplay(t, await own.send({ to }), first);
 });
 
-test('design 2 duplicate window: only among sends without an idempotencyKey', async (t) => {
+test('duplicate window: only among sends without an idempotencyKey', async (t) => {
   const own = await openTenant(world());
   const to = someone();
   const ids = new Set<string>();
@@ -141,7 +141,7 @@ test('design 2 duplicate window: only among sends without an idempotencyKey', as
   t.not((await other.send({ to })).body.emailId, keyed.body.emailId);
 });
 
-test('design 2 duplicate window: a refused send is none to be a duplicate of', async (t) => {
+test('duplicate window: a refused send is none to be a duplicate of', async (t) => {
   const own = await openTenant(world(), { quota: 0, wallet: 0 });
   const to = someone();
   isError(t, await own.send({ to }), '402 INSUFFICIENT_CREDITS');

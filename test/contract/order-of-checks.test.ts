@@ -86,7 +86,7 @@ const order: Record<string, Two> = {
 };
 
 for (const [title, provoke] of Object.entries(order))
-  test(`design 2 order of checks: ${title}`, async (t) => {
+  test(`order of checks: ${title}`, async (t) => {
     isError(t, await provoke(await openTenant(world())), title.split(': ')[1]!);
   });
 
@@ -105,14 +105,14 @@ const unsigned: [expected: string, provoke: (to: string) => Promise<Tenant>][] =
 ];
 
 for (const [expected, provoke] of unsigned)
-  test(`design 2 order of checks: ${expected} before compose and sign (500)`, async (t) => {
+  test(`order of checks: ${expected} before compose and sign (500)`, async (t) => {
     const to = someone();
     const own = await provoke(to);
     await own.addDomain('unsigned.invalid', { dkim_private_key: 'x' });
     isError(t, await own.send({ to, from: 'app@unsigned.invalid' }), expected);
   });
 
-test('design 2 order of checks: idempotency (replay, 200) before suppression, capacity and credits', async (t) => {
+test('order of checks: idempotency (replay, 200) before suppression, capacity and credits', async (t) => {
   const own = await openTenant(world(), { quota: 1, limits: { emailsPerDay: 1 } });
   const to = someone();
   const [keyed, plain] = [{ to, idempotencyKey: 'k' }, { to: someone() }];
@@ -125,7 +125,7 @@ test('design 2 order of checks: idempotency (replay, 200) before suppression, ca
 
 // What counts as a request.
 
-test('design 2 what counts as a request: every authenticated call, whatever its outcome', async (t) => {
+test('what counts as a request: every authenticated call, whatever its outcome', async (t) => {
   const own = await openTenant(world(), { quota: 1, limits: { requestsPerDay: 100 } });
   const reader = await own.addKey('email:read');
   const calls: [() => Promise<Answer>, number][] = [
@@ -147,7 +147,7 @@ test('design 2 what counts as a request: every authenticated call, whatever its 
   }
 });
 
-test('design 2 what counts as a request: one refused with 401 is none', async (t) => {
+test('what counts as a request: one refused with 401 is none', async (t) => {
   const own = await openTenant(world(), { limits: { requestsPerDay: 3 } });
   await client(world(), 'em_x').send({}, { from: elsewhere() });
   t.is(rate(await ask(own))[1], '2');
@@ -159,7 +159,7 @@ const left = ({ headers }: Answer) =>
   );
 const narrow = { requestsPerSecond: 2, requestsPerDay: 10, emailsPerDay: 0 };
 
-test('design 2 what counts as a request: one refused with 429 counts in no window', async (t) => {
+test('what counts as a request: one refused with 429 counts in no window', async (t) => {
   const own = await openTenant(world(), { limits: narrow });
   isError(t, await own.send(), '429 RATE_LIMIT_EXCEEDED', 'for the capacity of the day');
   t.deepEqual(left(await ask(own)), ['second 1', 'day 9']);
@@ -167,21 +167,21 @@ test('design 2 what counts as a request: one refused with 429 counts in no windo
   for (let n = 0; n < 3; n++) t.deepEqual(left(await ask(own)), ['second 0', 'day 8'], 'for the rate');
 });
 
-test('design 2 what counts as a request: one refused for the capacity of the day says so in its headers', async (t) => {
+test('what counts as a request: one refused for the capacity of the day says so in its headers', async (t) => {
   const own = await openTenant(world(), { limits: narrow });
   t.deepEqual(left(await own.send()), ['second 2', 'day 10']);
 });
 
 // Rate headers.
 
-test('design 2 rate headers: the second’s window binds, unless the day’s has fewer left', async (t) => {
+test('rate headers: the second’s window binds, unless the day’s has fewer left', async (t) => {
   const own = await openTenant(world(), { limits: { requestsPerSecond: 6, requestsPerDay: 5 } });
   t.deepEqual(rate(await ask(own)).slice(0, 2), ['5', '4']);
   const even = await openTenant(world(), { limits: { requestsPerSecond: 5, requestsPerDay: 5 } });
   t.deepEqual(rate(await ask(even)).slice(0, 3), ['5', '4', '1'], 'as many left: the second’s');
 });
 
-test('design 2 rate headers: where nothing limits, Limit and Remaining are 2147483647 and Reset 0', async (t) => {
+test('rate headers: where nothing limits, Limit and Remaining are 2147483647 and Reset 0', async (t) => {
   const own = await openTenant(world());
   const nowhere = client(world(), null).call('GET', '/api/public/nowhere');
   const answers = [ask(own), own.send(), own.call('GET', '/api/public/openapi.json'), nowhere];
@@ -189,7 +189,7 @@ test('design 2 rate headers: where nothing limits, Limit and Remaining are 21474
     t.deepEqual(rate(answer), [unlimited, unlimited, '0', null]);
 });
 
-test('design 2 rate headers: after 10 failed keys in a minute from one address, wrong or missing keys get 429, right ones pass', async (t) => {
+test('rate headers: after 10 failed keys in a minute from one address, wrong or missing keys get 429, right ones pass', async (t) => {
   const own = await openTenant(world());
   const [from, another] = [elsewhere(), elsewhere()];
   const [wrong, none] = [client(world(), 'em_x'), client(world(), null)];
@@ -207,7 +207,7 @@ test('design 2 rate headers: after 10 failed keys in a minute from one address, 
   isError(t, await wrong.send({}, { from: another }), '401 UNAUTHORIZED');
 });
 
-test.serial('design 2 rate headers: the window of failed keys is a minute', async (t) => {
+test.serial('rate headers: the window of failed keys is a minute', async (t) => {
   const wrong = client(turned(), 'em_x');
   const from = elsewhere();
   for (let n = 0; n < 10; n++) isError(t, await wrong.send({}, { from }), '401 UNAUTHORIZED');
@@ -219,7 +219,7 @@ test.serial('design 2 rate headers: the window of failed keys is a minute', asyn
   t.deepEqual(rate(await wrong.send({}, { from })), ['10', '9', '60', null]);
 });
 
-test('design 2 rate headers: RateLimit-Policy and RateLimit ride along with both windows', async (t) => {
+test('rate headers: RateLimit-Policy and RateLimit ride along with both windows', async (t) => {
   const own = await openTenant(world(), { limits: { requestsPerSecond: 2, requestsPerDay: 5000 } });
   const { headers } = await ask(own);
   t.is(headers.get('ratelimit-policy'), '"second";q=2;w=1, "day";q=5000;w=86400');
@@ -228,7 +228,7 @@ test('design 2 rate headers: RateLimit-Policy and RateLimit ride along with both
 
 // Limits, daily delivery capacity.
 
-test('design 2 limits: the operator sets others per organization, unlimited included', async (t) => {
+test('limits: the operator sets others per organization, unlimited included', async (t) => {
   const own = await openTenant(world(), { limits: 'default' });
   const { json } = cliOf(t, world());
   const limits = `org limits ${own.orgId} --per-day 9 --per-second`;
@@ -239,7 +239,7 @@ test('design 2 limits: the operator sets others per organization, unlimited incl
   await until(async () => rate(await own.send({ to: people(2) }))[0] === '9', { what: 'the day to bind' });
 });
 
-test('design 2 daily delivery capacity: counts accepted recipients; a call whose accepted recipients do not all fit is 429 whole', async (t) => {
+test('daily delivery capacity: counts accepted recipients; a call whose accepted recipients do not all fit is 429 whole', async (t) => {
   const own = await openTenant(world(), { quota: 10, limits: { emailsPerDay: 3 } });
   const [gone, ...to] = people(5);
   await own.suppress(gone!);
@@ -250,7 +250,7 @@ test('design 2 daily delivery capacity: counts accepted recipients; a call whose
   isError(t, await own.send({ to: to[3] }), '429 RATE_LIMIT_EXCEEDED');
 });
 
-test('design 2 daily delivery capacity: a replay and a failed send take none of it', async (t) => {
+test('daily delivery capacity: a replay and a failed send take none of it', async (t) => {
   const own = await openTenant(world(), { limits: { emailsPerDay: 2 } });
   const mend = await breakSubject(world(), 'capacity');
   const to = someone();
@@ -263,7 +263,7 @@ test('design 2 daily delivery capacity: a replay and a failed send take none of 
 
 // id, duplicates and replays.
 
-test('design 2 replayed send: 200 with the first response’s body, a partial success included; nothing is charged or sent', async (t) => {
+test('replayed send: 200 with the first response’s body, a partial success included; nothing is charged or sent', async (t) => {
   const own = await openTenant(world(), { quota: 1 });
   const to = people(3);
   await own.suppress(to[0]!);
@@ -276,7 +276,7 @@ test('design 2 replayed send: 200 with the first response’s body, a partial su
   isReplay(t, await window.send({ to }), plain);
 });
 
-test('design 2 every answer, replay or not, is read by its organization alone', async (t) => {
+test('every answer, replay or not, is read by its organization alone', async (t) => {
   const [own, other] = [await openTenant(world()), await openTenant(world())];
   const fields = { to: someone(), idempotencyKey: 'k' };
   const [first, theirs] = [await own.send(fields), await other.send(fields)];

@@ -22,18 +22,18 @@ const padded = (size: number) => {
   return body;
 };
 
-test.serial('design 2 characters, sizes: the request body 20 MiB, past it 400 BAD_REQUEST', async (t) => {
+test.serial('characters, sizes: the request body 20 MiB, past it 400 BAD_REQUEST', async (t) => {
   isSent(t, await tenant.call('POST', sendPath, { body: padded(limit) }));
   isError(t, await tenant.call('POST', sendPath, { body: padded(limit + 1) }), '400 BAD_REQUEST');
 });
 
-test('design 2 characters, sizes: past it without reading on', async (t) => {
+test('characters, sizes: past it without reading on', async (t) => {
   const headers = { 'content-length': String(limit + 1) };
   isError(t, await tenant.send({}, { headers }), '400 BAD_REQUEST', 'all but the first bytes never come');
 });
 
 test.serial(
-  'design 2 characters, sizes: a body that says no length is refused at the limit and not read further',
+  'characters, sizes: a body that says no length is refused at the limit and not read further',
   async (t) => {
     const { hostname, port } = new URL(world().url());
     const socket = connect(Number(port), hostname);
@@ -61,14 +61,14 @@ test.serial(
 const types: [type: string | null, good: boolean][] = table('contract/content-types');
 
 for (const [type, good] of types) {
-  test(`design 2 Content-Type: ${type ?? 'none'} is ${good ? 'taken' : '400 BAD_REQUEST'}`, async (t) => {
+  test(`Content-Type: ${type ?? 'none'} is ${good ? 'taken' : '400 BAD_REQUEST'}`, async (t) => {
     const answer = await tenant.send({}, { headers: { 'content-type': type } });
     if (good) isSent(t, answer);
     else isError(t, answer, '400 BAD_REQUEST');
   });
 }
 
-test('design 2 issues[]: every violation at once; path elements are strings, array indexes too', async (t) => {
+test('issues[]: every violation at once; path elements are strings, array indexes too', async (t) => {
   const wrong = {
     to: ['a@b.invalid', 'x', 5],
     subject: '',
@@ -103,7 +103,7 @@ test('design 2 issues[]: every violation at once; path elements are strings, arr
 
 // Addresses.
 
-test('design 2 to: the same address twice counts, costs and is delivered once', async (t) => {
+test('to: the same address twice counts, costs and is delivered once', async (t) => {
   const own = await openTenant(world(), { quota: 5, limits: { emailsPerDay: 2 } });
   const [ann, bob] = [someone(), someone()];
   isSent(t, await own.send({ to: [ann, bob, ann.toUpperCase(), ann] }), [ann, bob]);
@@ -114,7 +114,7 @@ test('design 2 to: the same address twice counts, costs and is delivered once', 
   t.is(arrived.filter((address) => address === ann).length, 1);
 });
 
-test('design 2 addresses compared: domain by its A-label without letter case, local part without letter case; shown as first given', async (t) => {
+test('addresses compared: domain by its A-label without letter case, local part without letter case; shown as first given', async (t) => {
   const own = await openTenant(world());
   const to = ['Ann@Bücher.invalid', 'ANN@xn--bcher-kva.invalid', 'ann@BÜCHER.invalid', 'bob@bücher.invalid'];
   const first = await own.send({ to });
@@ -126,7 +126,7 @@ test('design 2 addresses compared: domain by its A-label without letter case, lo
   t.deepEqual(partial.body.suppressed, ['ANN@XN--bcher-kva.invalid']);
 });
 
-test('design 2 addresses compared: the sender’s domain too', async (t) => {
+test('addresses compared: the sender’s domain too', async (t) => {
   const own = await openTenant(world());
   await own.addDomain('xn--strae-oqa.invalid');
   const key = await own.addKey('email:send', 'domain_scope:xn--strae-oqa.invalid');
@@ -138,7 +138,7 @@ test('design 2 addresses compared: the sender’s domain too', async (t) => {
     isSent(t, await key.send({ from }), undefined, from);
 });
 
-test('design 2 addresses compared: suppressed in any letter case, normal form or quotes, each mailbox once', async (t) => {
+test('addresses compared: suppressed in any letter case, normal form or quotes, each mailbox once', async (t) => {
   const own = await openTenant(world(), { quota: 3 });
   await own.suppress('Gone@There.invalid', 'left@bücher.invalid', 'jo\u0308rg@there.invalid');
   const ann = someone();
@@ -152,7 +152,7 @@ test('design 2 addresses compared: suppressed in any letter case, normal form or
 
 // Headers and tags at the other end.
 
-test('design 2 custom headers: Date, Message-ID, Reply-To and Sender replace ours, never a second field; id follows Message-ID', async (t) => {
+test('custom headers: Date, Message-ID, Reply-To and Sender replace ours, never a second field; id follows Message-ID', async (t) => {
   const to = someone();
   const headers = {
     Date: 'Fri, 02 Jan 2026 03:04:05 +0000',
@@ -180,7 +180,7 @@ async function delivered(): Promise<Answer['body']> {
   });
 }
 
-test('design 2 tags: shown in GET and the mail log’s lines', async (t) => {
+test('tags: shown in GET and the mail log’s lines', async (t) => {
   const email = await delivered();
   t.deepEqual(email.tags, tags);
   const { json } = cliOf(t, world());
@@ -194,6 +194,6 @@ test('design 2 tags: shown in GET and the mail log’s lines', async (t) => {
   for (const line of lines) t.deepEqual(line.tags, tags, line.msg);
 });
 
-test('design 2 tags: shown in events', async (t) => {
+test('tags: shown in events', async (t) => {
   for (const { data } of (await delivered()).events) t.deepEqual(data.tags, tags);
 });

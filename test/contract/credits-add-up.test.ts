@@ -13,7 +13,7 @@ const turned = turningWorld();
 
 // Credits.
 
-test('design 2 credits: one a recipient accepted; the quota first, then the wallet; in request order; the ledger adds up', async (t) => {
+test('credits: one a recipient accepted; the quota first, then the wallet; in request order; the ledger adds up', async (t) => {
   const own = await openTenant(world(), { quota: 2, wallet: 3 });
   const to = ['d', 'gone', 'b', 'c', 'a'].map((name) => `${name}-${someone()}`);
   await own.suppress(to[1]!);
@@ -31,14 +31,14 @@ test('design 2 credits: one a recipient accepted; the quota first, then the wall
   t.deepEqual(await own.books(), { emails: 3, quota: 0, wallet: 0, ledger: 0 });
 });
 
-test('design 2 credits: a bounce refunds nothing', async (t) => {
+test('credits: a bounce refunds nothing', async (t) => {
   const own = await openTenant(world(), { quota: 5 });
   const { body } = await own.send({ to: someone('nowhere.invalid') });
   await until(async () => (await own.get(body.emailId)).body.status === 'bounced');
   t.deepEqual(await own.books(), { emails: 1, quota: 4, wallet: 0, ledger: 4 });
 });
 
-test('design 2 credits: a ledger holds every movement and balances to zero', async (t) => {
+test('credits: a ledger holds every movement and balances to zero', async (t) => {
   const own = await openTenant(world());
   const { json } = cliOf(t, world());
   await json(`credits quota ${own.orgId} 3`);
@@ -63,7 +63,7 @@ test('design 2 credits: a ledger holds every movement and balances to zero', asy
   t.true(ledger.some(({ balance }: { balance: number }) => balance === 0));
 });
 
-test('design 2 credits: credits.low at a tenth of the quota left, credits.exhausted at zero, each once until refilled', async (t) => {
+test('credits: credits.low at a tenth of the quota left, credits.exhausted at zero, each once until refilled', async (t) => {
   const own = await openTenant(world(), { quota: 20 });
   const news = () =>
     world().db('events').where({ org_id: own.orgId }).whereNull('email_id').orderBy('id').pluck('type');
@@ -81,7 +81,7 @@ test('design 2 credits: credits.low at a tenth of the quota left, credits.exhaus
   t.deepEqual((await news()).slice(2).sort(), ['credits.exhausted', 'credits.low']);
 });
 
-test.serial('design 2 credits: where credits.low is told is a setting', async (t) => {
+test.serial('credits: where credits.low is told is a setting', async (t) => {
   const sender = await openTenant(turned(), { quota: 4 });
   const news = () =>
     turned().db('events').where({ org_id: sender.orgId }).whereNull('email_id').pluck('type');
@@ -116,7 +116,7 @@ const changes: Record<string, (own: Tenant, cli: Cli) => Promise<unknown>> = {
 
 for (const [title, change] of Object.entries(changes)) {
   const [what, expected] = title.split(': ') as [string, string];
-  test(`design 2 changes from elsewhere hold within a second: ${what}`, async (t) => {
+  test(`changes from elsewhere hold within a second: ${what}`, async (t) => {
     const own = await openTenant(world(), { quota: 1000 });
     let sends = 0;
     const send = () => own.send({ to: 'ann@there.invalid', subject: `${sends++}` }, { from });

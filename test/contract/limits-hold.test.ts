@@ -1,4 +1,4 @@
-/** docs/api.md, section 8: limits and the rate-limit headers. Sizes of fields are held in 2-fields.test.ts. */
+/** docs/api.md, section 8: limits and the rate-limit headers. Sizes of fields are held in fields-arrive.test.ts. */
 import test, { type ExecutionContext } from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import type { Answer } from '#lab/scenes/world.ts';
