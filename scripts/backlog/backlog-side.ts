@@ -11,7 +11,6 @@ import type { SmtpSink } from '#lab/mx/smtp-sink.ts';
 import { type Measured, startMeasured } from '#lab/scenes/measured-postern.ts';
 import { until } from '#lab/until.ts';
 import { type Db, openDatabase } from '#platform/database/engine/open.ts';
-import { migrate } from '#platform/database/schema/migrate.ts';
 import { domainOf } from '../bench/bench-cases.ts';
 
 export interface Side {
@@ -91,7 +90,6 @@ export async function startFilled(
   const dataDir = join(stage.directory, 'postern');
   await mkdir(dataDir, { recursive: true });
   const db = await stage.start(openDatabase({ dataDir, databaseUrl }), (it) => it.destroy());
-  await migrate(db);
   const first = await open();
   const templates = await makeTemplates(first, db);
   await first.end();

@@ -195,7 +195,7 @@ export interface WaitingPlan {
 export async function measureWaiting(stage: Stage, plan: WaitingPlan): Promise<WaitingFigures[]> {
   const names = Object.keys(states).filter((name) => plan.only === null || plan.only.includes(name));
   const found: WaitingFigures[] = [];
-  const parallel = plan.onPostgres ? 3 : names.length;
+  const parallel = plan.onPostgres ? 5 : names.length;
   for (let at = 0; at < names.length; at += parallel) {
     const some = names.slice(at, at + parallel);
     progress(

@@ -3,6 +3,7 @@
 import { watchKeys } from '#accounts/dkim-rotation.ts';
 import { findVerifiedOwner } from '#accounts/rows/domains-table.ts';
 import { forgetLinks } from '#accounts/rows/one-time.ts';
+import { forgetInvitations } from '#accounts/rows/open-invitations.ts';
 import { forgetSessions } from '#accounts/rows/sessions-table.ts';
 import { forgetSoftBounces } from '#accounts/rows/soft-bounces.ts';
 import { watchDomains } from '#accounts/watch-domains.ts';
@@ -46,6 +47,7 @@ export function maintenanceJobs(
     ...Object.entries(fedByMail).map(([name, run]) => ({ name, run, isFedByMail: true })),
     { name: 'sessions', run: () => forgetSessions(db, now()) },
     { name: 'one-time links', run: () => forgetLinks(db, now()) },
+    { name: 'invitations', run: () => forgetInvitations(db, now()) },
     { name: 'nodes', run: () => forgetNodes(db, now()) },
     { name: 'soft bounces', run: () => forgetSoftBounces(db, now()) },
     { name: 'learned', run: () => forgetLearned(db, now()) },

@@ -1,6 +1,7 @@
 /** `postern org remove` leaves no row of an organization, and everything of the others. */
 import { readFileSync } from 'node:fs';
 import test, { type ExecutionContext } from 'ava';
+import { inviteMember } from '#accounts/people/team.ts';
 import { setMembership } from '#accounts/rows/memberships.ts';
 import { findUserByEmail, insertUser } from '#accounts/rows/users.ts';
 import { cliOf } from '#lab/cli.ts';
@@ -44,6 +45,8 @@ async function fill(
   await json('webhook add https://hooks.invalid/ --org', name);
   const userId = (await insertUser(world.db, { email, name: email, isOperator: false }, 0))!;
   await setMembership(world.db, { userId, orgId: world.orgId, role: 'owner' }, 0);
+  const member = { orgId: world.orgId, email: `invited-${email}`, name: 'Ann', role: 'viewer' as const };
+  await inviteMember(world.db, member, { now: world.clock.now(), byOperator: false });
   return { name, sent };
 }
 

@@ -5,6 +5,7 @@
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
 import { roles } from '#accounts/people/roles.ts';
+import { inviteMember } from '#accounts/people/team.ts';
 import { runAlone } from '#lab/alone.ts';
 import { createCli } from '#lab/cli.ts';
 import { rowsOf, type Things, type Visitor, walkOwnership } from '#lab/ownership-walk.ts';
@@ -45,6 +46,10 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
   const suppression = await db('suppressions').where({ org_id: org.id }).first();
   const event = await db('events').where({ email_id: email }).first();
   const bounce = await db('events').where({ org_id: org.id, type: 'email.bounced' }).first();
+  const invited = `invited-${org.slug}@there.invalid`;
+  const member = { orgId: org.id, email: invited, name: invited, role: 'viewer' as const };
+  await inviteMember(db, member, { now: clock.now(), byOperator: false });
+  const invitation = await db('invitations').where({ org_id: org.id }).first();
   const own = ['later', 'bounce', 'defer'].map((kind) => `${kind}-${org.slug}@there.invalid`);
   return {
     name: `${live ? 'live things' : 'things'} of ${org.slug}`,
@@ -57,10 +62,21 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
       address: suppression.address,
       suppression: suppression.id,
       user: org.people.owner,
+      invitation: invitation.id,
       event: event.id,
       bounce: String(bounce.position),
     },
-    marks: [...own, email, key, org.webhookId, suppression.address, event.id, ...(live ? [] : [org.id])],
+    marks: [
+      ...own,
+      invited,
+      invitation.hash,
+      email,
+      key,
+      org.webhookId,
+      suppression.address,
+      event.id,
+      ...(live ? [] : [org.id]),
+    ],
     secrets: [],
     rows: () => rowsOf(db, org.id, live),
   };

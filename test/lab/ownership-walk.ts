@@ -16,6 +16,7 @@ interface Named {
   address: string;
   suppression: string;
   user: string;
+  invitation: string;
   event: string;
   /** The position of a bounce. */
   bounce: string;
@@ -63,6 +64,7 @@ const kinds: Record<string, keyof Named> = {
   bounces: 'bounce',
   suppressions: 'suppression',
   team: 'user',
+  invitations: 'invitation',
   events: 'event',
 };
 
@@ -243,5 +245,6 @@ export async function rowsOf(db: Db, orgId: string, live = false): Promise<objec
     suppressions: await ofOrg('suppressions'),
     domains: await ofOrg('domains'),
     members: await ofOrg('memberships', 'user_id'),
+    invitations: await ofOrg('invitations', 'email_key'),
   };
 }

@@ -23,11 +23,20 @@ export async function makeLink(
   { purpose, userId }: Pick<OneTimeLink, 'purpose' | 'userId'>,
   now: number,
 ): Promise<MadeLink> {
-  const token = randomBytes(32).toString('base64url');
-  const expiresAt = now + ttls[purpose];
-  await insertLink(db, { hash: tokenHash(token), purpose, userId, expiresAt }, now);
   const page = purpose === 'set-up' || purpose === 'sign-in' ? purpose : 'welcome';
-  return { path: `/dashboard/${page}/${token}`, expiresAt };
+  const { hash, ...link } = newLink(page, now + ttls[purpose]);
+  await insertLink(db, { hash, purpose, userId, expiresAt: link.expiresAt }, now);
+  return link;
+}
+
+/** A link to join an organization. Its hash is stored with the invitation. */
+export function newInvitationLink(now: number): MadeLink & { hash: string } {
+  return newLink('join', now + ttls.invitation);
+}
+
+function newLink(page: string, expiresAt: number): MadeLink & { hash: string } {
+  const token = randomBytes(32).toString('base64url');
+  return { path: `/dashboard/${page}/${token}`, expiresAt, hash: tokenHash(token) };
 }
 
 /** The stored form of the tokens of links and sessions. Random tokens need neither a salt nor a slow hash. */

@@ -2,6 +2,7 @@
 
 import type { Role } from '#accounts/people/roles.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { compareKey } from '#platform/values/address.ts';
 import { serverOrgId } from '#platform/values/glossary.ts';
 import { type Pause, pauseOf, realOrganizations } from './organizations.ts';
 import { type User, users } from './users.ts';
@@ -60,6 +61,13 @@ export async function listMembers(
 
 export async function findMember(db: Db, orgId: string, userId: string): Promise<Member | null> {
   const row = await members(db, orgId).where({ user_id: userId }).first();
+  return row ? memberFrom(row) : null;
+}
+
+export async function findMemberByEmail(db: Db, orgId: string, email: string): Promise<Member | null> {
+  const row = await members(db, orgId)
+    .where({ email_key: compareKey(email) })
+    .first();
   return row ? memberFrom(row) : null;
 }
 

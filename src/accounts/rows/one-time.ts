@@ -46,6 +46,10 @@ export async function useSetUp(trx: Trx, hash: string, now: number): Promise<boo
   return (await trx('one_time_tokens').where({ purpose: 'set-up' }).delete()) > 0;
 }
 
+export async function endLinks(trx: Trx, userId: string): Promise<void> {
+  await trx('one_time_tokens').where({ user_id: userId }).delete();
+}
+
 export const forgetLinks = (db: Db, now: number) => deleteExpired(db, 'one_time_tokens', 'hash', now);
 
 /** Replaces the user's codes. */

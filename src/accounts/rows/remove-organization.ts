@@ -87,6 +87,7 @@ const fewRows = [
   'daily_usage',
   'domains',
   'idempotency',
+  'invitations',
   'memberships',
   'statistics',
 ];

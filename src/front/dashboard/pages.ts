@@ -9,6 +9,7 @@ import { domainsPage } from '#front/dashboard/pages/domains/routes.ts';
 import { emailPage } from '#front/dashboard/pages/email/routes.ts';
 import { exportPage } from '#front/dashboard/pages/emails/email-export.ts';
 import { emailsPage } from '#front/dashboard/pages/emails/routes.ts';
+import { joinPage } from '#front/dashboard/pages/join/routes.ts';
 import { keysPage } from '#front/dashboard/pages/keys/routes.ts';
 import { organizationsPage } from '#front/dashboard/pages/organizations/routes.ts';
 import { overviewPage } from '#front/dashboard/pages/overview/routes.ts';
@@ -38,6 +39,7 @@ export const pages: DashboardPage[] = [
   signInByLinkPage,
   forgottenPage,
   setUpPage,
+  joinPage,
   welcomePage,
   themePage,
   accountPage,

@@ -21,7 +21,7 @@ export function linkMail({ to, invitation, url, expiresAt, hostname, now }: Link
   const [subject, why] = invitation
     ? [
         `You are invited to ${organization}`,
-        `You have been invited${by} to the dashboard of ${organization}. Choose a password to accept:`,
+        `You have been invited${by} to the dashboard of ${organization}. Open this link to accept:`,
       ]
     : [
         'Choose a new password',

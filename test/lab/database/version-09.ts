@@ -4,7 +4,7 @@ import { baseline, steps } from '#platform/database/schema/steps.ts';
 
 const undone: [step: RegExp, undo: string][] = [
   [/^alter table (\w+) add column (\w+) .*$/, 'alter table $1 drop column $2'],
-  [/^create index (\w+) .*$/, 'drop index $1'],
+  [/^create (?:unique )?index (\w+) .*$/, 'drop index $1'],
   [/^create table (\w+) .*$/s, 'drop table $1'],
   [/^update (\w+) set (\w+) = ('[^']*') where \2 = ('[^']*')$/, 'update $1 set $2 = $4 where $2 = $3'],
 ];

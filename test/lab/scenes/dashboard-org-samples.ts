@@ -2,7 +2,9 @@
  * The samples of an organization's pages (dashboard-samples.ts has the others, and says what a sample is). What a refused
  * request must not change is made so that it would change: each time anew, and in the state that the route ends.
  */
+
 import { randomUUID } from 'node:crypto';
+import { inviteMember } from '#accounts/people/team.ts';
 import type { Sample, Sampler } from './dashboard-sample.ts';
 import type { Org, Scene } from './dashboard-scene.ts';
 
@@ -148,6 +150,12 @@ export const orgSamples: Record<string, Sampler> = {
     return { params: { id: userId } };
   },
   'POST /dashboard/o/:org/team/:id/remove': onMember(),
+  'POST /dashboard/o/:org/team/invitations/:id/remove': async ({ world }, { id: orgId }) => {
+    const email = `${uniqueName()}@there.invalid`;
+    const terms = { now: world.clock.now(), byOperator: false };
+    await inviteMember(world.db, { orgId, email, name: email, role: 'viewer' }, terms);
+    return { params: { id: (await world.db('invitations').where({ email }).first('id')).id } };
+  },
 
   'GET /dashboard/o/:org/keys': nothing,
   'POST /dashboard/o/:org/keys': () => ({ fields: { label: 'new', scopes: 'email:send' } }),

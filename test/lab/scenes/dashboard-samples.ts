@@ -35,6 +35,9 @@ const samples: Record<string, Sampler> = {
   'POST /dashboard/set-up/:token': () => ({ params: { token: 'x' }, status: 404 }),
   'GET /dashboard/welcome/:token': (scene) => welcome(scene),
   'POST /dashboard/welcome/:token': async (scene) => ({ ...(await welcome(scene)), fields: { password } }),
+  // An invitation lets in those who have its address only (test/front/dashboard/team.test.ts).
+  'GET /dashboard/join/:token': () => ({ params: { token: 'x' }, status: 404 }),
+  'POST /dashboard/join/:token': () => ({ params: { token: 'x' }, status: 404 }),
   'GET /dashboard/sign-in/:token': async ({ world, make }) => {
     const userId = await make.user('Ann');
     const { path } = await makeLink(world.db, { purpose: 'sign-in', userId }, world.clock.now());

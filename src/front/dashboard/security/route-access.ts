@@ -25,6 +25,8 @@ export const access: Record<string, RouteAccess> = {
   'POST /dashboard/set-up/:token': 'anyone',
   'GET /dashboard/welcome/:token': 'anyone',
   'POST /dashboard/welcome/:token': 'anyone',
+  'GET /dashboard/join/:token': 'anyone',
+  'POST /dashboard/join/:token': 'anyone',
   'POST /dashboard/theme': 'anyone',
 
   // Your account
@@ -109,6 +111,7 @@ export const access: Record<string, RouteAccess> = {
   'POST /dashboard/o/:org/team/:id/role': 'owner',
   'POST /dashboard/o/:org/team/:id/link': 'owner',
   'POST /dashboard/o/:org/team/:id/remove': 'owner',
+  'POST /dashboard/o/:org/team/invitations/:id/remove': 'owner',
 
   // API keys
   'GET /dashboard/o/:org/keys': 'viewer',

@@ -156,6 +156,21 @@ CREATE TABLE events_first PARTITION OF events (
   CONSTRAINT events_first_pkey PRIMARY KEY (id)
 ) FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 
+CREATE TABLE invitations (
+  hash text NOT NULL,
+  id text NOT NULL,
+  org_id text NOT NULL,
+  email text NOT NULL,
+  email_key text NOT NULL,
+  name text NOT NULL,
+  role text NOT NULL,
+  created_at bigint NOT NULL,
+  expires_at bigint NOT NULL,
+  CONSTRAINT invitations_pkey PRIMARY KEY (hash)
+);
+CREATE INDEX invitations_expires_at_index ON invitations USING btree (expires_at);
+CREATE UNIQUE INDEX invitations_org_id_email_key_unique ON invitations USING btree (org_id, email_key);
+
 CREATE TABLE learned (
   kind text NOT NULL,
   name text NOT NULL,

@@ -311,6 +311,23 @@ CREATE INDEX inbound_mails_delivery_id_index on inbound_mails (delivery_id);
 
 CREATE INDEX inbound_mails_letters_index on inbound_mails (id) where delivery_id is null;
 
+CREATE TABLE invitations (
+  hash text not null,
+  id text not null,
+  org_id text not null,
+  email text not null,
+  email_key text not null,
+  name text not null,
+  role text not null,
+  created_at bigint not null,
+  expires_at bigint not null,
+  primary key (hash)
+);
+
+CREATE INDEX invitations_expires_at_index on invitations (expires_at);
+
+CREATE UNIQUE INDEX invitations_org_id_email_key_unique on invitations (org_id, email_key);
+
 CREATE TABLE learned (
   kind text not null,
   name text not null,

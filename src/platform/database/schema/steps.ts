@@ -31,4 +31,11 @@ export const steps: Record<string, string> = {
   // Whose host it is, and when the authority was first asked for it.
   '036-certificate-owner': 'alter table certificates add column org_id text',
   '037-certificate-asked': 'alter table certificates add column asked_at bigint',
+  // An owner's invitations, until they are accepted (accounts/rows/open-invitations.ts).
+  '038-invitations': `create table invitations (hash text not null, id text not null, org_id text not null, email text not null,
+    email_key text not null, name text not null, role text not null, created_at bigint not null, expires_at bigint not null,
+    primary key (hash))`,
+  '039-invitation-address':
+    'create unique index invitations_org_id_email_key_unique on invitations (org_id, email_key)',
+  '040-invitation-end': 'create index invitations_expires_at_index on invitations (expires_at)',
 };

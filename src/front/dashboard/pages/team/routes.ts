@@ -7,9 +7,11 @@ import {
   inviteAgain,
   inviteMember,
   type MembershipChange,
+  maxInvitations,
   removeMember,
 } from '#accounts/people/team.ts';
 import { findMember, listMembers, type Member } from '#accounts/rows/memberships.ts';
+import { listInvitations, removeInvitation } from '#accounts/rows/open-invitations.ts';
 import { requireSecondFactor } from '#accounts/rows/organizations.ts';
 import { responsibleAddresses } from '#accounts/rows/users.ts';
 import { itemIn, showForm } from '#front/dashboard/form-page.ts';
@@ -23,8 +25,7 @@ const fields = z.object({ email: emailField, name: nullable(oneLine('a name')), 
 
 const reasons = {
   member: 'A member with this address already exists.',
-  'other-organization':
-    'This address already has an account on this server. Ask the operator of the server to add it to your organization.',
+  'too many': `Your organization has ${maxInvitations} open invitations, which is the maximum. Remove one first.`,
 };
 
 export const teamPage: DashboardPage = {
@@ -54,15 +55,19 @@ export const teamPage: DashboardPage = {
     async 'POST /dashboard/o/:org/team/:id/link'(visit, parts) {
       const member = await memberIn(visit, parts.db);
       const byOperator = visit.user.isOperator;
-      const link = await inviteAgain(parts.db, { orgId: visit.org.id, user: member, byOperator }, visit.now);
+      const link = await inviteAgain(parts.db, { orgId: visit.org.id, member, byOperator }, visit.now);
       if (link) return handOver(visit, parts, link, member);
-      const text = `You cannot create a new link for ${member.email}. Ask the operator of this server.`;
-      return redirect(`${visit.base}/team`, { tone: 'bad', text });
+      return redirect(`${visit.base}/team`, { tone: 'bad', text: `${member.name} has already accepted.` });
     },
     async 'POST /dashboard/o/:org/team/:id/remove'(visit, { db }) {
       const { id: userId, name } = await memberIn(visit, db);
       const change = await removeMember(db, { orgId: visit.org.id, userId });
       return changed(visit, db, name, change, `${name} was removed from the team.`);
+    },
+    async 'POST /dashboard/o/:org/team/invitations/:id/remove'(visit, { db }) {
+      const remove = async (id: string, orgId: string) => (await removeInvitation(db, orgId, id)) || null;
+      await itemIn(visit, 'invitation', remove);
+      return redirect(`${visit.base}/team`, 'The invitation was removed.');
     },
   },
 };
@@ -79,6 +84,7 @@ async function list(visit: OrgVisit, { db, config, linkMails }: PageParts, error
   const { rows, ...pager } = await pageOf(visit, pageSize, (page) => listMembers(db, visit.org.id, page));
   const data = {
     ...pager,
+    invitations: pager.isFirst ? await listInvitations(db, visit.org.id, visit.now) : [],
     isRequired: visit.org.requiresSecondFactor,
     rows: rows.map((member) => present(member, visit.user.id)),
     notices: {

@@ -1,0 +1,89 @@
+/** Accepts an owner's invitation: signed in with the account of its address, or with a new account. */
+import { tokenHash } from '#accounts/people/one-time-links.ts';
+import { passwordProblem } from '#accounts/people/passwords.ts';
+import { acceptAsNew, acceptInvitation } from '#accounts/people/team.ts';
+import { findInvitation, type PendingInvitation } from '#accounts/rows/open-invitations.ts';
+import { findOrganization } from '#accounts/rows/organizations.ts';
+import {
+  type DashboardPage,
+  type PageAnswer,
+  type PageParts,
+  type PageVisit,
+  redirect,
+  show,
+} from '#front/dashboard/page.ts';
+import { PageError } from '#front/dashboard/page-error.ts';
+import { startSession } from '#front/dashboard/pages/sign-in/routes.ts';
+import { compareKey } from '#platform/values/address.ts';
+
+export const joinPage: DashboardPage = {
+  open: {
+    'GET /dashboard/join/:token': async (visit, parts) => form(visit, await guestOf(visit, parts)),
+    'POST /dashboard/join/:token': join,
+  },
+};
+
+interface Guest {
+  hash: string;
+  invitation: PendingInvitation;
+  organization: string;
+  /** Signed in, with the address of the invitation or another. */
+  as: 'nobody' | 'the same' | 'another';
+}
+
+async function join(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
+  const guest = await guestOf(visit, parts);
+  if (guest.as === 'another') return form(visit, guest, 'Sign out first.');
+  if (guest.as === 'nobody') return joinAsNew(visit, parts, guest);
+  const orgId = await acceptInvitation(parts.db, guest.hash, visit.user!, visit.now);
+  if (orgId === null) throw over();
+  return redirect(`/dashboard/o/${orgId}`, `You are now a member of ${guest.organization}.`);
+}
+
+async function joinAsNew(visit: PageVisit, parts: PageParts, guest: Guest): Promise<PageAnswer> {
+  const password = visit.form.get('password') ?? '';
+  const problem = passwordProblem(password, guest.invitation.email);
+  if (problem) return form(visit, guest, problem);
+  const accepted = await acceptAsNew(parts.db, guest.hash, await parts.passwords.hash(password), visit.now);
+  if (accepted === 'over') throw over();
+  if (accepted === 'has account')
+    return form(
+      visit,
+      guest,
+      'This address has an account. Sign in with it, or ask the operator for a link.',
+    );
+  const to = `/dashboard/o/${guest.invitation.orgId}`;
+  return startSession(visit, parts, accepted, to, 'Your password is set.');
+}
+
+function form({ context }: PageVisit, guest: Guest, error?: string): PageAnswer {
+  const { organization, as, invitation } = guest;
+  const { email, role } = invitation;
+  const title = `Join ${organization}`;
+  const signIn = `/dashboard/sign-in?to=${encodeURIComponent(context.path)}`;
+  return show(
+    'join/join',
+    title,
+    { organization, as, email, role, signIn, error },
+    { status: error ? 422 : 200 },
+  );
+}
+
+async function guestOf({ context, user, now }: PageVisit, { db }: PageParts): Promise<Guest> {
+  const { token } = context.params as { token: string };
+  const hash = tokenHash(token);
+  const invitation = await findInvitation(db, hash, now);
+  const org = invitation && (await findOrganization(db, invitation.orgId));
+  if (!org) throw over();
+  const isSame = user !== null && compareKey(user.email) === compareKey(invitation.email);
+  const as = isSame ? 'the same' : user ? 'another' : 'nobody';
+  return { hash, invitation, organization: org.name, as };
+}
+
+function over(): PageError {
+  return new PageError(
+    404,
+    'This invitation is no longer valid',
+    'It was accepted, removed or replaced, or has expired. If you have accepted it, sign in. If not, ask for a new one.',
+  );
+}
