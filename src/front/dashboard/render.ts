@@ -67,10 +67,13 @@ function when(time: number | null, now: number): string {
   return upcoming(Math.min(time, now), now);
 }
 
-/** The same of a time that may lie ahead. */
+/**
+ * The same of a time that may lie ahead. The element keeps it right while the page is open, and has the reader's zone in its
+ * tooltip; without scripts both are the server's.
+ */
 function upcoming(time: number | null, now: number): string {
   if (time === null) return when(null, now);
-  return `<time datetime="${iso(time)}" title="${exactly(time)}">${relative(time, now)}</time>`;
+  return timeOf(time, 'format-style="long" prefix=""', relative(time, now));
 }
 
 /** HTML of how long something has lasted, such as `6 hours`, with its begin as the tooltip. */
@@ -79,9 +82,17 @@ function lasting(since: number, now: number): string {
   return `<time datetime="${iso(since)}" title="${exactly(since)}">${span(ms)}</time>`;
 }
 
-/** HTML of an exact time, which assets/times.js shows in the reader's zone. */
+const exactFormat =
+  'no-title lang="en-GB" format="datetime" weekday="" day="numeric" month="short" year="numeric" hour="2-digit" minute="2-digit" second="2-digit" time-zone-name="short"';
+
+/** HTML of an exact time, in the reader's zone with UTC as the tooltip. */
 function at(time: number): string {
-  return `<time datetime="${iso(time)}" data-local>${exactly(time)}</time>`;
+  return timeOf(time, exactFormat, exactly(time));
+}
+
+function timeOf(time: number, format: string, text: string): string {
+  const element = `<relative-time datetime="${iso(time)}" ${format}>${text}</relative-time>`;
+  return `<time datetime="${iso(time)}" title="${exactly(time)}">${element}</time>`;
 }
 
 /** HTML of a text, in which each exact time is one. Some of it may be a stranger's, who writes dates that are none. */

@@ -14,11 +14,12 @@ export function span(ms: number): string {
   return `${Math.floor(ms / size)} ${unit}`;
 }
 
-/** A duration rounded up to a tenth of its unit, for what was done within it: `2.1 hours`. */
+/** A duration rounded up, to a tenth of its unit if there are few, for what was done within it: `2.1 hours`, `67 minutes`. */
 export function atMost(ms: number): string {
   if (ms < 1000) return `${Math.ceil(ms / 10) * 10} ms`;
   const [unit, size] = unitOf(ms);
-  return `${Math.ceil((ms / size) * 10) / 10} ${unit}`;
+  const count = ms / size;
+  return `${count < 10 ? Math.ceil(count * 10) / 10 : Math.ceil(count)} ${unit}`;
 }
 
 function unitOf(ms: number) {

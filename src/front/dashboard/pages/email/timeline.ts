@@ -1,7 +1,7 @@
 /** An email's events in words, with the receiving server's reply. */
 
 import { legible } from '#front/dashboard/legible.ts';
-import { agentName } from '#front/dashboard/number-format.ts';
+import { agentName, exactly } from '#front/dashboard/number-format.ts';
 import { replyText } from '#mail/deliver/outcome.ts';
 import type { EmailRecord } from '#mail/record/rows/emails.ts';
 import type { Reply } from '#platform/values/glossary.ts';
@@ -21,7 +21,7 @@ const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) =
   'email.scheduled': {
     title: 'Accepted and scheduled',
     tone: 'quiet',
-    detail: (data) => text(data.scheduledAt),
+    detail: (data) => exactly(Date.parse(text(data.scheduledAt))),
   },
   'email.queued': {
     title: 'Queued',
