@@ -56,6 +56,8 @@ test('an endpoint is added with a secret that is shown once, tested, told and re
       one.test(now.text),
     );
   });
+  t.regex(browser.page().text, /email\.delivered ann@there\.invalid/, 'a row names its recipient');
+  t.true(browser.page().html.includes(`/emails/${body.emailId}"`), 'and leads to its email');
   t.regex(
     (await browser.submit('/replay', { event: receiver.requests[2]!.id })).text,
     /One event is being replayed/,
@@ -94,7 +96,7 @@ test('a rotated secret signs beside the old one; events, standing and end are as
   t.deepEqual((await webhook()).events, ['email.bounced', 'email.opened']);
   await browser.submit('/events', { which: 'all' });
   t.deepEqual((await webhook()).events, []);
-  t.regex((await browser.submit('/disable')).text, /nothing is posted to it\. Reason: Disabled by you/);
+  t.regex((await browser.submit('/disable')).text, /nothing is posted to it\. Reason: Disabled by hand/);
   t.is((await webhook()).status, 'disabled');
   await browser.submit('/enable');
   t.is((await webhook()).status, 'active');

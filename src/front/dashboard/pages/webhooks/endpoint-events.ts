@@ -3,6 +3,7 @@
  * index has the types, so one request reads a bounded number of events and says how to go on.
  */
 import { z } from 'zod';
+import { legible } from '#front/dashboard/legible.ts';
 import { type DashboardPage, fragment, type OrgVisit, type PageParts, show } from '#front/dashboard/page.ts';
 import { notFound } from '#front/dashboard/page-error.ts';
 import { findEvents } from '#mail/record/rows/read-events.ts';
@@ -73,6 +74,7 @@ export async function eventsData(visit: OrgVisit, db: PageParts['db'], webhook: 
   const ids = found.map(({ id }) => id);
   const attempts = await listAttemptsOf(db, webhook.id, ids, maxAttempts);
   const byEvent = Map.groupBy(attempts, ({ eventId }) => eventId);
+  const events = new Map((await findEvents(db, ids)).map((event) => [event.id, event]));
   const counts = await countMessages(db, webhook.id);
   const filters = { ...(state && { state }), ...(type && { type }) };
   const addressOf = (more: object) => `?${new URLSearchParams({ ...filters, ...more })}`;
@@ -81,7 +83,12 @@ export async function eventsData(visit: OrgVisit, db: PageParts['db'], webhook: 
   return {
     ...counts,
     url,
-    rows: found.map((message) => rowOf(message, byEvent.get(message.id) ?? [])),
+    rows: found.map((message) => ({
+      ...rowOf(message, byEvent.get(message.id) ?? []),
+      /** Events are deleted before their attempts. */
+      recipient: legible(events.get(message.id)?.recipient ?? ''),
+      emailId: events.get(message.id)?.email?.id ?? null,
+    })),
     values: { state, type },
     states,
     types,

@@ -10,5 +10,5 @@ export function webhookIn(visit: OrgVisit, db: PageParts['db']): Promise<Webhook
 }
 
 export function withReason<T extends Pick<Webhook, 'reason'>>(webhook: T): T {
-  return webhook.reason === disabledByOwner ? { ...webhook, reason: 'Disabled by you' } : webhook;
+  return webhook.reason === disabledByOwner ? { ...webhook, reason: 'Disabled by hand' } : webhook;
 }
