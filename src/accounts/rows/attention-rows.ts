@@ -2,6 +2,7 @@
  * The facts that an organization's overview shows besides statistics: which setup steps are done, and which mail waits. Each
  * answer comes from a few rows of an index, however much mail there is.
  */
+import { countOf } from '#platform/database/engine/json-rows.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { number, records, text } from '#platform/database/engine/records.ts';
 import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
@@ -15,6 +16,14 @@ export async function progressOf(db: Db, orgId: string) {
     some('emails'),
   ]);
   return { hasDomain: !!domain, isVerified: !!verified, hasKey: !!key, hasSent: !!email };
+}
+
+const maxCounted = 20_000;
+
+/** The organization's waiting mail, among so many of the server. */
+export async function countWaiting(db: Db, orgId: string): Promise<number> {
+  const some = db('deliveries').where(inStage('waiting')).limit(maxCounted).select('org_id');
+  return countOf(db(some.as('some')).where({ org_id: orgId }));
 }
 
 const waitingMail = records({

@@ -36,8 +36,6 @@ const packaged = () => ({
   'htmx.js': import.meta.resolve('htmx.org/dist/htmx.min.js'),
   // Its only entry point imports eight files, and the bundle beside it is all of them.
   'relative-time.js': new URL('bundle.js', import.meta.resolve('@github/relative-time-element')).href,
-  'uplot.js': import.meta.resolve('uplot/dist/uPlot.iife.min.js'),
-  'uplot.css': import.meta.resolve('uplot/dist/uPlot.min.css'),
 });
 
 const zip = promisify(gzip);

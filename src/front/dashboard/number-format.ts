@@ -20,6 +20,11 @@ export function exactly(time: number): string {
   return `${iso(time).slice(0, 19).replace('T', ' ')} UTC`;
 }
 
+/** `2 Mar` */
+export function dayOf(time: number): string {
+  return new Date(time).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+}
+
 /** Browser and system of a User-Agent header, such as `Firefox on Linux`. */
 export function agentName(agent: string): string {
   const browsers = [

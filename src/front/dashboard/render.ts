@@ -11,7 +11,7 @@ import { atMost, relative, span } from '#platform/base/span.ts';
 import type { Assets } from './assets.ts';
 import { icon } from './icons.ts';
 import type { NavLink } from './navigation.ts';
-import { count, exactly, percent } from './number-format.ts';
+import { count, dayOf, exactly, percent } from './number-format.ts';
 import type { Flash, OrgVisit, PageView, PageVisit } from './page.ts';
 
 /** The data that the layout shows around a page. */
@@ -40,7 +40,20 @@ const part = (name, data) => this.render('/views/partials/' + name, { kit: it.ki
 
 export function createRender(assets: Assets): Render {
   const eta = new Eta({ views: import.meta.dirname, cache: true, autoEscape: true, functionHeader });
-  const kit = { icon, count, percent, span, atMost, at, timesIn, when, upcoming, lasting, asset: assets.url };
+  const kit = {
+    icon,
+    count,
+    percent,
+    span,
+    atMost,
+    at,
+    timesIn,
+    when,
+    upcoming,
+    lasting,
+    exactly,
+    asset: assets.url,
+  };
   return (shown, frame) => {
     const { visit, csrf } = frame;
     const org = 'org' in visit ? visit.org : null;
@@ -82,12 +95,24 @@ function lasting(since: number, now: number): string {
   return `<time datetime="${iso(since)}" title="${exactly(since)}">${span(ms)}</time>`;
 }
 
-const exactFormat =
-  'no-title lang="en-GB" format="datetime" weekday="" day="numeric" month="short" year="numeric" hour="2-digit" minute="2-digit" second="2-digit" time-zone-name="short"';
+/** The attributes of the element, and the text without scripts. */
+const forms = {
+  exact: {
+    format:
+      'no-title weekday="" day="numeric" month="short" year="numeric" hour="2-digit" minute="2-digit" second="2-digit" time-zone-name="short"',
+    text: exactly,
+  },
+  day: { format: 'weekday="" day="numeric" month="short" year=""', text: dayOf },
+  hour: {
+    format: 'weekday="" day="" month="" year="" hour="2-digit" minute="2-digit"',
+    text: (time: number) => exactly(time).slice(11, 16),
+  },
+};
 
-/** HTML of an exact time, in the reader's zone with UTC as the tooltip. */
-function at(time: number): string {
-  return timeOf(time, exactFormat, exactly(time));
+/** HTML of an exact time, in the reader's zone with UTC as the tooltip; or of its day or hour only. */
+function at(time: number, form: keyof typeof forms = 'exact'): string {
+  const { format, text } = forms[form];
+  return timeOf(time, `lang="en-GB" format="datetime" ${format}`, text(time));
 }
 
 function timeOf(time: number, format: string, text: string): string {

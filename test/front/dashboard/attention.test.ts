@@ -46,4 +46,23 @@ test('each entry leads to a list with its mails, and with no other', async (t) =
     );
   t.false(listed.flat().includes(other));
   t.notRegex(html, /Nothing needs attention/);
+
+  const tile = /href="([^"]+)">Delivered<\/a>/.exec(html)![1]!.replaceAll('&amp;', '&');
+  t.true((await browser.get(tile)).html.includes(`data-email="${other}"`), 'a figure leads to its mails');
+  t.false(browser.page().html.includes(first));
+
+  const titles = async (window: string) => {
+    const page = await browser.get(`/dashboard/o/${id}?window=${window}`);
+    return [...page.html.matchAll(/<title>([^<]* UTC: [^<]*)<\/title>/g)].map(([, title]) => title!);
+  };
+  await world.clock.passUntil(async () => / waiting 3,/.test((await titles('7d')).at(-1)!), { step: '10s' });
+  const hour = world.clock.now() - (world.clock.now() % 3_600_000);
+  const past = { sent: 9, delivered: 2, hour: hour - 3 * 86_400_000 };
+  await world.db('statistics').insert({ ...(await world.db('statistics').first()), ...past });
+  for (const window of ['7d', '30d']) {
+    const bars = await titles(window);
+    t.regex(bars.at(-1)!, /: delivered 1, waiting 3, bounced 0$/);
+    t.true(bars.slice(0, -1).every((title) => title.includes(' waiting 0,')), 'none of days ago waits');
+    t.true(bars.some((title) => title.includes('delivered 2,')));
+  }
 });

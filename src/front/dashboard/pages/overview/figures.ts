@@ -24,17 +24,25 @@ export function beginOf({ hours }: Pick<FigureWindow, 'hours'>, now: number): nu
 
 export interface Bar extends Counts {
   from: number;
+  /** What waits now stands in the newest bars that had so many recipients. */
+  waiting: number;
 }
 
-export function barsOf(figures: HourFigures[], window: FigureWindow, now: number): Bar[] {
+export function barsOf(figures: HourFigures[], window: FigureWindow, waiting: number, now: number): Bar[] {
   const begin = beginOf(window, now);
   const bars = Array.from({ length: window.hours / window.barHours }, (_, index) => ({
     from: begin + index * window.barHours * hourMs,
+    waiting: 0,
     ...none(),
   }));
   for (const hour of figures) {
     const bar = bars[Math.floor((hour.hour - begin) / (window.barHours * hourMs))];
     if (bar) add(bar, hour);
+  }
+  let left = waiting;
+  for (const bar of bars.toReversed()) {
+    bar.waiting = Math.min(left, bar.sent);
+    left -= bar.waiting;
   }
   return bars;
 }
@@ -51,6 +59,13 @@ function none(): Counts {
 
 function add(to: Counts, more: Counts): void {
   for (const name of countNames) to[name] += more[name];
+}
+
+/** The end of the count axis: 1, 2 or 5 times a power of ten. */
+export function topOf(bars: Bar[]): number {
+  const most = Math.max(4, ...bars.map(({ delivered, waiting, bounced }) => delivered + waiting + bounced));
+  const power = 10 ** Math.floor(Math.log10(most));
+  return power * [1, 2, 5, 10].find((step) => step * power >= most)!;
 }
 
 const milestones = [1000, 10_000, 60_000, 300_000, 3_600_000];

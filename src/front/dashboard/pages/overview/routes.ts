@@ -1,6 +1,6 @@
 /** An organization's overview: figures and what needs attention. Before its first email, the steps to send one. */
 
-import { progressOf } from '#accounts/rows/attention-rows.ts';
+import { countWaiting, progressOf } from '#accounts/rows/attention-rows.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import {
   type DashboardPage,
@@ -15,7 +15,7 @@ import { readFigures } from '#mail/record/rows/statistics.ts';
 import { readOwnerNeeds } from '#operate/status/owner-needs.ts';
 import type { Status } from '#operate/status/read-status.ts';
 import { bounceRate, complaintRate, shareOf } from '#operate/status/reputation.ts';
-import { barsOf, beginOf, timesOf, totalOf, windows } from './figures.ts';
+import { barsOf, beginOf, timesOf, topOf, totalOf, windows } from './figures.ts';
 
 export const overviewPage: DashboardPage = { organization: { 'GET /dashboard/o/:org': overview } };
 
@@ -38,12 +38,14 @@ async function overview(
   const lowShare = config.creditsLow / 100;
   const needs = await readOwnerNeeds({ db, org: organization, counts, lowShare, now });
   const ofServer = (status: Status) => presentVerdict(status, isDevelopment);
+  const bars = barsOf(of(window), window, await countWaiting(db, org.id), now);
   const data = {
     progress: progress.hasKey && progress.isVerified ? null : progress,
     windows,
     window,
     total,
-    bars: barsOf(of(window), window, now),
+    bars,
+    top: topOf(bars),
     times: timesOf(of(window)),
     shares: {
       delivered: shareOf(total.delivered, total.sent),
@@ -58,5 +60,5 @@ async function overview(
     ],
     isDevelopment,
   };
-  return show('overview/overview', 'Overview', data, { scripts: ['uplot.js', 'chart.js'] });
+  return show('overview/overview', 'Overview', data, { scripts: ['live.js'] });
 }
