@@ -24,7 +24,7 @@ export function beginOf({ hours }: Pick<FigureWindow, 'hours'>, now: number): nu
 
 export interface Bar extends Counts {
   from: number;
-  /** What waits now stands in the newest bars that had so many recipients. */
+  /** Mail that waits now stands in the newest bars that had so many recipients. */
   waiting: number;
 }
 
