@@ -62,7 +62,10 @@ test('each entry leads to a list with its mails, and with no other', async (t) =
   for (const window of ['7d', '30d']) {
     const bars = await titles(window);
     t.regex(bars.at(-1)!, /: delivered 1, waiting 3, bounced 0$/);
-    t.true(bars.slice(0, -1).every((title) => title.includes(' waiting 0,')), 'none of days ago waits');
+    t.true(
+      bars.slice(0, -1).every((title) => title.includes(' waiting 0,')),
+      'none of days ago waits',
+    );
     t.true(bars.some((title) => title.includes('delivered 2,')));
   }
 });
