@@ -66,11 +66,15 @@ const maxComposers = 4;
 /** Resolves when the service accepts requests. Rejects with an error that says what to do, and then nothing is left open. */
 export async function start(config: Config, overrides: Partial<Overrides> = {}): Promise<Running> {
   const stops: Stops = [];
+  let onError: ServerContext['onError'] = () => {};
   const stop = async () => {
-    for (const step of stops.splice(0).reverse()) await step();
+    // A step that fails, for example because the disk is full, does not keep the others from ending.
+    for (const step of stops.splice(0).reverse())
+      await step().catch((error) => onError('a part of the service did not stop in order', error));
   };
   try {
     const context = await createContext(config, overrides, stops);
+    onError = context.onError;
     let { baseUrl } = config;
     const parts = await buildParts(context, () => baseUrl, stops);
     await startDelivering(context, parts.delivery, stops);

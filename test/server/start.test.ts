@@ -8,6 +8,8 @@ import { temporaryDirectory } from '#lab/evidence.ts';
 import { startProcess } from '#lab/scenes/process.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { createLog } from '#platform/base/log.ts';
+import { openDatabase } from '#platform/database/engine/open.ts';
 import { loadConfig } from '#platform/settings/config.ts';
 import { start } from '#server/start.ts';
 import { describeStartError } from '#server/start-messages.ts';
@@ -180,4 +182,22 @@ test('a host that hangs does not stretch a stop', async (t) => {
   // It takes 2.5 s. The SMTP client itself would wait for the greeting.
   await world.stop();
   t.is(world.mx[0]!.messages.length, 0);
+});
+
+test('a part that cannot stop, because its statement fails, is logged, and the others stop', async (t) => {
+  const errors: string[] = [];
+  const log = createLog(loadConfig({ POSTERN_LOG_LEVEL: 'silent' }));
+  log.error = (_error: object, text?: string) => void errors.push(text!);
+  const config = loadConfig({ POSTERN_HTTP_PORT: '0', POSTERN_DATA_DIR: await temporaryDirectory(t) });
+  const running = await start(config, { log });
+  const db = await openDatabase(config);
+  await db.raw('alter table webhook_messages rename to elsewhere');
+  await db.destroy();
+  await running.stop();
+  t.true(errors.includes('a part of the service did not stop in order'), errors.join('\n'));
+  // The ports and the database are free: it can start again at once, once its table is back.
+  const again = await openDatabase(config);
+  await again.raw('alter table elsewhere rename to webhook_messages');
+  await again.destroy();
+  await (await start(config, { log })).stop();
 });
