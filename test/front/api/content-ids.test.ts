@@ -138,7 +138,7 @@ test('two ids never become the same, even if one is what the other becomes', (t)
   t.not(other!.contentId, made);
 });
 
-test('six megabytes of HTML are read in linear time', async (t) => {
+test('megabytes of HTML are read in linear time', async (t) => {
   const elements = [
     '<b>',
     '<i src=cid:a>',
@@ -150,7 +150,7 @@ test('six megabytes of HTML are read in linear time', async (t) => {
   ];
   for (const element of elements)
     for (const before of ['cid:', 'cid:<b style="', '<style>url(cid:', '<img srcset="cid:']) {
-      const text = before + element.repeat(6_000_000 / element.length);
-      await costsAtMost(t, 5_000, () => withReferences(text, () => 'x'), before + element);
+      const text = before + element.repeat(1_500_000 / element.length);
+      await costsAtMost(t, 1_250, () => withReferences(text, () => 'x'), before + element);
     }
 });
