@@ -138,7 +138,7 @@ export function createDelivery(
       publisher,
       inFlight: delivering.inFlight,
       onTestMail: async (delivery, attempt) => {
-        const isDelivered = attempt.outcome.outcome === 'delivered';
+        const isDelivered = attempt.verdict.outcome === 'delivered';
         if (isDelivered && simulated.complains(delivery)) await complain(delivery.id);
       },
     }),
@@ -194,7 +194,7 @@ function createAttempts(
     onAttempted: (delivery, { peer, classification, tls, ms }) =>
       logAttempted(context.mailLog, delivery, {
         peer,
-        diagnostic: classification.outcome.diagnostic,
+        diagnostic: classification.verdict.diagnostic,
         tls,
         ms,
       }),

@@ -5,7 +5,7 @@ import { conditionOf } from '#lab/conditions.ts';
 import { table } from '#lab/table.ts';
 import type { AttemptRecord } from '#mail/record/rows/emails.ts';
 import type { WhyInput } from '#operate/explain/why.ts';
-import type { DeliveryStatus, Outcome } from '#platform/values/glossary.ts';
+import type { DeliveryStatus, Verdict } from '#platform/values/glossary.ts';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 const minute = 60_000;
@@ -53,7 +53,7 @@ function story(status: DeliveryStatus, more: Partial<WhyInput> = {}, delivery: o
   };
 }
 
-function attempt(verdict: Partial<Outcome>, more: Partial<AttemptRecord> = {}): AttemptRecord {
+function attempt(verdict: Partial<Verdict>, more: Partial<AttemptRecord> = {}): AttemptRecord {
   return {
     deliveryId: 'd',
     number: 1,
@@ -63,7 +63,7 @@ function attempt(verdict: Partial<Outcome>, more: Partial<AttemptRecord> = {}): 
     mx: null,
     tls: null,
     transcript: [],
-    outcome: {
+    verdict: {
       outcome: 'deferred',
       category: 'network',
       fault: 'infrastructure',
@@ -74,7 +74,7 @@ function attempt(verdict: Partial<Outcome>, more: Partial<AttemptRecord> = {}): 
       rule: 'unreachable',
       retryAfterMs: null,
       ...verdict,
-    } as Outcome,
+    } as Verdict,
     ...more,
   };
 }
@@ -157,7 +157,7 @@ const stories: Record<string, WhyInput> = {
 function blocked(line: string, category = 'blocked'): WhyInput {
   const [, code, enhanced, text] = /^(\d+) (\S+) (.*)$/.exec(line)!;
   const bounce = { type: 'soft', category, fault: 'sender', diagnostic: line };
-  const verdict: Partial<Outcome> = {
+  const verdict: Partial<Verdict> = {
     outcome: 'bounced',
     category,
     fault: 'sender',

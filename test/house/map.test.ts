@@ -76,6 +76,12 @@ test('the rooms are the folders of src, and those within a room are named', (t) 
   }
 });
 
+test('most files have under 120 lines, none over 600', (t) => {
+  const lengths = sources.map((file) => read(file).split('\n').length - 1).sort((a, b) => a - b);
+  t.true(lengths[lengths.length >> 1]! < 120);
+  t.true(lengths.at(-1)! <= 600);
+});
+
 test('each word of the glossary is in the file that defines it', (t) => {
   const words = rowsBelow('Glossary');
   t.true(words.length > 15);

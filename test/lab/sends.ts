@@ -4,7 +4,7 @@
  */
 import { v7 as uuid } from 'uuid';
 import type { Send } from '#platform/database/tables/send-record.ts';
-import type { Attempt } from '#platform/values/glossary.ts';
+import type { Attempt, Verdict } from '#platform/values/glossary.ts';
 import { minute, now } from './database/queue-rows.ts';
 
 export const leaseMs = 3 * minute;
@@ -51,7 +51,7 @@ export function sendOf(orgId: string, bytes: Buffer = Buffer.from('Subject: Hell
 }
 
 export function attemptOf(
-  outcome: Pick<Attempt['outcome'], 'outcome' | 'diagnostic'> & Partial<Attempt['outcome']>,
+  verdict: Pick<Verdict, 'outcome' | 'diagnostic'> & Partial<Verdict>,
   at = now,
 ): Attempt {
   return {
@@ -59,7 +59,7 @@ export function attemptOf(
     signal: 'working',
     startedAt: at,
     endedAt: at,
-    outcome: {
+    verdict: {
       category: null,
       fault: null,
       bounce: null,
@@ -67,7 +67,7 @@ export function attemptOf(
       possibleDuplicate: false,
       rule: null,
       retryAfterMs: null,
-      ...outcome,
+      ...verdict,
     },
     reply: null,
     mx: null,

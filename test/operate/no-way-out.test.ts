@@ -208,7 +208,7 @@ test('once our resolver has answered for any domain, no destination is said to h
     signal: null,
     startedAt: at,
     endedAt: at,
-    outcome: {
+    verdict: {
       outcome: 'deferred',
       category,
       fault: 'infrastructure',

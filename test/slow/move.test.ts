@@ -121,7 +121,7 @@ test('what waited on SQLite is delivered from PostgreSQL, once', async (t) => {
 
   await delivered(t, scene);
   const cut: string[] = (await scene.target('attempts'))
-    .filter((row) => attemptDetail(row).outcome.possibleDuplicate)
+    .filter((row) => attemptDetail(row).verdict.possibleDuplicate)
     .map((row) => row.delivery_id);
   t.deepEqual(
     sending.filter((id) => !cut.includes(id)),

@@ -104,7 +104,7 @@ test('delivered only by a 2xx to the dot, bounced only by a 5xx', async (t) => {
       const attempt = await deliverer.deliver();
       await deliverer.pool.close();
       server.close();
-      const { outcome } = attempt.outcome;
+      const { outcome } = attempt.verdict;
       outcomes.add(outcome);
       const why = `${JSON.stringify(next)}\n${said(attempt)}\n${JSON.stringify(server.facts)}`;
       // Of several codes, the last line's counts.

@@ -61,7 +61,7 @@ export function recipientTable(email: EmailRecord, now: number): OutputBlock {
 }
 
 export function attemptDocument(attempt: AttemptRecord) {
-  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule = null } = attempt.outcome;
+  const { outcome, category, fault, origin, diagnostic, possibleDuplicate, rule = null } = attempt.verdict;
   return {
     number: attempt.number,
     startedAt: iso(attempt.startedAt),
@@ -87,7 +87,7 @@ export function attemptLines(
   attempt: AttemptRecord,
   columns: number,
 ): string[] {
-  const { outcome, category, fault, diagnostic, possibleDuplicate, rule } = attempt.outcome;
+  const { outcome, category, fault, diagnostic, possibleDuplicate, rule } = attempt.verdict;
   const { mx, tls } = attempt;
   const details = [
     `attempt ${attempt.number} for ${recipient}`,
@@ -124,7 +124,7 @@ export function attemptRows(
   attempt: AttemptRecord,
 ): Cell[][] {
   const { number, startedAt, mx, transcript } = attempt;
-  const { outcome, diagnostic, rule = null } = attempt.outcome;
+  const { outcome, diagnostic, rule = null } = attempt.verdict;
   return [
     [
       'attempt',

@@ -105,7 +105,7 @@ export function createDeliver(parts: DeliverParts) {
       tried = [hostAttempt(null, { kind, detail, afterDot: false })];
     }
     const { source, classification } = decisive(tried);
-    sameSource.note(delivery.id, source, classification.outcome.category === 'greylisting');
+    sameSource.note(delivery.id, source, classification.verdict.category === 'greylisting');
     return attemptOf(tried, { destination, startedAt, endedAt: clock.now(), transcript });
   }
 
@@ -153,7 +153,7 @@ function attemptOf(
     signal: isThrottled ? 'throttled' : classification.signal,
     startedAt,
     endedAt,
-    outcome: classification.outcome,
+    verdict: classification.verdict,
     reply: 'reply' in result ? result.reply : null,
     mx: peer,
     tls,
@@ -307,7 +307,7 @@ class HostList {
     const tried = { peer, source, tls, result, classification: classify(result), ms, tlsSession };
     this.#parts.onAttempted(delivery, tried);
     const isRefusedInClear = result.kind === 'refused' && tls === null;
-    if (isRefusedInClear && tried.classification.outcome.category === 'tls')
+    if (isRefusedInClear && tried.classification.verdict.category === 'tls')
       this.#parts.onTlsWanted(peer.host);
     return tried;
   }
@@ -325,7 +325,7 @@ function skipped(
   result: SessionResult,
 ): HostAttempt {
   const tried = hostAttempt(peer, result);
-  job.transcript.add('note', tried.classification.outcome.diagnostic);
+  job.transcript.add('note', tried.classification.verdict.diagnostic);
   parts.onAttempted(job.delivery, tried);
   return tried;
 }
@@ -343,7 +343,7 @@ const decisive = ([first, ...others]: HostAttempts) => others.reduce(moreDecisiv
  */
 function moreDecisive(earlier: HostAttempt, later: HostAttempt): HostAttempt {
   if (!later.classification.tryNextHost) return later;
-  const isDeferral = ({ classification }: HostAttempt) => classification.outcome.outcome === 'deferred';
+  const isDeferral = ({ classification }: HostAttempt) => classification.verdict.outcome === 'deferred';
   if (isDeferral(earlier) !== isDeferral(later)) return isDeferral(earlier) ? earlier : later;
   return 'reply' in earlier.result && !('reply' in later.result) ? earlier : later;
 }

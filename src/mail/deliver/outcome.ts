@@ -9,7 +9,7 @@
 import { ruleFor, statusOf } from '#mail/deliver/reply-rules/classify.ts';
 import type { Category, Rule } from '#mail/deliver/reply-rules/reply-rule.ts';
 import { retryAfterMs } from '#mail/deliver/reply-rules/retry-after.ts';
-import type { Fault, Outcome, Phase, Reply, Signal } from '#platform/values/glossary.ts';
+import type { Fault, Phase, Reply, Signal, Verdict } from '#platform/values/glossary.ts';
 
 /** How one SMTP session ended, or why there was none. */
 export type SessionResult =
@@ -48,23 +48,23 @@ export type SessionResult =
   | { kind: 'internal'; detail: string; afterDot: boolean };
 
 export interface Classification {
-  outcome: Outcome;
+  verdict: Verdict;
   /** The result says nothing about the other hosts, so the next one is tried. */
   tryNextHost: boolean;
   /** Its evidence about the destination itself. */
   signal: Signal;
 }
 
-type Row = Pick<Outcome, 'outcome' | 'category' | 'fault' | 'bounce' | 'origin'> & { tryNextHost: boolean };
+type Row = Pick<Verdict, 'outcome' | 'category' | 'fault' | 'bounce' | 'origin'> & { tryNextHost: boolean };
 
-const defer = (category: string, fault: Fault, tryNextHost: boolean, origin: Outcome['origin'] = 'remote') =>
+const defer = (category: string, fault: Fault, tryNextHost: boolean, origin: Verdict['origin'] = 'remote') =>
   ({ outcome: 'deferred', category, fault, bounce: null, origin, tryNextHost }) as const;
 
 const bounce = (
   category: string,
   fault: Fault,
   type: 'hard' | 'soft',
-  origin: Outcome['origin'] = 'remote',
+  origin: Verdict['origin'] = 'remote',
 ) => ({ outcome: 'bounced', category, fault, bounce: type, origin, tryNextHost: false }) as const;
 
 /** Results without a reply. */
@@ -111,10 +111,10 @@ export function classify(result: SessionResult): Classification {
   // After the final dot the message may have been accepted. Offering it to the next host could deliver it twice;
   // waiting lets the receiver's own duplicate suppression work.
   const possibleDuplicate = 'afterDot' in result && result.afterDot;
-  const { tryNextHost, ...outcome } = table[result.kind];
+  const { tryNextHost, ...verdict } = table[result.kind];
   const { kind: rule, detail: diagnostic } = result;
   return {
-    outcome: { ...outcome, possibleDuplicate, diagnostic, rule, retryAfterMs: null },
+    verdict: { ...verdict, possibleDuplicate, diagnostic, rule, retryAfterMs: null },
     tryNextHost: tryNextHost && !possibleDuplicate,
     signal: signalOf(result),
   };
@@ -122,7 +122,7 @@ export function classify(result: SessionResult): Classification {
 
 function delivered(reply: Reply): Classification {
   return {
-    outcome: {
+    verdict: {
       outcome: 'delivered',
       category: null,
       fault: null,
@@ -142,16 +142,16 @@ function refused(phase: Phase, reply: Reply): Classification {
   const rule = ruleFor(phase, reply);
   // A deferral always tries the next host, a rate limit on our address too: hosts count separately and may belong to
   // another provider. A host that shares the limit costs us one connection, and the signal still slows us down.
-  const { tryNextHost, ...outcome } = bounces(phase, reply, rule)
+  const { tryNextHost, ...verdict } = bounces(phase, reply, rule)
     ? bounce(rule.category, rule.fault, rule.bounce ?? hardness(rule.category, rule.fault))
     : defer(rule.category, rule.fault, true);
   return {
-    outcome: {
-      ...outcome,
+    verdict: {
+      ...verdict,
       possibleDuplicate: false,
       diagnostic: replyText(reply),
       rule: rule.name,
-      retryAfterMs: outcome.outcome === 'deferred' ? retryAfterMs(reply.text) : null,
+      retryAfterMs: verdict.outcome === 'deferred' ? retryAfterMs(reply.text) : null,
     },
     tryNextHost,
     signal: signalOfRefusal(phase, reply, rule),

@@ -37,12 +37,12 @@ const byCategory: Record<string, ProblemCause> = {
   protocol: 'unreachable',
 };
 
-export function problemCause({ outcome, signal }: Attempt): ProblemCause | null {
-  const { category, fault, origin, rule } = outcome;
+export function problemCause({ verdict, signal }: Attempt): ProblemCause | null {
+  const { category, fault, origin, rule } = verdict;
   if (category === null || fault === 'recipient') return null;
   if (origin === 'local') return category === 'resolver' ? 'resolver_failing' : null;
   const cause = byCategory[category] ?? null;
-  if (rule === 'timeout' || (rule === 'unreachable' && /timed? ?out/i.test(outcome.diagnostic)))
+  if (rule === 'timeout' || (rule === 'unreachable' && /timed? ?out/i.test(verdict.diagnostic)))
     return 'hanging';
   // A 421 and other 4.7.x ask us to slow down, whatever their words are about.
   return signal === 'throttled' && cause !== 'blocklisted' ? 'throttled' : cause;

@@ -18,11 +18,11 @@ export interface Transition {
 }
 
 /** Whether anything was tried: mail that was withheld until its end, or that a rule bounces, was not. */
-export const wasTried = ({ outcome }: Attempt) => outcome.category !== 'withheld';
+export const wasTried = ({ verdict }: Attempt) => verdict.category !== 'withheld';
 
 /** `nextAt`: the time of the next attempt, or null if the mail is too old for one. */
 export function transition(delivery: Delivery, attempt: Attempt, nextAt: number | null): Transition {
-  const { outcome: verdict, reply, mx, tls } = attempt;
+  const { verdict, reply, mx, tls } = attempt;
   const attempts = delivery.attempts + Number(wasTried(attempt));
   const base = { delivery, attempt, attempts, dueAt: null, deliveredAt: null, bounce: null };
   const data = { attempt: attempts, response: reply, mx, tls };
@@ -73,9 +73,9 @@ export function isSoftForMailbox(bounce: Bounce | null): bounce is Bounce {
 export function softMailboxCategory({
   status,
   bounce,
-  attempt: { outcome },
+  attempt: { verdict },
 }: Pick<Transition, 'status' | 'bounce' | 'attempt'>): string | null {
-  if (status === 'expired') return outcome.category === 'mailbox_full' ? outcome.category : null;
+  if (status === 'expired') return verdict.category === 'mailbox_full' ? verdict.category : null;
   return isSoftForMailbox(bounce) ? bounce.category : null;
 }
 

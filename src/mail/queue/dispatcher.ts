@@ -191,7 +191,7 @@ export class Dispatcher {
   async #attempt(readyQueue: ReadyQueue, delivery: Delivery): Promise<void> {
     const { attempts, stopped } = this.#parts;
     const attempt = await attempts.deliver(delivery, stopped, Math.max(readyQueue.limit(), 1));
-    readyQueue.attemptFinished(attempt.signal, attempt.outcome.diagnostic, this.#clock.now());
+    readyQueue.attemptFinished(attempt.signal, attempt.verdict.diagnostic, this.#clock.now());
     this.#attempting -= 1;
     const isPutBack = this.#putBackIfTooFast(readyQueue, delivery, attempt);
     this.#startNext(readyQueue);

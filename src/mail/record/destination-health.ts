@@ -43,7 +43,7 @@ export class DestinationHealth {
   note(attempt: Attempt, nextAt: number | null): void {
     const now = attempt.endedAt;
     const own = this.#keptOf(attempt.destination, now);
-    if (attempt.outcome.outcome === 'delivered') {
+    if (attempt.verdict.outcome === 'delivered') {
       this.#answeredAt = now;
       this.#resolvedAt = now;
       own.problem = null;
@@ -53,7 +53,7 @@ export class DestinationHealth {
     const cause = problemCause(attempt);
     const hasAnswered = attempt.reply !== null || cause === 'hanging';
     if (hasAnswered) this.#answeredAt = now;
-    if (hasAnswered || cause === 'unreachable' || attempt.outcome.fault === 'recipient')
+    if (hasAnswered || cause === 'unreachable' || attempt.verdict.fault === 'recipient')
       this.#resolvedAt = now;
     if (cause !== null) own.problem = afterFailure(own.problem, { cause, attempt, nextAt });
     else if (hasAnswered && own.problem && isWithoutReply(own.problem.cause)) own.problem = null;
@@ -133,16 +133,16 @@ interface Failure {
 }
 
 function afterFailure(before: Problem | null, { cause, attempt, nextAt }: Failure): Problem {
-  const { endedAt: at, outcome } = attempt;
+  const { endedAt: at, verdict } = attempt;
   const same = before?.cause === cause && at < before.until ? before : null;
-  const isBounce = outcome.outcome === 'bounced';
+  const isBounce = verdict.outcome === 'bounced';
   return {
     cause,
-    category: outcome.category!,
+    category: verdict.category!,
     since: same?.since ?? at,
     at,
     count: (same?.count ?? 0) + 1,
-    reply: outcome.diagnostic,
+    reply: verdict.diagnostic,
     host: attempt.mx?.address ?? null,
     bouncedAt: isBounce ? at : (same?.bouncedAt ?? null),
     until: Math.max(

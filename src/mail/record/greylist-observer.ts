@@ -30,7 +30,7 @@ export function createGreylistObserver(cache: PersistentCache<Greylisting>): Obs
   }
 
   return async (delivery, attempt) => {
-    const { outcome, category } = attempt.outcome;
+    const { outcome, category } = attempt.verdict;
     const isRefused = outcome === 'deferred' && category === 'greylisting';
     if (isRefused && delivery.attempts === 0) firstRefusals.set(delivery.id, attempt.endedAt);
     const refusedAt = firstRefusals.get(delivery.id);

@@ -136,7 +136,7 @@ export function logOutcome(
   mailLog: MailLog,
   { delivery, attempt, attempts, status, dueAt }: Transition,
 ): void {
-  const { outcome: verdict, mx, tls } = attempt;
+  const { verdict, mx, tls } = attempt;
   const expired = status === 'expired';
   const verb: Verb = expired ? 'bounced' : verdict.outcome;
   const where = mx ? ` by ${mx.host} [${mx.address}]` : '';

@@ -101,7 +101,7 @@ function createTransitions({ db, schedule, greylisting, clock }: RecordParts) {
   function nextAt(delivery: Delivery, attempt: Attempt, hintMs: number | null): number | null {
     const now = clock.now();
     // This server aborted the attempt, so there is no reason to wait.
-    if (attempt.outcome.category === 'interrupted') return now;
+    if (attempt.verdict.category === 'interrupted') return now;
     const { expiresAt, hasDeadline, attempts } = delivery;
     const waits = isTestMail(delivery) ? testSchedule : schedule;
     return nextAttemptAt(waits, { attempts: attempts + 1, now, expiresAt, hasDeadline, hintMs });
@@ -109,7 +109,7 @@ function createTransitions({ db, schedule, greylisting, clock }: RecordParts) {
 
   return async (delivery: Delivery, attempt: Attempt): Promise<Transition> => {
     const learnedMs = isTestMail(delivery) ? null : await observeGreylisting(delivery, attempt);
-    const hintMs = attempt.outcome.retryAfterMs ?? learnedMs;
+    const hintMs = attempt.verdict.retryAfterMs ?? learnedMs;
     const known = await withHold(db, delivery, attempt);
     return transition(delivery, known, nextAt(delivery, known, hintMs));
   };
@@ -121,5 +121,5 @@ async function withHold(db: Db, delivery: Delivery, attempt: Attempt): Promise<A
   const reason = await lastHold(db, delivery.emailId, delivery.recipient);
   if (reason === null) return attempt;
   const diagnostic = `the operator held it until after that: ${reason}`;
-  return { ...attempt, outcome: { ...attempt.outcome, diagnostic } };
+  return { ...attempt, verdict: { ...attempt.verdict, diagnostic } };
 }

@@ -1,5 +1,5 @@
 /** The results of parsing a returned mail. Plain data, because the parser thread sends them to the main thread. */
-import type { Outcome } from '#platform/values/glossary.ts';
+import type { Verdict } from '#platform/values/glossary.ts';
 import type { AggregateReport } from './aggregate-report.ts';
 
 export type ParseResult =
@@ -36,9 +36,9 @@ export interface ReportedFailure {
   others?: ReportedFailure[];
   /** The reporting host. */
   reportedBy: string | null;
-  bounce: { type: 'hard' | 'soft' } & Pick<Outcome, 'diagnostic'> & {
+  bounce: { type: 'hard' | 'soft' } & Pick<Verdict, 'diagnostic'> & {
       category: string;
-      fault: NonNullable<Outcome['fault']>;
+      fault: NonNullable<Verdict['fault']>;
     };
   /** The rule in mail/deliver/reply-rules/ that classified it. */
   rule: string;

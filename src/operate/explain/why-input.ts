@@ -55,11 +55,11 @@ export async function readWhyInputs(
 
 /** Null unless the last attempt was greylisted. */
 function greylistedBy(attempts: AttemptRecord[]): Subject['greylisted'] {
-  const isGreylisted = ({ outcome }: AttemptRecord) =>
-    outcome.outcome === 'deferred' && outcome.category === 'greylisting';
+  const isGreylisted = ({ verdict }: AttemptRecord) =>
+    verdict.outcome === 'deferred' && verdict.category === 'greylisting';
   const last = attempts.at(-1);
   if (!last || !isGreylisted(last)) return null;
-  return { since: attempts.find(isGreylisted)!.endedAt, reply: last.outcome.diagnostic };
+  return { since: attempts.find(isGreylisted)!.endedAt, reply: last.verdict.diagnostic };
 }
 
 /** From the event of the end, because nothing that was not tried has an attempt. */

@@ -94,7 +94,7 @@ const sentences: Record<DeliveryStatus, Explain> = {
     if (bounce?.category === 'withheld') {
       return `It was not sent: ${bounce.diagnostic}. That is final, ${kind}.${resultBefore(input)}`;
     }
-    if (input.last?.outcome.outcome === 'bounced' || !bounce) {
+    if (input.last?.verdict.outcome === 'bounced' || !bounce) {
       return `${lastResult(input)} That is final, ${kind}: ${advice(input, remedies)}`;
     }
     const taken = deliveredAt === null ? 'It may have been accepted' : `It was accepted ${when(deliveredAt)}`;
@@ -146,7 +146,7 @@ function actionNote({ action }: WhyInput, when: When, word: 'since' | 'at'): str
 }
 
 function remoteNote({ last, condition }: WhyInput): string {
-  const isTheirs = last?.outcome.origin === 'remote' && condition.cause !== 'no_way_out';
+  const isTheirs = last?.verdict.origin === 'remote' && condition.cause !== 'no_way_out';
   return isTheirs ? ': the failure is on the remote side' : '';
 }
 
@@ -155,7 +155,7 @@ function lastResult({ last }: WhyInput): string {
   if (!last) return 'No attempt is recorded.';
   const host = last.mx ? `${last.mx.host} [${last.mx.address}]` : null;
   if (last.reply) return `${host ?? 'The host'} said "${replyText(last.reply)}" at attempt ${last.number}.`;
-  const { origin, diagnostic } = last.outcome;
+  const { origin, diagnostic } = last.verdict;
   if (origin === 'local') return `This server itself deferred it at attempt ${last.number}: ${diagnostic}.`;
   return `Attempt ${last.number}${host ? ` at ${host}` : ''} failed: ${diagnostic}.`;
 }
@@ -165,7 +165,7 @@ function resultBefore(input: WhyInput): string {
 }
 
 function duplicateNote({ last }: WhyInput): string {
-  return last?.outcome.possibleDuplicate
+  return last?.verdict.possibleDuplicate
     ? ' The connection ended after the whole message had been sent, so it may have arrived nevertheless.'
     : '';
 }
@@ -179,8 +179,8 @@ const advices: Record<Fault, (remedies: Remedies) => string> = {
 
 function advice(input: WhyInput, remedies: Remedies): string {
   const { last, delivery } = input;
-  const isLast = last?.outcome.outcome === 'bounced' || !delivery.bounce;
-  const cause = isLast ? last?.outcome : delivery.bounce;
+  const isLast = last?.verdict.outcome === 'bounced' || !delivery.bounce;
+  const cause = isLast ? last?.verdict : delivery.bounce;
   if (cause?.category === 'blocked')
     return blocklistAdvice(refusalOf(input, cause.diagnostic), remedies.doctor);
   if (cause?.category === 'auth') {
@@ -193,8 +193,8 @@ function advice(input: WhyInput, remedies: Remedies): string {
 /** Mail deferred because of a blocklist keeps waiting until someone acts. */
 function blocklistNote(input: WhyInput, { doctor }: Remedies): string {
   const { last } = input;
-  if (last?.outcome.category !== 'blocked') return '';
-  const text = blocklistAdvice(refusalOf(input, last.outcome.diagnostic), doctor);
+  if (last?.verdict.category !== 'blocked') return '';
+  const text = blocklistAdvice(refusalOf(input, last.verdict.diagnostic), doctor);
   return ` ${capital(text)}`;
 }
 

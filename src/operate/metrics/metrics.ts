@@ -134,8 +134,8 @@ function countTransitions(
 ): void {
   const counts = new Map<string, number>();
   for (const { delivery, attempt, status, deliveredAt } of transitions) {
-    const outcome = status === 'expired' ? status : attempt.outcome.outcome;
-    const key = `${outcome} ${attempt.outcome.category ?? 'none'}`;
+    const outcome = status === 'expired' ? status : attempt.verdict.outcome;
+    const key = `${outcome} ${attempt.verdict.category ?? 'none'}`;
     counts.set(key, (counts.get(key) ?? 0) + 1);
     attemptDuration.observe({ outcome }, secondsBetween(attempt.startedAt, attempt.endedAt));
     if (deliveredAt !== null) deliveryLatency.observe(secondsBetween(delivery.createdAt, deliveredAt));

@@ -60,14 +60,14 @@ export async function readStatus({
 const notAhead = (need: Need, now: number): Need =>
   need.since !== null && need.since > now ? { ...need, since: now } : need;
 
-export type Verdict = Pick<Status, 'setUp' | 'needs' | 'more'>;
+export type StatusVerdict = Pick<Status, 'setUp' | 'needs' | 'more'>;
 
-export function isWell({ setUp, needs }: Omit<Verdict, 'more'>): boolean {
+export function isWell({ setUp, needs }: Omit<StatusVerdict, 'more'>): boolean {
   return setUp === null && needs.every(({ severity }) => severity === 'watch');
 }
 
 /** The verdict as a sentence. */
-export function verdictText({ setUp, needs, more }: Verdict): string {
+export function verdictText({ setUp, needs, more }: StatusVerdict): string {
   const act = needs.filter(({ severity }) => severity === 'act').length;
   const watch = needs.length - act + more;
   const act1 = act === 0 ? 'No problem needs' : `${act} ${act === 1 ? 'problem needs' : 'problems need'}`;

@@ -170,7 +170,7 @@ export interface Bounce {
   diagnostic: string;
 }
 
-export interface Outcome {
+export interface Verdict {
   outcome: 'delivered' | 'deferred' | 'bounced';
   /** The kind of failure, as in outcome.ts; null when delivered. */
   category: string | null;
@@ -244,7 +244,7 @@ export interface Attempt {
   signal: Signal;
   startedAt: number;
   endedAt: number;
-  outcome: Outcome;
+  verdict: Verdict;
   /** The deciding reply, if a host gave one. */
   reply: Reply | null;
   mx: Peer | null;

@@ -61,7 +61,7 @@ async function possibleDuplicates(db: Db): Promise<Map<string, number>> {
     .select('recipient', 'attempts.*');
   const counts = new Map<string, number>();
   for (const { recipient, ...row } of rows) {
-    if (attemptDetail(row).outcome.possibleDuplicate) counts.set(recipient, (counts.get(recipient) ?? 0) + 1);
+    if (attemptDetail(row).verdict.possibleDuplicate) counts.set(recipient, (counts.get(recipient) ?? 0) + 1);
   }
   return counts;
 }

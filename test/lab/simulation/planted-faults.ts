@@ -101,7 +101,7 @@ export const plantedFaults: Record<string, PlantedFault> = {
   'deferrals are not counted': {
     file: 'transition.ts',
     replace: 'const attempts = delivery.attempts + Number(wasTried(attempt));',
-    by: "const attempts = delivery.attempts + Number(wasTried(attempt) && attempt.outcome.outcome !== 'deferred');",
+    by: "const attempts = delivery.attempts + Number(wasTried(attempt) && attempt.verdict.outcome !== 'deferred');",
   },
   'an attempt that failed is done again at once': {
     file: 'schedule.ts',

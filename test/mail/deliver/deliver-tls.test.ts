@@ -93,7 +93,7 @@ const delivered: Row[] = [
 for (const [what, mxOptions, ask, policy, verified] of delivered) {
   test(`delivered: ${what}`, async (t) => {
     const { made, mx } = await attempt(t, mxOptions, ask);
-    t.is(made.outcome.outcome, 'delivered', said(made));
+    t.is(made.verdict.outcome, 'delivered', said(made));
     t.is(made.tls?.policy ?? null, policy as never);
     t.is(made.tls?.verified ?? false, verified);
     t.is(mx.messages[0]!.tls, policy !== null);
@@ -157,8 +157,8 @@ const refused: Refusal[] = [
 for (const [what, mxOptions, ask, why] of refused) {
   test(`deferred: ${what}`, async (t) => {
     const { made, mx, commands, learned } = await attempt(t, mxOptions, ask);
-    t.like(made.outcome, { outcome: 'deferred', category: 'tls', possibleDuplicate: false }, said(made));
-    t.regex(made.outcome.diagnostic, why);
+    t.like(made.verdict, { outcome: 'deferred', category: 'tls', possibleDuplicate: false }, said(made));
+    t.regex(made.verdict.diagnostic, why);
     t.deepEqual(mx.messages, []);
     t.false(commands.some((command) => command.startsWith('MAIL')));
     t.is(mx.sessions.length, 1, 'never once more without TLS');
@@ -176,7 +176,7 @@ test('a host whose TLS failed is remembered, but not against a demand', async (t
   t.regex(said(next), /no TLS with mx1\.invalid: it failed at \d{4}-.*\(TLS handshake failed: /);
   t.is(mx.sessions.length, tries + 1, 'in clear at once');
   const demanded = await deliverer.deliver({ tls: 'encrypted' });
-  t.is(demanded.outcome.category, 'tls');
+  t.is(demanded.verdict.category, 'tls');
 });
 
 test('a session in clear is not used for a mail that demands TLS; one in TLS is', async (t) => {
@@ -192,7 +192,7 @@ test('a session in clear is not used for a mail that demands TLS; one in TLS is'
   await deliverer.deliver({ tls: 'encrypted' });
   t.is(mx.sessions.length, 2);
   const verified = await deliverer.deliver({ tls: 'verified' });
-  t.is(verified.outcome.category, 'tls', 'nor is one whose certificate does not suffice');
+  t.is(verified.verdict.category, 'tls', 'nor is one whose certificate does not suffice');
 });
 
 test('where what was learned of a host cannot be read, the mail is delivered', async (t) => {
@@ -200,5 +200,5 @@ test('where what was learned of a host cannot be read, the mail is delivered', a
   t.teardown(mx.close);
   const fail = () => Promise.reject(new Error('the disk is gone'));
   const deliverer = startDeliverer(t, { port: mx.port, memory: { get: fail, set: fail } });
-  t.is((await deliverer.deliver()).outcome.outcome, 'delivered');
+  t.is((await deliverer.deliver()).verdict.outcome, 'delivered');
 });

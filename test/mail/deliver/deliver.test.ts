@@ -35,7 +35,7 @@ test('a host that throttles is reported although the next host took the mail', a
   const { deliverer } = await start(t, [{ script: { mail: () => '421 4.7.0 slow down' } }, {}], {
     hosts: [{}, {}],
   });
-  t.like(await deliverer.deliver(), { signal: 'throttled', outcome: { outcome: 'delivered' } });
+  t.like(await deliverer.deliver(), { signal: 'throttled', verdict: { outcome: 'delivered' } });
 });
 
 test('after an answer that is not final, the other addresses of the host are tried, then the next host', async (t) => {
@@ -43,7 +43,7 @@ test('after an answer that is not final, the other addresses of the host are tri
     hosts: [{ addresses: [address(1), address(2)] }, { addresses: [address(3)] }],
   });
   const attempt = await deliverer.deliver();
-  t.is(attempt.outcome.outcome, 'delivered');
+  t.is(attempt.verdict.outcome, 'delivered');
   t.deepEqual(attempt.mx, { host: 'mx2.invalid', address: address(3), port: mx[0]!.port });
   t.deepEqual(
     mx.map(({ sessions }) => sessions.length),
@@ -56,7 +56,7 @@ test('an attempt has five conversations at most', async (t) => {
     hosts: [{ addresses: [1, 2, 3].map(address) }, { addresses: [4, 5, 6].map(address) }],
   });
   const attempt = await deliverer.deliver();
-  t.is(attempt.outcome.outcome, 'deferred');
+  t.is(attempt.verdict.outcome, 'deferred');
   t.deepEqual(
     mx.map(({ sessions }) => sessions.length),
     [1, 1, 1, 1, 1, 0],
@@ -66,17 +66,17 @@ test('an attempt has five conversations at most', async (t) => {
 test('a final answer ends the attempt', async (t) => {
   const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{}, {}] });
   const attempt = await deliverer.deliver({ recipient: 'unknown@there.invalid' });
-  t.is(attempt.outcome.outcome, 'bounced');
+  t.is(attempt.verdict.outcome, 'bounced');
   t.is(mx[1]!.sessions.length, 0);
 });
 
 test('a host that must not be used is passed over; if no other takes the mail, its reason counts', async (t) => {
   const result = { kind: 'tls-required', detail: 'mx1.invalid is not in the policy' } as const;
   const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{ result }, {}] });
-  t.is((await deliverer.deliver()).outcome.outcome, 'delivered');
+  t.is((await deliverer.deliver()).verdict.outcome, 'delivered');
   t.is(mx[0]!.sessions.length, 0);
   const alone = startDeliverer(t, { port: mx[0]!.port, hosts: [{ result }] });
-  t.like((await alone.deliver()).outcome, { category: 'tls', diagnostic: result.detail });
+  t.like((await alone.deliver()).verdict, { category: 'tls', diagnostic: result.detail });
   t.deepEqual(alone.forgotten, [], 'the route is as it should be');
 });
 
@@ -92,7 +92,7 @@ test('where no host answers, the route is forgotten', async (t) => {
   const { mx, deliverer } = await start(t, [{}, {}], { hosts: [{}, {}] });
   await Promise.all(mx.map((one) => one.close()));
   const attempt = await deliverer.deliver();
-  t.is(attempt.outcome.category, 'network');
+  t.is(attempt.verdict.category, 'network');
   t.deepEqual(deliverer.forgotten, ['there.invalid']);
   t.regex(said(attempt), /mx1\.invalid \[127\.0\.0\.2\]: ECONNREFUSED/);
 });
@@ -100,7 +100,7 @@ test('where no host answers, the route is forgotten', async (t) => {
 test('where one host answers, the route is kept', async (t) => {
   const { mx, deliverer } = await start(t, [{}, later], { hosts: [{}, {}] });
   await mx[0]!.close();
-  t.is((await deliverer.deliver()).outcome.outcome, 'deferred');
+  t.is((await deliverer.deliver()).verdict.outcome, 'deferred');
   t.deepEqual(deliverer.forgotten, []);
 });
 
@@ -116,5 +116,5 @@ test('an internal error is a deferral that names it', async (t) => {
   const readMessage = () => Promise.reject(new Error('the disk is gone'));
   const { deliverer } = await start(t, [{}], { readMessage });
   const attempt = await deliverer.deliver();
-  t.like(attempt.outcome, { outcome: 'deferred', category: 'internal', origin: 'local' });
+  t.like(attempt.verdict, { outcome: 'deferred', category: 'internal', origin: 'local' });
 });

@@ -7,10 +7,10 @@ import { parseReply } from '#platform/values/reply.ts';
 
 /** A classification in one line: outcome, category, fault, hard or soft or -, origin, `next` or `stop`, what of the host. */
 function row(result: SessionResult): string {
-  const { outcome, tryNextHost, signal } = classify(result);
-  const { category, fault, bounce, origin, possibleDuplicate } = outcome;
+  const { verdict, tryNextHost, signal } = classify(result);
+  const { category, fault, bounce, origin, possibleDuplicate } = verdict;
   const words = [
-    outcome.outcome,
+    verdict.outcome,
     category ?? '-',
     fault ?? '-',
     bounce ?? '-',
@@ -53,8 +53,8 @@ const cutRows: Record<(typeof cut)[number], [before: string, afterDot: string]> 
 for (const [what, result, expected] of withoutReply) {
   test(`${result.kind}: ${what}`, (t) => {
     t.is(row(result), expected);
-    t.is(classify(result).outcome.diagnostic, detail);
-    t.is(classify(result).outcome.rule, result.kind, 'what `email why` shows');
+    t.is(classify(result).verdict.diagnostic, detail);
+    t.is(classify(result).verdict.rule, result.kind, 'what `email why` shows');
   });
 }
 
@@ -73,7 +73,7 @@ for (const kind of cut) {
 test('an accepted mail is delivered, whatever the reply says besides', (t) => {
   const result: SessionResult = { kind: 'accepted', reply: parseReply('250 2.0.0 queued as 4711')! };
   t.is(row(result), 'delivered - - - remote stop working');
-  t.is(classify(result).outcome.diagnostic, '250 2.0.0 queued as 4711');
+  t.is(classify(result).verdict.diagnostic, '250 2.0.0 queued as 4711');
   t.is(
     row({ kind: 'accepted', reply: parseReply('250 greylisted, but taken')! }),
     'delivered - - - remote stop working',
@@ -85,7 +85,7 @@ const refusals: [Phase, reply: string, expected: string][] = table('delivery/ref
 for (const [phase, reply, expected] of refusals) {
   test(`refused at ${phase}: ${reply}`, (t) => {
     t.is(row(refused(phase, reply)), expected);
-    t.is(classify(refused(phase, reply)).outcome.diagnostic, reply, 'the reply is the evidence');
+    t.is(classify(refused(phase, reply)).verdict.diagnostic, reply, 'the reply is the evidence');
   });
 }
 
@@ -102,15 +102,15 @@ for (const [codes, expected, host] of enhanced) {
 
 test('a code about the recipient in reply to MAIL never suppresses: it is about the sender', (t) => {
   for (const reply of ['550 5.1.1 user unknown', '550 5.2.1 disabled', '550 5.1.2 no such domain']) {
-    const { outcome } = classify(refused('mail', reply));
-    t.is(outcome.outcome, 'bounced', reply);
-    t.is(outcome.bounce, 'soft', reply);
+    const { verdict } = classify(refused('mail', reply));
+    t.is(verdict.outcome, 'bounced', reply);
+    t.is(verdict.bounce, 'soft', reply);
   }
 });
 
 test('an address that the reply quotes is not read as words of the server', (t) => {
   const reply = '550 5.1.1 <spam.policy@greylist.blacklist.example>: nobody';
-  t.is(classify(refused('rcpt', reply)).outcome.rule, 'status-unknown-user');
+  t.is(classify(refused('rcpt', reply)).verdict.rule, 'status-unknown-user');
 });
 
 test('the status in the text counts where qmail puts it', (t) => {
@@ -120,7 +120,7 @@ test('the status in the text counts where qmail puts it', (t) => {
 
 test('nothing but a permanent reply or a plain answer of DNS bounces a mail', (t) => {
   const kinds = [...withoutReply.map(([, result]) => result)].filter(
-    (result) => classify(result).outcome.outcome === 'bounced',
+    (result) => classify(result).verdict.outcome === 'bounced',
   );
   t.deepEqual(kinds.map(({ kind }) => kind).sort(), [
     'no-8bitmime',

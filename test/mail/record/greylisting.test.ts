@@ -3,7 +3,7 @@ import test from 'ava';
 import type { Greylisting } from '#mail/queue/greylist.ts';
 import { createGreylistObserver } from '#mail/record/greylist-observer.ts';
 import type { PersistentCache } from '#platform/base/persistent-cache.ts';
-import type { Attempt, Delivery, Outcome } from '#platform/values/glossary.ts';
+import type { Attempt, Delivery, Verdict } from '#platform/values/glossary.ts';
 
 const minute = 60_000;
 
@@ -14,8 +14,8 @@ function startWatch(known: Record<string, Greylisting> = {}) {
     set: async (name, value) => void learned.set(name, value),
   };
   const watch = createGreylistObserver(memory);
-  const note = (id: string, attempts: number, endedAt: number, verdict: Partial<Outcome>) =>
-    watch({ id, attempts } as Delivery, { destination: 'mx.example', endedAt, outcome: verdict } as Attempt);
+  const note = (id: string, attempts: number, endedAt: number, verdict: Partial<Verdict>) =>
+    watch({ id, attempts } as Delivery, { destination: 'mx.example', endedAt, verdict } as Attempt);
   return { learned, note };
 }
 

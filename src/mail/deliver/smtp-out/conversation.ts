@@ -58,7 +58,7 @@ export class Conversation {
   #lastReply = '';
   #hasReply = false;
   /** From STARTTLS until the first reply that came over TLS, or the refusal of STARTTLS: a failure here is one of TLS. */
-  #securing: SecuringStep | null = null;
+  #tlsStep: SecuringStep | null = null;
   /** Part of the message has not been handed to the kernel yet. */
   #isWriting = false;
   /** The whole message and its final dot have been handed to the kernel, so it may be accepted even if the connection is lost. */
@@ -79,7 +79,7 @@ export class Conversation {
     this.#plain = plain;
     this.#socket = plain;
     this.#deadline = createDeadline(timeouts, (ms) =>
-      this.#fail('timeout', `no answer within ${ms / 1000} s, waiting for ${this.#phase}`),
+      this.#fail('timeout', `no answer within ${ms / 1000} s, waiting for ${this.#currentPhase}`),
     );
     plain.setNoDelay(true);
     plain.setKeepAlive(true, keepAliveMs);
@@ -138,7 +138,7 @@ export class Conversation {
     for (const [phase, text] of commands) {
       this.#transcript?.add('client', text);
       this.#awaited.push(phase);
-      if (phase === 'starttls') this.#securing = 'starttls';
+      if (phase === 'starttls') this.#tlsStep = 'starttls';
     }
     if (this.#mode === 'active') this.#socket.write(commands.map(([, text]) => `${text}\r\n`).join(''));
   }
@@ -182,7 +182,7 @@ export class Conversation {
     return new Promise((resolve, reject) => {
       if (this.#result) return reject(new Broken(this.#result));
       this.#pendingRead = { resolve, reject };
-      if (!this.#takeReply()) this.#deadline.set(this.#phase);
+      if (!this.#takeReply()) this.#deadline.set(this.#currentPhase);
     });
   }
 
@@ -192,13 +192,13 @@ export class Conversation {
     const note = `discarded ${discarded} bytes that the host sent without TLS after its reply to STARTTLS`;
     if (discarded > 0) this.#transcript?.add('note', note);
     this.#plain.off('data', this.#onData).off('end', this.#onClose).off('close', this.#onClose);
-    this.#securing = 'handshake';
+    this.#tlsStep = 'handshake';
     return new Promise((resolve, reject) => {
       this.#pendingRead = { resolve: () => {}, reject };
       this.#deadline.set('tls');
       this.#socket = connectTls({ ...options, socket: this.#plain }, () => {
         this.#pendingRead = null;
-        this.#securing = 'ehlo';
+        this.#tlsStep = 'ehlo';
         resolve();
       });
       this.#listenTo(this.#socket);
@@ -233,12 +233,12 @@ export class Conversation {
     this.#mode = mode;
   }
 
-  get #phase(): Phase {
+  get #currentPhase(): Phase {
     return this.#awaited[0] ?? this.#answered;
   }
 
   get #position(): Position {
-    return { phase: this.#phase, afterDot: this.#afterDot };
+    return { phase: this.#currentPhase, afterDot: this.#afterDot };
   }
 
   /** False if no whole reply has come yet. */
@@ -254,7 +254,7 @@ export class Conversation {
     const problem = problemOf(text, reply, { phase: this.#answered, isWriting: this.#isWriting, hasExtra });
     if (problem) this.#fail('not-smtp', problem);
     else {
-      if (this.#securing === 'starttls' || !isRefusal(reply!)) this.#securing = null;
+      if (this.#tlsStep === 'starttls' || !isRefusal(reply!)) this.#tlsStep = null;
       this.#resolveRead(reply!);
     }
     return true;
@@ -279,7 +279,7 @@ export class Conversation {
   };
 
   readonly #onError = (error: TlsError) => {
-    const isOfTls = this.#securing === 'handshake' && error.code?.startsWith('ERR_SSL_');
+    const isOfTls = this.#tlsStep === 'handshake' && error.code?.startsWith('ERR_SSL_');
     if (isOfTls && this.#mode === 'active')
       this.#endTls(isNotTls(error) ? 'nonsense' : 'tls', reasonOf(error));
     else this.#onLost(reasonOf(error));
@@ -301,20 +301,20 @@ export class Conversation {
     if (rest !== '') this.#transcript?.add('server', rest);
     const reply = parseReply(rest);
     const isRefused = reply !== null && isRefusal(reply);
-    if (isRefused && !this.#securing) this.#end({ kind: 'refused', phase: this.#phase, reply });
+    if (isRefused && !this.#tlsStep) this.#end({ kind: 'refused', phase: this.#currentPhase, reply });
     else if (rest !== '' && !reply) this.#fail('not-smtp', notSmtp(rest));
-    else if (this.#securing) this.#fail('lost', isRefused ? `the host said ${rest}` : why);
+    else if (this.#tlsStep) this.#fail('lost', isRefused ? `the host said ${rest}` : why);
     else this.#end(lostSessionResult(this.#position, why));
   }
 
   #fail(kind: 'timeout' | 'not-smtp' | 'lost' | 'interrupted', detail: string): void {
-    if (this.#securing && kind !== 'interrupted')
+    if (this.#tlsStep && kind !== 'interrupted')
       this.#endTls(kind === 'not-smtp' ? 'nonsense' : 'lost', detail);
     else this.#end({ kind, ...this.#position, detail });
   }
 
   #endTls(failure: HandshakeFailure, detail: string): void {
-    this.#end(tlsFailed(this.#securing!, failure, detail));
+    this.#end(tlsFailed(this.#tlsStep!, failure, detail));
   }
 
   #end(result: SessionResult): void {

@@ -235,8 +235,8 @@ function softBounceOf(transition: Transition): SoftBounce[] {
   return [{ orgId, recipient, emailId, category, at: transition.attempt.endedAt, reply }];
 }
 
-function replyOf({ attempt: { reply, outcome } }: Transition): Reply {
-  return replyIn(outcome.diagnostic, reply);
+function replyOf({ attempt: { reply, verdict } }: Transition): Reply {
+  return replyIn(verdict.diagnostic, reply);
 }
 
 function json(value: unknown): string | null {

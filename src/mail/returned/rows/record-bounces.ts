@@ -184,7 +184,7 @@ async function mayHaveArrived(trx: Db, rows: { id: string; status: string }[]): 
   const waiting = rows.filter(({ status }) => status === 'deferred').map(({ id }) => id);
   if (waiting.length === 0) return new Set();
   const attempts = await trx('attempts').whereIn('delivery_id', waiting);
-  const doubtful = attempts.filter((row) => attemptDetail(row).outcome.possibleDuplicate);
+  const doubtful = attempts.filter((row) => attemptDetail(row).verdict.possibleDuplicate);
   return new Set(doubtful.map((attempt) => attempt.delivery_id));
 }
 

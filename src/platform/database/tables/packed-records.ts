@@ -8,19 +8,25 @@
  */
 
 import { packJson, unpackJson } from '#platform/database/engine/packed-json.ts';
-import type { Attempt, Peer, Reply, TlsUsed } from '#platform/values/glossary.ts';
+import type { Attempt, Peer, Reply, TlsUsed, Verdict } from '#platform/values/glossary.ts';
 
-type AttemptDetail = Pick<Attempt, 'outcome' | 'reply' | 'mx' | 'tls' | 'transcript'>;
+type AttemptDetail = Pick<Attempt, 'verdict' | 'reply' | 'mx' | 'tls' | 'transcript'>;
 
-export function packAttempt({ outcome, reply, mx, tls, transcript }: Attempt): string {
+/** The verdict has the name `outcome` in the record, which the dictionary knows. */
+export function packAttempt({ verdict: outcome, reply, mx, tls, transcript }: Attempt): string {
   return packJson({ outcome, reply, mx, tls, transcript });
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 export function attemptDetail(row: any): AttemptDetail {
-  if (row.packed) return unpackJson(row.packed) as AttemptDetail;
+  if (row.packed) {
+    const { outcome: verdict, ...rest } = unpackJson(row.packed) as Omit<AttemptDetail, 'verdict'> & {
+      outcome: Verdict;
+    };
+    return { verdict, ...rest };
+  }
   return {
-    outcome: JSON.parse(row.verdict),
+    verdict: JSON.parse(row.verdict),
     reply: parsed(row.reply),
     mx: parsed(row.mx),
     tls: parsed(row.tls),

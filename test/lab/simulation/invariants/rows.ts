@@ -99,7 +99,7 @@ export class Rows {
     );
     return rows.some((row) => {
       const packed = row.packed && Buffer.from(row.packed);
-      return attemptDetail({ ...row, packed }).outcome.possibleDuplicate;
+      return attemptDetail({ ...row, packed }).verdict.possibleDuplicate;
     });
   }
 }

@@ -41,8 +41,8 @@ async function outcomeOf(t: ExecutionContext, steps: Step[]) {
   const server = await startHostile('127.0.0.3', 0, steps);
   t.teardown(server.close);
   const deliverer = startDeliverer(t, { port: server.port, hosts: [{ addresses: ['127.0.0.3'] }] });
-  const { outcome } = await deliverer.deliver();
-  return { ...outcome, heard: server.heard.join('') };
+  const { verdict } = await deliverer.deliver();
+  return { ...verdict, heard: server.heard.join('') };
 }
 
 type Case = [phase: keyof typeof phases, reply: string[], outcome: string, diagnostic: string];

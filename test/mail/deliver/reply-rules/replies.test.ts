@@ -19,7 +19,7 @@ const refusedWith = (code: number, text: string): SessionResult => ({
 
 /** A classification, written like the first line of a row. */
 function classified(phase: Phase, raw: string): string {
-  const { outcome: verdict, signal } = classify({ kind: 'refused', phase, reply: parseReply(raw)! });
+  const { verdict, signal } = classify({ kind: 'refused', phase, reply: parseReply(raw)! });
   const { outcome, bounce, category, fault, rule } = verdict;
   const words = [outcome, bounce, category, fault, `(${rule})`].filter((word) => word !== null).join(' ');
   const host = signal === null ? '' : `, host ${signal}`;
@@ -94,12 +94,12 @@ test('the time after which a reply asks us to try again is read from its words, 
 test('only a deferral has a time to come back', (t) => {
   const asked = 'try again in 300 seconds';
   t.is(
-    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`450 4.2.0 ${asked}`)! }).outcome
+    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`450 4.2.0 ${asked}`)! }).verdict
       .retryAfterMs,
     300_000,
   );
   t.is(
-    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`550 5.1.1 ${asked}`)! }).outcome
+    classify({ kind: 'refused', phase: 'rcpt', reply: parseReply(`550 5.1.1 ${asked}`)! }).verdict
       .retryAfterMs,
     null,
   );
@@ -129,7 +129,7 @@ test('a long reply made of the words that the rules look for is judged in no tim
 
 test('a reply that is no UTF-8 is judged like any other', (t) => {
   for (const text of ['', '\u0000\u0001', '\ud800', '用户', 'ñ'.repeat(1000), '(#5.1.1', '#5.1.1x']) {
-    const { outcome: verdict } = classify(refusedWith(550, text));
+    const { verdict } = classify(refusedWith(550, text));
     t.is(verdict.outcome, 'bounced');
     t.is(verdict.bounce === 'hard', text === '(#5.1.1', JSON.stringify(text));
   }

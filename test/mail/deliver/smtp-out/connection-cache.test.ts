@@ -56,7 +56,7 @@ test('an idle session to which the host says something is ended', async (t) => {
     script: { dot: () => ({ raw: '250 2.0.0 taken\r\n421 4.4.2 good bye\r\n' }) },
   });
   const { deliver, pool } = startDeliverer(t, { port: mx.port });
-  t.is((await deliver()).outcome.outcome, 'delivered');
+  t.is((await deliver()).verdict.outcome, 'delivered');
   await until(() => pool.stats(name).open === 0, { what: 'the session to end' });
 });
 
@@ -92,7 +92,7 @@ test('many mails at once share the connections that there are', async (t) => {
       deliver({ recipient: `${n % 3 ? 'ann' : 'unknown'}@there.invalid` }),
     ),
   );
-  t.is(attempts.filter(({ outcome: verdict }) => verdict.outcome === 'delivered').length, 26);
+  t.is(attempts.filter(({ verdict }) => verdict.outcome === 'delivered').length, 26);
   t.is(max(), 3);
   t.is(mx.sessions.length, 3);
   await pool.close();
@@ -104,7 +104,7 @@ test('after a refused RSET the session ends, and the outcome of the mail stays',
   const mx = await start(t, { script: { rset: () => '500 what' } });
   const { deliver, pool } = startDeliverer(t, { port: mx.port });
   const attempt = await deliver({ recipient: 'unknown@there.invalid' });
-  t.is(attempt.outcome.outcome, 'bounced');
+  t.is(attempt.verdict.outcome, 'bounced');
   await until(() => pool.stats(name).open === 0, { what: 'the session to end' });
 });
 
@@ -112,7 +112,7 @@ test('connections that cannot be opened leave nothing behind', async (t) => {
   // Not the port of a closed server, which another test's server may get.
   const { deliver, pool, forgotten } = startDeliverer(t, { port: 1, shape: { connections: 1 } });
   const attempts = await Promise.all([deliver(), deliver(), deliver()]);
-  for (const attempt of attempts) t.is(attempt.outcome.category, 'network', said(attempt));
+  for (const attempt of attempts) t.is(attempt.verdict.category, 'network', said(attempt));
   t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
   t.is(forgotten.length, 3);
 });
@@ -124,7 +124,7 @@ test('an attempt that is stopped while it waits for a connection is interrupted,
   await until(() => mx.sessions.length === 1, { what: 'the first to be connected' });
   stop.abort(new Error('stopped'));
   for (const attempt of await Promise.all(attempts)) {
-    t.like(attempt.outcome, { category: 'interrupted', possibleDuplicate: false });
+    t.like(attempt.verdict, { category: 'interrupted', possibleDuplicate: false });
   }
   await until(() => sockets.size === 0, { what: 'no socket to be left' });
   t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
@@ -133,7 +133,7 @@ test('an attempt that is stopped while it waits for a connection is interrupted,
 test('after a failed handshake the attempt without TLS has no second socket beside the first', async (t) => {
   const mx = await start(t, { tls: 'broken' });
   const { deliver, max } = startDeliverer(t, { port: mx.port, shape: { connections: 1 } });
-  t.is((await deliver()).outcome.outcome, 'delivered');
+  t.is((await deliver()).verdict.outcome, 'delivered');
   t.is(mx.sessions.length, 2);
   t.is(max(), 1);
 });
@@ -145,7 +145,7 @@ test('a mail whose idle connection has died goes over a new one, also at the con
   // As where a firewall has forgotten the connection: it is told when it speaks.
   mx.script = { mail: ({ session }) => (session.id === 1 ? 'reset' : undefined) };
   const attempt = await deliver();
-  t.is(attempt.outcome.outcome, 'delivered');
+  t.is(attempt.verdict.outcome, 'delivered');
   t.is(mx.sessions.length, 2);
   t.is(max(), 1);
 });
@@ -172,7 +172,7 @@ for (const phase of [
     const attempt = await deliver({
       recipient: phase === 'rset' ? 'unknown@there.invalid' : 'ann@there.invalid',
     });
-    t.is(attempt.outcome.possibleDuplicate, phase === 'receiving' || phase === 'dot');
+    t.is(attempt.verdict.possibleDuplicate, phase === 'receiving' || phase === 'dot');
     await pool.close();
     await until(() => sockets.size === 0, { what: 'no socket to be left' });
     t.deepEqual(pool.stats(name), { open: 0, idle: 0 });
@@ -187,8 +187,8 @@ test('an attempt that is stopped in the middle is interrupted, and says whether 
   const attempt = deliver();
   await until(() => mx.sessions[0]!.transcript.at(-1) === 'S: (hang)', { what: 'the message to be out' });
   stop.abort(new Error('stopped'));
-  t.like((await attempt).outcome, { category: 'interrupted', possibleDuplicate: true });
+  t.like((await attempt).verdict, { category: 'interrupted', possibleDuplicate: true });
   await until(() => sockets.size === 0, { what: 'no socket to be left' });
-  t.is((await deliver()).outcome.category, 'interrupted', 'nor is anything begun after it');
+  t.is((await deliver()).verdict.category, 'interrupted', 'nor is anything begun after it');
   t.is(mx.sessions.length, 1);
 });

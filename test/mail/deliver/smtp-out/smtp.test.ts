@@ -76,7 +76,7 @@ test('a body beyond ASCII is declared where 8BITMIME is offered, and not sent wh
   const offered = await deliver(t, {}, text);
   t.is(offered.message!.params.BODY, '8BITMIME');
   const not = await deliver(t, { extensions: ['PIPELINING'] }, text);
-  t.like(not.attempt.outcome, { outcome: 'bounced', rule: 'no-8bitmime', bounce: 'soft' });
+  t.like(not.attempt.verdict, { outcome: 'bounced', rule: 'no-8bitmime', bounce: 'soft' });
   t.false(not.commands.some((command) => command.startsWith('MAIL')));
   const ascii = await deliver(t, {}, head);
   t.is(ascii.message!.params.BODY, undefined);
@@ -89,7 +89,7 @@ test('SIZE is said where it is offered', async (t) => {
 
 test('a message over the announced size bounces without being sent', async (t) => {
   const { attempt, commands } = await deliver(t, { extensions: ['SIZE 10'] }, head);
-  t.like(attempt.outcome, { outcome: 'bounced', category: 'size', bounce: 'soft' });
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'size', bounce: 'soft' });
   t.false(commands.some((command) => command.startsWith('MAIL')));
 });
 
@@ -108,11 +108,11 @@ test('SMTPUTF8 is said for an address beyond ASCII, in the envelope or in the he
 test('where SMTPUTF8 is not offered, an address beyond ASCII cannot be reached, nor carried in a header', async (t) => {
   const extensions = ['8BITMIME'];
   const { attempt, commands } = await deliver(t, { extensions }, head, 'jörg@there.invalid');
-  t.like(attempt.outcome, { outcome: 'bounced', category: 'protocol', bounce: 'hard' });
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'protocol', bounce: 'hard' });
   t.false(commands.some((command) => command.startsWith('MAIL')));
   const inHeader = await deliver(t, { extensions }, `To: jörg@there.invalid\r\n${head}`);
-  t.like(inHeader.attempt.outcome, { outcome: 'bounced', category: 'protocol', bounce: 'soft' });
-  t.regex(inHeader.attempt.outcome.diagnostic!, /header has an internationalized address.*SMTPUTF8/);
+  t.like(inHeader.attempt.verdict, { outcome: 'bounced', category: 'protocol', bounce: 'soft' });
+  t.regex(inHeader.attempt.verdict.diagnostic!, /header has an internationalized address.*SMTPUTF8/);
   t.false(
     inHeader.commands.some((command) => command.startsWith('MAIL')),
     'the address gets other mail',
@@ -124,7 +124,7 @@ test('a header that is not UTF-8 is no case for SMTPUTF8', async (t) => {
   t.teardown(mx.close);
   const message = Buffer.from(`References: <gr\xfc@x.invalid>\r\n${head}`, 'latin1');
   const attempt = await startDeliverer(t, { port: mx.port }).deliver({ message });
-  t.is(attempt.outcome.outcome, 'delivered');
+  t.is(attempt.verdict.outcome, 'delivered');
 });
 
 for (const isOffered of [true, false]) {
@@ -136,7 +136,7 @@ for (const isOffered of [true, false]) {
     const server = await startHostile('127.0.0.3', 0, steps);
     t.teardown(server.close);
     const deliverer = startDeliverer(t, { port: server.port, hosts: [{ addresses: ['127.0.0.3'] }] });
-    t.is((await deliverer.deliver()).outcome.outcome, 'delivered');
+    t.is((await deliverer.deliver()).verdict.outcome, 'delivered');
     t.deepEqual(
       server.heard.slice(1).map((text) => text.match(/^(MAIL|RCPT|DATA)/gm)?.join(' ')),
       [...envelope, undefined],
@@ -149,7 +149,7 @@ test('HELO where EHLO is not known', async (t) => {
     ehlo: ({ command }: { command: string }) => (command.startsWith('EHLO') ? '502 what' : undefined),
   };
   const { attempt, commands } = await deliver(t, { script }, head);
-  t.is(attempt.outcome.outcome, 'delivered');
+  t.is(attempt.verdict.outcome, 'delivered');
   t.true(commands.includes('HELO postern.invalid'));
 });
 
@@ -160,26 +160,26 @@ for (const tls of [false, true]) {
   test(`a refusal in the middle of the message is heard, and the connection not used again: ${where}`, async (t) => {
     const script = { receiving: () => '552 5.3.4 too much' };
     const { attempt, mx } = await deliver(t, { script, tls }, head + huge);
-    t.like(attempt.outcome, { outcome: 'bounced', category: 'size', possibleDuplicate: false });
+    t.like(attempt.verdict, { outcome: 'bounced', category: 'size', possibleDuplicate: false });
     await until(() => mx.connections === 0, { what: 'the connection to end' });
   });
 
   test(`an acceptance in the middle of the message is none: ${where}`, async (t) => {
     const script = { receiving: () => '250 2.0.0 taken' };
     const { attempt } = await deliver(t, { script, tls }, head + huge);
-    t.like(attempt.outcome, { outcome: 'deferred', category: 'protocol', possibleDuplicate: false });
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'protocol', possibleDuplicate: false });
   });
 
   test(`a message whose end is out may have been taken: ${where}`, async (t) => {
     const script = { dot: () => 'reset' as const };
     const { attempt } = await deliver(t, { script, tls }, head + huge);
-    t.like(attempt.outcome, { outcome: 'deferred', category: 'network', possibleDuplicate: true });
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'network', possibleDuplicate: true });
   });
 
   test(`a message that was cut off before its end has not been taken: ${where}`, async (t) => {
     const script = { receiving: () => 'reset' as const };
     const { attempt } = await deliver(t, { script, tls }, head + huge);
-    t.like(attempt.outcome, { outcome: 'deferred', category: 'network', possibleDuplicate: false });
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'network', possibleDuplicate: false });
   });
 }
 
@@ -198,9 +198,9 @@ test('a host that wants the message although it took no recipient gets an empty 
     ...[...batch, { say: '550 5.1.1 unknown\r\n354 go\r\n' }, { hear: '.' }, ok('554')],
     ...[{ hear: 'RSET' }, ok('250'), ...batch, ok('250'), ok('354'), ...end],
   ]);
-  t.like(attempt.outcome, { outcome: 'bounced', category: 'unknown_user' });
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'unknown_user' });
   await until(() => deliverer.pool.stats('mx1.invalid').idle === 1, { what: 'the connection to rest' });
-  t.is((await deliverer.deliver()).outcome.outcome, 'delivered');
+  t.is((await deliverer.deliver()).verdict.outcome, 'delivered');
   t.true(server.heard.includes('.\r\n'));
 });
 
@@ -228,5 +228,5 @@ test('a refusal that the end of the connection cuts off is one', async (t) => {
     ...oneByOne.steps.slice(0, 6),
     ...([{ say: '550 5.1.1 unkn' }, { end: 'fin' }] as const),
   ]);
-  t.like(attempt.outcome, { outcome: 'bounced', category: 'unknown_user' });
+  t.like(attempt.verdict, { outcome: 'bounced', category: 'unknown_user' });
 });

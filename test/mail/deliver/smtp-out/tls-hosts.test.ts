@@ -22,7 +22,7 @@ async function judge(t: ExecutionContext, { what, expected, with: pattern, mx: o
   const attempt = await deliverer.deliver();
   const { tls } = attempt;
   const report = `${what}\n${said(attempt)}`;
-  t.is(attempt.outcome.outcome, 'delivered', report);
+  t.is(attempt.verdict.outcome, 'delivered', report);
   t.is(tls ? 'encrypted' : 'clear', expected, report);
   t.is(mx.messages[0]?.tls, tls !== null, report);
   if (tls && pattern) t.regex([tls.protocol, tls.cipher, tls.group].join(' ').trim(), pattern, report);
@@ -42,7 +42,7 @@ test('where TLS is demanded, neither outdated TLS nor clear text will do', async
   const judged = lesser.map(async (what) => {
     const { mx, deliverer } = await startHost(t, ofWhat(what));
     const attempt = await deliverer.deliver({ tls: 'encrypted' });
-    t.like(attempt.outcome, { outcome: 'deferred', category: 'tls', rule: 'tls-required' }, said(attempt));
+    t.like(attempt.verdict, { outcome: 'deferred', category: 'tls', rule: 'tls-required' }, said(attempt));
     t.is(mx.sessions.length, 1, what);
     t.true(heardNothing(mx.sessions.flatMap(({ commands }) => commands)), what);
   });
@@ -53,7 +53,7 @@ test('a connection with outdated TLS carries no mail that demands TLS', async (t
   const { mx, deliverer } = await startHost(t, ofWhat('TLS 1.0'));
   t.is((await deliverer.deliver()).tls?.protocol, 'TLSv1');
   await until(() => deliverer.pool.stats('mx1.invalid').idle === 1, { what: 'the connection to rest' });
-  t.is((await deliverer.deliver({ tls: 'encrypted' })).outcome.rule, 'tls-required');
+  t.is((await deliverer.deliver({ tls: 'encrypted' })).verdict.rule, 'tls-required');
   t.is(mx.messages.length, 1);
 });
 
@@ -91,10 +91,10 @@ test('a host that takes nothing in clear is offered TLS again', async (t) => {
       mail: ({ session }) => (session.tls ? undefined : '530 5.7.0 Must issue a STARTTLS command first'),
     },
   });
-  t.like((await deliverer.deliver()).outcome, { outcome: 'deferred', category: 'tls' });
+  t.like((await deliverer.deliver()).verdict, { outcome: 'deferred', category: 'tls' });
   isBusy = false;
   const attempt = await deliverer.deliver();
-  t.is(attempt.outcome.outcome, 'delivered', said(attempt));
+  t.is(attempt.verdict.outcome, 'delivered', said(attempt));
   t.true(mx.messages[0]!.tls);
 });
 
@@ -102,7 +102,7 @@ test('LIMITS: a connection carries as many mails as the host takes (RFC 9422)', 
   const extensions = ['PIPELINING', 'LIMITS RCPTMAX=1 MAILMAX=2 NEWMAX=7'];
   const { mx, deliverer } = await startHost(t, { extensions });
   for (let n = 1; n <= 5; n++) {
-    t.is((await deliverer.deliver()).outcome.outcome, 'delivered');
+    t.is((await deliverer.deliver()).verdict.outcome, 'delivered');
     await until(() => deliverer.pool.stats('mx1.invalid').idle === 1 || n % 2 === 0, { what: 'rest' });
   }
   const mails = mx.sessions.map(({ commands }) => commands.filter((line) => line.startsWith('MAIL')).length);

@@ -76,6 +76,6 @@ for (const kind of kinds) {
     );
     t.is(recipients[0].attempts, 2);
     const [first] = await listAttempts(db, body.emailId);
-    t.like(first!.outcome, { category: 'interrupted', possibleDuplicate: true });
+    t.like(first!.verdict, { category: 'interrupted', possibleDuplicate: true });
   });
 }

@@ -7,7 +7,7 @@ import { listQueue } from '#mail/queue/rows/queue-view.ts';
 import { findEmail, listAttempts } from '#mail/record/rows/emails.ts';
 import { readEvents } from '#mail/record/rows/read-events.ts';
 import { unpackJson } from '#platform/database/engine/packed-json.ts';
-import type { Attempt, Reply } from '#platform/values/glossary.ts';
+import type { Reply } from '#platform/values/glossary.ts';
 
 /** Writes all rows as versions before 024-packed wrote them. */
 async function unpackAll({ db }: World): Promise<number> {
@@ -22,7 +22,7 @@ async function unpackAll({ db }: World): Promise<number> {
         .update({ ...Object.fromEntries(texts), packed: null });
     }
   };
-  await each('attempts', ({ outcome: verdict, ...rest }: Attempt) => ({ verdict, ...rest }));
+  await each('attempts', ({ outcome: verdict, ...rest }: { outcome: object }) => ({ verdict, ...rest }));
   await each('deliveries', ([last_reply, mx, tls]: [Reply, object, object]) => ({ last_reply, mx, tls }));
   await each('events', ([response, mx, tls]: [Reply, object, object], row) => {
     const { attempt, ...others } = JSON.parse(row.data);

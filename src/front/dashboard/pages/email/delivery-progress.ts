@@ -74,7 +74,7 @@ function present(details: WhyInput, email: EmailRecord, all: AttemptRecord[]) {
 const outcomes = { delivered: 'good', deferred: 'warn', bounced: 'bad' } as const;
 
 function presentAttempt(attempt: AttemptRecord) {
-  const { deliveryId, number, startedAt, endedAt, outcome: verdict, mx, tls, transcript } = attempt;
+  const { deliveryId, number, startedAt, endedAt, verdict, mx, tls, transcript } = attempt;
   const details = [
     span(endedAt - startedAt),
     mx ? `${mx.host} [${mx.address}]:${mx.port}` : 'no host',

@@ -61,8 +61,8 @@ function connected({ delivery, last }: JourneyInput): JourneyStep {
   if (mx) return { name: 'Connected', state: 'done', detail: `${mx.host} [${mx.address}]` };
   return {
     name: 'Not connected',
-    state: last.outcome.origin === 'local' ? 'doubt' : 'failed',
-    detail: last.outcome.diagnostic,
+    state: last.verdict.origin === 'local' ? 'doubt' : 'failed',
+    detail: last.verdict.diagnostic,
   };
 }
 
@@ -83,7 +83,7 @@ function encrypted({ delivery, last }: JourneyInput): JourneyStep {
 }
 
 function outcome({ delivery, last, now }: JourneyInput): JourneyStep {
-  const reply = last?.reply ? replyText(last.reply) : (last?.outcome.diagnostic ?? '');
+  const reply = last?.reply ? replyText(last.reply) : (last?.verdict.diagnostic ?? '');
   switch (delivery.status) {
     case 'delivered': {
       const took = last ? ` in ${span(last.endedAt - last.startedAt)}` : '';
