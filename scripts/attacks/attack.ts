@@ -1,10 +1,12 @@
 /** What an attack of scripts/attacks.ts is: a function that does the harm, and says what came of it. */
-import type { Scene } from './scene.ts';
+import type { Place, Scene } from './scene.ts';
 
 export interface Attack {
   /** The number in the list of attacks; several attacks may share one. */
   item: number;
   name: string;
+  /** Usual unless given. */
+  place?: Place;
   /** The attack is broken off after this; 30 s unless given. */
   timeoutMs?: number;
   /** The event loop must not stand still for longer; not judged unless given. */

@@ -1,6 +1,6 @@
 /**
- * Item 13: what is not one's own. Mail of the server that is sent from an organization's domain, live mail under a test key, and
- * a repeat of mail that a clock that was ahead has kept.
+ * Item 13: what is not one's own. Mail of the server that is sent from an organization's domain, live mail under a test key, a
+ * repeat of mail that a clock that was ahead has kept, and backlogs that a database role without rights names.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,8 +8,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { makeKey } from '#accounts/create-key.ts';
 import { callJson } from '#lab/ask.ts';
 import { postern, run } from '#lab/cli.ts';
+import { asRoleWithoutRights } from '#lab/database/databases.ts';
 import { rowsOf, type Things, walkOwnership } from '#lab/ownership-walk.ts';
 import { until } from '#lab/until.ts';
+import { newId } from '#platform/base/id.ts';
 import { serverOrgId } from '#platform/values/glossary.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
 import { orgIdOf, type Scene } from './scene.ts';
@@ -102,6 +104,34 @@ async function keptAhead(scene: Scene): Promise<Verdict> {
   return verdict('a send after the clock was set right', [first !== second, 'it was dropped as a repeat']);
 }
 
+/** Backlogs that are none, named to all nodes while mail is scheduled. */
+async function notified({ url, db, key, config }: Scene): Promise<Verdict> {
+  const send = async (fields: object) => {
+    const body = { from: 'app@sender.invalid', to: 'due@there.invalid', text: 'x', ...fields };
+    return JSON.parse((await callJson(`${url}/api/public/email/send`, key, 'POST', body)).text).emailId;
+  };
+  const scheduledAt = new Date(Date.now() + 3_000).toISOString();
+  const ids = [await send({ subject: 'scheduled', scheduledAt })];
+  await asRoleWithoutRights(config.databaseUrl!, async (query) => {
+    for (const lane of [
+      ['there.invalid', 'no-id'],
+      ['there.invalid\u0000', newId()],
+      [7, newId()],
+    ])
+      for (let n = 0; n < 100; n++)
+        await query('select pg_notify($1, $2)', [
+          'postern',
+          JSON.stringify({ from: 'other', lanes: [lane] }),
+        ]);
+  });
+  ids.push(await send({ subject: 'at once' }));
+  const delivered = () => db('deliveries').whereIn('email_id', ids).where({ status: 'delivered' });
+  const isDone = await until(async () => (await delivered()).length === ids.length, {
+    timeout: 20_000,
+  }).catch(() => false);
+  return verdict('300 notifications of a role without rights', [isDone, 'due mail is not sent any more']);
+}
+
 export const ownership: Attack[] = [
   {
     item: 13,
@@ -111,4 +141,5 @@ export const ownership: Attack[] = [
   },
   { item: 13, name: 'a test key with full access and live mail', timeoutMs: 120_000, run: testKey },
   { item: 13, name: 'a mail like one that a fast clock has kept', run: keptAhead },
+  { item: 13, name: 'notifications of backlogs that are none', place: 'PostgreSQL', run: notified },
 ];

@@ -6,7 +6,9 @@ import { hash } from 'node:crypto';
 import net from 'node:net';
 import { makeSetUpLink } from '#accounts/people/people.ts';
 import { type Browser, createBrowser, setUp } from '#lab/browser/browser.ts';
-import { startDns } from '#lab/dns/dns.ts';
+import { startAuthority, type TestAuthority } from '#lab/certificates/authority.ts';
+import { startPostgres } from '#lab/database/postgres.ts';
+import { type Dns, startDns } from '#lab/dns/dns.ts';
 import { freePort } from '#lab/load/ports.ts';
 import type { Stage } from '#lab/load/stage.ts';
 import { startSink } from '#lab/mx/sink.ts';
@@ -21,7 +23,10 @@ export interface Scene extends Pick<Postern, 'url' | 'db' | 'key' | 'dataDir' | 
   pid: number;
   config: Config;
   /** SMTP: for returned mail, and for mail of applications with TLS from the start. */
-  ports: { inbound: number; submission: number };
+  ports: { inbound: number; submission: number; https: number | null };
+  dns: Dns;
+  /** Where certificates come from, at the place for them. */
+  authority: TestAuthority | null;
   bystander: Bystander;
   /** A connection that ends with the attack at the latest. It never closes by itself (`allowHalfOpen`). */
   connect(port: number, from: string): net.Socket;
@@ -34,22 +39,35 @@ export interface Scene extends Pick<Postern, 'url' | 'db' | 'key' | 'dataDir' | 
 const host = '127.0.0.2';
 const exchanger = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [host] } };
 
-export async function startScene(stage: Stage): Promise<Scene> {
+/** The server has SQLite and no certificates; PostgreSQL; or certificates of the tests' authority. */
+export type Place = 'usual' | 'PostgreSQL' | 'certificates';
+
+export async function startScene(stage: Stage, place: Place): Promise<Scene> {
   const sink = await stage.start(startSink([{ host }]), (it) => it.stop());
   const dns = await stage.start(startDns(exchanger), (it) => it.close());
-  const ports = { inbound: await freePort('127.0.0.1'), submission: await freePort('127.0.0.1') };
+  const { authority, https, settings: ofAuthority } = await startAuthorityAt(stage, dns, place);
+  const ports = { inbound: await freePort('127.0.0.1'), submission: await freePort('127.0.0.1'), https };
+  const databaseUrl =
+    place === 'PostgreSQL'
+      ? (await stage.start(startPostgres(stage.directory), (it) => it.stop())).url
+      : null;
   const settings = {
+    ...ofAuthority,
     POSTERN_INBOUND_PORT: String(ports.inbound),
     POSTERN_SUBMISSION_TLS_PORT: String(ports.submission),
   };
   let hasEnded = () => false;
-  const postern = await launchPostern(stage, { dns, mtaPort: sink.port, settings }, async (all) => {
-    const process = await launch(stage.directory, all);
-    hasEnded = process.hasEnded;
-    return process;
-  });
+  const postern = await launchPostern(
+    stage,
+    { dns, mtaPort: sink.port, settings, databaseUrl },
+    async (all) => {
+      const process = await launch(stage.directory, all);
+      hasEnded = process.hasEnded;
+      return process;
+    },
+  );
   const { url, db, dataDir } = postern;
-  const config = testConfig({ dataDir, databaseUrl: null, dns, mtaPort: sink.port }, settings);
+  const config = testConfig({ dataDir, databaseUrl, dns, mtaPort: sink.port }, settings);
   const other = await postern.addTenant();
   const bystander = await stage.start(startBystander({ url, key: other }), (it) => it.stop());
   const sockets = new Set<net.Socket>();
@@ -58,6 +76,8 @@ export async function startScene(stage: Stage): Promise<Scene> {
     ...postern,
     config,
     ports,
+    dns,
+    authority,
     bystander,
     connect(port, from) {
       const socket = net.connect({ host: '127.0.0.1', port, localAddress: from, allowHalfOpen: true });
@@ -76,6 +96,27 @@ export async function startScene(stage: Stage): Promise<Scene> {
     },
     hasEnded: () => hasEnded(),
   };
+}
+
+async function startAuthorityAt(stage: Stage, dns: Dns, place: Place) {
+  if (place !== 'certificates') return { authority: null, https: null, settings: {} };
+  dns.set({ 'postern.invalid': { A: ['127.0.0.1'] } });
+  const [http, https] = [await freePort('127.0.0.1'), await freePort('127.0.0.1')];
+  const stops: (() => unknown)[] = [];
+  const context = { passed: true, teardown: (stop: () => unknown) => stops.push(stop) };
+  const options = { httpPort: http, tlsPort: https };
+  const authority = await stage.start(
+    startAuthority(context as unknown as Parameters<typeof startAuthority>[0], options),
+    async () => {
+      for (const stop of stops) await stop();
+    },
+  );
+  const settings = {
+    ...authority.settings,
+    POSTERN_ACME_HTTP_PORT: String(http),
+    POSTERN_ACME_HTTPS_PORT: String(https),
+  };
+  return { authority, https, settings };
 }
 
 async function signUp(url: string, db: Db): Promise<Browser> {
