@@ -43,7 +43,7 @@ function sizeOf(options: RunOptions): PlanSize {
   const drawn = {
     hours: random.pick([0.5, 1, 3]),
     mails: random.pick([15, 40, 100]),
-    faultsPerHour: random.pick([1, 5, 15]),
+    faultsPerHour: random.pick([4, 12, 30]),
   };
   const hours = options.days ? Number(options.days) * 24 : Number(options.hours ?? drawn.hours);
   return {

@@ -24,6 +24,8 @@ export interface Mail {
   wantedAt: number;
   /** The first 200; null: none arrived. */
   answer: Answer | null;
+  /** A call was answered, and not with 200. */
+  wasRefused: boolean;
   /** Calls that may have been heard, and whose answer did not arrive. */
   doubts: number;
   /** A cancellation or a change of time was asked for. */
@@ -76,7 +78,7 @@ export class Book {
   tell(mail: number, text: string): void {
     const lines = this.#stories.get(mail) ?? [];
     this.#stories.set(mail, lines);
-    lines.push({ at: scheduler.time, text });
+    lines.push({ at: scheduler.time, text: shortened(text) });
   }
 
   storyOf(mail: number): StoryLine[] {
@@ -103,8 +105,15 @@ export class Book {
       mail.number,
       `the caller gets ${answer.status} ${answer.emailId ?? ''} accepted: ${answer.accepted.join(' ')}`,
     );
+    if (answer.status !== 200) mail.wasRefused = true;
     if (answer.status !== 200 || mail.answer) return;
     mail.answer = answer;
     if (answer.emailId && !this.byEmailId.has(answer.emailId)) this.byEmailId.set(answer.emailId, mail);
   }
+}
+
+/** Statements are long, and say little in a story. */
+function shortened(text: string): string {
+  const line = text.replace(/\s+/g, ' ');
+  return line.length > 240 ? `${line.slice(0, 150)} … ${line.slice(-80)}` : line;
 }

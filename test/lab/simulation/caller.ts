@@ -49,6 +49,7 @@ export class Caller {
       expiresAfterS: wanted.expiresAfterS,
       wantedAt: scheduler.time,
       answer: null,
+      wasRefused: false,
       doubts: 0,
       isChanged: false,
       canceled: [],

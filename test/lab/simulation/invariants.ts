@@ -4,11 +4,13 @@
  * and how calm it is; it returns what is wrong, or null.
  */
 
+import type { Status } from '#operate/status/read-status.ts';
 import { databases } from './database.ts';
 import { acceptance } from './invariants/acceptance.ts';
 import type { Check, Finding, Minute } from './invariants/check.ts';
 import { cost } from './invariants/cost.ts';
 import { deliveries, deliveriesAtEnd } from './invariants/deliveries.ts';
+import { status } from './invariants/status.ts';
 import { webhooks, webhooksAtEnd } from './invariants/webhooks.ts';
 import type { Scene } from './scene.ts';
 import { type Machine, scheduler } from './scheduler.ts';
@@ -19,7 +21,7 @@ export interface Failure extends Finding {
   at: number;
 }
 
-const always: Record<string, Check> = { ...acceptance, ...deliveries, ...webhooks, ...cost };
+const always: Record<string, Check> = { ...acceptance, ...deliveries, ...webhooks, ...cost, ...status };
 const atEnd: Record<string, Check> = { ...deliveriesAtEnd, ...webhooksAtEnd };
 
 export class Invariants {
@@ -29,7 +31,8 @@ export class Invariants {
   isQuiet = false;
   readonly #scene: Scene;
   readonly #happened = new Set<string>();
-  readonly #open = new Map<string, number>();
+  /** The faults that last, by their number; since when each kind does. */
+  readonly #open = new Map<string, { count: number; since: number }>();
   #calmSince = 0;
   #counted: Minute = { statements: 0, commits: 0, causes: 0, minutes: 0 };
 
@@ -41,12 +44,13 @@ export class Invariants {
     this.faultCount += 1;
     this.#happened.add(name);
     this.#calmSince = scheduler.now;
-    if (lasts) this.#open.set(name, (this.#open.get(name) ?? 0) + 1);
+    const { count, since } = this.#open.get(name) ?? { count: 0, since: scheduler.now };
+    if (lasts) this.#open.set(name, { count: count + 1, since });
   }
 
   noteFaultEnd(name: string): void {
-    const left = (this.#open.get(name) ?? 1) - 1;
-    if (left > 0) this.#open.set(name, left);
+    const open = this.#open.get(name);
+    if (open && open.count > 1) open.count -= 1;
     else this.#open.delete(name);
     this.#calmSince = scheduler.now;
   }
@@ -63,7 +67,8 @@ export class Invariants {
     return rows !== null && rows.unfinished() === 0 && rows.openWebhookMessages() === 0;
   }
 
-  check(checks: Record<string, Check>): void {
+  /** `status`: what `postern status` says, if it was asked. */
+  check(checks: Record<string, Check>, status: Status | null = null): void {
     if (!this.#scene.postern.isUp || this.#open.size > 0) this.#calmSince = scheduler.now;
     const minute = this.#minute();
     this.isQuiet = minute.causes === 0 && minute.commits < 20;
@@ -75,7 +80,12 @@ export class Invariants {
       calmMs: scheduler.now - this.#calmSince,
       isClockMoved: this.#scene.wasClockMoved,
       hasHappened: (...names: string[]) => names.some((name) => this.#happened.has(name)),
+      openForMs: (name: string) => {
+        const open = this.#open.get(name);
+        return open ? scheduler.now - open.since : 0;
+      },
       minute,
+      status,
     };
     for (const [invariant, check] of Object.entries(checks)) {
       const finding = this.failure ? null : check(checked);
@@ -108,5 +118,5 @@ export class Invariants {
   }
 }
 
-export const checkNow = (invariants: Invariants) => invariants.check(always);
+export const checkNow = (invariants: Invariants, said: Status | null) => invariants.check(always, said);
 export const checkAtEnd = (invariants: Invariants) => invariants.check(atEnd);

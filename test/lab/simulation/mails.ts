@@ -11,22 +11,29 @@ const keyAgeMs = 70 * minute;
 /** The API ignores the same send within two seconds. */
 const alertGapMs = 10_000;
 
+/** Each run sends only some kinds, so that some runs send many of one. */
+const kinds = ['alert', 'keyed', 'scheduled', 'with a deadline', 'plain'] as const;
+type Kind = (typeof kinds)[number];
+
 export class Mailing {
   readonly #scene: Scene;
   /** When each tenant has last sent its alert, which always has the same recipients and subject. */
   readonly #alerts = new Map<number, number>();
   readonly #keys: { tenant: number; key: string; at: number }[] = [];
+  readonly #kinds: Kind[];
   #count = 0;
 
   constructor(scene: Scene) {
     this.#scene = scene;
+    const random = scene.random.stream('mailing');
+    this.#kinds = kinds.filter(() => random.chance(0.5));
   }
 
   burst(count: number, random: Random): void {
     const tenant = random.integer(0, this.#scene.tenants.length - 1);
     const caller = this.#scene.callers[tenant]!;
     let afterMs = 0;
-    const kind = random.next();
+    const kind = random.chance(0.3) ? 'plain' : random.pick(this.#kinds.length > 0 ? this.#kinds : kinds);
     for (let n = 0; n < count; n++) {
       const own = random.stream(`${n}`);
       scheduler.after(afterMs, () => this.#one(caller, tenant, own, kind), caller.machine);
@@ -34,30 +41,26 @@ export class Mailing {
     }
   }
 
-  #one(caller: Caller, tenant: number, random: Random, kind: number): void {
-    const now = this.#serviceTime();
+  #one(caller: Caller, tenant: number, random: Random, kind: Kind): void {
+    const now = this.#scene.serviceTime;
     const number = ++this.#count;
     const fields = { subject: `Mail ${number}`, key: null, scheduledAt: null, expiresAfterS: null };
     const recipients = this.#recipients(number, random);
-    if (kind < 0.1) return void this.#alert(caller, tenant);
-    if (kind < 0.3)
+    if (kind === 'alert') return void this.#alert(caller, tenant);
+    if (kind === 'keyed')
       return void this.#keyed(caller, tenant, { ...fields, recipients, key: `key ${number}` }, random);
-    if (kind < 0.45) {
+    if (kind === 'scheduled') {
       const scheduledAt = Math.round(now + random.between(1, 90) * minute);
       const mail = caller.send({ ...fields, recipients, scheduledAt });
       return void this.#change(caller, mail, random);
     }
-    if (kind < 0.55) {
+    if (kind === 'with a deadline') {
       const expiresAfterS = random.integer(30, 3_600);
       return void caller.send({ ...fields, recipients, expiresAfterS });
     }
     const mail = caller.send({ ...fields, recipients });
     if (random.chance(0.1))
       scheduler.after(random.exponential(5_000), () => caller.cancel(mail), caller.machine);
-  }
-
-  #serviceTime(): number {
-    return scheduler.time + this.#scene.postern.clockAheadMs;
   }
 
   #recipients(number: number, random: Random): string[] {
@@ -70,7 +73,7 @@ export class Mailing {
 
   /** The same again and again, as monitoring sends it; each one counts. */
   #alert(caller: Caller, tenant: number): void {
-    const now = this.#serviceTime();
+    const now = this.#scene.serviceTime;
     const last = this.#alerts.get(tenant) ?? Number.NEGATIVE_INFINITY;
     if (Math.abs(now - last) < alertGapMs) return;
     this.#alerts.set(tenant, now);
@@ -99,7 +102,7 @@ export class Mailing {
     const waitMs = random.exponential(20 * minute);
     if (random.chance(0.3)) scheduler.after(waitMs, () => caller.cancel(mail), caller.machine);
     else if (random.chance(0.4)) {
-      const at = () => Math.round(this.#serviceTime() + random.between(1, 60) * minute);
+      const at = () => Math.round(this.#scene.serviceTime + random.between(1, 60) * minute);
       scheduler.after(waitMs, () => caller.reschedule(mail, at()), caller.machine);
     }
   }

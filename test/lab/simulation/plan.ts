@@ -28,17 +28,20 @@ export function drawPlan(random: Random, { hours, mails, faultsPerHour }: PlanSi
     items.push({ kind: 'mails', at: random.next() * span, stream: `mails ${number}`, count });
     planned += count;
   }
-  const kinds = Object.keys(faults).filter(() => random.chance(0.4));
+  const share = random.pick([0.1, 0.25, 0.6]);
+  const kinds = Object.keys(faults).filter(() => random.chance(share));
   const weights = kinds.map((name) => faults[name]!.weight);
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   for (let at = random.exponential(hourMs / faultsPerHour), number = 0; at < span && total > 0; number++) {
     const name = drawWeighted(kinds, weights, random.next() * total);
     const [min, max] = faults[name]!.minutes;
-    items.push({ kind: 'fault', at, stream: `fault ${number}`, name, minutes: random.between(min, max) });
+    // Much happens after a fault, too.
+    const minutes = Math.min(random.between(min, max), span / 3 / 60_000);
+    items.push({ kind: 'fault', at, stream: `fault ${number}`, name, minutes });
     at += random.exponential(hourMs / faultsPerHour);
   }
-  const ordersPerHour = random.pick([0, 0.5, 2]);
-  for (let at = random.exponential(hourMs), number = 0; at < span && ordersPerHour > 0; number++) {
+  const ordersPerHour = random.pick([0.01, 2, 6]);
+  for (let at = random.exponential(hourMs / ordersPerHour), number = 0; at < span; number++) {
     const name = random.pick(Object.keys(orders));
     items.push({ kind: 'order', at, stream: `order ${number}`, name, minutes: random.between(0.2, 30) });
     at += random.exponential(hourMs / ordersPerHour);

@@ -34,23 +34,22 @@ export const plantedFaults: Record<string, PlantedFault> = {
     replace: 'return hasDeadline === true && expiresAt <= this.#clock.now();',
     by: 'return hasDeadline === true && Math.floor(expiresAt / 60_000) < Math.floor(this.#clock.now() / 60_000);',
   },
-  'a wake-up is lost': {
-    file: 'claimer.ts',
-    replace: 'if (this.#isClaimRequested) this.request();',
-    by: '',
-  },
   'a poll is lost after an error': {
     file: 'claimer.ts',
     replace: 'poller.schedule(this.#scannedAt);',
     by: 'if (this.#rounds % 50 !== 0) poller.schedule(this.#scannedAt);',
   },
   'a released lease wakes the next claim': {
+    file: 'claimer.ts',
+    replace: 'if (hasKept) this.request();',
+    by: 'if (claimed.length > 0) this.request();',
+  },
+  'a released lease is announced at once': {
     file: 'runner.ts',
-    replace: 'onReleased: (delivery) => this.#readyQueues.announce(delivery),',
+    replace: 'onReleased: (delivery) => this.#readyQueues.noteReleased(delivery),',
     by: `onReleased: (delivery) => {
         this.#readyQueues.announce(delivery);
-        setTimeout(requestClaim, 5);
-        this.#readyQueues.note(delivery, true);
+        requestClaim();
       },`,
   },
   'a message that may have arrived is no doubt': {
@@ -138,11 +137,16 @@ export const plantedFaults: Record<string, PlantedFault> = {
     replace: 'return { ...state, limit, failures: 0, circuit: null, answeredAt };',
     by: 'return { ...state, limit, failures: 0, answeredAt };',
   },
-  'a retry that is too early is forgotten': {
-    file: 'claimer.ts',
-    replace: `      this.#parts.readyQueues.note(delivery, true);
-      this.#scannedAt = Number.NEGATIVE_INFINITY;`,
-    by: '      return;',
+  'a temporary refusal is final': {
+    file: 'outcome.ts',
+    replace: 'const permanent = reply.code >= 500 && reply.code <= 599;',
+    by: 'const permanent = reply.code >= 400 && reply.code <= 599;',
+  },
+  'a key is looked up in the window of duplicates': {
+    file: 'idempotency.ts',
+    replace:
+      "return kind === 'window' ? isRecent(at, acceptedAt, duplicateWindowMs) : acceptedAt - at < keepMs;",
+    by: 'return isRecent(at, acceptedAt, duplicateWindowMs);',
   },
   'a released hold is forgotten': {
     file: 'apply-queue-action.ts',

@@ -30,6 +30,7 @@ export interface Result {
 }
 
 const minute = 60_000;
+const statusEachChecks = 5;
 /** After the last fault: the maximum age of mail, and the wait of a webhook. */
 const settlingMs = 6 * 60 * minute;
 
@@ -48,9 +49,9 @@ export async function run(
     const begin = scheduler.now;
     const ends = schedulePlan(scene, plan, new Random(`${seed}/plan`), begin, invariants);
     const lastAt = Math.max(begin + (plan.at(-1)?.at ?? 0), ...ends.times());
-    await watch(invariants, lastAt + minute, () => false);
+    await watch(scene, invariants, lastAt + minute, () => false);
     ends.endAll();
-    await watch(invariants, scheduler.now + settlingMs, () => invariants.isSettled());
+    await watch(scene, invariants, scheduler.now + settlingMs, () => invariants.isSettled());
     checkAtEnd(invariants);
     return resultOf(scene, invariants);
   } finally {
@@ -59,11 +60,18 @@ export async function run(
   }
 }
 
-async function watch(invariants: Invariants, until: number, isOver: () => boolean): Promise<void> {
+async function watch(
+  scene: Scene,
+  invariants: Invariants,
+  until: number,
+  isOver: () => boolean,
+): Promise<void> {
+  let checks = 0;
   while (scheduler.now < until && !invariants.failure) {
     const step = invariants.isQuiet ? 10 * minute : minute;
     await scheduler.runUntil(Math.min(scheduler.now + step, until), () => invariants.failure !== null);
-    checkNow(invariants);
+    const isDue = ++checks % statusEachChecks === 0;
+    checkNow(invariants, isDue ? await scene.status() : null);
     if (isOver()) return;
   }
 }

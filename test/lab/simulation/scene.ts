@@ -2,6 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { readStatus, type Status } from '#operate/status/read-status.ts';
 import { type Db, openDatabase } from '#platform/database/engine/open.ts';
 import { Book } from './book.ts';
 import { Caller } from './caller.ts';
@@ -112,6 +113,30 @@ export class Scene {
     await scheduler.runUntil(scheduler.now + 60_000, () => isReady);
   }
 
+  /** The time of the service's clock. */
+  get serviceTime(): number {
+    return scheduler.time + this.postern.clockAheadMs;
+  }
+
+  /** What `postern status` says; null: the service is down, or the database fails. */
+  async status(): Promise<Status | null> {
+    if (!this.postern.isUp) return null;
+    let said: Status | null | undefined;
+    scheduler.as(this.operator, () => {
+      const parts = { db: this.db, config: this.postern.config, now: scheduler.wallClock() };
+      readStatus(parts).then(
+        (status) => {
+          said = status;
+        },
+        () => {
+          said = null;
+        },
+      );
+    });
+    await scheduler.runUntil(scheduler.now + 30_000, () => said !== undefined);
+    return said ?? null;
+  }
+
   #failingDisk(usual: Disk): Disk {
     const { diskFaults } = this;
     return {
@@ -158,11 +183,10 @@ export class Scene {
   #sleepUntil(): number {
     const rows = this.postern.isUp ? this.rows() : null;
     if (!rows) return Number.NEGATIVE_INFINITY;
-    const { clockAheadMs } = this.postern;
-    const due = rows.due(Math.floor(scheduler.time + clockAheadMs));
+    const due = rows.due(Math.floor(this.serviceTime));
     if (due.underWay > 0) return Number.NEGATIVE_INFINITY;
     const maxMs = due.overdue > 0 ? sleepMs.beforeClosedDoors : sleepMs.atRest;
-    const nextMs = due.next === null ? maxMs : due.next - scheduler.time - clockAheadMs;
+    const nextMs = due.next === null ? maxMs : due.next - this.serviceTime;
     return scheduler.now + Math.min(maxMs, nextMs);
   }
 
@@ -192,7 +216,7 @@ export class Scene {
       const address = `8.0.0.${number + 1}`;
       this.endpoints.push(new Endpoint(this.network, hook, address, this.book));
       this.names.set({ [hook]: { A: [address] } });
-      const plan = { number, emailsPerDay: number === 1 ? 200 : null, webhookUrl: `http://${hook}/events` };
+      const plan = { number, emailsPerDay: number === 1 ? 12 : null, webhookUrl: `http://${hook}/events` };
       const tenant = await insertTenant(this.db, { config: this.postern.config, names: this.names }, plan);
       this.tenants.push(tenant);
       const parts = {

@@ -82,6 +82,16 @@ const canceledMailIsNotSent: Check = ({ scene }) => {
   return null;
 };
 
+/** Nothing is half done: what every answer refused has no copy. */
+const whatIsRefusedIsNotSent: Check = ({ scene }) => {
+  for (const { answer, wasRefused, doubts, number, recipients } of scene.book.mails) {
+    if (answer || !wasRefused || doubts > 0) continue;
+    const sent = recipients.find((recipient) => scene.book.copiesOf(number, recipient).length > 0);
+    if (sent) return { text: `every call was refused, and a host took it for ${sent}`, mail: number };
+  }
+  return null;
+};
+
 const everyCallIsAnswered: Check = ({ scene, calmMs }) => {
   const late = scene.book.unanswered.find(({ at }) => at > scheduler.now - calmMs + 2 * 60_000);
   return late ? { text: 'a call got no answer although nothing was wrong', mail: late.mail } : null;
@@ -89,6 +99,7 @@ const everyCallIsAnswered: Check = ({ scene, calmMs }) => {
 
 export const acceptance = {
   everyCallIsAnswered,
+  whatIsRefusedIsNotSent,
   nothingAnsweredVanishes,
   everyWantedMailIsItsOwn,
   aRepeatedCallSendsNothing,

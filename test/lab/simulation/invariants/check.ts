@@ -1,4 +1,5 @@
 /** What an invariant is: a function of what the actors saw, the rows of the database, and how calm it is. */
+import type { Status } from '#operate/status/read-status.ts';
 import type { Scene } from '../scene.ts';
 import type { Rows } from './rows.ts';
 
@@ -17,8 +18,12 @@ interface Checked {
   isClockMoved: boolean;
   /** A fault or an order of one of these kinds has happened. */
   hasHappened(...names: string[]): boolean;
+  /** For how long a fault of this kind has lasted; 0: none does. */
+  openForMs(name: string): number;
   /** What has happened in the last simulated minute. */
   minute: Minute;
+  /** Of `postern status`; null: it was not asked for. */
+  status: Status | null;
 }
 
 /** What has happened since the last check. */

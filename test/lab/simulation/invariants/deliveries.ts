@@ -1,6 +1,6 @@
 /** What becomes of accepted mail: each recipient gets it once, in time, or it is known why not. */
 
-import { scheduler } from '../scheduler.ts';
+import { leaseMs } from '#platform/database/tables/nodes.ts';
 import type { Check, Finding } from './check.ts';
 
 const minute = 60_000;
@@ -78,9 +78,33 @@ const aLeaseHasAnOwner: Check = ({ rows }) => {
     : null;
 };
 
+/** A process renews the leases of what it sends; those of one that died end at the next start. */
+const leasesAreKept: Check = ({ scene, rows, calmMs }) => {
+  if (calmMs < 2 * minute) return null;
+  const late = rows
+    .deliveries()
+    .find(({ status, due_at }) => status === 'sending' && due_at! < scene.serviceTime + leaseMs / 4);
+  if (!late) return null;
+  const text = `the lease of ${late.recipient} ends in ${Math.round((late.due_at! - scene.serviceTime) / 1000)} s, and has not been renewed`;
+  return { text, mail: scene.book.byEmailId.get(late.email_id)?.number ?? -1 };
+};
+
+/** What makes a mail due at once. */
+const hastening = ['retry', 'hold', 'suspend', 'pause', 'crash', 'restart', 'power loss'];
+
+const aRetryWaits: Check = ({ rows, isClockMoved, hasHappened }) => {
+  if (isClockMoved || hasHappened(...hastening)) return null;
+  const [early] = rows.all<{ recipient: string; wait: number }>(
+    `select recipient, a.started_at - b.started_at as wait from attempts a
+     join attempts b on b.delivery_id = a.delivery_id and b.number = a.number - 1
+     join deliveries on deliveries.id = a.delivery_id where a.started_at - b.started_at < 5000`,
+  );
+  return early ? { text: `${early.recipient} was tried again after ${early.wait} ms` } : null;
+};
+
 const timesLieInThePast: Check = ({ scene, rows, isClockMoved }) => {
   if (isClockMoved) return null;
-  const now = scheduler.time + scene.postern.clockAheadMs + 1000;
+  const now = scene.serviceTime + 1000;
   const [wrong] = rows.all<{ type: string; at: number }>(
     'select type, at from events where at > ? limit 1',
     now,
@@ -90,7 +114,7 @@ const timesLieInThePast: Check = ({ scene, rows, isClockMoved }) => {
 
 const noBacklogStarves: Check = ({ scene, rows, calmMs }) => {
   if (calmMs < calmForMs) return null;
-  const now = scheduler.time + scene.postern.clockAheadMs;
+  const now = scene.serviceTime;
   const late = rows
     .deliveries()
     .find(
@@ -118,7 +142,7 @@ const scheduledMailIsNotEarly: Check = ({ scene, isClockMoved }) => {
 /** After a wait that is longer than the maximum age. */
 const nothingAcceptedIsLost: Check = ({ scene, rows }) => {
   const open = ['scheduled', 'queued', 'sending', 'deferred', 'held'];
-  const now = scheduler.time + scene.postern.clockAheadMs;
+  const now = scene.serviceTime;
   // Mail that was accepted while the clock was ahead expires by that clock.
   const left = rows.deliveries().find(({ status, expires_at }) => open.includes(status) && expires_at < now);
   if (!left) return null;
@@ -154,6 +178,8 @@ export const deliveries = {
   attemptsAreCounted,
   nothingIsTriedAfterItsExpiry,
   aLeaseHasAnOwner,
+  leasesAreKept,
+  aRetryWaits,
   timesLieInThePast,
   noBacklogStarves,
   scheduledMailIsNotEarly,
