@@ -10,12 +10,13 @@ export interface SampleServer {
   smtp: { host: string; port: number; user: string } | null;
 }
 
-/** Null if no submission port is open. */
+/** Null if no submission port is open. `host`: another than the server's, which in development has no name in DNS. */
 export function smtpOf(
   config: Pick<Config, 'hostname' | 'submissionPort' | 'submissionTlsPort'>,
+  host = config.hostname,
 ): SampleServer['smtp'] {
   const port = config.submissionPort ?? config.submissionTlsPort;
-  return port === null ? null : { host: config.hostname, port, user: 'postern' };
+  return port === null ? null : { host, port, user: 'postern' };
 }
 
 export interface Sample {

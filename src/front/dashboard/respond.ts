@@ -1,6 +1,8 @@
 /** Writes responses: a page in its frame, a part of a page, a redirect, a body; error pages; the redirect to the sign-in page. */
 import type { Context } from 'koa';
+import { z } from 'zod';
 import { listMemberships, type Membership, newestOrganizations } from '#accounts/rows/memberships.ts';
+import { findOrganization } from '#accounts/rows/organizations.ts';
 import type { User } from '#accounts/rows/users.ts';
 import type { Cookies } from '#front/dashboard/security/cookies.ts';
 import type { Csrf } from '#front/dashboard/security/csrf.ts';
@@ -53,7 +55,7 @@ export function createRespond({
     const { context, user, visitor } = visit;
     const theme = cookies.get(context, 'theme');
     const organizations = user ? await organizationsOf(user) : [];
-    const current = currentOrganization(visit, organizations);
+    const current = await currentOrganization(visit, organizations);
     return {
       visit,
       csrf: csrf.tokenFor(visitor),
@@ -73,10 +75,21 @@ export function createRespond({
   }
 
   /** The organization of the path; on pages of the server and of the account, the one that was opened last. */
-  function currentOrganization(visit: PageVisit | OrgVisit, organizations: NamedRole[]): NamedRole | null {
+  async function currentOrganization(
+    visit: PageVisit | OrgVisit,
+    organizations: NamedRole[],
+  ): Promise<NamedRole | null> {
     const { context } = visit;
     const last = cookies.get(context, 'organization');
-    if (!('org' in visit)) return organizations.find(({ id }) => id === last) ?? null;
+    if (!('org' in visit)) {
+      const listed = organizations.find(({ id }) => id === last);
+      if (listed || !last || !visit.user) return listed ?? null;
+      // The list has only the first of many.
+      if (!visit.user.isOperator)
+        return (await listMemberships(db, visit.user.id)).find(({ id }) => id === last) ?? null;
+      const found = z.guid().safeParse(last).success ? await findOrganization(db, last) : null;
+      return found && { ...found, role: 'owner' };
+    }
     if (visit.org.id !== last) cookies.set(context, 'organization', visit.org.id);
     return visit.org;
   }

@@ -1,6 +1,7 @@
 /** The test inbox: mail of test keys, as a developer reads it; nothing of it is ever sent, not even again. */
 import test from 'ava';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { freePort } from '#lab/load/ports.ts';
 import { asNewTenant, startWorld } from '#lab/scenes/world.ts';
 
 const html = `<p>Hello <a href="https://shop.example/confirm?a=1&amp;b=2">confirm</a>
@@ -42,4 +43,21 @@ test('test mail is in the inbox, live, with its links and at the width of a phon
   const email = await world.when(again, ({ status }) => status === 'delivered');
   t.true(email.test);
   t.is(world.mx[0]!.sessions.length, 0);
+});
+
+test('in development the sample for SMTP names a host that exists, and the overview says where the mail is', async (t) => {
+  const world = await startWorld(t, {
+    settings: { POSTERN_SUBMISSION_PORT: String(await freePort('127.0.0.1')) },
+    overrides: { allIsTest: true },
+  });
+  const browser = createBrowser(world);
+  await setUp(browser, world);
+  const base = `/dashboard/o/${world.orgId}`;
+  t.regex((await browser.get(`${base}/inbox`)).text, /host: '(127\.0\.0\.1|localhost|\[::1\])'/);
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  t.truthy(body.emailId);
+  t.regex(
+    (await browser.get(base)).text,
+    /no mail leaves this server, and none is counted here; it is in the test inbox/,
+  );
 });

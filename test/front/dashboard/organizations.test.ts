@@ -77,6 +77,9 @@ for (const database of kinds) {
     const member = { orgId: ids[0]!, role: 'viewer' as const };
     const person = { email: 'vera@postern.invalid', name: 'Vera', isOperator: false, member };
     const { link } = await invite(db, person, now);
+    // The switcher has the newest twelve, but the pages of the server keep the one that was opened last.
+    await browser.get(`/dashboard/o/${ids[0]}`);
+    t.true((await browser.get('/dashboard/queue')).html.includes('<nav aria-label="Org 1">'));
     const viewer = createBrowser(world);
     await viewer.get(link!.path);
     await viewer.submit('', { password });

@@ -73,8 +73,10 @@ test('filters that are none are refused, and say what would be right', async (t)
     (await browser.get(`/dashboard/queue/action?action=cancel&${query}`)).text;
   t.regex(await ask('domain=not a domain'), /Enter a domain name, such as example\.com/);
   t.regex(await ask('to=nobody'), /Enter an email address/);
-  t.regex(await ask('org=x'), /Enter an organization's id/);
-  t.regex(await ask('org=01a1ffff-0000-7000-8000-000000000000'), /No organization has this id/);
+  t.regex(await ask('org=x'), /No organization has this name/);
+  t.notRegex(await ask('org=Tenant'), /No organization has this/);
+  t.regex(browser.page().html, /name="org"[^>]* value="[0-9a-f-]{36}"/, 'found by its name');
+  t.regex(await ask('org=01a1ffff-0000-7000-8000-000000000000'), /No organization has this name or id/);
   t.regex(await ask('status=delivered'), /Choose a state/);
   t.regex(await ask('destination=%3Cb%3E'), /Enter a recipient domain/);
   const { html } = await browser.get('/dashboard/queue/action');

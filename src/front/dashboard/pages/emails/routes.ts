@@ -91,7 +91,8 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
     lookedTo: next === null ? null : timeOfId(next),
     isAsking: round < maxRounds,
     hasNone: had + emails.length === 0,
-    samples: isInbox && had + emails.length === 0 ? samplesFor(parts) : [],
+    samples:
+      isInbox && had + emails.length === 0 ? samplesOf(parts, { key: 'em_test_…', domain: testDomain }) : [],
   };
   if (query.get('part') === 'rows') return fragment('emails/rows', { ...data, isPart: true });
   const version = versionOf(data, now);
@@ -110,9 +111,13 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
 }
 
 /** How to send a first mail. */
-function samplesFor({ config, baseUrl }: PageParts) {
-  const from = `hello@${testDomain}`;
-  return sendSamples({ url: baseUrl(), key: 'em_test_…', from, smtp: smtpOf(config) });
+export function samplesOf(
+  { config, isDevelopment, baseUrl }: PageParts,
+  { key, domain }: { key: string; domain: string },
+) {
+  const url = baseUrl();
+  const smtp = smtpOf(config, isDevelopment ? new URL(url).hostname : undefined);
+  return sendSamples({ url, key, from: `hello@${domain}`, smtp });
 }
 
 function present({ id, status, recipients, subject, tags, from, isTest, createdAt }: EmailSummary) {

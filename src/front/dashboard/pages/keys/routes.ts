@@ -4,7 +4,6 @@ import { allowedDomains, grants, parseScopes } from '#accounts/api-keys.ts';
 import { defaultOverlapMs, makeKey, rotateKey } from '#accounts/create-key.ts';
 import { listDomains } from '#accounts/rows/domains-table.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '#accounts/rows/keys.ts';
-import { sendSamples, smtpOf } from '#front/api/send-samples.ts';
 import { asProblem, itemIn, showForm } from '#front/dashboard/form-page.ts';
 import {
   checkbox,
@@ -23,6 +22,7 @@ import {
   redirect,
   show,
 } from '#front/dashboard/page.ts';
+import { samplesOf } from '#front/dashboard/pages/emails/routes.ts';
 import { pageOf } from '#front/dashboard/pagination.ts';
 import { latestEmailOf } from '#mail/record/rows/emails.ts';
 import { testDomain } from '#platform/values/test-route.ts';
@@ -91,14 +91,15 @@ async function samplesFor(
   key: string,
   { scopes, test }: { scopes: string[]; test: boolean },
   orgId: string,
-  { db, config, baseUrl }: PageParts,
+  parts: PageParts,
 ) {
   if (!canSend(scopes)) return null;
   const allowed = allowedDomains({ scopes });
   const isAllowed = (name: string) => allowed.length === 0 || allowed.includes(name);
-  const domain = test && allowed.length === 0 ? testDomain : (await verifiedNames(orgId, db)).find(isAllowed);
+  const domain =
+    test && allowed.length === 0 ? testDomain : (await verifiedNames(orgId, parts.db)).find(isAllowed);
   if (domain === undefined) return null;
-  return sendSamples({ url: baseUrl(), key, from: `hello@${domain}`, smtp: smtpOf(config) });
+  return samplesOf(parts, { key, domain });
 }
 
 function canSend(scopes: string[]): boolean {

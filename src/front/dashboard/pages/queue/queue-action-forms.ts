@@ -3,7 +3,7 @@
  * needs a reason and runs in the background if it takes long. The same functions as on the command line.
  */
 import { z } from 'zod';
-import { findOrganization } from '#accounts/rows/organizations.ts';
+import { findOrganization, findOrganizationByName } from '#accounts/rows/organizations.ts';
 import { checkForm, type Errors, emailField, optional, parsedBy, valuesOf } from '#front/dashboard/forms.ts';
 import { count } from '#front/dashboard/number-format.ts';
 import {
@@ -42,7 +42,7 @@ const filters = z.object({
   destination: optional(destinationField),
   domain: optional(parsedBy(toDomain, 'Enter a domain name, such as example.com.')),
   to: optional(emailField),
-  org: optional(z.string().trim().toLowerCase().pipe(z.guid("Enter an organization's id."))),
+  org: optional(z.string().trim().toLowerCase().pipe(z.guid('No organization has this name.'))),
   status: optional(z.enum(['queued', 'deferred', 'held', 'scheduled'], { error: 'Choose a state.' })),
 });
 
@@ -57,6 +57,8 @@ async function preview(
   typed: { reason?: string; errors?: Errors } = {},
 ): Promise<PageAnswer> {
   const fields = visit.context.method === 'POST' ? visit.form : visit.query;
+  const named = await findOrganizationByName(parts.db, (fields.get('org') ?? '').trim());
+  if (named) fields.set('org', named.id);
   const values = { action: 'retry', ...valuesOf(fields) } as Record<string, string>;
   const checked = checkForm(fields, filters);
   const isAsked = names.some((name) => (values[name] ?? '') !== '');
@@ -76,7 +78,7 @@ async function preview(
 async function dryRun(fields: Filters, { now }: UserVisit, parts: PageParts) {
   const { action, org: orgId, ...rest } = fields;
   const org = orgId === undefined ? null : await findOrganization(parts.db, orgId);
-  if (orgId !== undefined && !org) return { errors: { org: 'No organization has this id.' } };
+  if (orgId !== undefined && !org) return { errors: { org: 'No organization has this name or id.' } };
   const done = await dryRunQueueAction(parts.db, selectionOf(fields), action);
   // listQueue has no filter for an address.
   const status = rest.status ?? (changeable[action].length === 1 ? changeable[action][0] : undefined);
