@@ -11,6 +11,7 @@ import type { Accept } from '#mail/accept/accept.ts';
 import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { forgetLearned } from '#mail/queue/rows/learned-rows.ts';
+import { forgetGroups } from '#mail/record/rows/group-statistics.ts';
 import { partitionJobs } from '#mail/record/rows/partitioned-tables.ts';
 import { removeMessages } from '#mail/record/rows/retention.ts';
 import { forgetFigures, sumUp } from '#mail/record/rows/statistics.ts';
@@ -60,6 +61,7 @@ export function maintenanceJobs(
       keepEmails: config.keepEmails,
     }),
     { name: 'old statistics', run: () => forgetFigures(db, now() - keepStatisticsMs) },
+    { name: 'old statistics by group', run: () => forgetGroups(db, now() - keepStatisticsMs) },
     {
       name: 'DKIM keys',
       run: watchKeys(db, {

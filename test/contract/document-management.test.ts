@@ -16,6 +16,7 @@ import { holdExamples } from '#lab/recorded-examples.ts';
 import { exampleWorld, rename, suppress } from '#lab/scenes/example-world.ts';
 import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import type { Answer, World } from '#lab/scenes/world.ts';
+import { sumNames } from '#mail/record/counts.ts';
 import { addWebhook } from '#mail/webhooks/endpoints.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 
@@ -127,6 +128,21 @@ test('every example of the management endpoints gets the response of its example
     await world.db.transaction((trx) => setQuota(trx, orgId, limit, world.clock.now()));
   await tell('get', '/credits', 'A quota of ten thousand', { query: '?limit=1' });
 
+  const none = Object.fromEntries(sumNames.map((column) => [column, 0]));
+  const named = { org_id: orgId, day: Date.parse('2026-03-02'), kind: 'domain', name: 'example.org' };
+  const counts = {
+    sent: 2000,
+    delivered: 1960,
+    deferred: 31,
+    bounced: 40,
+    hard: 30,
+    complained: 1,
+    opened: 800,
+    clicked: 90,
+  };
+  await world.db('group_statistics').insert({ ...named, ...none, ...counts, took_3: 1900, took_9: 60 });
+  await tell('get', '/stats', 'One domain', { query: '?since=2026-03-01&until=2026-03-08' });
+
   const all = operationsOf(document).filter(({ operation }) => tags.includes(operation.tags[0]!));
   t.deepEqual(
     [...seen].sort(),
@@ -197,7 +213,7 @@ test('every documented error of the management endpoints can be provoked and mat
     if (isSaid(400, 'VALIDATION_ERROR')) {
       const body = refused[`${method} ${short}`];
       await provokeIt(400, 'VALIDATION_ERROR', () =>
-        call(body ? at : `${at}?limit=0&now=perhaps`, type, body),
+        call(body ? at : `${at}?limit=0&now=perhaps&by=hour`, type, body),
       );
     }
     if (isSaid(404, 'NOT_FOUND')) {

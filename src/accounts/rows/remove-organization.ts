@@ -25,6 +25,7 @@ export interface OrganizationContents {
 
 const emailsAtOnce = 50;
 const rowsAtOnce = 500;
+const daysAtOnce = 5;
 /** SQLite has one writer at a time; another writer that waits for it retries after this long or a little more. */
 const writerPauseMs = 20;
 
@@ -71,6 +72,7 @@ export async function removeOrganization(
   await deleteInParts(db, 'webhook_messages', (query) => query.whereIn('webhook_id', webhooks));
   for (const table of ['events', 'credit_entries', 'suppressions', 'soft_bounces'])
     await deleteInParts(db, table, (query) => query.where({ org_id: orgId }));
+  await deleteGroupStatistics(db, orgId);
   await db.transaction(async (trx) => {
     await trx('users').whereIn('id', ownUsers(trx, orgId).select('id')).delete();
     for (const table of fewRows) await trx(table).where({ org_id: orgId }).delete();
@@ -102,6 +104,19 @@ async function deleteInParts(
     // The ledger is found by its organization only.
     if (ids.length > 0) await matching(db(table)).whereIn('id', ids).delete();
     if (ids.length < rowsAtOnce) return;
+  }
+}
+
+/** It has no foreign key and no id: some days at a time. */
+async function deleteGroupStatistics(db: Db, orgId: string): Promise<void> {
+  const ofOrg = () => db('group_statistics').where({ org_id: orgId });
+  for (;;) {
+    const [day] = await ofOrg().orderBy('day').limit(1).pluck('day');
+    if (day === undefined) return;
+    await ofOrg()
+      .where('day', '<', day + daysAtOnce * 86_400_000)
+      .delete();
+    await pause(writerPauseMs);
   }
 }
 

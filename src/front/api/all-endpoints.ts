@@ -10,6 +10,7 @@ import type { Document } from '#front/api/openapi/openapi-types.ts';
 import { openApiEndpoints } from '#front/api/openapi/routes.ts';
 import { type BatchParts, batchEndpoints } from '#front/api/send/batch.ts';
 import { sendEndpoints } from '#front/api/send/routes.ts';
+import { statsEndpoints } from '#front/api/stats/routes.ts';
 import { csvEndpoints } from '#front/api/suppressions/csv.ts';
 import { suppressionEndpoints } from '#front/api/suppressions/routes.ts';
 import { webhookEndpoints } from '#front/api/webhooks/routes.ts';
@@ -33,5 +34,6 @@ export const endpoints: readonly Endpoint<EndpointParts>[] = [
   ...webhookEndpoints,
   ...testAndReplayEndpoints,
   ...creditEndpoints,
+  ...statsEndpoints,
   ...openApiEndpoints,
 ];

@@ -2,6 +2,7 @@
 const paths: Record<string, string> = {
   overview: 'M4 20V11M10 20V4M16 20v-7M21 20H3',
   emails: 'M3 6.5h18v11.5H3zM3 7l9 6.5L21 7',
+  statistics: 'M4 6h16M4 12h11M4 18h6',
   inbox: 'M3 13l3-8h12l3 8v6H3zM3 13h5l1.5 3h5l1.5-3h5',
   domains: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M3 12h18M12 3c3 3 3 15 0 18M12 3c-3 3-3 15 0 18',
   suppressions: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18M6 6l12 12',

@@ -21,6 +21,7 @@ import { setUpPage } from '#front/dashboard/pages/set-up/routes.ts';
 import { signInByLinkPage } from '#front/dashboard/pages/sign-in/by-link.ts';
 import { forgottenPage } from '#front/dashboard/pages/sign-in/forgotten.ts';
 import { signInPage } from '#front/dashboard/pages/sign-in/routes.ts';
+import { statisticsPage } from '#front/dashboard/pages/statistics/routes.ts';
 import { listPage } from '#front/dashboard/pages/suppressions/list.ts';
 import { suppressionsPage } from '#front/dashboard/pages/suppressions/routes.ts';
 import { teamPage } from '#front/dashboard/pages/team/routes.ts';
@@ -47,6 +48,7 @@ export const pages: DashboardPage[] = [
   organizationsPage,
   overviewPage,
   emailsPage,
+  statisticsPage,
   exportPage,
   emailPage,
   sendTestPage,

@@ -6,8 +6,8 @@
 import { longestWaiting, type WaitingMail } from '#accounts/rows/attention-rows.ts';
 import { balanceOf, quotaState } from '#accounts/rows/credit-ledger.ts';
 import type { Organization } from '#accounts/rows/organizations.ts';
+import type { Counts } from '#mail/record/counts.ts';
 import { readDestinationStatuses, routesOf } from '#mail/record/rows/destination-status-rows.ts';
-import type { Counts } from '#mail/record/rows/statistics.ts';
 import { causes } from '#operate/condition/causes.ts';
 import { type Condition, conditionsAt, named } from '#operate/condition/condition.ts';
 import { troubledDomains, troubledWebhooks } from '#operate/status/rows/server-attention-rows.ts';

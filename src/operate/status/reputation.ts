@@ -3,7 +3,7 @@
  * good below 2 %, in danger above 5 %. Complaints: Gmail's and Yahoo's rules for senders, which ask for less than 0.1 %
  * and block from 0.3 % on. With too little mail a rate is not rated.
  */
-import type { Counts } from '#mail/record/rows/statistics.ts';
+import type { Counts } from '#mail/record/counts.ts';
 
 export interface Rate {
   share: number | null;
@@ -21,6 +21,10 @@ const complaints = { good: 0.001, bad: 0.003, min: 1000 };
 
 export function bounceRate({ bounced, sent }: Pick<Counts, 'bounced' | 'sent'>): Rate {
   return rated(shareOf(bounced, sent), sent, bounces);
+}
+
+export function hardBounceRate({ hard, sent }: { hard: number; sent: number }): Rate {
+  return rated(shareOf(hard, sent), sent, bounces);
 }
 
 export function complaintRate({ complained, delivered }: Pick<Counts, 'complained' | 'delivered'>): Rate {

@@ -7,8 +7,9 @@ import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { suspend } from '#mail/queue/rows/suspensions.ts';
+import { countNames } from '#mail/record/counts.ts';
 import { latencyBounds } from '#mail/record/latency.ts';
-import { countNames, hourMs } from '#mail/record/rows/statistics.ts';
+import { hourMs } from '#mail/record/rows/statistics.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 
 const path = '/dashboard/organizations';

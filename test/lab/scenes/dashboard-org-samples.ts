@@ -81,6 +81,8 @@ export const orgSamples: Record<string, Sampler> = {
     isNamedByField: true,
   }),
 
+  'GET /dashboard/o/:org/statistics': nothing,
+  'GET /dashboard/o/:org/statistics/export': nothing,
   'GET /dashboard/o/:org/usage': nothing,
   'POST /dashboard/o/:org/usage/grant': () => ({ fields: { amount: '5' } }),
   'POST /dashboard/o/:org/usage/quota': () => ({ fields: { quota: someNumber() } }),

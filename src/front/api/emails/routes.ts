@@ -48,6 +48,6 @@ function present({ id, messageId, recipients, createdAt, updatedAt, ...email }: 
     ...(email.isTest && { test: true as const }),
     createdAt: iso(createdAt),
     updatedAt: iso(updatedAt),
-    recipients,
+    recipients: recipients.map(({ address, kind, status }) => ({ address, kind, status })),
   };
 }

@@ -14,6 +14,7 @@ import { batchAnswer, batchRequest } from '#front/api/send/batch.ts';
 import { dryRunAnswer, sendResult } from '#front/api/send/dry-run.ts';
 import { addressLists, sendSchema } from '#front/api/send/schema.ts';
 import { sendAnswer } from '#front/api/send/send-response.ts';
+import { statsSchemas } from '#front/api/stats/schema.ts';
 import { newSuppression, suppressionSchemas } from '#front/api/suppressions/schema.ts';
 import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '#front/api/webhooks/schema.ts';
 import { expectedBy } from '#platform/vendor/zod.ts';
@@ -45,6 +46,7 @@ const responses = {
   ...suppressionSchemas,
   ...webhookSchemas,
   ...creditSchemas,
+  ...statsSchemas,
   Done: done,
   ...errorSchemas,
 };

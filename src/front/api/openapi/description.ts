@@ -109,4 +109,5 @@ export const managementTags = [
   { name: 'Suppressions', description: 'Addresses that no email is sent to.' },
   { name: 'Webhooks', description: 'Endpoints of yours that events are posted to.' },
   { name: 'Credits', description: 'Credits that are left, and what they were spent on.' },
+  { name: 'Statistics', description: 'What became of the mail, by group.' },
 ];

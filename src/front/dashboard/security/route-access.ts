@@ -59,6 +59,10 @@ export const access: Record<string, RouteAccess> = {
   'GET /dashboard/o/:org/send-test': 'developer',
   'POST /dashboard/o/:org/send-test': 'developer',
 
+  // Statistics
+  'GET /dashboard/o/:org/statistics': 'viewer',
+  'GET /dashboard/o/:org/statistics/export': 'viewer',
+
   // Usage
   'GET /dashboard/o/:org/usage': 'viewer',
   'POST /dashboard/o/:org/usage/grant': 'operator',

@@ -10,7 +10,7 @@ import { emails } from '#platform/database/tables/mail-tables.ts';
 import { pagedSearch } from '#platform/database/tables/paged-search.ts';
 import { lastIdOf } from '#platform/database/tables/time-of-id.ts';
 import { compareKey, parseMailbox } from '#platform/values/address.ts';
-import type { DeliveryStatus, RecipientKind } from '#platform/values/glossary.ts';
+import type { Bounce, DeliveryStatus, RecipientKind } from '#platform/values/glossary.ts';
 import { type EmailStatus, statusOf } from '#platform/values/states.ts';
 
 export interface Search {
@@ -28,6 +28,10 @@ export interface Search {
   /** The name or the value of one of its tags. */
   tag?: string;
   tags: Record<string, string>;
+  /** The id of its key; null: sent without one. */
+  keyId?: string | null;
+  /** One of its recipients bounced so. */
+  bounce?: { category: string } | { fault: string };
   since?: number;
   until?: number;
   /** Emails older than this one. */
@@ -46,6 +50,7 @@ const summaries = emails.pick(
   'tags',
   'tracking',
   'isTest',
+  'keyId',
   'scheduledAt',
   'createdAt',
   'updatedAt',
@@ -53,7 +58,7 @@ const summaries = emails.pick(
 
 export type EmailSummary = ReturnType<typeof summaries.read> & {
   status: EmailStatus;
-  recipients: { address: string; kind: RecipientKind; status: DeliveryStatus }[];
+  recipients: { address: string; kind: RecipientKind; status: DeliveryStatus; bounce: Bounce | null }[];
 };
 
 export interface SearchPage {
@@ -103,7 +108,7 @@ async function readEmails(
     )
     .orderBy([{ column: 'email_id', order: before === undefined ? 'desc' : 'asc' }, 'position'])
     .limit(maxDeliveries)
-    .select('email_id', 'kind', 'recipient', 'status');
+    .select('email_id', 'kind', 'recipient', 'status', 'bounce');
   const byEmail = Map.groupBy(deliveries, ({ email_id }) => email_id);
   // The last email that has deliveries may lack some; it and those after it are the next page's.
   const isCut = deliveries.length === maxDeliveries;
@@ -114,7 +119,12 @@ async function readEmails(
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 function summaryOf(row: any, deliveries: any[]): EmailSummary {
-  const recipients = deliveries.map(({ recipient, kind, status }) => ({ address: recipient, kind, status }));
+  const recipients = deliveries.map(({ recipient, kind, status, bounce }) => ({
+    address: recipient,
+    kind,
+    status,
+    bounce: bounce === null ? null : JSON.parse(bounce),
+  }));
   return { ...summaries.read(row), status: statusOf(recipients.map(({ status }) => status)), recipients };
 }
 
@@ -125,6 +135,7 @@ function isWanted(email: EmailSummary, search: Search): boolean {
   if (until !== undefined && email.createdAt >= until) return false;
   if (status && status !== 'waiting' && ![email, ...email.recipients].some((each) => each.status === status))
     return false;
+  if (!isCountedAs(email, search)) return false;
   if (to !== undefined && !email.recipients.some(({ address }) => isAt(address, to))) return false;
   if (from !== undefined && !isAt(email.from, from)) return false;
   if (search.contains && !hasWords(email, search.contains)) return false;
@@ -142,6 +153,15 @@ function hasRecipient({ recipients }: EmailSummary, { status, contains }: Search
     (one) =>
       (status !== 'waiting' || waiting.includes(one.status)) &&
       (to === undefined || to.some((words) => has(one.address, words))),
+  );
+}
+
+function isCountedAs({ keyId, recipients }: EmailSummary, wanted: Search): boolean {
+  if (wanted.keyId !== undefined && keyId !== wanted.keyId) return false;
+  const cause = Object.entries(wanted.bounce ?? {});
+  if (cause.length === 0) return true;
+  return recipients.some(
+    ({ bounce }) => bounce && cause.every(([name, value]) => bounce[name as keyof Bounce] === value),
   );
 }
 

@@ -156,6 +156,38 @@ CREATE TABLE events_first PARTITION OF events (
   CONSTRAINT events_first_pkey PRIMARY KEY (id)
 ) FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 
+CREATE TABLE group_statistics (
+  org_id text NOT NULL,
+  day bigint NOT NULL,
+  kind text NOT NULL,
+  name text NOT NULL,
+  sent integer NOT NULL,
+  delivered integer NOT NULL,
+  deferred integer NOT NULL,
+  bounced integer NOT NULL,
+  expired integer NOT NULL,
+  complained integer NOT NULL,
+  opened integer NOT NULL,
+  clicked integer NOT NULL,
+  hard integer NOT NULL,
+  took_0 integer NOT NULL,
+  took_1 integer NOT NULL,
+  took_2 integer NOT NULL,
+  took_3 integer NOT NULL,
+  took_4 integer NOT NULL,
+  took_5 integer NOT NULL,
+  took_6 integer NOT NULL,
+  took_7 integer NOT NULL,
+  took_8 integer NOT NULL,
+  took_9 integer NOT NULL,
+  took_10 integer NOT NULL,
+  took_11 integer NOT NULL,
+  took_12 integer NOT NULL,
+  took_13 integer NOT NULL,
+  CONSTRAINT group_statistics_pkey PRIMARY KEY (org_id, day, kind, name)
+);
+CREATE INDEX group_statistics_day_index ON group_statistics USING btree (day);
+
 CREATE TABLE invitations (
   hash text NOT NULL,
   id text NOT NULL,

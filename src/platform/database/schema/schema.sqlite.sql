@@ -278,6 +278,39 @@ CREATE UNIQUE INDEX events_id_unique on events (id);
 
 CREATE INDEX events_org_id_position_index on events (org_id);
 
+CREATE TABLE group_statistics (
+  org_id text not null,
+  day bigint not null,
+  kind text not null,
+  name text not null,
+  sent integer not null,
+  delivered integer not null,
+  deferred integer not null,
+  bounced integer not null,
+  expired integer not null,
+  complained integer not null,
+  opened integer not null,
+  clicked integer not null,
+  hard integer not null,
+  took_0 integer not null,
+  took_1 integer not null,
+  took_2 integer not null,
+  took_3 integer not null,
+  took_4 integer not null,
+  took_5 integer not null,
+  took_6 integer not null,
+  took_7 integer not null,
+  took_8 integer not null,
+  took_9 integer not null,
+  took_10 integer not null,
+  took_11 integer not null,
+  took_12 integer not null,
+  took_13 integer not null,
+  primary key (org_id, day, kind, name)
+);
+
+CREATE INDEX group_statistics_day_index on group_statistics (day);
+
 CREATE TABLE idempotency (
   org_id char(36) not null,
   kind text not null,

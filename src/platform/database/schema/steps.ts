@@ -38,4 +38,13 @@ export const steps: Record<string, string> = {
   '039-invitation-address':
     'create unique index invitations_org_id_email_key_unique on invitations (org_id, email_key)',
   '040-invitation-end': 'create index invitations_expires_at_index on invitations (expires_at)',
+  // Statistics by day and group (mail/record/rows/group-statistics.ts).
+  '041-group-statistics': `create table group_statistics (org_id text not null, day bigint not null, kind text not null,
+    name text not null, sent integer not null, delivered integer not null, deferred integer not null,
+    bounced integer not null, expired integer not null, complained integer not null, opened integer not null, clicked integer not null, hard integer not null,
+    took_0 integer not null, took_1 integer not null, took_2 integer not null, took_3 integer not null, took_4 integer not null, took_5 integer not null,
+    took_6 integer not null, took_7 integer not null, took_8 integer not null, took_9 integer not null, took_10 integer not null,
+    took_11 integer not null, took_12 integer not null, took_13 integer not null,
+    primary key (org_id, day, kind, name))`,
+  '042-group-statistics-days': 'create index group_statistics_day_index on group_statistics (day)',
 };

@@ -2,12 +2,18 @@
 
 import { statusOptions } from '#front/dashboard/email-status.ts';
 import { withoutBrackets } from '#mail/record/rows/find-by-name.ts';
+import { withoutKey } from '#mail/record/rows/group-statistics.ts';
 import type { Search } from '#mail/record/rows/search-emails.ts';
 import type { EmailStatus } from '#platform/values/states.ts';
 
 export type Values = Record<(typeof names)[number], string>;
 
-const names = ['to', 'subject', 'status', 'within', 'id', 'from', 'tag', 'since', 'until'] as const;
+const fields = ['to', 'subject', 'status', 'within', 'id', 'from', 'tag', 'since', 'until'] as const;
+
+/** Set by the links of the statistics; the form has no field for them. */
+const links = ['key', 'reason', 'fault'] as const;
+
+const names = [...fields, ...links];
 
 const hour = 3_600_000;
 const day = 24 * hour;
@@ -34,7 +40,7 @@ export function readFilters(query: URLSearchParams): Values {
 }
 
 export function searchOf(values: Values, now: number): Omit<Search, 'orgId' | 'limit'> {
-  const { to, from, subject, id, tag, status, within, since, until } = values;
+  const { to, from, subject, id, tag, status, within, since, until, key, reason, fault } = values;
   const [, name, value] = /^([^=]{1,64})=(.*)$/.exec(tag) ?? [];
   return {
     contains: {
@@ -47,6 +53,8 @@ export function searchOf(values: Values, now: number): Omit<Search, 'orgId' | 'l
     status: isStatus(status) ? status : undefined,
     tags: name === undefined ? {} : { [name.trim()]: value!.trim() },
     tag: name === undefined && tag !== '' ? tag : undefined,
+    keyId: key === '' ? undefined : key === withoutKey ? null : key,
+    bounce: reason !== '' ? { category: reason } : fault !== '' ? { fault } : undefined,
     since: later(lengths[within] && now - lengths[within], dayAt(since)),
     until: until === '' ? undefined : endOf(dayAt(until)),
   };
@@ -65,6 +73,14 @@ export function addressOf(path: string, values: Values, more: Record<string, str
   for (const [name, value] of Object.entries({ ...values, ...more }))
     if (value !== '') search.set(name, `${value}`);
   return search.size === 0 ? path : `${path}?${search}`;
+}
+
+/** The restriction that a link of the statistics sets, in words. */
+export function restrictionOf({ key, reason, fault }: Values): string | null {
+  if (key !== '')
+    return key === withoutKey ? 'Only emails sent without a key.' : `Only emails of the key ${key}.`;
+  if (reason !== '') return `Only emails that bounced for the reason ${reason}.`;
+  return fault === '' ? null : `Only emails whose bounce is the fault of the ${fault}.`;
 }
 
 /** A status in the URL that does not exist; null if all is well. */

@@ -24,7 +24,16 @@ import { deleteTestMail } from '#mail/record/rows/forget-emails.ts';
 import { type EmailSummary, searchEmails } from '#mail/record/rows/search-emails.ts';
 import { timeOfId } from '#platform/database/tables/time-of-id.ts';
 import { testDomain } from '#platform/values/test-route.ts';
-import { addressOf, readFilters, searchOf, spans, statuses, unknownStatus, type Values } from './filters.ts';
+import {
+  addressOf,
+  readFilters,
+  restrictionOf,
+  searchOf,
+  spans,
+  statuses,
+  unknownStatus,
+  type Values,
+} from './filters.ts';
 
 export const emailsPage: DashboardPage = {
   organization: {
@@ -82,6 +91,7 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
     canDelete: isInbox && visit.may('developer') && had + emails.length > 0,
     intervalMs,
     unknownStatus: unknownStatus(values),
+    restriction: restrictionOf(values),
     isFiltered: addressOf(path, values) !== path,
     isFirst: after === undefined,
     older: next !== null && isFull ? addressOf(path, values, { after: next }) : null,

@@ -1,7 +1,8 @@
 /** From hourly figures to what the overview shows: totals of a window and bars of the chart. Pure functions. */
 
+import { type Counts, countNames } from '#mail/record/counts.ts';
 import { latencyBounds, quantile } from '#mail/record/latency.ts';
-import { type Counts, countNames, type HourFigures, hourMs } from '#mail/record/rows/statistics.ts';
+import { type HourFigures, hourMs } from '#mail/record/rows/statistics.ts';
 
 export interface FigureWindow {
   name: string;

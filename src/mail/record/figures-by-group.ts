@@ -1,0 +1,62 @@
+/** Statistics by group as the API and the dashboard show them; the receiving provider is found by the domain's route. */
+import type { Db } from '#platform/database/engine/open.ts';
+import { organizationalDomain } from '#platform/values/organizational-domain.ts';
+import { type Counts, countNames } from './counts.ts';
+import { routesOf } from './rows/destination-status-rows.ts';
+import { type GroupFigures, type GroupKind, readGroups, theRest } from './rows/group-statistics.ts';
+
+/** The ways to group statistics. */
+export const groupings = ['domain', 'provider', 'tag', 'sender', 'key', 'reason', 'fault'] as const;
+
+export type Grouping = (typeof groupings)[number];
+
+/** The whole UTC days from `since` to before `until`. */
+export interface Days {
+  since: number;
+  until: number;
+}
+
+/** The one with the most mail first; `theRest` last. */
+export async function figuresBy(db: Db, orgId: string, by: Grouping, days: Days): Promise<GroupFigures[]> {
+  const kind: GroupKind = by === 'provider' ? 'domain' : by;
+  const groups = await readGroups(db, orgId, { kind, ...days });
+  if (by !== 'provider') return groups;
+  const names = groups.map(({ name }) => name);
+  const routes = await routesOf(db, names);
+  const providers = Map.groupBy(groups, ({ name }) =>
+    name === theRest ? theRest : providerOf(routes.get(name)),
+  );
+  const sums = [...providers].map(([name, some]) => ({ ...totalOf(some), name }));
+  return sums.sort((a, b) => Number(a.name === theRest) - Number(b.name === theRest) || b.sent - a.sent);
+}
+
+function totalOf(groups: GroupFigures[]): Omit<GroupFigures, 'name'> {
+  const sum = (of: (group: GroupFigures) => number) => groups.reduce((total, group) => total + of(group), 0);
+  return {
+    ...(Object.fromEntries(countNames.map((name) => [name, sum((group) => group[name])])) as Counts),
+    hard: sum(({ hard }) => hard),
+    took: (groups[0]?.took ?? []).map((_, index) => sum(({ took }) => took[index]!)),
+  };
+}
+
+/** Titles of names in config/shaping.jsonc, and of the domains of MX hosts. */
+const titles = new Map([
+  ['google', 'Gmail'],
+  ['google.com', 'Gmail'],
+  ['googlemail.com', 'Gmail'],
+  ['outlook.com', 'Microsoft'],
+  ['microsoft-365', 'Microsoft'],
+  ['mx.microsoft', 'Microsoft'],
+  ['yahoo', 'Yahoo'],
+  ['yahoodns.net', 'Yahoo'],
+  ['yahoo.co.jp', 'Yahoo Japan'],
+  ['apple', 'Apple'],
+  ['icloud.com', 'Apple'],
+]);
+
+/** A destination is named by a shaping rule or by its hosts, which have the domain of their provider. */
+function providerOf(destination: string | undefined): string {
+  if (destination === undefined) return 'unknown';
+  const host = destination.split(',')[0]!;
+  return titles.get(destination) ?? titles.get(organizationalDomain(host)) ?? organizationalDomain(host);
+}
