@@ -36,6 +36,13 @@ const samples: Sample[] = pages.flatMap((page) =>
 const sampleWith = (language: string, words: string) =>
   samples.find((sample) => sample.language === language && sample.text.includes(words))!.text;
 
+test('samples read no variable that a command of ours, which is run with the same environment, would refuse as a setting', (t) => {
+  const known = read('docs/settings.md');
+  for (const { page, text } of samples)
+    for (const [, name] of text.matchAll(/(?:\benv\.|environ\["|getenv\('|"[^"\n]*\$)(POSTERN_\w+)/g))
+      t.true(known.includes(`\`${name}\``), `${page}: ${name} is no setting`);
+});
+
 test('the README is a front door: under 400 lines, with a link to every page', (t) => {
   const readme = read('README.md');
   t.true(readme.split('\n').length < 400);
@@ -120,7 +127,7 @@ try:
     send_mail({}, "order-2")
 except RuntimeError as error:
     print(error)`;
-  const settings = { POSTERN_URL: world.url(), POSTERN_KEY: world.key, MAIL: JSON.stringify(mail) };
+  const settings = { MAIL_API_URL: world.url(), MAIL_API_KEY: world.key, MAIL: JSON.stringify(mail) };
   const { stdout } = await run('python3', ['-c', program], { env: { ...process.env, ...settings } });
   const [ids, refusal] = stdout.split('\n');
   const [first, second] = JSON.parse(ids!);

@@ -50,9 +50,9 @@ export const clients: ClientProgram[] = [
         [
           ...[`--host=${host}`, `--port=${port}`, '--tls=on', `--tls-starttls=${implicit ? 'off' : 'on'}`],
           ...['--tls-certcheck=off', `--auth=${method.toLowerCase()}`, '--user=apikey'],
-          ...['--passwordeval=echo "$POSTERN_KEY"', `--from=${from}`, '--debug', '--', to],
+          ...['--passwordeval=echo "$MAIL_API_KEY"', `--from=${from}`, '--debug', '--', to],
         ],
-        { input: message, env: { POSTERN_KEY: password } },
+        { input: message, env: { MAIL_API_KEY: password } },
       );
       const reply = output.match(/^<-- \d{3}[ -].*/gm)?.map((line) => line.slice(4).trim()) ?? [];
       const refusal = /server message: (.*)/.exec(output)?.[1];
