@@ -26,6 +26,7 @@ import { until } from '#lab/until.ts';
 import { suspend } from '#mail/queue/rows/suspensions.ts';
 import { newId } from '#platform/base/id.ts';
 import { type Db, isPostgres } from '#platform/database/engine/open.ts';
+import { changeToken } from '#platform/database/engine/quiet-check.ts';
 import { startFilled, zoneOfDead } from '../backlog/backlog-side.ts';
 import { startBenchDatabase } from './bench-database.ts';
 
@@ -34,6 +35,9 @@ const destinations = 3;
 /** Circuits open, states are published, and what follows from that is looked at. */
 const settleMs = 30_000;
 const minuteMs = 60_000;
+/** Nothing is written for so long, which is less than a node on PostgreSQL is silent. */
+const tidiedS = 12;
+const maxTidyingS = 150;
 
 interface Waiting {
   db: Db;
@@ -223,6 +227,7 @@ async function measureState(stage: Stage, plan: WaitingPlan, state: string): Pro
     if (!closed.signal.aborted) progress(`the page: ${error.message}`);
   });
   await sleep(settleMs, undefined, { signal: stage.interrupted });
+  await untilTidied(stage, postern.db);
   const figures = await measureMinutes(stage, postern);
   closed.abort();
   return {
@@ -232,6 +237,18 @@ async function measureState(stage: Stage, plan: WaitingPlan, state: string): Pro
     tree: plan.treeName,
     ...figures,
   };
+}
+
+/** The maintenance jobs delete what the copies have that is old, which takes a minute or two with many. */
+async function untilTidied(stage: Stage, db: Db): Promise<void> {
+  let seen = '';
+  let still = 0;
+  for (let second = 0; second < maxTidyingS && still < tidiedS; second++) {
+    const token = await changeToken(db);
+    still = token === seen ? still + 1 : 0;
+    seen = token;
+    await sleep(1000, undefined, { signal: stage.interrupted });
+  }
 }
 
 async function startWithWaiting(

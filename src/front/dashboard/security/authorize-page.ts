@@ -11,6 +11,7 @@ import type { User } from '#accounts/rows/users.ts';
 import { readForm } from '#front/dashboard/forms.ts';
 import type { OrgVisit, PageVisit, UserVisit } from '#front/dashboard/page.ts';
 import { forbidden, notFound, paused } from '#front/dashboard/page-error.ts';
+import { slotOwner } from '#front/dashboard/request-slots.ts';
 import type { FormBody } from '#front/http/body-limits.ts';
 import { CallSlots } from '#front/http/server-busy.ts';
 import type { Clock } from '#platform/base/clock.ts';
@@ -60,9 +61,9 @@ export function createAuthorizePage({
       return org === undefined ? forUser(signedIn, min) : inOrganization(signedIn, min, org);
     },
     async withForm(visit, largeForm) {
-      const { context, user, visitor } = visit;
+      const { context, visitor } = visit;
       if (context.method !== 'POST') return visit;
-      if (largeForm !== undefined) context.res.once('close', large.take(context, user?.id));
+      if (largeForm !== undefined) context.res.once('close', large.take(context, slotOwner(visit)));
       const form = await readForm(context, clock, largeForm);
       csrf.checkToken(context, form, visitor);
       return { ...visit, form };
