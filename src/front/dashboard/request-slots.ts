@@ -1,6 +1,7 @@
 /**
  * Bounds the page requests in flight, so that pages never crowd out sends: visitors who are not signed in take no slots from
- * signed-in people, and one organization, person or network leaves slots for the others. A request holds no slot while its form arrives.
+ * signed-in people, and one organization, person or network leaves slots for the others. A request holds no slot while its form
+ * arrives.
  */
 import type { Context } from 'koa';
 import { CallSlots } from '#front/http/server-busy.ts';
