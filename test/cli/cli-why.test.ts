@@ -5,7 +5,7 @@ import { conditionOf } from '#lab/conditions.ts';
 import { table } from '#lab/table.ts';
 import type { AttemptRecord } from '#mail/record/rows/emails.ts';
 import type { WhyInput } from '#operate/explain/why.ts';
-import type { DeliveryStatus, Verdict } from '#platform/values/glossary.ts';
+import type { DeliveryStatus, Fault, Verdict } from '#platform/values/glossary.ts';
 
 const now = Date.parse('2026-11-20T12:00:00Z');
 const minute = 60_000;
@@ -151,16 +151,21 @@ const stories: Record<string, WhyInput> = {
   ),
   'bounced for our reputation, and no list named': blocked('554 5.7.1 rejected due to poor reputation'),
   'bounced for a DMARC record that is missing': blocked('550 5.7.40 Your email has been blocked', 'auth'),
+  'bounced for a full mailbox: the address is right': blocked(
+    '552 5.2.2 Mailbox full',
+    'mailbox_full',
+    'recipient',
+  ),
 };
 
 /** Bounced with this reply. */
-function blocked(line: string, category = 'blocked'): WhyInput {
+function blocked(line: string, category = 'blocked', fault: Fault = 'sender'): WhyInput {
   const [, code, enhanced, text] = /^(\d+) (\S+) (.*)$/.exec(line)!;
-  const bounce = { type: 'soft', category, fault: 'sender', diagnostic: line };
+  const bounce = { type: 'soft', category, fault, diagnostic: line };
   const verdict: Partial<Verdict> = {
     outcome: 'bounced',
     category,
-    fault: 'sender',
+    fault,
     bounce: 'soft',
     diagnostic: line,
   };

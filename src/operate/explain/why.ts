@@ -187,6 +187,8 @@ function advice(input: WhyInput, remedies: Remedies): string {
     const { text, senderDomain } = refusalOf(input, cause.diagnostic);
     return authenticationAdvice(text, senderDomain, remedies.examine(senderDomain));
   }
+  if (cause?.category === 'mailbox_full')
+    return 'the mailbox is full, so the address exists; send again later, or reach the recipient another way.';
   return cause?.fault ? advices[cause.fault](remedies) : 'nothing more is sent.';
 }
 
