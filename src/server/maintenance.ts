@@ -17,18 +17,14 @@ const pauseFactor = 4;
 const smallBatch = 250;
 
 /** Returns a function that stops the jobs. */
-export function startMaintenance({
-  jobs,
-  changeToken,
-  clock,
-  onError,
-}: {
+export function startMaintenance(parts: {
   jobs: MaintenanceJob[];
   /** Another one than before: something was committed in between. Null: not known. */
   changeToken(): Promise<string | null>;
   clock: Clock;
   onError(what: string, error: unknown): void;
 }): () => Promise<void> {
+  const { jobs, changeToken, clock, onError } = parts;
   let ranAt = Number.NEGATIVE_INFINITY;
   let seen: string | null = null;
   let stopped = false;

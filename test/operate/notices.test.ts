@@ -152,7 +152,10 @@ test('many entries are one mail, at most twenty entries are told in an hour, and
   for (let n = 0; n < 8; n++) await refused(`d${n}.invalid`);
   const mails = await after(minute, 2);
   const counted = mails.map(({ to, text }) => [to, Number(/(\d+) problems need action/.exec(text)?.[1])]);
-  t.true(mails.every(({ subject }) => /: .*, and (8|10) more$/.test(subject)), 'each names a trouble');
+  t.true(
+    mails.every(({ subject }) => /: .*, and (8|10) more$/.test(subject)),
+    'each names a trouble',
+  );
   t.deepEqual(counted.sort(), [
     ['ann@there.invalid', 11],
     ['olga@there.invalid', 9],

@@ -42,19 +42,14 @@ export interface OperatorJobs {
   stop(): Promise<void>;
 }
 
-export function createOperatorJobs({
-  db,
-  clock,
-  config,
-  onError,
-  surroundings,
-}: {
+export function createOperatorJobs(parts: {
   db: Db;
   clock: Clock;
   config: Config;
   onError(what: string, error: unknown): void;
   surroundings: Partial<Surroundings>;
 }): OperatorJobs {
+  const { db, clock, config, onError, surroundings } = parts;
   const summary = cachedByCost(() => readSummary(db, { now: clock.now() }));
   const status = cachedByCost(() => readStatus({ db, config, now: clock.now() }));
   const queueActions = createBackgroundJobs<QueueActionJob, { changed: number }, QueueActionResult>(

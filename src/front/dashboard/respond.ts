@@ -22,19 +22,14 @@ type NamedRole = Pick<Membership, 'id' | 'name' | 'role'>;
 
 const maxInSwitcher = 12;
 
-export function createRespond({
-  db,
-  csrf,
-  cookies,
-  flashes,
-  render,
-}: {
+export function createRespond(parts: {
   db: Db;
   csrf: Csrf;
   cookies: Cookies;
   flashes: Flashes;
   render: Render;
 }): Respond {
+  const { db, csrf, cookies, flashes, render } = parts;
   return async (visit, answer) => {
     const { context } = visit;
     if ('to' in answer) {

@@ -19,16 +19,13 @@ const maxAge = 86_400;
 
 const cacheMs = 60_000;
 
-export function createPolicies({
-  resolve,
-  isVerified,
-  isOurs,
-}: {
+export function createPolicies(parts: {
   resolve: Resolve;
   isVerified(domain: string): Promise<boolean>;
   /** One of the operator's hosts, with a certificate. */
   isOurs(host: string): boolean;
 }): PolicyOf {
+  const { resolve, isVerified, isOurs } = parts;
   const make = async (domain: string): Promise<Policy> => {
     try {
       if (!(await isVerified(domain))) return { isKnown: true, text: null };

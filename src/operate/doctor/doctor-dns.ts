@@ -40,17 +40,14 @@ export interface Dns {
 
 const tries = 2;
 
-export function createDns({
-  servers,
-  probe,
-  timeoutMs,
-}: {
+export function createDns(parts: {
   /** `host:port` each; empty means those of the system. */
   servers: string[];
   /** A domain with an MX record, to see which servers answer. */
   probe: string;
   timeoutMs: number;
 }): Dns {
+  const { servers, probe, timeoutMs } = parts;
   const resolver = (some: string[]) => createResolver(some, { timeoutMs: timeoutMs / tries, tries });
   const answers = new Map<string, Promise<unknown[]>>();
   const states = Promise.all(

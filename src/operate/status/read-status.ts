@@ -30,18 +30,14 @@ export interface Status {
   orders: Order[];
 }
 
-export async function readStatus({
-  db,
-  config,
-  now,
-  served,
-}: {
+export async function readStatus(parts: {
   db: Db;
   config: Config;
   now: number;
   /** Whether a server that sends is running, if the caller knows. */
   served?: boolean;
 }): Promise<Status> {
+  const { db, config, now, served } = parts;
   const statuses = await readDestinationStatuses(db, now, served);
   const server = await readServerNeeds({ db, config, statuses, now });
   const { needs, ...rest } = await readDestinationNeeds(db, statuses, { now, port: config.mtaPort });

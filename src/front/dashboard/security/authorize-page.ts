@@ -33,17 +33,13 @@ export interface AuthorizePage {
   withForm<V extends PageVisit>(visit: V, largeForm: FormBody | undefined): Promise<V>;
 }
 
-export function createAuthorizePage({
-  db,
-  clock,
-  csrf,
-  sessions,
-}: {
+export function createAuthorizePage(parts: {
   db: Db;
   clock: Clock;
   csrf: Csrf;
   sessions: Sessions;
 }): AuthorizePage {
+  const { db, clock, csrf, sessions } = parts;
   const large = new CallSlots(maxLarge);
   return {
     async authorize(context, min) {

@@ -32,17 +32,13 @@ interface Origin {
 
 const restMs = 10 * 60_000;
 
-export function createSources({
-  sources,
-  hostname,
-  clock,
-  onError,
-}: {
+export function createSources(parts: {
   sources: Source[];
   hostname: string;
   clock: Clock;
   onError(what: string, error: unknown): void;
 }) {
+  const { sources, hostname, clock, onError } = parts;
   const systems: Origin = { address: undefined, localName: hostname };
   const areInPools = sources.some(({ pool }) => pool !== defaultPool);
   /** The one whose turn is next stands first. */
