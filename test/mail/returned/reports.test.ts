@@ -229,6 +229,7 @@ test('what cannot be read is listed with its reason', async (t) => {
   await world.comesBack('dmarc@postern.invalid', mail('<?xml version="1.0"?><rss/>'), 'r@reporter.example');
   const { json: list, cli } = cliOf(t, world);
   const [kept] = await list('returned list');
+  t.deepEqual(await list('inbound list'), [kept], 'by its name until 0.9');
   t.like(kept, { kind: 'letter', recipient: 'dmarc@postern.invalid' });
   t.regex(kept.reading.why, /no element "feedback"/);
   t.regex(
