@@ -15,7 +15,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { buildDeb } from './release/deb.ts';
-import { buildImage } from './release/image.ts';
+import { buildImage, imageBuilder } from './release/image.ts';
 import { makeKey, readSigningKey, signSums } from './release/sign.ts';
 import { buildTree, root, run } from './release/tree.ts';
 
@@ -32,6 +32,7 @@ if (values['new-key'] !== undefined) {
   process.exit(0);
 }
 const signingKey = readSigningKey(values.unsigned);
+const builder = values.image ? imageBuilder() : null;
 
 if (run('git', ['status', '--porcelain']) !== '')
   throw new Error('there are uncommitted changes; a release is what is committed');
@@ -67,7 +68,7 @@ writeFileSync(
     '--sbom-type=application',
   ]),
 );
-if (values.image) buildImage(tree, join(dist, `${base}-image-${architecture}.tar`));
+if (builder !== null) buildImage(tree, builder, join(dist, `${base}-image-${architecture}.tar`));
 rmSync(join(dist, 'work'), { recursive: true });
 
 const sums = readdirSync(dist)
