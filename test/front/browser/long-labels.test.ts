@@ -2,26 +2,13 @@
 import test from 'ava';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
 import { startChromium } from '#lab/browser/chromium.ts';
+import { outside } from '#lab/browser/outside.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 
 const { visit } = startChromium(test);
 
 /** RFC 1035 section 2.3.4. */
 const label = 'abcdefghi'.repeat(7);
-
-/** Visible elements that reach out of the card around them, unless something between cuts or scrolls them; tables that scroll. */
-const outside = `[...document.querySelectorAll('.card *, .head *')].flatMap((element) => {
-  const { right, width } = element.getBoundingClientRect();
-  if (width === 0 || element.closest('.hidden, dialog:not([open]), details:not([open]) > :not(summary)')) return [];
-  for (let box = element.parentElement; box !== document.body; box = box.parentElement) {
-    if (getComputedStyle(box).overflowX !== 'visible') return [];
-    if (box.matches('.card, .head') && right > box.getBoundingClientRect().right + 1)
-      return [element.tagName + '.' + element.className + ' ' + element.textContent.trim().slice(0, 30)];
-  }
-  return [];
-}).concat([...document.querySelectorAll('.table-card')].flatMap((table) =>
-  table.scrollWidth > table.clientWidth + 1 ? ['a table scrolls: ' + table.scrollWidth + ' in ' + table.clientWidth] : []
-))`;
 
 test('between a phone and a desktop nothing leaves its card, with labels of 63 characters', async (t) => {
   const world = await startWorld(t);

@@ -60,6 +60,7 @@ for (const size of waysOfRun<Size>('phone', 'desktop')) {
       await seen('domains');
       await page.getByRole('button', { name: 'Add domain' }).click();
       await page.getByRole('heading', { name: 'shop.invalid' }).waitFor();
+      await page.getByText('What DNS has').first().click();
       await page.getByText('There is no TXT record').first().waitFor();
       await page.getByRole('button', { name: 'Copy the value of the DKIM record' }).click();
       const value = await page.evaluate<string>('navigator.clipboard.readText()');
