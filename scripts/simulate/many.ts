@@ -25,7 +25,7 @@ export interface Outcome {
 const runsInProcess = 10;
 const script = new URL('../simulate.ts', import.meta.url).pathname;
 
-export function runApart(options: RunOptions, seeds?: string): Promise<Outcome> {
+export function runApart(options: Partial<RunOptions>, seeds?: string): Promise<Outcome> {
   return new Promise((resolve) => {
     const which =
       seeds === undefined ? argumentsOf(options) : [...argumentsOf(options), '--seeds', seeds, '--jobs', '1'];
@@ -59,7 +59,7 @@ export async function runSeeds({ seeds = '1-50', jobs, ...options }: ManyOptions
   for (let at = 0; at < all.length; at += runsInProcess)
     slices.push(`${all[at]}-${all[Math.min(at + runsInProcess, all.length) - 1]}`);
   await inParallel(slices, Number(jobs), async (slice) => {
-    const { runs, output } = await runApart({ ...options, seed: '' }, slice);
+    const { runs, output } = await runApart(options, slice);
     count += runs.length;
     hours += runs.reduce((sum, run) => sum + run.hours, 0);
     failed.push(...runs.filter(({ failure }) => failure).map(({ seed }) => seed));
@@ -81,7 +81,7 @@ export async function findPlanted({
   const names = Object.keys(plantedFaults).filter((name) => plant === undefined || name === plant);
   let missed = 0;
   await inParallel(names, Number(jobs), async (name) => {
-    const { runs, broken, output } = await runApart({ ...options, seed: '', plant: name }, seeds);
+    const { runs, broken, output } = await runApart({ ...options, plant: name }, seeds);
     missed += Number(broken === null);
     console.log(broken === null ? `| ${name} | not found | |` : `| ${name} | ${runs.length} | ${broken} |`);
     if (broken === 'theSimulationItself') console.log(output);

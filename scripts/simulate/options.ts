@@ -18,8 +18,8 @@ export interface ManyOptions extends Omit<RunOptions, 'seed'> {
 
 const names = ['seed', 'days', 'hours', 'mails', 'faults-per-hour', 'plant', 'keep'] as const;
 
-export function argumentsOf(options: RunOptions): string[] {
-  return names.flatMap((name) => (!options[name] ? [] : [`--${name}`, options[name]]));
+export function argumentsOf(options: Partial<RunOptions>): string[] {
+  return names.flatMap((name) => (options[name] === undefined ? [] : [`--${name}`, options[name]]));
 }
 
 export function seedsOf(text: string): number[] {

@@ -14,6 +14,7 @@ export async function shrink(options: RunOptions): Promise<boolean> {
   for (let size = Math.ceil(kept.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
     for (let at = 0; at < kept.length; ) {
       const fewer = [...kept.slice(0, at), ...kept.slice(at + size)];
+      if (fewer.length === 0) break;
       const { broken, output } = await runApart({ ...options, keep: fewer.join(',') });
       if (broken === whole.broken) {
         kept = fewer;

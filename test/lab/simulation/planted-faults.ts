@@ -62,21 +62,6 @@ export const plantedFaults: Record<string, PlantedFault> = {
     replace: "{ kind: 'interrupted', detail, afterDot: true }",
     by: "{ kind: 'interrupted', detail, afterDot: false }",
   },
-  'scheduled mail starts with the next hour': {
-    file: 'scheduled-mail.ts',
-    replace: `    .where(inStage('scheduled'))
-    .where('due_at', '<=', now)`,
-    by: `    .where(inStage('scheduled'))
-    .where('due_at', '<=', now + 60_000)`,
-  },
-  'an index of scheduled mail is forgotten': {
-    file: 'claimer.ts',
-    replace: `this.#scheduledAt = Number.POSITIVE_INFINITY;
-    for (const backlog`,
-    by: `this.#scheduledAt = Number.POSITIVE_INFINITY;
-    if (backlogs.length > 1) backlogs.length = 1;
-    for (const backlog`,
-  },
   'a later webhook overtakes': {
     file: 'webhook-outbox.ts',
     replace: 'order by position limit 1)',
