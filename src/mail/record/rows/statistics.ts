@@ -16,7 +16,7 @@ import {
 } from '#mail/record/counts.ts';
 import { latencyBounds } from '#mail/record/latency.ts';
 import { query } from '#platform/database/engine/json-rows.ts';
-import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
 import { addSums } from './add-sums.ts';
 import { addToGroups } from './group-statistics.ts';
 import { settledPosition } from './read-events.ts';
@@ -49,7 +49,7 @@ export async function sumUp(db: Db): Promise<number> {
     const positions: number[] = await batch.pluck('position');
     const last = positions.at(-1);
     if (last === undefined) return 0;
-    const events = (await query<Happened>(trx, happened, [after, last])).map(read);
+    const events = (await query<Happened>(trx, happened(trx), [after, last])).map(read);
     await addToHours(trx, events);
     await addToGroups(trx, events);
     await trx('event_readers').where(reader).update({ position: last });
@@ -76,8 +76,17 @@ const tookClass = `case ${latencyBounds
 
 const listed = Object.values(counted).map((type) => `'${type}'`);
 
+const emailOf = 'emails.id = events.email_id';
+const deliveryOf = 'deliveries.email_id = events.email_id and deliveries.recipient = events.recipient';
+
+/** PostgreSQL would rather read a small table whole; a bound makes it look up each row, however many there are. */
+const lookedUp = (db: Db, table: string, condition: string) =>
+  isPostgres(db)
+    ? `left join lateral (select * from ${table} where ${condition} limit 1) as ${table} on true`
+    : `left join ${table} on ${condition}`;
+
 /** Every open and click is an event; only a person's first counts, whose time the delivery has. */
-const happened = `
+const happened = (db: Db) => `
   select org_id, hour, type, took, domain, sender, tags, key_id, data, count(*) as count
   from (
     select events.org_id, events.at - events.at % ${hourMs} as hour, events.type,
@@ -85,8 +94,8 @@ const happened = `
       deliveries.domain, emails.sender, emails.tags, emails.key_id,
       case when events.type = '${counted.bounced}' then events.data end as data
     from events
-    left join emails on emails.id = events.email_id
-    left join deliveries on deliveries.email_id = events.email_id and deliveries.recipient = events.recipient
+    ${lookedUp(db, 'emails', emailOf)}
+    ${lookedUp(db, 'deliveries', deliveryOf)}
     where events.position > ? and events.position <= ? and events.type in (${listed}) and emails.is_test is not true
       and (events.type <> '${counted.opened}' or deliveries.open_first_at = events.at)
       and (events.type <> '${counted.clicked}' or deliveries.click_first_at = events.at)) as each_event
