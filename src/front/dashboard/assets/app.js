@@ -2,9 +2,6 @@
  * Enhancements in the browser: copy buttons, no double submits, file import, menus. All pages work without it.
  * Elements opt in by data attributes; nothing is inline, because the content security policy forbids it.
  */
-const root = document.documentElement;
-root.classList.add('js');
-
 const say = (text) => {
   document.getElementById('announcer').textContent = text;
 };
