@@ -58,6 +58,22 @@ async function assertStill(t: ExecutionContext, world: World): Promise<void> {
   t.pass();
 }
 
+/** Maintenance, a probe or a retry may fall into a time, but not into each: a loop would be in all of them. */
+async function untilQuiet(
+  t: ExecutionContext,
+  world: World,
+  pass: () => Promise<void>,
+  isQuiet: (work: Work) => boolean | Promise<boolean>,
+): Promise<void> {
+  let work: Work | null = null;
+  const holds = async () => {
+    work = await workOf(world, pass);
+    return isQuiet(work);
+  };
+  await until(holds, { what: () => `a time in which nothing happens: ${JSON.stringify(work)}` });
+  t.pass();
+}
+
 /** A minute by the clock; after each step it stands still for a moment, in which a loop would show. */
 async function assertRest(t: ExecutionContext, world: World): Promise<void> {
   await atRest(world);
@@ -185,13 +201,18 @@ for (const kind of kinds) {
     };
     // Those that have just changed something are followed by a look, and some by a scan.
     await passSeconds();
-    const written = await changeToken(db);
-    const { all, claims } = await workOf(world, passSeconds);
-    t.is(claims, 0);
-    // A node on PostgreSQL says now and then that it is alive.
-    if (kind === 'sqlite') t.is(await changeToken(db), written, 'nothing was committed');
-    // On PostgreSQL the other tests' databases change as well.
-    if (kind === 'sqlite') t.true(all <= seconds + 5, `${all} statements in ${seconds} seconds`);
+    // On PostgreSQL the other tests' databases change as well, and a node says now and then that it is alive.
+    let written = '';
+    await untilQuiet(
+      t,
+      world,
+      async () => {
+        written = await changeToken(db);
+        await passSeconds();
+      },
+      async ({ all, claims }) =>
+        claims === 0 && (kind === 'postgres' || (all <= seconds + 5 && (await changeToken(db)) === written)),
+    );
   });
 }
 
@@ -208,13 +229,13 @@ test('a past time of the next probe makes no poll: a suspended destination with 
   await world.clock.jump('10m');
   await assertStill(t, world);
   // The rounds of a second follow one another, however long each of them takes.
-  const { all } = await workOf(world, async () => {
+  const passSecond = async () => {
     for (let ms = 0; ms < 1000; ms += 10) {
       await world.clock.advance(10);
       await sleep(1);
     }
-  });
-  t.true(all < 60, `${all} statements in a second`);
+  };
+  await untilQuiet(t, world, passSecond, ({ all }) => all < 60);
   await assertStill(t, world);
 });
 
