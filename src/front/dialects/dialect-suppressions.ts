@@ -23,7 +23,7 @@ export function suppressAll(call: DialectCall, entries: ListEntry[]): Promise<nu
 
 /** False if the address was not on the list. */
 export function unsuppress(call: DialectCall, address: string): Promise<boolean> {
-  return unsuppressAddress(call, address);
+  return unsuppressAddress(call, withoutNul(address));
 }
 
 export function findSuppressed(
@@ -33,10 +33,10 @@ export function findSuppressed(
   return findSuppression(db, orgId, addressKeyOf(address));
 }
 
+const addressKeyOf = (address: string) => compareKey(withoutNul(address));
+
 /** PostgreSQL takes no NUL in a text, and no address has one. */
-function addressKeyOf(address: string): string {
-  return compareKey(address.replaceAll('\0', '\ufffd'));
-}
+const withoutNul = (address: string) => address.replaceAll('\0', '\ufffd');
 
 interface Wanted extends SuppressionKind {
   /** The address after which the list goes on, or before which the page ends; null: with the list. */

@@ -332,6 +332,9 @@ test('SendGrid: bounces and global suppressions are looked up, added and removed
     { email: 'unknown+2@there.invalid', status: '5.1.1' },
     { email: 'unknown@there.invalid', status: '5.1.1' },
   ]);
+  // What no address can be is on no list, also on PostgreSQL.
+  t.deepEqual(await ask('GET', `${global}/%00%F0%B3%91%BA`), [200, {}]);
+  t.is((await ask('DELETE', `${global}/%00%F0%B3%91%BA`))[0], 204);
   const pages = [`limit=1&offset=1`, `start_time=${list[0].created + 60}`, 'end_time=1'];
   const found = [];
   for (const page of pages) found.push((await ask('GET', `${bounces}?${page}`))[1].length);

@@ -8,6 +8,7 @@
 
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { withoutForeignKeys } from '#platform/database/engine/without-foreign-keys.ts';
+import { firstId } from '#platform/database/tables/time-of-id.ts';
 import { isFinal } from '#platform/values/states.ts';
 import { scanEmails } from './scan-emails.ts';
 
@@ -50,7 +51,7 @@ async function removeFinished(trx: Trx, ids: string[]): Promise<number> {
 /** Deletes the organization's test mail that is finished, up to `max` of them; returns how many. */
 export async function deleteTestMail(db: Db, orgId: string, max: number): Promise<number> {
   let deleted = 0;
-  let last = '';
+  let last = firstId;
   while (deleted < max) {
     const ids: string[] = await db('emails')
       .where({ org_id: orgId })

@@ -4,7 +4,7 @@ import { cliOf } from '#lab/cli.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { insertEmail } from '#lab/database/partitioned-rows.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
-import { forgetEmails } from '#mail/record/rows/forget-emails.ts';
+import { deleteTestMail, forgetEmails } from '#mail/record/rows/forget-emails.ts';
 import { sumUp } from '#mail/record/rows/statistics.ts';
 
 const day = 86_400_000;
@@ -48,6 +48,10 @@ for (const database of kinds) {
     const left = ['emails', 'deliveries', 'messages', 'attempts', 'events', 'inbound_mails'];
     for (const table of left) t.is(await count(world, table), 2, table);
     t.truthy(await world.db('emails').where({ id: held.emailId }).first());
+    const orgId = (await world.db('emails').first('org_id')).org_id;
+    await world.db('emails').update({ is_test: true });
+    t.is(await deleteTestMail(world.db, orgId, 100), 1, 'what is held stays');
+    t.deepEqual(await world.db('emails').pluck('id'), [held.emailId]);
     if (database === 'sqlite') {
       t.deepEqual(await world.db.raw('pragma foreign_key_check'), []);
       t.deepEqual(await world.db.raw('pragma foreign_keys'), [{ foreign_keys: 1 }]);
