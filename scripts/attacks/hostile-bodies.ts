@@ -184,7 +184,7 @@ async function managementTrials(scene: Scene, isOurs: (endpoint: Endpoint) => bo
   return jsonTrials(scene, endpoints, Object.keys(kinds) as Kind[], otherSizes);
 }
 
-/** RFC 9112 section 7.1: each chunk is six octets on the wire. */
+/** RFC 9112 section 7.1: each chunk is six bytes on the wire. */
 const tinyChunks = Buffer.from('1\r\na\r\n'.repeat(20_000));
 const chunkedConnections = 8;
 
@@ -251,5 +251,5 @@ export const hostileBodies: Attack[] = [
       tryAll(scene, await managementTrials(scene, (one) => !isSend(one) && !isBatch(one) && !isWebhook(one))),
   },
   { ...common, name: 'the same as a CSV import', run: (scene) => tryAll(scene, csvTrials(scene)) },
-  { ...common, name: `bodies in chunks of one octet, ${chunkedConnections} at once`, run: tinyChunksTo },
+  { ...common, name: `bodies in chunks of one byte, ${chunkedConnections} at once`, run: tinyChunksTo },
 ];

@@ -22,7 +22,7 @@ export interface DnsRecord {
 export interface DkimKey {
   selector: string;
   privateKey: string;
-  /** Base64 as in the DNS record: DER for RSA, the 32 raw octets for Ed25519 (RFC 8463 section 4). */
+  /** Base64 as in the DNS record: DER for RSA, the 32 raw bytes for Ed25519 (RFC 8463 section 4). */
   publicKey: string;
 }
 

@@ -11,7 +11,7 @@ export interface ZoneRecord {
 }
 
 const ttlSeconds = 3600;
-/** RFC 1035 section 3.3: the octets of one character-string. */
+/** RFC 1035 section 3.3: the bytes of one character-string. */
 const maxStringBytes = 255;
 
 export function zoneText(records: readonly ZoneRecord[]): string {

@@ -140,7 +140,7 @@ test('every record that we call right verifies, and none that does not is called
   t.like((await checkRecords([record], resolve))[0], { ok: true, problem: null });
 });
 
-test('an Ed25519 key needs its kind and its bare octets', async (t) => {
+test('an Ed25519 key needs its kind and its bare bytes', async (t) => {
   const ed25519 = await newDkimKey('ed25519');
   const key = {
     ...ed25519,

@@ -31,7 +31,7 @@ links.example.com. 3600 IN CNAME mail.example.org.
   );
 });
 
-test('a TXT value is split at 255 octets, and what would end a string is escaped', (t) => {
+test('a TXT value is split at 255 bytes, and what would end a string is escaped', (t) => {
   const line = (value: string) => zoneText([{ type: 'TXT', name: 'example.com', value }]).split('\n')[1];
   const key = 'k'.repeat(300);
   const before = 'example.com. 3600 IN TXT';
@@ -39,7 +39,7 @@ test('a TXT value is split at 255 octets, and what would end a string is escaped
   t.is(line('k'.repeat(255)), `${before} "${'k'.repeat(255)}"`);
   t.is(line(''), `${before} ""`);
   t.is(line('a"b\\c\nd;é'), String.raw`${before} "a\034b\092c\010d;\195\169"`);
-  // Two octets of UTF-8 at the border: each string is counted in octets.
+  // Two bytes of UTF-8 at the border: each string is counted in bytes.
   t.is(line(`${'k'.repeat(254)}é`), String.raw`${before} "${'k'.repeat(254)}\195" "\169"`);
 });
 

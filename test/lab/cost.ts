@@ -89,7 +89,7 @@ function slowness(): number {
 /** What `fixedWork` takes on a usual machine. */
 const usualMs = 40;
 const sink = openSync('/dev/null', 'w');
-const octet = Buffer.alloc(1);
+const byte = Buffer.alloc(1);
 const mebi = 1024 * 1024;
 const people = Array.from({ length: 2_000 }, (_, id) => ({
   id,
@@ -104,7 +104,7 @@ function fixedWork(): void {
     JSON.parse(text.replace(/person(\d+)@/g, (_, id) => `x${id}@`));
   }
   Buffer.concat([Buffer.alloc(4 * mebi, 1), Buffer.alloc(4 * mebi, 1)]).indexOf('x');
-  for (let n = 0; n < 10_000; n++) writeSync(sink, octet);
+  for (let n = 0; n < 10_000; n++) writeSync(sink, byte);
 }
 
 const intervalMs = 5;

@@ -114,7 +114,7 @@ export function membersOf({ schema, example }: WalkedRoute, { limits }: JsonBody
   return [...found];
 }
 
-/** Each makes JSON of about so many octets. */
+/** Each makes JSON of about so many bytes. */
 const hostileJson: Record<string, (bytes: number) => string> = {
   numbers: (bytes) => `[${'1,'.repeat(bytes / 2)}1]`,
   objects: (bytes) => `[${'{},'.repeat(bytes / 3)}{}]`,

@@ -16,8 +16,8 @@ function decoded(body: string, headers: string): string {
   const encoding = /^Content-Transfer-Encoding: (\S+)/im.exec(headers)?.[1]?.toLowerCase();
   if (encoding === 'base64') return Buffer.from(body, 'base64').toString();
   if (encoding !== 'quoted-printable') return Buffer.from(body, 'latin1').toString();
-  const octets = body
+  const bytes = body
     .replace(/=\r\n/g, '')
     .replace(/=([0-9A-F]{2})/gi, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
-  return Buffer.from(octets, 'latin1').toString();
+  return Buffer.from(bytes, 'latin1').toString();
 }

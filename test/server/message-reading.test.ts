@@ -70,7 +70,7 @@ test('white space in a quoted-printable line is read in time that is linear in i
   t.deepEqual(errors, [], 'two megabytes within ten seconds');
 });
 
-/** Reads the first octet, but for messages of these words. */
+/** Reads the first byte, but for messages of these words. */
 const trap = `
   const { parentPort } = require('node:worker_threads');
   parentPort.on('message', ({ raw }) => {

@@ -13,7 +13,7 @@ import { type Change, planChanges } from '#operate/publish/plan-changes.ts';
 import { Rfc2136 } from '#operate/publish/rfc2136.ts';
 
 const zone = 'shop.invalid';
-const key = { name: 'postern', secret: Buffer.from('a secret of thirty-two octets...').toString('base64') };
+const key = { name: 'postern', secret: Buffer.from('a secret of thirty-two bytes...').toString('base64') };
 const names = { hostname: 'mail.postern.invalid', returnPathDomain: 'mail.postern.invalid' };
 
 /** An old key, in strings that we would split elsewhere; a foreign alias; a policy of the domain; a text beside. */

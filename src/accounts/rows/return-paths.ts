@@ -12,7 +12,7 @@ export type ReturnPathState = 'none' | 'used' | 'former';
 
 const label = 'bounces.';
 
-/** With the local part, a return path may have 256 octets (RFC 5321 section 4.5.3.1.3); this leaves room for `<b-…@` and `>`. */
+/** With the local part, a return path may have 256 bytes (RFC 5321 section 4.5.3.1.3); this leaves room for `<b-…@` and `>`. */
 const maxLength = 200;
 
 /** Null if the name would be too long. */

@@ -138,11 +138,11 @@ export const url = parser((text) => {
   return refuse(text, 'a URL', 'one such as http://localhost:3000/webhooks');
 });
 
-/** In the form of Standard Webhooks: 24 to 64 octets. */
+/** In the form of Standard Webhooks: 24 to 64 bytes. */
 export const webhookSecret = parser((text) => {
   const { length } = Buffer.from(text.replace(/^whsec_/, ''), 'base64');
   if (/^whsec_[\w+/-]+=*$/.test(text) && length >= 24 && length <= 64) return text;
-  return refuse(text, 'a secret', '"whsec_" and 24 to 64 octets in base64');
+  return refuse(text, 'a secret', '"whsec_" and 24 to 64 bytes in base64');
 });
 
 export type Moment = { at: number } | { ago: number };

@@ -98,7 +98,7 @@ export function valuesOf(form: URLSearchParams): Record<string, string> {
   return values;
 }
 
-/** The size of a form's values together, in octets of HTML: longer texts are not corrected by hand. */
+/** The size of a form's values together, in bytes of HTML: longer texts are not corrected by hand. */
 const maxShownLength = 50_000;
 
 function shownLength(text: string): number {

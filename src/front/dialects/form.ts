@@ -6,7 +6,7 @@ import { Readable } from 'node:stream';
 import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import { Busboy } from '@fastify/busboy';
 import type { FormBody } from '#front/http/body-limits.ts';
-import { decoded, fieldsIn, isUrlencoded, octetsOfCharacter } from '#front/http/urlencoded.ts';
+import { bytesOfCharacter, decoded, fieldsIn, isUrlencoded } from '#front/http/urlencoded.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 
 const longestName = 200;
@@ -95,7 +95,7 @@ async function parseUrlencoded(
   take: (name: string, value: string) => void,
 ): Promise<void> {
   for await (const { name, value } of fieldsIn(bytes)) {
-    if (value.length > longestOf(declared, nameOf(name)) * octetsOfCharacter) throw tooLarge(name);
+    if (value.length > longestOf(declared, nameOf(name)) * bytesOfCharacter) throw tooLarge(name);
     take(name, await decoded(value));
   }
 }

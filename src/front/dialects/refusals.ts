@@ -50,7 +50,7 @@ export function refuses(name: DialectName, code: RefusalCode): boolean {
   return table[code][columns[name]] !== null;
 }
 
-/** The messages of a batch's refusals together, in octets of JSON. */
+/** The messages of a batch's refusals together, in bytes of JSON. */
 const maxMessages = 60_000;
 
 /** The fields that are wrong, because most SDKs show nothing but the message. `batch`: how many emails are answered together. */

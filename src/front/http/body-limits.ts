@@ -1,6 +1,6 @@
 /**
  * A route declares, beside its path, the body that it reads: how large it may be, and how many members, elements, levels,
- * fields and octets of text it may have. request-body.ts counts all of it while the bytes arrive, before anything parses them,
+ * fields and bytes of text it may have. request-body.ts counts all of it while the bytes arrive, before anything parses them,
  * so that no code that looks into a body meets more than its route declares. A route that could have a body and declares
  * neither limits nor `noBody` stops the start.
  */
@@ -12,7 +12,7 @@ const megabyte = 1024 * kilobyte;
 
 /** The maximum size of a send, in bytes. */
 export const largestBody = 20 * megabyte;
-/** HTML or text of 2 MiB (front/api/send/schema.ts), in which JSON can write each octet as six. */
+/** HTML or text of 2 MiB (front/api/send/schema.ts), in which JSON can write each byte as six. */
 export const largestContent = 12 * megabyte;
 /** Longer than a list of a thousand addresses; in JSON, as it is written there. */
 const longestText = 256 * kilobyte;
@@ -23,16 +23,16 @@ const maxDepth = 100;
 interface JsonDeclaration {
   /** In bytes. */
   largest: number;
-  /** Members and elements in total. Octets in a list (`octets`) count as a 64th. */
+  /** Members and elements in total. Bytes in a list (`bytes`) count as a 64th. */
   members: number;
   /** Maximum number of elements of a list, or of members of an object, where that is less than `members`. */
   lists?: Record<string, number>;
-  /** Maximum length of a text, in octets of JSON; 256 KiB unless it is given. */
+  /** Maximum length of a text, in bytes of JSON; 256 KiB unless it is given. */
   text?: number;
   /** The limit of texts that may be longer. */
   texts?: Record<string, number>;
-  /** Lists that can be the octets of a file. */
-  octets?: readonly string[];
+  /** Lists that can be the bytes of a file. */
+  bytes?: readonly string[];
   /** Names of members are the same in any letter case. */
   anyCase?: boolean;
 }
@@ -48,13 +48,13 @@ export function jsonBody({ largest, ...declared }: JsonDeclaration): JsonBody {
 }
 
 export function jsonLimits(declared: Omit<JsonDeclaration, 'largest'>): JsonLimits {
-  const { members, lists = {}, text = longestText, texts = {}, octets = [], anyCase = false } = declared;
+  const { members, lists = {}, text = longestText, texts = {}, bytes = [], anyCase = false } = declared;
   const root = newPlace('', text);
   const countedName = (name: string) => (anyCase ? name.toLowerCase() : name);
   const at = (path: string) => placeAt(root, path, countedName, text);
   for (const [path, max] of Object.entries(lists)) at(path).max = max;
   for (const [path, max] of Object.entries(texts)) at(path).text = max;
-  for (const path of octets) at(path).isOctets = true;
+  for (const path of bytes) at(path).isBytes = true;
   return { members, depth: maxDepth, text, root, anyCase };
 }
 
@@ -64,7 +64,7 @@ export function below<Of>(prefix: string, members: Record<string, Of>): Record<s
 }
 
 function newPlace(path: string, text: number): Place {
-  return { path, max: Number.POSITIVE_INFINITY, text, isOctets: false, named: null, any: null };
+  return { path, max: Number.POSITIVE_INFINITY, text, isBytes: false, named: null, any: null };
 }
 
 function placeAt(root: Place, path: string, countedName: (name: string) => string, text: number): Place {

@@ -1,6 +1,6 @@
 /**
  * Bodies that a client has compressed (RFC 9110 section 8.4). Only codings that need some kilobytes of memory are decoded: a
- * Zstandard frame of a few octets can demand 128 MB.
+ * Zstandard frame of a few bytes can demand 128 MB.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
@@ -9,7 +9,7 @@ import { Refusal } from '#platform/values/refusal.ts';
 
 const decoders = { gzip: createGunzip, 'x-gzip': createGunzip, deflate: createInflate };
 
-/** The octets of the body before they were compressed. `stop` must be called when no more are read. */
+/** The bytes of the body before they were compressed. `stop` must be called when no more are read. */
 export function decodedBody(request: IncomingMessage): { source: Readable; stop(): void } {
   const coding = (request.headers['content-encoding'] ?? '').trim().toLowerCase();
   if (coding === '' || coding === 'identity') return { source: request, stop: () => {} };

@@ -245,7 +245,7 @@ function lingerAfter(request: IncomingMessage): void {
   const { socket } = request;
   socket.destroySoon = () => {
     const max = socket.bytesRead + maxDropped;
-    // Not parsed any more: of chunks of an octet (RFC 9112 section 7.1), what comes in one turn takes a third of a second.
+    // Not parsed any more: of chunks of a byte (RFC 9112 section 7.1), what comes in one turn takes a third of a second.
     socket.removeAllListeners('data');
     socket.on('data', () => {
       if (socket.bytesRead > max) socket.destroy();

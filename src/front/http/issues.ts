@@ -37,7 +37,7 @@ export function toIssues(error: z.ZodError, input: unknown): Issue[] {
   });
 }
 
-/** The issues of a batch together, in octets of JSON. */
+/** The issues of a batch together, in bytes of JSON. */
 const maxInBatch = 40_000;
 
 /**
@@ -63,7 +63,7 @@ export function errorInBatch(refusal: Refusal, elements: number): ReturnType<typ
   return { ...error, message: cutForJson(message, max), issues: shortened ? [shortened] : kept };
 }
 
-/** In octets of JSON. A name of a tag or header can be long, and would be repeated in the path and in the message. */
+/** In bytes of JSON. A name of a tag or header can be long, and would be repeated in the path and in the message. */
 const maxText = 500;
 const cut = (text: string) => cutForJson(text, maxText);
 
@@ -108,11 +108,11 @@ function cureOf(expected: string, value: unknown): string {
   return cure === undefined ? '' : `; ${cure}`;
 }
 
-/** Values that other services and Node's JSON write as an object and this API as a text: an address, and octets. */
+/** Values that other services and Node's JSON write as an object and this API as a text: an address, and bytes. */
 function textMeantBy({ email, address, type }: Record<string, unknown>): string | null {
   const given = email ?? address;
   if (typeof given === 'string') return `the address alone, in quotes: "${given.slice(0, maxQuoted)}"`;
-  return type === 'Buffer' ? 'the octets in base64, as buffer.toString("base64") does' : null;
+  return type === 'Buffer' ? 'the bytes in base64, as buffer.toString("base64") does' : null;
 }
 
 function expectation(issue: z.core.$ZodIssue): string {

@@ -1,12 +1,12 @@
 /**
- * A body may come in chunks of one octet (RFC 9112 section 7.1), six octets on the wire: ten thousand of them fit in one read of
+ * A body may come in chunks of one byte (RFC 9112 section 7.1), six bytes on the wire: ten thousand of them fit in one read of
  * a socket. Small chunks of one read are joined before anybody sees them, and after a few thousand the next read waits for the
  * next turn of the event loop, so that other connections are served in between. The rest of the program sees pieces of a usual
  * size, and can ask how many chunks they were.
  */
 import type { IncomingMessage } from 'node:http';
 
-/** In octets. Larger chunks are passed on as they are. */
+/** In bytes. Larger chunks are passed on as they are. */
 const smallChunk = 1024;
 /** They take a few milliseconds. */
 const maxJoined = 4_000;

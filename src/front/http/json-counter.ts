@@ -10,7 +10,7 @@ export interface JsonLimits {
   /** Members and elements in total. */
   members: number;
   depth: number;
-  /** The maximum length of a text where nothing else is declared, in octets of JSON. */
+  /** The maximum length of a text where nothing else is declared, in bytes of JSON. */
   text: number;
   root: Place;
   /** Names of members are the same in any letter case. */
@@ -25,8 +25,8 @@ export interface Place {
   max: number;
   /** The maximum length of a text. */
   text: number;
-  /** A list here can be the octets of a file. */
-  isOctets: boolean;
+  /** A list here can be the bytes of a file. */
+  isBytes: boolean;
   named: Map<string, Place> | null;
   /** Elements, and members that are not in `named`. */
   any: Place | null;
@@ -59,9 +59,9 @@ const space = 0x20;
 
 /** The end of a longer string is searched by native code, because attachments are most of a large body. */
 const shortString = 64;
-/** With 50,000 members, three million octets. */
-const costOfOctet = 1 / 64;
-/** In octets of JSON. No declared name is as long. */
+/** With 50,000 members, three million bytes. */
+const costOfByte = 1 / 64;
+/** In bytes of JSON. No declared name is as long. */
 const longestName = 256;
 
 /** A list or object that is open, or what is around the body. */
@@ -183,7 +183,7 @@ export class JsonCounter {
       this.#elements.commas.push(this.#before + at);
       this.#elements.onComma();
     }
-    this.#take(isList && place?.isOctets ? costOfOctet : 1);
+    this.#take(isList && place?.isBytes ? costOfByte : 1);
     level.size += 1;
     level.isNameNext = !isList;
     if (place !== null && level.size > place.max - 1) this.#refuseSize(place);
@@ -214,7 +214,7 @@ export class JsonCounter {
     const max = (isName ? null : valuePlace(level)?.text) ?? this.#limits.text;
     this.#text = { isName, start: this.#before + start, max, name: isNeeded ? '' : null, nameStart: start };
     if (isName) level.value = null;
-    else if (isList && place?.isOctets) this.#take(1);
+    else if (isList && place?.isBytes) this.#take(1);
   }
 
   #closeText(chunk: Buffer, at: number, text: Text): void {
@@ -236,7 +236,7 @@ export class JsonCounter {
     if (end - start <= max) return;
     const place = isName ? null : valuePlace(this.#level);
     const at = place === null || place.path === '' ? '' : ` at ${place.path}`;
-    throw refusal(`${this.#what} has a text of more than ${numeral(max)} octets${at}.`);
+    throw refusal(`${this.#what} has a text of more than ${numeral(max)} bytes${at}.`);
   }
 
   #refuseSize({ path, max }: Place): never {
@@ -265,7 +265,7 @@ function nextQuote(chunk: Buffer, from: number): number {
   return found === -1 ? chunk.length : found;
 }
 
-/** Whether the octets between the two positions end with an odd number of backslashes. */
+/** Whether the bytes between the two positions end with an odd number of backslashes. */
 function endsEscaping(chunk: Buffer, begin: number, end: number): boolean {
   let at = end;
   while (at > begin && chunk[at - 1] === backslash) at -= 1;

@@ -134,12 +134,12 @@ function monitorBody(
   return { refused, stop };
 }
 
-/** Each costs some microseconds. After so many, they have at least 16 octets on average, such as the lines of a list. */
+/** Each costs some microseconds. After so many, they have at least 16 bytes on average, such as the lines of a list. */
 const maxSmallChunks = 10_000;
 const smallestChunk = 16;
 
 function tooManyChunks(): Refusal {
-  return new Refusal('BAD_REQUEST', 'The body arrives in chunks of a few octets. Send it in larger ones.');
+  return new Refusal('BAD_REQUEST', 'The body arrives in chunks of a few bytes. Send it in larger ones.');
 }
 
 function tooSlow(): Refusal {
@@ -199,7 +199,7 @@ const blockSize = 64 * 1024;
 
 /**
  * Collects the bytes of a body. Small chunks are copied together while they arrive: each would otherwise take some hundred bytes
- * of memory, so that a body of 20 MB in chunks of one octet (RFC 9112 section 7.1) would take gigabytes. `announced`: the
+ * of memory, so that a body of 20 MB in chunks of one byte (RFC 9112 section 7.1) would take gigabytes. `announced`: the
  * Content-Length, if there is one. Rejects with BodyTooLarge, or with the stream's error.
  */
 export function collectBody(source: Readable, limit: number, announced?: string): Promise<Buffer> {
@@ -211,7 +211,7 @@ export function collectBody(source: Readable, limit: number, announced?: string)
   const pieces: Buffer[] = [];
   let length = 0;
   let block = Buffer.alloc(0);
-  /** The octets in the block, and how many of them are in `pieces`. */
+  /** The bytes in the block, and how many of them are in `pieces`. */
   let [filled, taken] = [0, 0];
   const take = () => {
     if (filled > taken) pieces.push(block.subarray(taken, filled));

@@ -6,8 +6,8 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises';
 
 const [ampersand, equals, percent, plus, space] = Buffer.from('&=%+ ');
 const sliceSize = 64 * 1024;
-/** A UTF-16 code unit has at most three octets of UTF-8, and each of those can be written as `%XX`. */
-export const octetsOfCharacter = 9;
+/** A UTF-16 code unit has at most three bytes of UTF-8, and each of those can be written as `%XX`. */
+export const bytesOfCharacter = 9;
 
 export function isUrlencoded(contentType: string): boolean {
   return /^application\/x-www-form-urlencoded\s*(;|$)/i.test(contentType);
@@ -15,7 +15,7 @@ export function isUrlencoded(contentType: string): boolean {
 
 export interface UrlencodedField {
   name: string;
-  /** The octets of the value, still encoded. */
+  /** The bytes of the value, still encoded. */
   value: Buffer;
 }
 
@@ -29,26 +29,26 @@ export async function* fieldsIn(form: Buffer): AsyncGenerator<UrlencodedField> {
   }
 }
 
-function find(form: Buffer, octet: number, from: number): number {
-  const found = form.indexOf(octet, from);
+function find(form: Buffer, byte: number, from: number): number {
+  const found = form.indexOf(byte, from);
   return found < 0 ? form.length : found;
 }
 
-/** Overwrites the octets. */
-export async function decoded(octets: Buffer): Promise<string> {
+/** Overwrites the bytes. */
+export async function decoded(bytes: Buffer): Promise<string> {
   let length = 0;
-  for (let at = 0, pauseAt = sliceSize; at < octets.length; at += 1) {
+  for (let at = 0, pauseAt = sliceSize; at < bytes.length; at += 1) {
     if (at >= pauseAt) {
       pauseAt = at + sliceSize;
       await yieldToOthers();
     }
-    const octet = octets[at]!;
-    const escaped = octet === percent ? (digitOf(octets[at + 1]) << 4) | digitOf(octets[at + 2]) : -1;
+    const byte = bytes[at]!;
+    const escaped = byte === percent ? (digitOf(bytes[at + 1]) << 4) | digitOf(bytes[at + 2]) : -1;
     if (escaped >= 0) at += 2;
-    octets[length] = escaped >= 0 ? escaped : octet === plus ? space! : octet;
+    bytes[length] = escaped >= 0 ? escaped : byte === plus ? space! : byte;
     length += 1;
   }
-  return octets.toString('utf8', 0, length);
+  return bytes.toString('utf8', 0, length);
 }
 
 /** The value of a hexadecimal digit; -1 for anything else. */
@@ -56,6 +56,6 @@ const digits = new Int8Array(256).fill(-1);
 for (const [value, digit] of [...'0123456789abcdef'].entries())
   for (const written of Buffer.from(digit + digit.toUpperCase())) digits[written] = value;
 
-function digitOf(octet: number | undefined): number {
-  return octet === undefined ? -1 : digits[octet]!;
+function digitOf(byte: number | undefined): number {
+  return byte === undefined ? -1 : digits[byte]!;
 }

@@ -13,7 +13,7 @@ const lf = 0x0a;
 const dot = 0x2e;
 
 export class MessageContent {
-  /** The beginning of the line. After 'dot' and 'dot cr' these octets are not part of the content yet. */
+  /** The beginning of the line. After 'dot' and 'dot cr' these bytes are not part of the content yet. */
   #line: 'empty' | 'dot' | 'dot cr' | 'text' = 'empty';
 
   take(chunk: Buffer): MessageChunk {
@@ -25,27 +25,27 @@ export class MessageContent {
 
   #unstuffed(chunk: Buffer): MessageChunk {
     // With a dot and a CR of the chunk before.
-    const octets = Buffer.allocUnsafe(chunk.length + 2);
+    const bytes = Buffer.allocUnsafe(chunk.length + 2);
     let length = 0;
     for (let at = 0; at < chunk.length; at++) {
-      const octet = chunk[at]!;
-      if (this.#line === 'empty' && octet === dot) {
+      const byte = chunk[at]!;
+      if (this.#line === 'empty' && byte === dot) {
         this.#line = 'dot';
         continue;
       }
-      if (this.#line === 'dot' && octet === cr) {
+      if (this.#line === 'dot' && byte === cr) {
         this.#line = 'dot cr';
         continue;
       }
-      if (this.#line === 'dot cr' && octet === lf) {
+      if (this.#line === 'dot cr' && byte === lf) {
         this.#line = 'empty';
-        return { content: octets.subarray(0, length), used: at + 1, isEnd: true };
+        return { content: bytes.subarray(0, length), used: at + 1, isEnd: true };
       }
-      if (this.#line === 'dot cr' || (this.#line === 'dot' && octet !== dot)) octets[length++] = dot;
-      if (this.#line === 'dot cr') octets[length++] = cr;
-      octets[length++] = octet;
-      this.#line = octet === lf ? 'empty' : 'text';
+      if (this.#line === 'dot cr' || (this.#line === 'dot' && byte !== dot)) bytes[length++] = dot;
+      if (this.#line === 'dot cr') bytes[length++] = cr;
+      bytes[length++] = byte;
+      this.#line = byte === lf ? 'empty' : 'text';
     }
-    return { content: octets.subarray(0, length), used: chunk.length, isEnd: false };
+    return { content: bytes.subarray(0, length), used: chunk.length, isEnd: false };
   }
 }

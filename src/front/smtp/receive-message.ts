@@ -7,11 +7,11 @@ import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { SmtpRefusal } from '#platform/values/mail-handler.ts';
 
 export interface Bounds {
-  /** Octets of a message. */
+  /** Bytes of a message. */
   largest: number;
 }
 
-/** So many are joined: a chunk takes hundreds of bytes beside its own, and a client may send each octet by itself. */
+/** So many are joined: a chunk takes hundreds of bytes beside its own, and a client may send each byte by itself. */
 const maxChunks = 256;
 /** Memory is reserved in steps of this size while the message arrives. */
 const step = 64 * 1024;

@@ -23,7 +23,7 @@ export interface ConnectionTimeouts {
 
 export interface ConnectionPolicy {
   timeouts: ConnectionTimeouts;
-  /** Octets of a command line, its CRLF included. */
+  /** Bytes of a command line, its CRLF included. */
   longestCommand: number;
   largestMessage: number;
   maxRecipients: number;

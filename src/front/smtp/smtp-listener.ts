@@ -28,7 +28,7 @@ export interface ListenerParts<User> {
   setting: string;
   /** Name in the greeting. */
   hostname: string;
-  /** TLS from the first octet (RFC 8314) instead of STARTTLS. */
+  /** TLS from the first byte (RFC 8314) instead of STARTTLS. */
   implicitTls: boolean;
   certificate: Certificate;
   /** STARTTLS is then not offered, but accepted. */

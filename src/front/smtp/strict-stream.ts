@@ -18,16 +18,16 @@ import { MessageContent } from './message-content.ts';
 export type StreamViolation = 'line-end' | 'pipelining' | 'line-length' | 'flood';
 
 export interface StrictParts {
-  /** Octets of a command line, its CRLF included. */
+  /** Bytes of a command line, its CRLF included. */
   longestLine: number;
-  /** Octets of a message after which reading stops. */
+  /** Bytes of a message after which reading stops. */
   largestMessage: number;
   /** Takes a bare LF for a line end. */
   takesBareLf?: boolean;
   /** Whether the client must wait for the reply to this line. */
   endsGroup(line: string): boolean;
   onViolation(violation: StreamViolation): void;
-  /** Octets of a message have arrived. */
+  /** Bytes of a message have arrived. */
   onMessageBytes(count: number): void;
 }
 
@@ -42,11 +42,11 @@ export class StrictStream extends CommandParser {
   /** Null: bare line ends are refused. */
   readonly #lineEnds: BareLineEnds | null;
   readonly #content = new MessageContent();
-  /** The last octet was a CR, so an LF must follow. */
+  /** The last byte was a CR, so an LF must follow. */
   #afterCr = false;
-  /** Octets of the incomplete line. */
+  /** Bytes of the incomplete line. */
   #begun = 0;
-  /** Octets of the chunk in progress; 0 if there is none. */
+  /** Bytes of the chunk in progress; 0 if there is none. */
   #chunk = 0;
 
   constructor(parts: StrictParts) {
@@ -136,17 +136,17 @@ export class StrictStream extends CommandParser {
     nextLine();
   }
 
-  #serveMessage(bytes: Buffer, done: Next): void {
-    this.#parts.onMessageBytes(bytes.length);
+  #serveMessage(chunk: Buffer, done: Next): void {
+    this.#parts.onMessageBytes(chunk.length);
     if (this.dataBytes > this.#parts.largestMessage) {
       this.#refuse('flood');
       done();
       return;
     }
-    const { octets, used } = this.#lineEnds?.take(bytes) ?? { octets: bytes, used: bytes.length };
+    const { bytes, used } = this.#lineEnds?.take(chunk) ?? { bytes: chunk, used: chunk.length };
     const next: Next =
-      used < bytes.length ? (error) => (error ? done(error) : this.#serve(bytes.subarray(used), done)) : done;
-    this.parse(octets, bytes.length < largePiece ? next : (error) => void setImmediate(next, error));
+      used < chunk.length ? (error) => (error ? done(error) : this.#serve(chunk.subarray(used), done)) : done;
+    this.parse(bytes, chunk.length < largePiece ? next : (error) => void setImmediate(next, error));
   }
 }
 

@@ -78,7 +78,7 @@ function requireWellFormed(raw: Buffer, { fields, stray, isTooLarge }: Head): vo
 }
 
 const tooLong =
-  'the message has a line longer than 998 octets in its header, or in a signed, encrypted or encoded part that must not be changed';
+  'the message has a line longer than 998 bytes in its header, or in a signed, encrypted or encoded part that must not be changed';
 
 function requireHarmless(raw: Buffer): MimeTreePart {
   const tree = readTree(raw);

@@ -21,7 +21,7 @@ const codes: Record<RefusalCode, [code: number, enhanced: string]> = {
   SEND_FAILED: [451, '4.3.0'],
 };
 
-/** RFC 5321 section 4.5.3.1.5: a reply line has 512 octets. */
+/** RFC 5321 section 4.5.3.1.5: a reply line has 512 bytes. */
 const longestText = 400;
 
 export function replyOf(refusal: Refusal): SmtpRefusal {

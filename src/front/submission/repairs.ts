@@ -27,8 +27,8 @@ interface Piece {
   label: string;
   value: string;
   text: string | null;
-  /** The octets, if it is as it was. */
-  octets: Buffer;
+  /** The bytes, if it is as it was. */
+  bytes: Buffer;
 }
 
 const addressFields = ['from', 'sender', 'reply-to', 'to', 'cc', 'bcc'];
@@ -53,7 +53,7 @@ export function repaired(given: Buffer): Repaired {
     return fixed === null ? [] : [fixed];
   });
   if (repairs.size === 0) return { raw, head, repairs: [] };
-  const header = pieces.map(({ text, octets }) => (text === null ? octets : Buffer.from(`${text}\r\n`)));
+  const header = pieces.map(({ text, bytes }) => (text === null ? bytes : Buffer.from(`${text}\r\n`)));
   const whole = Buffer.concat([...header, raw.subarray(head.end)]);
   return { raw: whole, head: readHead(whole), repairs: [...repairs] };
 }
@@ -79,7 +79,7 @@ function withFieldNames(raw: Buffer, repairs: Set<string>): Buffer {
 
 function piecesOf(raw: Buffer, { fields }: Head): Piece[] {
   return fields.map(({ name, label, value, start, end }: Field) => {
-    return { name, label, value, text: null, octets: raw.subarray(start, end) };
+    return { name, label, value, text: null, bytes: raw.subarray(start, end) };
   });
 }
 
@@ -129,7 +129,7 @@ function repairedPiece(piece: Piece): Piece | null {
   if (name === 'date') return withText(piece, dateOf(value));
   const written = addressFields.includes(name) ? addressesOf(piece) : structuredOf(name, value);
   if (written !== null) return { ...piece, text: `${label}: ${written}` };
-  const isLong = hasLongLine(piece.text === null ? piece.octets : Buffer.from(piece.text));
+  const isLong = hasLongLine(piece.text === null ? piece.bytes : Buffer.from(piece.text));
   const folded = isLong ? foldedOf(piece) : null;
   return folded === null ? piece : { ...piece, text: folded };
 }
@@ -165,10 +165,10 @@ function dateOf(value: string): string | null {
 }
 
 /** The list as it should have been written; null if it is right, or could mean something else. */
-function addressesOf({ name: field, value, text, octets }: Piece): string | null {
+function addressesOf({ name: field, value, text, bytes }: Piece): string | null {
   const list = readAddressList(value);
-  const isShort = isAscii(octets) || value.length <= maxEncoded;
-  const isWhole = text === null && isShort && !hasLongLine(octets) && !isOdd(value);
+  const isShort = isAscii(bytes) || value.length <= maxEncoded;
+  const isWhole = text === null && isShort && !hasLongLine(bytes) && !isOdd(value);
   const isAsItShouldBe = list?.isStandard && isWhole && (value.includes('@') || !value.includes('=?'));
   const isPlain = field !== 'from' || !list?.mailboxes.some((one) => mayShowAnother(value, one));
   if (isAsItShouldBe && isPlain) return null;

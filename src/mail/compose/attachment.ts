@@ -109,11 +109,11 @@ function carried({ type, params }: FileType, content: Buffer): FileType & { enco
 }
 
 /**
- * Spam filters count base64 of ASCII text against a mail. Every octet stays: line ends other than CRLF are escaped, because
+ * Spam filters count base64 of ASCII text against a mail. Every byte stays: line ends other than CRLF are escaped, because
  * a host would change them.
  */
 function encodedTextFile(content: Buffer): Encoded {
-  // Some readers see a line end in text of no octets.
+  // Some readers see a line end in text of no bytes.
   const isEmpty = content.length === 0;
   if (isEmpty || !isAscii(content) || content.includes(0))
     return { encoding: 'base64', bytes: base64(content) };
@@ -126,7 +126,7 @@ function encodedTextFile(content: Buffer): Encoded {
   return { encoding: 'base64', bytes: base64(content) };
 }
 
-/** A file of octets that are all escaped would become three times as long, and hosts limit the size of a mail. */
+/** A file of bytes that are all escaped would become three times as long, and hosts limit the size of a mail. */
 const maxGrowth = 1.5;
 /** Below this size, the length of a file does not matter. */
 const maxShort = 8192;

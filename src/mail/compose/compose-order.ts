@@ -33,7 +33,7 @@ export interface ComposeKey {
 /** An order with more work than this, for all recipients, keeps a thread busy for milliseconds. */
 const largeCost = 256 * 1024;
 
-/** The approximate number of octets to compose, encode and hash. */
+/** The approximate number of bytes to compose, encode and hash. */
 export function costOf({ fields, tracking, signer }: ComposeOrder): number {
   const length =
     'raw' in fields
@@ -54,7 +54,7 @@ export function copiesOf({ tracking }: Pick<ComposeOrder, 'tracking'>): number {
   return tracking.opens || tracking.clicks ? tracking.deliveryIds.length : 0;
 }
 
-/** A signature takes as long as this many octets, an address in a field as these. */
+/** A signature takes as long as this many bytes, an address in a field as these. */
 const signatureCost = 16 * 1024;
 const addressCost = 64;
 

@@ -25,7 +25,7 @@ const refused =
 const replacing = ['date', 'message-id', 'reply-to', 'sender'] as const;
 type Replacing = (typeof replacing)[number];
 
-/** RFC 5322 section 3.6.4, without obsolete and quoted forms. It must fit on a line, which has 998 octets. */
+/** RFC 5322 section 3.6.4, without obsolete and quoted forms. It must fit on a line, which has 998 bytes. */
 const messageId = /^(?=.{1,900}$)<?[!#-'*+\-./0-9=?A-Z^-~]+@[!#-'*+\-./0-9=?A-Z^-~[\]]+>?$/;
 
 export interface HeaderIssue {

@@ -21,7 +21,7 @@ export function field(name: string, value: string): FieldLine {
   return { name, text: text.length < lineLength ? text : foldLines(text, lineLength) };
 }
 
-/** With the white space before it; fits on a line of 998 octets. */
+/** With the white space before it; fits on a line of 998 bytes. */
 const maxWord = 900;
 
 /** Folds at white space, in time linear in the length; null if a word has no room on a line. */
@@ -39,7 +39,7 @@ export function foldedField(label: string, value: string): string | null {
 }
 
 /**
- * Printable ASCII that can be folded to lines of at most 998 octets (RFC 5322 section 2.1.1), none of which is only white
+ * Printable ASCII that can be folded to lines of at most 998 bytes (RFC 5322 section 2.1.1), none of which is only white
  * space (section 3.2.2).
  */
 export const foldable = /^[\x21-\x7e]{1,900}(?:[ \t]{1,20}[\x21-\x7e]{1,900})*$/;

@@ -1,6 +1,6 @@
 /**
  * Reads the header of a message or a part in place (RFC 5322 section 2.2): each field with its position, so that a field can
- * be removed without changing an octet of the others. Lines end with CRLF.
+ * be removed without changing a byte of the others. Lines end with CRLF.
  */
 import { isUtf8 } from 'node:buffer';
 import { charsetNamed } from './ascii/part-labels.ts';
@@ -100,8 +100,8 @@ function isContinuation(raw: Buffer, at: number, next: number): boolean {
   return isBlank(raw[at]) && /[^ \t\r\n]/.test(raw.toString('latin1', at, next));
 }
 
-function isBlank(octet: number | undefined): boolean {
-  return octet === 0x20 || octet === 0x09;
+function isBlank(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x09;
 }
 
 function withValues(raw: Buffer, fields: Field[]): Field[] {

@@ -15,7 +15,7 @@ interface Structure {
   write(value: string): string | null;
 }
 
-/** A word of this length fits on a line of 998 octets with its brackets and comma. */
+/** A word of this length fits on a line of 998 bytes with its brackets and comma. */
 const maxWord = 880;
 const maxEncoded = 8192;
 

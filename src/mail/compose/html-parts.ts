@@ -1,5 +1,5 @@
 /**
- * Edits the HTML parts of a whole message: decodes them, edits them, and encodes them as they were. Every other octet stays.
+ * Edits the HTML parts of a whole message: decodes them, edits them, and encodes them as they were. Every other byte stays.
  * A part is not edited if that would break it: inside a signature or encryption (RFC 1847), in an attachment, or in a
  * character set or encoding that this file cannot read.
  */
@@ -16,7 +16,7 @@ interface Replacement<Input> {
   bytes(input: Input): Buffer;
 }
 
-/** How a part's octets are read as text. latin1 stands for any ASCII-compatible set, because it keeps every octet. */
+/** How a part's bytes are read as text. latin1 stands for any ASCII-compatible set, because it keeps every byte. */
 type HtmlCharset = 'utf8' | 'latin1';
 
 interface HtmlPart {
@@ -76,7 +76,7 @@ function replacementOf<Input>(
   };
 }
 
-/** Character sets in which ASCII octets only stand for ASCII. Read and written as Latin-1, they stay unchanged. */
+/** Character sets in which ASCII bytes only stand for ASCII. Read and written as Latin-1, they stay unchanged. */
 const asciiCompatible = /^(iso-8859-\d{1,2}|windows-125\d|koi8-[ru])$/;
 
 function charsetOf(body: Buffer, charset: string | null): 'utf8' | 'latin1' | null {

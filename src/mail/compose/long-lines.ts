@@ -1,16 +1,16 @@
 /**
- * Lines of more than 998 octets (RFC 5322 section 2.1.1): other servers refuse or cut them, and both break a signature. Those of
+ * Lines of more than 998 bytes (RFC 5322 section 2.1.1): other servers refuse or cut them, and both break a signature. Those of
  * most parts can be made shorter by another transfer encoding (seven-bit.ts).
  */
 import type { MimeTreePart } from './mime-tree.ts';
 
 const maxLine = 998;
 
-export function hasLongLine(octets: Buffer): boolean {
+export function hasLongLine(bytes: Buffer): boolean {
   // Only the last line end within the limit is looked for: a message can have a million empty lines.
   let start = 0;
-  while (octets.length - start > maxLine) {
-    const end = octets.subarray(start, start + maxLine + 2).lastIndexOf('\r\n');
+  while (bytes.length - start > maxLine) {
+    const end = bytes.subarray(start, start + maxLine + 2).lastIndexOf('\r\n');
     if (end < 0) return true;
     start += end + 2;
   }
@@ -23,8 +23,8 @@ export const unencoded = /^(7bit|8bit|binary|)$/;
 
 /** fixed: there is one that cannot be made shorter. */
 export function longLines(raw: Buffer, part: MimeTreePart): 'none' | 'repairable' | 'fixed' {
-  const octets = raw.subarray(part.start, part.end);
-  if (!hasLongLine(octets)) return 'none';
+  const bytes = raw.subarray(part.start, part.end);
+  if (!hasLongLine(bytes)) return 'none';
   if (sealed.test(part.type)) return 'fixed';
   if (hasLongLine(raw.subarray(part.start, part.head.bodyStart)) && part.start === 0) return 'fixed';
   if (part.children.length > 0) {

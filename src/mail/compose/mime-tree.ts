@@ -28,7 +28,7 @@ const maxDepth = 10;
 const maxParts = 1000;
 /** In one multipart, including lines that only begin like a delimiter. */
 const maxDelimiters = 10_000;
-/** RFC 2046 section 5.1.1. The time of a search grows with the pattern if that has more than 250 octets. */
+/** RFC 2046 section 5.1.1. The time of a search grows with the pattern if that has more than 250 bytes. */
 const maxBoundary = 70;
 /** In all parts together. */
 const maxFields = 10_000;

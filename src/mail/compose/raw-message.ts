@@ -1,7 +1,7 @@
 /**
  * Prepares a message that the caller gave whole (by SMTP submission): adds Received, and Date, Message-ID, MIME-Version and
  * To if they are missing (RFC 5321 section 6.4), tracking if it is on, and the signature. Text beyond ASCII is encoded
- * (seven-bit.ts). Every other octet stays as it was.
+ * (seven-bit.ts). Every other byte stays as it was.
  */
 
 import {
@@ -39,7 +39,7 @@ export function composeRaw(message: RawMessage, tracking: MessageTracking, signe
   return { messageId: message.messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
 }
 
-/** Fields are read as Latin-1, which keeps every octet: they may be in any character set. */
+/** Fields are read as Latin-1, which keeps every byte: they may be in any character set. */
 function signed(raw: Buffer, signer: DkimSigner, at: number): Buffer {
   const { fields, bodyStart } = readHead(raw, 0, raw.length, composed);
   const written = fields.map(({ label, start, end }) => {

@@ -1,5 +1,5 @@
 /**
- * Makes a whole message ASCII, in lines of at most 998 octets, before it is signed: bodies become quoted-printable or base64, and
+ * Makes a whole message ASCII, in lines of at most 998 bytes, before it is signed: bodies become quoted-printable or base64, and
  * fields as ascii/ascii-field.ts says. A host without 8BITMIME or SMTPUTF8 could not take the message as it was, and a host that
  * re-encodes it for the next one breaks the signature. Postfix goes by the label: a part that says 8bit gets another one, even if
  * it is ASCII. A label in an odd spelling is written as the standard has it, and text gets the charset that it is in.
@@ -36,7 +36,7 @@ export function toSevenBit(raw: Buffer, depth = 0): Buffer {
 const unusual =
   /^(?:content-transfer-encoding:(?!\s{0,9}(?:7bit|base64|quoted-printable)[ \t]{0,9}$)|content-(?:type|disposition):\s{0,9}=\?|(?:content-type:|[ \t])[^\r\n]{0,200}charset[ \t]{0,9}=[ \t]{0,9}(?!"?(?:utf-8|us-ascii|iso-8859-\d{1,2}|windows-125\d|koi8-[ru]|iso-2022-jp|euc-(?:jp|kr)|shift_jis|gb2312|gbk|gb18030|big5)(?:["';\s>]|$)))/im;
 
-/** The octet of a letter in quoted-printable that no octet follows as in UTF-8. */
+/** The byte of a letter in quoted-printable that no byte follows as in UTF-8. */
 const escapedOther = /=[C-F][0-9A-F](?!(?:=\r\n)?=[89AB])/;
 
 function isPlain(bytes: Buffer): boolean {
@@ -61,7 +61,7 @@ function editsOf(raw: Buffer, part: MimeTreePart, depth: number): Edit[] {
   return bytes === null ? edits : [...edits, { start: part.head.bodyStart, end: part.end, bytes }];
 }
 
-/** The text before the first part and after the last, which readers do not show: its other octets become question marks. */
+/** The text before the first part and after the last, which readers do not show: its other bytes become question marks. */
 function gapEdits(raw: Buffer, { head, end, children }: MimeTreePart): Edit[] {
   const starts = [head.bodyStart, ...children.map((child) => child.end)];
   const ends = [...children.map((child) => child.start), end];
@@ -116,7 +116,7 @@ function reencoded({ type, encoding }: MimeTreePart, body: Buffer, depth: number
   return type.startsWith('message/') ? opaque(body) : encoded(type, body);
 }
 
-/** The octets as they are, whatever the label says. */
+/** The bytes as they are, whatever the label says. */
 function encoded(type: string, body: Buffer): Reencoded {
   // Without a boundary that occurs, readers show it as text.
   const isMultipart = type.startsWith('multipart/');
@@ -132,7 +132,7 @@ function beginsAsBase64(body: Buffer): boolean {
   return /^\s{0,9}(?:[a-z0-9+/]{40}|[a-z0-9+/=]{4,76}\s{0,9}$)/i.test(body.toString('latin1', 0, 200));
 }
 
-/** Base64 in lines of 76, whatever its lines were. Decoders pass over other octets (RFC 2045 section 6.8). */
+/** Base64 in lines of 76, whatever its lines were. Decoders pass over other bytes (RFC 2045 section 6.8). */
 function inLines(body: Buffer): Buffer {
   const text = body.toString('latin1').replace(/[\s\x80-\xff]+/g, '');
   return Buffer.from(text.replace(/.{76}(?=.)/g, '$&\r\n'), 'latin1');
@@ -164,13 +164,13 @@ function fieldEdits(raw: Buffer, part: MimeTreePart, labels: NewLabels): Edit[] 
   const edits = head.fields.flatMap((one): Edit[] => {
     const { start, end } = one;
     if (given.includes(one) && !keepsLabel) return [{ start, end, bytes: Buffer.alloc(0) }];
-    const octets = raw.subarray(start, end);
+    const bytes = raw.subarray(start, end);
     const isTyped = one.name === 'content-type' && (labels.charset ?? labels.type) !== null;
     const isEncoded = /^content-(?:type|disposition)$/.test(one.name) && one.value.startsWith('=?');
-    const isFine = isAscii(octets) && !hasLongLine(octets) && !isTyped && !isEncoded;
+    const isFine = isAscii(bytes) && !hasLongLine(bytes) && !isTyped && !isEncoded;
     if (isFine) return [];
     const text = asciiField(one, labels);
-    if (text === null && isAscii(octets)) return [];
+    if (text === null && isAscii(bytes)) return [];
     return [{ start, end, bytes: Buffer.from(text === null ? '' : `${text}\r\n`) }];
   });
   const type = labels.type ?? (labels.charset === null ? null : 'text/plain');

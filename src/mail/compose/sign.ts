@@ -122,8 +122,8 @@ const placeholder = '~';
 
 /** In base64. */
 function signatureLength({ asymmetricKeyDetails }: KeyObject): number {
-  const octets = asymmetricKeyDetails?.modulusLength ? asymmetricKeyDetails.modulusLength / 8 : 64;
-  return 4 * Math.ceil(octets / 3);
+  const bytes = asymmetricKeyDetails?.modulusLength ? asymmetricKeyDetails.modulusLength / 8 : 64;
+  return 4 * Math.ceil(bytes / 3);
 }
 
 function withSignature(line: string, b: string): string {

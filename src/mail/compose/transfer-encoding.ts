@@ -58,14 +58,14 @@ const space = 0x20;
 const equals = 0x3d;
 const softBreak = Buffer.from('=\r\n');
 const hexDigits = Buffer.from('0123456789ABCDEF');
-/** 1: the octet may stay as it is. */
+/** 1: the byte may stay as it is. */
 const literal = Uint8Array.from({ length: 256 }, (_, byte) =>
   Number(byte === tab || (byte >= space && byte <= 0x7e && byte !== equals)),
 );
 
 /**
  * Encodes UTF-8 with CRLF line ends, which stay; white space before them is encoded (RFC 2045 section 6.7 (3)). No character
- * is split over two lines. Copies literal octets in runs, which takes a quarter of nodemailer's time.
+ * is split over two lines. Copies literal bytes in runs, which takes a quarter of nodemailer's time.
  */
 export function quotedPrintable(bytes: Buffer): Buffer {
   const { length } = bytes;
@@ -107,7 +107,7 @@ function doubled(bytes: Buffer): Buffer {
   return more;
 }
 
-/** The end of the run of literal octets that starts at `at`; at most `max`. */
+/** The end of the run of literal bytes that starts at `at`; at most `max`. */
 function literalEnd(bytes: Buffer, at: number, max: number): number {
   let end = at;
   while (end < max && literal[bytes[end]!] === 1) end++;
@@ -119,7 +119,7 @@ function isWhite(byte: number): boolean {
   return byte === space || byte === tab;
 }
 
-/** The encoded length of the whole character that begins with this octet. */
+/** The encoded length of the whole character that begins with this byte. */
 function escapedLength(byte: number): number {
   if (byte < 0xc0) return 3;
   if (byte < 0xe0) return 6;
@@ -170,23 +170,23 @@ function fromQuotedPrintable(body: Buffer): Buffer {
 }
 
 /** In place. A function for each escape would take ten times as long. */
-function unescaped(octets: Buffer): Buffer {
-  const first = octets.indexOf(equals);
-  if (first < 0) return octets;
+function unescaped(bytes: Buffer): Buffer {
+  const first = bytes.indexOf(equals);
+  if (first < 0) return bytes;
   let to = first;
-  for (let at = first; at < octets.length; at++) {
-    const octet = octets[at]!;
-    const escaped = octet === equals ? 16 * digitOf(octets[at + 1]) + digitOf(octets[at + 2]) : -1;
-    octets[to++] = escaped < 0 ? octet : escaped;
+  for (let at = first; at < bytes.length; at++) {
+    const byte = bytes[at]!;
+    const escaped = byte === equals ? 16 * digitOf(bytes[at + 1]) + digitOf(bytes[at + 2]) : -1;
+    bytes[to++] = escaped < 0 ? byte : escaped;
     if (escaped >= 0) at += 2;
   }
-  return octets.subarray(0, to);
+  return bytes.subarray(0, to);
 }
 
 /** Far below zero if it is no hexadecimal digit. */
-function digitOf(octet = 0): number {
-  if (octet >= 0x30 && octet <= 0x39) return octet - 0x30;
-  const letter = octet & 0xdf;
+function digitOf(byte = 0): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const letter = byte & 0xdf;
   return letter >= 0x41 && letter <= 0x46 ? letter - 0x37 : -1000;
 }
 

@@ -4,7 +4,7 @@
  *
  *   b-<delivery id (128 bits) and tag (56 bits), 37 digits to the base 32>@<return path domain>
  *
- * 39 octets before the @, so that a forwarder can put it, its domain and a tag of its own before the @ of a new address
+ * 39 bytes before the @, so that a forwarder can put it, its domain and a tag of its own before the @ of a new address
  * (SRS), where RFC 5321 allows 64; nothing depends on letter case. Before 0.8 it was b-<32 hex digits>-<16 hex digits>;
  * such an address is still read, because a host may return a mail weeks later.
  */

@@ -93,7 +93,7 @@ function saysItsEnd({ 'content-length': length, 'transfer-encoding': coding }: I
 }
 
 /**
- * A chunk costs five octets of the server and some microseconds of ours (RFC 9112 section 7.1): it must have ten at least, on
+ * A chunk costs five bytes of the server and some microseconds of ours (RFC 9112 section 7.1): it must have ten at least, on
  * average.
  */
 const maxOverhead = 1.5;
@@ -121,7 +121,7 @@ async function bodyOf(response: IncomingMessage, host: string, take: (bytes: num
     chunks.push(value);
     length += value.length;
     if ((response.socket?.bytesRead ?? 0) > length * maxOverhead + headerBytes)
-      throw new Error(`${host} sends the file in chunks of a few octets`);
+      throw new Error(`${host} sends the file in chunks of a few bytes`);
   }
   if (!response.complete) throw new Error(`${host} closed the connection before the end of the file`);
   if (chunks.length === 0) throw new Error(`${host} sends an empty file`);

@@ -7,7 +7,7 @@ import { isIPv6 } from 'node:net';
 const ntpEpochOffset = 2_208_988_800;
 const packetLength = 48;
 /** No leap warning, version 4, a client. */
-const firstOctet = 0x23;
+const firstByte = 0x23;
 
 /** In milliseconds; positive if our clock is behind. Rejects if no valid answer comes in time. */
 export function askTime(
@@ -17,7 +17,7 @@ export function askTime(
 ): Promise<number> {
   const socket = dgram.createSocket(isIPv6(address) ? 'udp6' : 'udp4');
   const question = Buffer.alloc(packetLength);
-  question[0] = firstOctet;
+  question[0] = firstByte;
   // A random number instead of our time: the answer must repeat it, and it reveals nothing.
   const token = randomBytes(8);
   token.copy(question, 40);

@@ -1,17 +1,17 @@
 /**
- * Binary patches by position, for copies of a message that differ from a base in few octets. `patched` returns the exact
+ * Binary patches by position, for copies of a message that differ from a base in few bytes. `patched` returns the exact
  * copy, given the base that `patchOf` was given.
  *
- *   patch: length of the copy, then pairs of  number of octets taken from the base | number of octets that follow, octets
+ *   patch: length of the copy, then pairs of  number of bytes taken from the base | number of bytes that follow, bytes
  *
- * Numbers are unsigned LEB128. A patch is small if base and copy have most octets at the same positions; for any other
+ * Numbers are unsigned LEB128. A patch is small if base and copy have most bytes at the same positions; for any other
  * pair it is correct, but large.
  */
 
-/** Fewer equal octets than this between two differences are not worth a pair of their own. */
+/** Fewer equal bytes than this between two differences are not worth a pair of their own. */
 const minCommonRun = 4;
 
-/** Blocks are compared by memcmp; only a block that differs is compared octet by octet. */
+/** Blocks are compared by memcmp; only a block that differs is compared byte by byte. */
 const blockLength = 4096;
 
 export function patchOf(base: Buffer, copy: Buffer): Buffer {
@@ -45,7 +45,7 @@ export function patched(base: Buffer, patch: Buffer): Buffer {
     done += patch.copy(copy, done, at, at + own);
     at += own;
   }
-  if (done !== length) throw new Error(`a patch for ${length} octets gave ${done}`);
+  if (done !== length) throw new Error(`a patch for ${length} bytes gave ${done}`);
   return copy;
 }
 
@@ -76,18 +76,18 @@ function endOfDifference(base: Buffer, copy: Buffer, from: number): number {
 }
 
 function encoded(value: number): Buffer {
-  const octets: number[] = [];
+  const bytes: number[] = [];
   let rest = value;
-  for (; rest >= 0x80; rest >>>= 7) octets.push((rest & 0x7f) | 0x80);
-  return Buffer.from([...octets, rest]);
+  for (; rest >= 0x80; rest >>>= 7) bytes.push((rest & 0x7f) | 0x80);
+  return Buffer.from([...bytes, rest]);
 }
 
 function decoded(bytes: Buffer, from: number): [value: number, end: number] {
   let value = 0;
   for (let at = from, shift = 0; at < bytes.length && shift < 32; at++, shift += 7) {
-    const octet = bytes[at]!;
-    value += (octet & 0x7f) * 2 ** shift;
-    if (octet < 0x80) return [value, at + 1];
+    const byte = bytes[at]!;
+    value += (byte & 0x7f) * 2 ** shift;
+    if (byte < 0x80) return [value, at + 1];
   }
   throw new Error('a patch ends within a number');
 }

@@ -9,7 +9,7 @@ const digestLength = 32;
 
 export type Hmac = (text: Buffer) => Buffer;
 
-/** `key`: at most 64 octets. */
+/** `key`: at most 64 bytes. */
 export function hmacSha256(key: Buffer): Hmac {
   if (key.length > blockLength) throw new RangeError('the key is longer than a block of the hash');
   const inner = padded(key, 0x36);
@@ -22,9 +22,9 @@ export function hmacSha256(key: Buffer): Hmac {
 
 function padded(key: Buffer, pad: number): Buffer {
   const block = Buffer.alloc(blockLength, pad);
-  for (const [at, octet] of key.entries()) block[at] = octet ^ pad;
+  for (const [at, byte] of key.entries()) block[at] = byte ^ pad;
   return block;
 }
 
-/** One character for each octet. */
-const sha256 = (octets: Buffer) => hash('sha256', octets, 'binary');
+/** One character for each byte. */
+const sha256 = (bytes: Buffer) => hash('sha256', bytes, 'binary');

@@ -1,13 +1,13 @@
 /**
  * Ids of rows: UUIDs of version 7 (RFC 9562 section 5.7), so that later ids sort later; within this process even in the
  * same millisecond. They are written here, because a mail has eight of them and the package `uuid` makes a dozen objects for
- * each. One call gets the random octets of a thousand ids, which costs less than one call for each.
+ * each. One call gets the random bytes of a thousand ids, which costs less than one call for each.
  */
 import { randomFillSync } from 'node:crypto';
 
-/** The octets of an id that are random: four for the start of the counter, and its last six. */
-const randomOctets = 10;
-const pool = Buffer.allocUnsafeSlow(1024 * randomOctets);
+/** The bytes of an id that are random: four for the start of the counter, and its last six. */
+const randomBytesAnId = 10;
+const pool = Buffer.allocUnsafeSlow(1024 * randomBytesAnId);
 let used = pool.length;
 let lastMs = Number.NEGATIVE_INFINITY;
 let counter = 0;
@@ -32,8 +32,8 @@ export function newId(): string {
   } else counter += 1;
   id.writeUInt16BE(0x7000 | (counter >>> 14), 6);
   id.writeUInt16BE(0x8000 | (counter & 0x3fff), 8);
-  pool.copy(id, 10, used + 4, used + randomOctets);
-  used += randomOctets;
+  pool.copy(id, 10, used + 4, used + randomBytesAnId);
+  used += randomBytesAnId;
   return hexadecimal();
 }
 

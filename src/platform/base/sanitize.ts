@@ -36,14 +36,14 @@ export function isOneLine(text: string, longest: number): boolean {
 }
 
 /** Without the quotation marks. */
-function octetsInJson(text: string): number {
+function bytesInJson(text: string): number {
   return Buffer.byteLength(JSON.stringify(text)) - 2;
 }
 
-/** The beginning of the text that takes at most so many octets in JSON, and an ellipsis if that is not all. */
+/** The beginning of the text that takes at most so many bytes in JSON, and an ellipsis if that is not all. */
 export function cutForJson(text: string, max: number): string {
   let kept = text.slice(0, max);
-  for (let size = octetsInJson(kept); size > max; size = octetsInJson(kept))
+  for (let size = bytesInJson(kept); size > max; size = bytesInJson(kept))
     kept = kept.slice(0, Math.floor((kept.length * max) / size));
   return kept.length === text.length ? text : `${kept}…`;
 }

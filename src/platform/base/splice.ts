@@ -1,4 +1,4 @@
-/** A range of octets, and the octets that replace it. */
+/** A range of bytes, and the bytes that replace it. */
 export interface Edit {
   start: number;
   end: number;

@@ -17,13 +17,13 @@ const quotedString = /^"(?:[^\p{Cc}"\\<>]|\\[^\p{Cc}<>])*"$/u;
 const domainName =
   /^(?=.{1,253}$)(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
-/** RFC 5321 section 4.5.3.1: a local part has 64 octets at most, a path 256 with its angle brackets. */
+/** RFC 5321 section 4.5.3.1: a local part has 64 bytes at most, a path 256 with its angle brackets. */
 const maxLocalPartLength = 64;
 const maxAddressLength = 254;
 /** Longer than any address in Unicode. A longer text is refused without parsing. */
 const maxUnicodeLength = 1024;
 
-/** RFC 5322 section 2.1.1: a line has 998 octets, and each character of a name may need a backslash. */
+/** RFC 5322 section 2.1.1: a line has 998 bytes, and each character of a name may need a backslash. */
 const maxNameLength = 400;
 
 /** Domains that need no conversion: no capitals, no Punycode, and a last label that cannot be part of an IPv4 address. */
@@ -49,11 +49,11 @@ export function domainOf(address: string): string | null {
   const at = address.lastIndexOf('@');
   if (at < 1 || !address.isWellFormed()) return null;
   const local = address.slice(0, at);
-  const octets = Buffer.byteLength(local);
-  if (octets > maxLocalPartLength || hasHidden(local) || !(quotedString.test(local) || isDotString(local)))
+  const bytes = Buffer.byteLength(local);
+  if (bytes > maxLocalPartLength || hasHidden(local) || !(quotedString.test(local) || isDotString(local)))
     return null;
   const domain = toDomain(address.slice(at + 1));
-  return domain !== null && octets + 1 + domain.length <= maxAddressLength ? domain : null;
+  return domain !== null && bytes + 1 + domain.length <= maxAddressLength ? domain : null;
 }
 
 function isDotString(local: string): boolean {

@@ -2,9 +2,9 @@
  * The Message-ID of a mail whose caller gave none. It contains a keyed tag, so that a complaint that quotes it proves that
  * its reporter received the mail (mail/returned/complaint-tokens.ts), and a forged one is recognized without the database.
  *
- *   base64url of  email id (16 octets) | tag (8)   @   name of this host
+ *   base64url of  email id (16 bytes) | tag (8)   @   name of this host
  *
- * The part before the @ has 32 octets, so that the field fits on one line: not every reader copes with a folded one.
+ * The part before the @ has 32 bytes, so that the field fits on one line: not every reader copes with a folded one.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { stringify } from 'uuid';

@@ -3,8 +3,8 @@
  * makes them no smaller. Large messages are stored as they are: they are read again for each attempt, and most of their bytes
  * are attachments that are compressed already.
  *
- * A packed message begins with the number of its dictionary, an octet below 32. No header and no patch of a message
- * (platform/base/byte-patch.ts) begins with such an octet, so messages that older versions stored are recognized. A dictionary
+ * A packed message begins with the number of its dictionary, a byte below 32. No header and no patch of a message
+ * (platform/base/byte-patch.ts) begins with such a byte, so messages that older versions stored are recognized. A dictionary
  * is part of the database's format and never changes; a better one gets the next number.
  */
 import { constants, zstdDecompressSync } from 'node:zlib';
@@ -69,7 +69,7 @@ export function packMessage(raw: Buffer): Buffer {
   return stored;
 }
 
-/** The first octet of a sealed message (accounts/seal.ts). */
+/** The first byte of a sealed message (accounts/seal.ts). */
 export const sealedMark = 31;
 
 export const isSealed = (stored: Buffer): boolean => stored[0] === sealedMark;

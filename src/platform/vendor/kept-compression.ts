@@ -25,7 +25,7 @@ interface PrivateParts {
     ): void;
     reset(): void;
   };
-  /** After a write: the octets of the output that are left, and those of the input. */
+  /** After a write: the bytes of the output that are left, and those of the input. */
   _writeState: Uint32Array;
 }
 
@@ -51,7 +51,7 @@ interface Terms {
 
 function keep(stream: unknown, { end, endsByReset, maxOutput }: Terms): Compress {
   const { _handle: handle, _writeState: left } = stream as PrivateParts;
-  // Memory of its own, because a part of Node's shared pool would keep the pool alive. One octet more tells a full buffer.
+  // Memory of its own, because a part of Node's shared pool would keep the pool alive. One byte more tells a full buffer.
   const output = Buffer.allocUnsafeSlow(maxOutput + 1);
   return (bytes) => {
     handle.writeSync(end, bytes, 0, bytes.length, output, 0, output.length);

@@ -57,7 +57,7 @@ export const {
     lines: SigningHeaderLines,
     options: SignatureOptions,
   ): {
-    /** The octets that are signed; without the value of `b=`. */
+    /** The bytes that are signed; without the value of `b=`. */
     canonicalizedHeader: Buffer;
     /** The field, folded. */
     signatureHeaderLine: string;

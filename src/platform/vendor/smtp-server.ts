@@ -17,7 +17,7 @@ export type Next = (error?: Error | null) => void;
 /** The content in a chunk of a message. */
 export interface MessageChunk {
   content: Buffer;
-  /** Octets of the chunk up to the end of the message. */
+  /** Bytes of the chunk up to the end of the message. */
   used: number;
   isEnd: boolean;
 }

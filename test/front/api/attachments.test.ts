@@ -51,7 +51,7 @@ async function received(world: SubmissionWorld, to: string) {
   }));
 }
 
-test('a file of no octets is taken by every way in; Postmark’s API refuses it as Postmark does', async (t) => {
+test('a file of no bytes is taken by every way in; Postmark’s API refuses it as Postmark does', async (t) => {
   const world = await startSubmission(t);
   const html = '<p>Hi</p>';
   const empty: GivenFile = { name: 'rows.csv', content: '', type: 'text/csv' };

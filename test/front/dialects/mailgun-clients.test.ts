@@ -1,5 +1,5 @@
 /**
- * What Mailgun's SDKs in other languages put on the wire, replayed octet by octet (test/fixtures/calls). Python's calls were
+ * What Mailgun's SDKs in other languages put on the wire, replayed byte by byte (test/fixtures/calls). Python's calls were
  * recorded from the library that its SDK uses; the others are written as the sources of the SDK and its HTTP library do.
  */
 import test from 'ava';

@@ -113,12 +113,12 @@ test('what is not compressed, or cut off, or too large once decoded, is refused'
   t.is((await send(world, gzipSync(JSON.stringify(mail())), 'gzip')).status, 200);
 });
 
-test('octets that decode to nothing are limited, and a client that goes away leaves nothing behind', async (t) => {
+test('bytes that decode to nothing are limited, and a client that goes away leaves nothing behind', async (t) => {
   const world = await startWorld(t);
   const { port, hostname } = new URL(world.url());
   const head = (length: number) =>
     `POST /api/public/email/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${world.key}\r\nContent-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: ${length}\r\n\r\n`;
-  // Stored blocks of no octets.
+  // Stored blocks of no bytes.
   const begin = gzipSync('').subarray(0, 10);
   const empty = Buffer.alloc(1024 * 1024 - ((1024 * 1024) % 5));
   for (let at = 0; at < empty.length; at += 5) empty.set([0, 0, 0, 0xff, 0xff], at);

@@ -151,7 +151,7 @@ async function postInChunks(body: string, chunkSize: number, headers: string[] =
   return answer;
 }
 
-test.serial('a body in small chunks is taken, and one in very many of an octet is refused', async (t) => {
+test.serial('a body in small chunks is taken, and one in very many of a byte is refused', async (t) => {
   const json = (length: number) =>
     JSON.stringify({ ...send, subject: `${length}`, text: 'x'.repeat(length) });
   for (const [length, chunkSize] of [
@@ -163,7 +163,7 @@ test.serial('a body in small chunks is taken, and one in very many of an octet i
   for (const headers of [[], ['Content-Encoding: gzip']])
     t.regex(
       await postInChunks(' '.repeat(3 * megabyte), 1, headers),
-      /^HTTP\/1\.1 400 .*chunks of a few octets/s,
+      /^HTTP\/1\.1 400 .*chunks of a few bytes/s,
     );
 });
 
@@ -184,7 +184,7 @@ test.serial('bodies that are refused are not parsed any further, however they go
         socket.write(`${head}${more}\r\n`);
         socket.write(endless);
         await once(socket, 'close');
-        t.regex(answer, more === '' ? /^HTTP\/1\.1 4(01|29) / : /^HTTP\/1\.1 400 .*chunks of a few octets/s);
+        t.regex(answer, more === '' ? /^HTTP\/1\.1 4(01|29) / : /^HTTP\/1\.1 400 .*chunks of a few bytes/s);
       }),
     );
   for (const more of ['', `Authorization: Bearer ${world.key}\r\n`]) {

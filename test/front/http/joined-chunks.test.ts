@@ -5,7 +5,7 @@ import test, { type ExecutionContext } from 'ava';
 import { chunksOf, joinChunks } from '#front/http/joined-chunks.ts';
 import { until } from '#lab/until.ts';
 
-/** A request whose body is `chunks` chunks of one octet, as the server sees it. */
+/** A request whose body is `chunks` chunks of one byte, as the server sees it. */
 async function receive(t: ExecutionContext, chunks: number): Promise<IncomingMessage> {
   const { promise, resolve } = Promise.withResolvers<IncomingMessage>();
   const server = createServer((request) => {
@@ -23,14 +23,14 @@ async function receive(t: ExecutionContext, chunks: number): Promise<IncomingMes
   return promise;
 }
 
-test('chunks of one octet reach the reader as pieces of a usual size, and their number is known', async (t) => {
+test('chunks of one byte reach the reader as pieces of a usual size, and their number is known', async (t) => {
   const request = await receive(t, 100_000);
-  let [pieces, octets] = [0, 0];
+  let [pieces, bytes] = [0, 0];
   for await (const piece of request) {
     pieces += 1;
-    octets += piece.length;
+    bytes += piece.length;
   }
-  t.is(octets, 100_000);
+  t.is(bytes, 100_000);
   t.true(pieces < 100, `${pieces} pieces`);
   t.is(chunksOf(request), 100_000);
 });
@@ -40,8 +40,8 @@ test('a body that nobody reads yet is not read from the socket either, and arriv
   await until(() => request.readableLength > 0);
   for (let turns = 0; turns < 100; turns += 1) await setImmediate();
   const { bytesRead } = request.socket;
-  t.true(bytesRead < 1_000_000, `${bytesRead} of 6,000,000 octets were read`);
-  let octets = 0;
-  for await (const piece of request) octets += piece.length;
-  t.is(octets, 1_000_000);
+  t.true(bytesRead < 1_000_000, `${bytesRead} of 6,000,000 bytes were read`);
+  let bytes = 0;
+  for await (const piece of request) bytes += piece.length;
+  t.is(bytes, 1_000_000);
 });

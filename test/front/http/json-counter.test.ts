@@ -91,27 +91,27 @@ test('the limits of a list, an object and a text hold at their place, wherever t
 
 const ofFiles = jsonLimits({
   members: 50_000,
-  octets: ['attachments.*.content', 'attachments.*.content.data'],
+  bytes: ['attachments.*.content', 'attachments.*.content.data'],
 });
 const passes = (json: string) => refusalOf([Buffer.from(json)], ofFiles) === null;
 const listOf = (element: string, separator = ',') => `[${Array(60_000).fill(element).join(separator)}]`;
 
-test('octets count little where they are a file, and nowhere else', (t) => {
+test('bytes count little where they are a file, and nowhere else', (t) => {
   for (const separator of [',', ', ', ',\n ']) {
-    const octets = listOf('255', separator);
-    t.true(passes(`{"attachments":[{"content":${octets}}]}`));
-    t.true(passes(`{"attachments":[{"content":{"type":"Buffer","data":${octets}}}]}`));
+    const bytes = listOf('255', separator);
+    t.true(passes(`{"attachments":[{"content":${bytes}}]}`));
+    t.true(passes(`{"attachments":[{"content":{"type":"Buffer","data":${bytes}}}]}`));
     for (const elsewhere of [
-      octets,
-      `{"to":${octets}}`,
-      `{"content":${octets}}`,
-      `{"attachments":${octets}}`,
-      `{"attachments":[{"filename":${octets}}]}`,
-      `{"attachments":[{"content":[${octets}]}]}`,
-      `{"attachments":[{"content":{"type":${octets}}}]}`,
-      `{"attachments":{"content":${octets}}}`,
-      `{"a":{"attachments":[{"content":${octets}}]}}`,
-      `{"attachments":[{"content":1,"a":${octets}}]}`,
+      bytes,
+      `{"to":${bytes}}`,
+      `{"content":${bytes}}`,
+      `{"attachments":${bytes}}`,
+      `{"attachments":[{"filename":${bytes}}]}`,
+      `{"attachments":[{"content":[${bytes}]}]}`,
+      `{"attachments":[{"content":{"type":${bytes}}}]}`,
+      `{"attachments":{"content":${bytes}}}`,
+      `{"a":{"attachments":[{"content":${bytes}}]}}`,
+      `{"attachments":[{"content":1,"a":${bytes}}]}`,
     ])
       t.false(passes(elsewhere), elsewhere.slice(0, 60));
   }
@@ -131,7 +131,7 @@ test('levels, and names that are long or never end', (t) => {
   t.regex(refusalOf([Buffer.from('['.repeat(101))], ofFiles)!, /more than 100 levels/);
   t.true(passes(`{"attachments":[{"${'x'.repeat(1000)}":1}]}`));
   const endless = [Buffer.from('{"'), ...Array(300).fill(Buffer.alloc(1_000, 'x'))];
-  t.regex(refusalOf(endless, ofFiles)!, /a text of more than 262,144 octets\./);
+  t.regex(refusalOf(endless, ofFiles)!, /a text of more than 262,144 bytes\./);
 });
 
 test('names can be alike in any letter case', (t) => {

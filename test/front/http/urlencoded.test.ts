@@ -3,9 +3,9 @@ import test from 'ava';
 import { decoded, fieldsIn } from '#front/http/urlencoded.ts';
 import { stallsAtMost } from '#lab/cost.ts';
 
-async function readForm(octets: Buffer): Promise<[string, string][]> {
+async function readForm(bytes: Buffer): Promise<[string, string][]> {
   const fields: [string, string][] = [];
-  for await (const { name, value } of fieldsIn(octets)) fields.push([name, await decoded(value)]);
+  for await (const { name, value } of fieldsIn(bytes)) fields.push([name, await decoded(value)]);
   return fields;
 }
 

@@ -26,7 +26,7 @@ const ofApplications = { handler: { authenticate: async () => 'somebody' }, allo
 
 for (const [name, end] of Object.entries(ends)) {
   const all = `${header}${end}${smuggled}\r\n.\r\nQUIT\r\n`;
-  test(`smuggling by ${name} is refused on submission, in one piece and octet by octet`, async (t) => {
+  test(`smuggling by ${name} is refused on submission, in one piece and byte by byte`, async (t) => {
     for (const size of sizes) {
       const listener = await startListener(t, ofApplications);
       const talk = await connectSmtp(listener.port);
@@ -40,7 +40,7 @@ for (const [name, end] of Object.entries(ends)) {
   });
 }
 
-/** These have the octets CR LF . CR LF in them, which end a message on every server. */
+/** These have the bytes CR LF . CR LF in them, which end a message on every server. */
 const isEnd = (end: string) => end.includes('\r\n.\r\n');
 
 for (const [name, end] of Object.entries(ends).filter(([, end]) => !isEnd(end))) {

@@ -1,11 +1,11 @@
-/** However a client's octets are cut into pieces, they mean the same: no cut makes a fault, or hides one. */
+/** However a client's bytes are cut into pieces, they mean the same: no cut makes a fault, or hides one. */
 import test from 'ava';
 import fc from 'fast-check';
 import { type StreamViolation, StrictStream } from '#front/smtp/strict-stream.ts';
 import { costsAtMost } from '#lab/cost.ts';
 import { runs } from '#lab/runs.ts';
 
-/** What is made of the octets, in order: commands, messages, and the fault at which it ended. */
+/** What is made of the bytes, in order: commands, messages, and the fault at which it ended. */
 async function meaningOf(pieces: Buffer[], largestMessage = 1000): Promise<string[]> {
   const events: string[] = [];
   const stream = new StrictStream({
@@ -50,7 +50,7 @@ const token = fc.constantFrom(
   'NOOP\r\n',
   'y'.repeat(30),
 );
-const octets = fc.array(token, { maxLength: 30 }).map((parts) => Buffer.from(parts.join('')));
+const bytes = fc.array(token, { maxLength: 30 }).map((parts) => Buffer.from(parts.join('')));
 
 function cut(whole: Buffer, sizes: number[]): Buffer[] {
   const pieces: Buffer[] = [];
@@ -66,7 +66,7 @@ function cut(whole: Buffer, sizes: number[]): Buffer[] {
 test('a stream that is cut into pieces anywhere means the same', async (t) => {
   await fc.assert(
     fc.asyncProperty(
-      octets,
+      bytes,
       fc.array(fc.integer({ min: 1, max: 6 }), { maxLength: 200 }),
       async (whole, sizes) => {
         t.deepEqual(await meaningOf(cut(whole, sizes)), await meaningOf([whole]));
@@ -78,7 +78,7 @@ test('a stream that is cut into pieces anywhere means the same', async (t) => {
 
 test('no message has a bare CR or LF in it, and none ends at one', async (t) => {
   await fc.assert(
-    fc.asyncProperty(octets, async (whole) => {
+    fc.asyncProperty(bytes, async (whole) => {
       for (const event of await meaningOf([whole])) t.notRegex(event, /\r(?!\n)|(?<!\r)\n/);
     }),
     { numRuns: runs(500) },

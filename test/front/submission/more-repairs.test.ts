@@ -32,7 +32,7 @@ interface Sent {
   email: Email;
 }
 
-/** Latin-1 carries the octets. */
+/** Latin-1 carries the bytes. */
 async function sent(t: ExecutionContext, lines: string[]): Promise<Sent> {
   const to = `repair${count++}@there.invalid`;
   const talk = await loggedIn(await tenant());
@@ -84,15 +84,15 @@ for (const [name, given, field, values] of headers) {
   });
 }
 
-const subjects: Record<string, [octets: string, text: string]> = {
+const subjects: Record<string, [bytes: string, text: string]> = {
   'windows-1252': ['Price: 5 \x80 \x96 \x93now\x94', 'Price: 5 € – “now”'],
   'Latin-1': ['Gr\xfc\xdfe', 'Grüße'],
   'UTF-8': [Buffer.from('Grüße €').toString('latin1'), 'Grüße €'],
 };
 
-for (const [name, [octets, text]] of Object.entries(subjects)) {
+for (const [name, [bytes, text]] of Object.entries(subjects)) {
   test(`undeclared ${name} in the header and, if it is certain, the body`, async (t) => {
-    const { email } = await sent(t, [from, `Subject: ${octets}`, 'MIME-Version: 1.0', '', octets]);
+    const { email } = await sent(t, [from, `Subject: ${bytes}`, 'MIME-Version: 1.0', '', bytes]);
     t.is(email.subject, text);
     // It could be in any of the charsets of ISO 8859.
     if (name === 'Latin-1') return;
@@ -102,40 +102,40 @@ for (const [name, [octets, text]] of Object.entries(subjects)) {
       'MIME-Version: 1.0',
       'Content-Type: text/html',
       '',
-      `<p>${octets}</p>`,
+      `<p>${bytes}</p>`,
     ]);
     t.is(typed.email.html?.trim(), `<p>${text}</p>`);
     const inParts = await sent(t, [
       ...[from, 'MIME-Version: 1.0', 'Content-Type: multipart/alternative; boundary=b', '', '--b', ''],
-      ...[octets, '--b', 'Content-Type: text/html; charset=us-ascii', '', `<p>${octets}</p>`, '--b--'],
+      ...[bytes, '--b', 'Content-Type: text/html; charset=us-ascii', '', `<p>${bytes}</p>`, '--b--'],
     ]);
     t.is(inParts.email.text?.trim(), text);
     t.is(inParts.email.html?.trim(), `<p>${text}</p>`);
   });
 }
 
-test('ISO-8859-1 with octets that only windows-1252 has', async (t) => {
+test('ISO-8859-1 with bytes that only windows-1252 has', async (t) => {
   const { email } = await sent(t, [from, 'Content-Type: text/plain; charset=iso-8859-1', '', '5 \x80']);
   t.is(email.text?.trim(), '5 €');
 });
 
 test('text that says UTF-8 and can only be windows-1252, in any transfer encoding', async (t) => {
-  for (const [encoding, octets] of [
+  for (const [encoding, bytes] of [
     ['8bit', 'Gr\xfc\xdfe'],
     ['quoted-printable', 'Gr=FC=DFe'],
   ] as const) {
     const labels = ['Content-Type: text/plain; charset=utf-8', `Content-Transfer-Encoding: ${encoding}`];
-    t.is((await sent(t, [from, ...labels, '', octets])).email.text?.trim(), 'Grüße', encoding);
+    t.is((await sent(t, [from, ...labels, '', bytes])).email.text?.trim(), 'Grüße', encoding);
   }
   const cut = ['Content-Type: text/plain; charset=utf-8', '', 'Gr\xc3\xbc\xc3\x9fe \xc3'];
   t.is((await sent(t, [from, ...cut])).email.text?.trim(), 'Grüße \ufffd');
 });
 
-const labels = table<[labels: string[], octets: string, text: string]>('submission/odd-labels');
+const labels = table<[labels: string[], bytes: string, text: string]>('submission/odd-labels');
 
-for (const [given, octets, text] of labels) {
+for (const [given, bytes, text] of labels) {
   test(`labels in an odd spelling: ${given.join(', ')}`, async (t) => {
-    const { email, raw } = await sent(t, [from, ...given, '', octets]);
+    const { email, raw } = await sent(t, [from, ...given, '', bytes]);
     t.is(email.text?.trim(), text);
     t.regex(
       fieldsOf(raw, 'Content-Transfer-Encoding').join(),

@@ -69,7 +69,7 @@ test('without a Message-ID nothing says that a mail is a repeat', async (t) => {
   t.is(new Set(ids).size, 3);
 });
 
-/** A message of this many octets, nearly all of it in an attachment. */
+/** A message of this many bytes, nearly all of it in an attachment. */
 function largeOf(size: number, encoding: 'base64' | '7bit'): Buffer {
   const head = [
     ...['From: app@sender.invalid', 'Subject: Large', 'MIME-Version: 1.0'],

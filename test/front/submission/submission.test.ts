@@ -67,7 +67,7 @@ test('nodemailer’s client, by STARTTLS and implicit TLS, PLAIN and LOGIN', asy
   }
 });
 
-test('the message goes out as it came, to the octet', async (t) => {
+test('the message goes out as it came, to the byte', async (t) => {
   const world = worlds[oneKind];
   const tenant = await tenantOf(world);
   const talk = await loggedIn(tenant);
@@ -95,10 +95,10 @@ test('the message goes out as it came, to the octet', async (t) => {
   ];
   const reply = await submit(
     talk,
-    ['octets@there.invalid'],
+    ['bytes@there.invalid'],
     [...kept.slice(0, 2), ...dropped, ...kept.slice(2)],
   );
-  const message = await messageTo(world, 'octets@there.invalid');
+  const message = await messageTo(world, 'bytes@there.invalid');
   const raw = message.raw.toString('utf8');
   const signatureEnd = raw.indexOf('\r\nReceived: from cms') + 2;
   const received = String.raw`Received: by postern\.invalid with ESMTPSA\s+id\s+${emailIdOf(reply)};\s+\w{3}, .* \+0000\r\nMIME-Version: 1\.0\r\n`;

@@ -21,7 +21,7 @@ import {
 /** The certificate and key of the fake MX; a client that verifies takes it as `ca` and asks for mx.invalid. */
 export const mxPem = readFileSync(new URL('../../fixtures/mx.pem', import.meta.url));
 
-/** Octets of TCP that fit a packet of the internet. */
+/** Bytes of TCP that fit a packet of the internet. */
 const onePacket = 1400;
 
 const crlf = Buffer.from('\r\n');

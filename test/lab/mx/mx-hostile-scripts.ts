@@ -3,9 +3,9 @@
  * deferred, and nothing worse. They are in test/fixtures/tables/smtp-out/hostile-*.txt. Of a script, ` ; ` parts the steps:
  *
  *   250 ok              says this line
- *   raw 250 o           says this and no line end; \r, \n and \xff are octets, here and below
- *   flood 9000 x        says x over and over, 9,000 octets in all
- *   drip 20 x           says one octet each 20 ms; `drip forever`: over and over
+ *   raw 250 o           says this and no line end; \r, \n and \xff are bytes, here and below
+ *   flood 9000 x        says x over and over, 9,000 bytes in all
+ *   drip 20 x           says one byte each 20 ms; `drip forever`: over and over
  *   hear MAIL           waits for a line that begins so
  *   pause 20            milliseconds
  *   close, rst, fin     ends the connection
@@ -44,7 +44,7 @@ const ehlo = (extension: string): Step[] => [
   say(`250 ${extension}`),
 ];
 
-const octets = (text: string) =>
+const bytes = (text: string) =>
   text.replace(/\\(?:x(..)|(.))/g, (_, hex, one) =>
     hex ? String.fromCharCode(Number.parseInt(hex, 16)) : ({ r: '\r', n: '\n' }[one as string] ?? one),
   );
@@ -58,13 +58,13 @@ function stepOf(text: string): Step | Step[] {
   const [, forever, number, what = ''] = /^(forever )?(\d+) ?(.*)$/s.exec(rest) ?? [];
   switch (word) {
     case 'raw':
-      return { say: octets(rest) };
+      return { say: bytes(rest) };
     case 'flood':
-      return { flood: octets(what), bytes: Number(number) };
+      return { flood: bytes(what), bytes: Number(number) };
     case 'drip':
-      return { drip: octets(what), intervalMs: Number(number), forever: forever !== undefined };
+      return { drip: bytes(what), intervalMs: Number(number), forever: forever !== undefined };
     case 'hear':
-      return { hear: octets(rest) };
+      return { hear: bytes(rest) };
     case 'pause':
       return { pause: Number(number) };
     case 'close':

@@ -1,5 +1,5 @@
 /**
- * An SMTP client that says whatever the test wants, octet for octet, and keeps what it was told. It follows no rule
+ * An SMTP client that says whatever the test wants, byte for byte, and keeps what it was told. It follows no rule
  * by itself.
  *
  *   const talk = await startTalk(port);

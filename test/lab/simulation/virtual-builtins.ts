@@ -180,10 +180,10 @@ function replaceRandomness(random: Random): void {
     randomBytes,
     randomFillSync,
     randomUUID: () => {
-      const octets = randomBytes(16);
-      octets[6] = (octets[6]! & 0x0f) | 0x40;
-      octets[8] = (octets[8]! & 0x3f) | 0x80;
-      return octets.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+      const bytes = randomBytes(16);
+      bytes[6] = (bytes[6]! & 0x0f) | 0x40;
+      bytes[8] = (bytes[8]! & 0x3f) | 0x80;
+      return bytes.toString('hex').replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
     },
     randomInt: (min: number, max?: number) =>
       max === undefined ? bytes.integer(0, min - 1) : bytes.integer(min, max - 1),

@@ -109,7 +109,7 @@ test("the caller's Date, Message-ID, Reply-To and Sender replace ours, in any le
   );
 });
 
-test('a text file in ASCII is 7bit or quoted-printable, and every octet of it arrives', (t) => {
+test('a text file in ASCII is 7bit or quoted-printable, and every byte of it arrives', (t) => {
   const files: [content: string, encoding: string][] = [
     ['a', '7bit'],
     ['a \r\nb\r\n', '7bit'],
@@ -138,8 +138,8 @@ test('a text file in ASCII is 7bit or quoted-printable, and every octet of it ar
  * ends with, that makes a line end of it.
  */
 function contentOf(type: string, content: Buffer): string {
-  const octets = content.toString('latin1');
-  return type.startsWith('text/') ? octets.replaceAll('\r\n', '\n').replace(/[\r\n]+$/, '') : octets;
+  const bytes = content.toString('latin1');
+  return type.startsWith('text/') ? bytes.replaceAll('\r\n', '\n').replace(/[\r\n]+$/, '') : bytes;
 }
 
 const word = fc.constantFrom(

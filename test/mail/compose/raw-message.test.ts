@@ -96,7 +96,7 @@ for (const [name, lines] of Object.entries(untouched)) {
   });
 }
 
-test('in a single-octet character set, other than ASCII characters stay, and links with them are not tracked', async (t) => {
+test('in a single-byte character set, other than ASCII characters stay, and links with them are not tracked', async (t) => {
   const odd = '<a href="https://a.invalid/gr\xfc\xdfe">y</a>';
   const out = composed([
     ...head,
@@ -113,7 +113,7 @@ test('in a single-octet character set, other than ASCII characters stay, and lin
   );
 });
 
-test('the signature verifies however a header is folded, and with octets that cannot be ASCII', async (t) => {
+test('the signature verifies however a header is folded, and with bytes that cannot be ASCII', async (t) => {
   const odd = [
     'Subject: Hello\t (folded)',
     ' and more',
@@ -155,7 +155,7 @@ const piece = fc.constantFrom(
   '<a href="http://a.invalid">',
 );
 
-test('any octets parse to a tree of nested, ordered parts without an error', async (t) => {
+test('any bytes parse to a tree of nested, ordered parts without an error', async (t) => {
   await fc.assert(
     fc.asyncProperty(fc.array(piece, { maxLength: 60 }), async (pieces) => {
       const raw = Buffer.from(pieces.join(''));
@@ -187,7 +187,7 @@ test('hostile nesting and splitting is given up quickly', async (t) => {
   });
 });
 
-/** Ten searches of the whole message, for patterns that nearly match at each octet. */
+/** Ten searches of the whole message, for patterns that nearly match at each byte. */
 test('long delimiters that nearly match everywhere are searched in linear time, and still split', async (t) => {
   const boundary = (level: number) => `${level}${'a'.repeat(800)}`;
   const open = (level: number) =>
@@ -203,7 +203,7 @@ test('long delimiters that nearly match everywhere are searched in linear time, 
   t.deepEqual(others, []);
 });
 
-test('a line of more than 998 octets is found wherever it is, and a million lines are read at once', async (t) => {
+test('a line of more than 998 bytes is found wherever it is, and a million lines are read at once', async (t) => {
   const isLong = (text: string) => text.split('\r\n').some((line) => line.length > 998);
   const lines = fc.array(
     fc.constantFrom('', 'a', '\r', '\n', 'a'.repeat(997), 'a'.repeat(998), 'a'.repeat(999)),
@@ -218,7 +218,7 @@ test('a line of more than 998 octets is found wherever it is, and a million line
   await costsAtMost(t, 100, () => t.false(hasLongLine(empty)));
 });
 
-test('a header is read to the octet: folds, labels, lines that are no field', (t) => {
+test('a header is read to the byte: folds, labels, lines that are no field', (t) => {
   const raw = Buffer.from('From: a\r\n b\r\nx-ODD:c\r\nnonsense\r\n\r\nbody: no\r\n');
   const { fields, end, bodyStart, stray } = readHead(raw);
   t.deepEqual(
@@ -234,7 +234,7 @@ test('a header is read to the octet: folds, labels, lines that are no field', (t
 
 test('a header beyond the limits is not read, however it ends', (t) => {
   const first = 'A: b\r\n';
-  const long = (octets: number) => `B: ${'x'.repeat(octets - 'B: \r\n'.length)}\r\n`;
+  const long = (bytes: number) => `B: ${'x'.repeat(bytes - 'B: \r\n'.length)}\r\n`;
   const folded = `B: x\r\n${' x\r\n'.repeat(maxHeadLength)}`;
   const room = maxHeadLength - first.length;
   const cases: [text: string, fields: number, isTooLarge: boolean][] = [

@@ -1,5 +1,5 @@
 /**
- * Copies for several recipients, on both databases: common octets are stored once, every attempt sends what `email source`
+ * Copies for several recipients, on both databases: common bytes are stored once, every attempt sends what `email source`
  * prints, and the base is deleted together with the bytes of its email.
  */
 import test from 'ava';
@@ -21,14 +21,14 @@ const othersOf = (count: number) =>
 const tracking = { openTracking: true, clickTracking: true };
 const day = 86_400_000;
 
-/** The number of octets in each row of a table. */
+/** The number of bytes in each row of a table. */
 const stored = async (world: World, table: string): Promise<number[]> =>
   (await world.db(table).select('raw')).map(({ raw }) => raw.length);
 
 const delivered = (world: World, address: string) =>
   world.mx[0]!.messages.find(({ to }) => to[0] === address)!.raw;
 
-test('common octets of copies are stored once, and email source shows what was sent', async (t) => {
+test('common bytes of copies are stored once, and email source shows what was sent', async (t) => {
   const world = await startWorld(t);
   const { cli } = cliOf(t, world);
   // The first copy is the base of the others, even if it is not sent.

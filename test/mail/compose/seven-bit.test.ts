@@ -1,4 +1,4 @@
-/** Whole messages as ASCII: what a reader sees stays, and no octet changes without need. */
+/** Whole messages as ASCII: what a reader sees stays, and no byte changes without need. */
 import { isAscii } from 'node:buffer';
 import test from 'ava';
 import PostalMime, { decodeWords } from 'postal-mime';
@@ -19,7 +19,7 @@ const multipart = (type: string, ...parts: string[][]) => [
 ];
 const text = ['Content-Type: text/plain; charset=utf-8', 'Content-Transfer-Encoding: 8bit', '', 'Grüße '];
 
-test('ASCII without a label of more stays to the octet', (t) => {
+test('ASCII without a label of more stays to the byte', (t) => {
   const raw = Buffer.from('From:a@b.invalid\r\nContent-Transfer-Encoding: 7bit\r\n\r\nHello \r\n');
   t.is(toSevenBit(raw), raw);
 });

@@ -129,7 +129,7 @@ test('trace: the transcript of each attempt at a destination, as it ends', async
     [/\]:\d+/g, ']:25'],
     [/FROM:<[^<>\s]+@/g, 'FROM:<return-path@'],
     [/SIZE=\d+/g, 'SIZE=1000'],
-    [/[\d,.]+ (octets|bytes)/g, '1000 $1'],
+    [/[\d,.]+ (bytes|bytes)/g, '1000 $1'],
   ]);
   const live = start('queue', 'trace', 'same.invalid', '--json');
   const other = await send('elsewhere@other.invalid');

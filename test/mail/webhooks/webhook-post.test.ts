@@ -285,7 +285,7 @@ async function flooder(t: ExecutionContext, begin: string, again: string): Promi
 }
 
 test.serial(
-  'interim responses without end, and a file in chunks of an octet, are given up at once',
+  'interim responses without end, and a file in chunks of a byte, are given up at once',
   async (t) => {
     const { post, dns } = await start(t, {}, { allowPrivate: true });
     const download = createDownload({ resolve: createResolver([dns.address]), allowPrivate: true });
@@ -302,7 +302,7 @@ test.serial(
     await t.throwsAsync(post(interim), { message: /more than 10 interim responses/ });
     await t.throwsAsync(get(interim), { message: /more than 10 interim responses/ });
     const chunks = await flooder(t, 'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n', '1\r\na\r\n');
-    await t.throwsAsync(get(chunks), { message: /in chunks of a few octets/ });
+    await t.throwsAsync(get(chunks), { message: /in chunks of a few bytes/ });
     t.true(taken < 1_000_000);
   },
 );

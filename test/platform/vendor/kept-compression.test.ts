@@ -23,7 +23,7 @@ const texts = [
   Buffer.from('Subject: Hello again\r\n\r\n'),
 ];
 
-test('a kept deflate context gives the octets of a new one, one text after the other', async (t) => {
+test('a kept deflate context gives the bytes of a new one, one text after the other', async (t) => {
   const options: ZlibOptions = { dictionary, level: 6, windowBits: 12, memLevel: 5 };
   await checkPart(t, "zlib's handle", file, async () => {
     const compress = keepDeflateRaw(options, maxOutput);

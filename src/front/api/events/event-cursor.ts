@@ -1,6 +1,6 @@
 /**
  * Cursors of the event feed: a position, encrypted for one organization, because plain positions would reveal how much
- * other organizations send. One block of AES-256: position (8 octets) | first octets of the organization's SHA-256 (8),
+ * other organizations send. One block of AES-256: position (8 bytes) | first bytes of the organization's SHA-256 (8),
  * so that an invented cursor, or one of another organization, is recognised.
  */
 import { createCipheriv, createDecipheriv, hash } from 'node:crypto';

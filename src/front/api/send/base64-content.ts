@@ -22,9 +22,9 @@ function readBase64(text: string): Buffer | string {
   const packed = withoutBreaks(text);
   if (!standard.test(packed)) return problemOf(packed);
   const length = packed.indexOf('=') < 0 ? packed.length : packed.indexOf('=');
-  // Each character is six bits, so that one is left over of no octet.
+  // Each character is six bits, so that one is left over of no byte.
   if (length % 4 === 1 || (length === 0 && packed !== ''))
-    return 'it ends within an octet; the content may have been cut off';
+    return 'it ends within a byte; the content may have been cut off';
   const padding = '='.repeat((4 - (length % 4)) % 4);
   if (packed.length !== length + padding.length)
     return padding === ''

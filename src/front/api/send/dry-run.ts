@@ -37,7 +37,7 @@ export const dryRunAnswer = sendAnswer
     dryRun: z.literal(true),
     message: z
       .object({
-        size: z.int().meta({ description: 'In octets, as it would be sent.' }),
+        size: z.int().meta({ description: 'In bytes, as it would be sent.' }),
         headers: z
           .array(z.object({ name: z.string(), value: z.string() }))
           .meta({ description: 'In the order of the message, unfolded; at most the first 500, or 100 KiB.' }),

@@ -42,15 +42,15 @@ const lists = {
   attachments: 1_000,
 };
 const texts = { html: largestContent, text: largestContent, 'attachments.*.content': largestBody };
-/** SDKs send files as the octets themselves, or as the JSON of a Buffer of Node. */
-const octets = ['attachments.*.content', 'attachments.*.content.data'];
-const emailBody = jsonBody({ largest: largestBody, members: 50_000, lists, texts, octets });
+/** SDKs send files as the bytes themselves, or as the JSON of a Buffer of Node. */
+const bytes = ['attachments.*.content', 'attachments.*.content.data'];
+const emailBody = jsonBody({ largest: largestBody, members: 50_000, lists, texts, bytes });
 const batchBody = jsonBody({
   largest: largestBody,
   members: 50_000,
   lists: { ...below('*', lists), '': 1_000 },
   texts: below('*', texts),
-  octets: octets.map((path) => `*.${path}`),
+  bytes: bytes.map((path) => `*.${path}`),
 });
 
 export const resendEmailRoutes: DialectRoute[] = [

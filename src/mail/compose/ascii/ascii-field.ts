@@ -1,7 +1,7 @@
 /**
  * Header fields as ASCII. Each kind in the way that its readers decode: text and phrases as encoded words (RFC 2047), parameters
  * by RFC 2231, domains as A-labels, URLs with percent signs. Comments of other fields are left out, and so is a field whose
- * octets have no meaning in it. Only an address with a local part beyond ASCII stays, because it needs SMTPUTF8 anyway
+ * bytes have no meaning in it. Only an address with a local part beyond ASCII stays, because it needs SMTPUTF8 anyway
  * (RFC 6531); in a part or an attached message, to which nothing is delivered, it becomes an empty group (RFC 6857 section 3.2).
  */
 import { decodeWords } from 'postal-mime';

@@ -20,7 +20,7 @@ const encodings: Record<string, string> = {
   quotedprintable: 'quoted-printable',
   base64: 'base64',
 };
-/** Encodings that are no standard but exist. What else is not in IANA's list is a mistake: the octets are the content. */
+/** Encodings that are no standard but exist. What else is not in IANA's list is a mistake: the bytes are the content. */
 const unregistered = /^x-|^(?:uuencode|uue|yenc|mac-binhex40|gzip|deflate)$/;
 
 /** In lower case; empty for no encoding, and for one that does not exist. */
@@ -47,7 +47,7 @@ const registered = new Map(
     return names.map((name): [string, string] => [charsetKey(name), names[0]!.toLowerCase()]);
   }),
 );
-/** Says nothing about the octets (RFC 1428). */
+/** Says nothing about the bytes (RFC 1428). */
 registered.delete('unknown8bit');
 
 const longestCharset = 60;

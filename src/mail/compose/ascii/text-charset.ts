@@ -12,35 +12,35 @@ type Labels = Pick<MimeTreePart, 'type' | 'charset' | 'charsetLabel' | 'isAttach
 /** The name to write; null if the label is right, or the text could be in several. */
 export function newCharset(part: Labels, body: Buffer): string | null {
   if (!part.type.startsWith('text/') || part.isAttached) return null;
-  const octets = decoded(body, unencoded.test(part.encoding) ? '' : part.encoding);
-  const charset = (octets && charsetOf(part, octets)) ?? part.charset;
+  const bytes = decoded(body, unencoded.test(part.encoding) ? '' : part.encoding);
+  const charset = (bytes && charsetOf(part, bytes)) ?? part.charset;
   return part.charsetLabel?.toLowerCase() === charset ? null : charset;
 }
 
 /** Null if it is what the label says, or not known. */
-function charsetOf({ type, charset, charsetLabel }: Labels, octets: Buffer): string | null {
+function charsetOf({ type, charset, charsetLabel }: Labels, bytes: Buffer): string | null {
   const isUnknown = charset === null && charsetLabel !== null;
-  if (isAscii(octets)) return isUnknown ? sevenBitCharset(octets) : null;
-  const isFree = (charset === null || charset === 'us-ascii') && !hasMeta(type, octets);
-  if (isUtf8(octets)) return isFree ? 'utf-8' : null;
-  if (charset === 'utf-8') return hasUtf8(octets) ? null : 'windows-1252';
-  // The octets from 0x80 to 0x9F are letters nowhere else in the West.
-  const isWindows = octets.some((octet) => octet >> 5 === 4) && (isFree || charset === 'iso-8859-1');
+  if (isAscii(bytes)) return isUnknown ? sevenBitCharset(bytes) : null;
+  const isFree = (charset === null || charset === 'us-ascii') && !hasMeta(type, bytes);
+  if (isUtf8(bytes)) return isFree ? 'utf-8' : null;
+  if (charset === 'utf-8') return hasUtf8(bytes) ? null : 'windows-1252';
+  // The bytes from 0x80 to 0x9F are letters nowhere else in the West.
+  const isWindows = bytes.some((byte) => byte >> 5 === 4) && (isFree || charset === 'iso-8859-1');
   return isWindows || isUnknown ? 'windows-1252' : null;
 }
 
-/** RFC 1468: Japanese in ASCII octets. */
-function sevenBitCharset(octets: Buffer): string {
-  return octets.includes('\x1b$') ? 'iso-2022-jp' : 'us-ascii';
+/** RFC 1468: Japanese in ASCII bytes. */
+function sevenBitCharset(bytes: Buffer): string {
+  return bytes.includes('\x1b$') ? 'iso-2022-jp' : 'us-ascii';
 }
 
 /** Not every reader believes an element, so UTF-8 is named beside it. */
-function hasMeta(type: string, octets: Buffer): boolean {
-  const head = octets.toString('latin1', 0, 4096);
+function hasMeta(type: string, bytes: Buffer): boolean {
+  const head = bytes.toString('latin1', 0, 4096);
   return type === 'text/html' && /<meta[^>]{0,200}charset\s{0,9}=\s{0,9}["']?(?!utf-?8)/i.test(head);
 }
 
-/** Whether a character of several octets is in it: then it is UTF-8 with some octets that are not. */
-function hasUtf8(octets: Buffer): boolean {
-  return /[\xc3-\xf4][\x80-\xbf]/.test(octets.toString('latin1'));
+/** Whether a character of several bytes is in it: then it is UTF-8 with some bytes that are not. */
+function hasUtf8(bytes: Buffer): boolean {
+  return /[\xc3-\xf4][\x80-\xbf]/.test(bytes.toString('latin1'));
 }

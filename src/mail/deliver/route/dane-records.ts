@@ -104,7 +104,7 @@ function daneOf(host: string, records: TlsaRecord[]): DaneFinding {
   return { tls: { policy: 'dane', records: [], note } };
 }
 
-/** Octets of the data for each matching type (RFC 6698 section 2.1.3): any number, SHA-256, SHA-512. */
+/** Bytes of the data for each matching type (RFC 6698 section 2.1.3): any number, SHA-256, SHA-512. */
 const lengths = [null, 32, 64];
 
 /** RFC 7672 section 3.1.3: SMTP does not use the usages 0 and 1, which depend on public authorities. */

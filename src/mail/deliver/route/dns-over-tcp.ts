@@ -1,4 +1,4 @@
-/** One DNS message and its answer over TCP (RFC 7766), each after its length in two octets, which bounds it. */
+/** One DNS message and its answer over TCP (RFC 7766), each after its length in two bytes, which bounds it. */
 import net from 'node:net';
 
 export interface DnsServer {

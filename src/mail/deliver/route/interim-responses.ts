@@ -1,6 +1,6 @@
 /**
  * A server may answer with any number of interim responses (RFC 9110 section 15.2) before the one that counts. Each costs us some
- * microseconds and the server twenty octets, so the connection is ended after a few.
+ * microseconds and the server twenty bytes, so the connection is ended after a few.
  */
 import type { ClientRequest } from 'node:http';
 

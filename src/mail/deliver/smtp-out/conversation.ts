@@ -149,7 +149,7 @@ export class Conversation {
     this.#sendFrom(message, 0, 0);
   }
 
-  /** `sent`: the octets that were sent before. Other connections have their turn between two pieces of a large message. */
+  /** `sent`: the bytes that were sent before. Other connections have their turn between two pieces of a large message. */
   #sendFrom(message: Buffer, start: number, sent: number): void {
     const end = endOfPiece(message, start);
     const bytes = dotStuffed(message.subarray(start, end));

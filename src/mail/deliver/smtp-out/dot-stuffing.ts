@@ -18,19 +18,19 @@ export function dotStuffed(piece: Buffer): Buffer {
 }
 
 function stuffed(piece: Buffer): Buffer {
-  const octets = Buffer.allocUnsafe(2 * piece.length);
+  const bytes = Buffer.allocUnsafe(2 * piece.length);
   let length = 0;
   let before = lf;
   for (let at = 0; at < piece.length; at++) {
-    const octet = piece[at]!;
-    if (before === cr && octet !== lf) octets[length++] = lf;
-    if (octet === lf && before !== cr) octets[length++] = cr;
-    if (octet === dot && (before === cr || before === lf)) octets[length++] = dot;
-    octets[length++] = octet;
-    before = octet;
+    const byte = piece[at]!;
+    if (before === cr && byte !== lf) bytes[length++] = lf;
+    if (byte === lf && before !== cr) bytes[length++] = cr;
+    if (byte === dot && (before === cr || before === lf)) bytes[length++] = dot;
+    bytes[length++] = byte;
+    before = byte;
   }
-  if (before === cr) octets[length++] = lf;
-  return octets.subarray(0, length);
+  if (before === cr) bytes[length++] = lf;
+  return bytes.subarray(0, length);
 }
 
 /** With CRLF, preceded by another CRLF if the message does not end with one. */

@@ -241,7 +241,7 @@ function obstacle({ from, to, message, requireTls }: Mail, { sizeLimit, has }: E
     return {
       kind: 'no-8bitmime',
       detail:
-        'a signed or encrypted part has octets beyond ASCII, which the host does not take (8BITMIME); encode the part before it is signed (RFC 1847)',
+        'a signed or encrypted part has bytes beyond ASCII, which the host does not take (8BITMIME); encode the part before it is signed (RFC 1847)',
     };
   }
   return null;

@@ -22,7 +22,7 @@ export interface TrackingParts {
   clock: Clock;
 }
 
-/** One transparent pixel: a GIF of 43 octets. */
+/** One transparent pixel: a GIF of 43 bytes. */
 const pixel = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAICRAEAOw==', 'base64');
 
 const maxWaiting = 10_000;

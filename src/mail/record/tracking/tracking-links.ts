@@ -5,7 +5,7 @@
  *
  *   BASE/t/o/TOKEN   the pixel: an open        BASE/t/c/TOKEN   a link: a click
  *
- *   TOKEN: base64url of  version (1 octet) | key id (1) | kind (1) | delivery id (16) | host (8) | target URL, UTF-8 | tag (16)
+ *   TOKEN: base64url of  version (1 byte) | key id (1) | kind (1) | delivery id (16) | host (8) | target URL, UTF-8 | tag (16)
  *
  * `host` is a hash of the host that the link is for, so that it redirects at no other customer's host; version 1 has none.
  *

@@ -19,7 +19,7 @@ export interface ParsedPart {
   /** In lower case. */
   type: string;
   filename: string;
-  /** Cut at `longestPart` octets. */
+  /** Cut at `longestPart` bytes. */
   text: string;
   bytes: Uint8Array;
 }
@@ -28,7 +28,7 @@ const longestText = 64 * 1024;
 const longestPart = 64 * 1024;
 const maxParts = 100;
 
-/** The octets of a report by mail that are read: it is compressed. */
+/** The bytes of a report by mail that are read: it is compressed. */
 export const longestReport = 4 * 1024 * 1024;
 /** A bounce describes the failure before the copy of our mail. The slowest to read takes a second. */
 const longestBounce = 1024 * 1024;

@@ -1,5 +1,5 @@
 /**
- * The texts in a report's attachment: plain, gzip or zip, recognised by the first octets, because names and types are often
+ * The texts in a report's attachment: plain, gzip or zip, recognised by the first bytes, because names and types are often
  * wrong. The unpacked size is limited, because a small archive can expand to any size. Throws an error that says why there is
  * none.
  */
@@ -34,7 +34,7 @@ function fail(why: string): never {
 }
 
 /**
- * The members up to the first octets that begin none: some reporters append a line end or padding (RFC 1952 section 2.2 allows
+ * The members up to the first bytes that begin none: some reporters append a line end or padding (RFC 1952 section 2.2 allows
  * members only), at which zlib.gunzip fails.
  */
 function gunzip(content: Buffer): Buffer {
@@ -53,7 +53,7 @@ function gunzip(content: Buffer): Buffer {
   return Buffer.concat(members);
 }
 
-/** Null if there is no member after the first one, only octets that begin like one. */
+/** Null if there is no member after the first one, only bytes that begin like one. */
 function inflate(
   content: Buffer,
   maxLength: number,
@@ -106,7 +106,7 @@ async function unzip(content: Buffer): Promise<Buffer[]> {
   return files;
 }
 
-/** Without the octets after the archive's last record. */
+/** Without the bytes after the archive's last record. */
 function withoutTail(content: Buffer): Buffer {
   const end = content.lastIndexOf('PK\x05\x06', undefined, 'latin1');
   if (end < 0 || end + 22 > content.length) return content;

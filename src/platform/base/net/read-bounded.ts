@@ -1,4 +1,4 @@
-/** The octets of a body. Rejects with the message `tooLarge` as soon as it has more than `maxBytes`. */
+/** The bytes of a body. Rejects with the message `tooLarge` as soon as it has more than `maxBytes`. */
 export async function readBounded(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   maxBytes: number,

@@ -1,6 +1,6 @@
 /**
  * JSON as it is stored in the columns named `packed`: deflated with a dictionary of what most of it has in common, which makes
- * the record of an attempt a fifth. The first octet is the number of the dictionary. A dictionary is part of the database's
+ * the record of an attempt a fifth. The first byte is the number of the dictionary. A dictionary is part of the database's
  * format and never changes; a better one gets the next number.
  *
  * In rows that are passed as JSON, the bytes are hexadecimal as PostgreSQL reads it; `fromHex` makes bytes of it on SQLite.

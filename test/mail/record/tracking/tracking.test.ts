@@ -232,7 +232,7 @@ test('no character of a token can be another, missing, or one more', (t) => {
   for (const altered of [...more, '', token.repeat(2)]) t.is(links.read('click', altered), null);
 });
 
-test('every bit of a token’s octets counts', (t) => {
+test('every bit of a token’s bytes counts', (t) => {
   const bytes = Buffer.from(
     tokenOf(links.tracker(base, deliveryId).link('https://app.invalid/')),
     'base64url',
