@@ -179,6 +179,17 @@ test('one organization leaves notices of the hour for others, and a host puts no
   t.notRegex(toOperator!.text.replaceAll(world.url(), ''), /https?:\/\/(?!postern)/);
 });
 
+test('what goes on before there is an operator is told to the first one, also before the invitation is accepted', async (t) => {
+  const { world, refused, after } = await startScene(t, 'sqlite');
+  await refused('bounced.invalid');
+  await after(10 * minute, 0);
+  await insertUser(world.db, { email: 'olga@there.invalid', name: 'Olga', isOperator: true }, 1);
+  const [mail] = await after(2 * minute, 1);
+  t.is(mail!.to, 'olga@there.invalid');
+  t.regex(mail!.subject, /^bounced\.invalid: refuses us/);
+  await after(10 * minute, 1);
+});
+
 test('nobody is told of their own destination; a notice that cannot leave is dropped after a day and makes no other', async (t) => {
   const { world, person, refused, after } = await startScene(t, 'sqlite');
   const { db, clock } = world;

@@ -63,8 +63,8 @@ export async function listUsers(db: Db, orgId?: string): Promise<User[]> {
 
 /** Addresses of the people who can solve a problem: the organization's owners; without `orgId` or owners, the operators. */
 export async function responsibleAddresses(db: Db, orgId: string | null): Promise<string[]> {
-  const able = () =>
-    db('users').whereNotNull('password').whereNull('disabled_at').orderBy('id').limit(maxTold);
+  const enabled = () => db('users').whereNull('disabled_at').orderBy('id').limit(maxTold);
+  const able = () => enabled().whereNotNull('password');
   const owners =
     orgId === null
       ? []
@@ -72,7 +72,10 @@ export async function responsibleAddresses(db: Db, orgId: string | null): Promis
           .join('memberships', 'memberships.user_id', 'users.id')
           .where({ org_id: orgId, role: 'owner' })
           .pluck('email');
-  return owners.length > 0 ? owners : able().where({ operator: true }).pluck('email');
+  if (owners.length > 0) return owners;
+  const operators = await able().where({ operator: true }).pluck('email');
+  // The first one may not have set a password yet when something already goes wrong.
+  return operators.length > 0 ? operators : enabled().where({ operator: true }).pluck('email');
 }
 
 const maxTold = 20;
@@ -81,6 +84,12 @@ const maxTold = 20;
 export async function hasOperator(db: Db): Promise<boolean> {
   const row = await db('users').where({ operator: true }).whereNotNull('password').first('id');
   return row !== undefined;
+}
+
+/** The address of the operator that was added first. */
+export async function firstOperator(db: Db): Promise<string | null> {
+  const row = await db('users').where({ operator: true }).orderBy('created_at').first('email');
+  return row?.email ?? null;
 }
 
 export type UserChange = Partial<Omit<User, 'id' | 'email' | 'createdAt'>>;

@@ -102,11 +102,18 @@ function idOf(need: Need): string {
 
 async function tell(parts: NoticesParts, told: Told[], now: number): Promise<void> {
   const { db, config, mailer, onError } = parts;
-  const taken = new Set((await takeNotices(db, told, now)).map(({ id }) => id));
-  for (const { to, list } of await mailsFor(
+  const addresses = new Map<string | null, string[]>();
+  for (const orgId of new Set(told.map(({ entry }) => entry.orgId)))
+    addresses.set(orgId, await responsibleAddresses(db, orgId));
+  // A problem is left for the first operator, if there is none yet.
+  const wanted = told.filter(({ isOpen, entry }) => !isOpen || addresses.get(entry.orgId)!.length > 0);
+  const taken = new Set((await takeNotices(db, wanted, now)).map(({ id }) => id));
+  const mails = await mailsFor(
     db,
     told.filter(({ id }) => taken.has(id)),
-  )) {
+    addresses,
+  );
+  for (const { to, list } of mails) {
     const mail = noticeMail(list, { hostname: config.hostname, baseUrl: parts.baseUrl() });
     const isSent = await mailer.send({ to, ...mail }).catch((error) => {
       onError('a notice could not be sent', error);
@@ -118,10 +125,14 @@ async function tell(parts: NoticesParts, told: Told[], now: number): Promise<voi
 }
 
 /** One mail for all people who get the same entries. */
-async function mailsFor(db: Db, told: Told[]): Promise<{ to: string[]; list: Told[] }[]> {
+async function mailsFor(
+  db: Db,
+  told: Told[],
+  addressesOf: Map<string | null, string[]>,
+): Promise<{ to: string[]; list: Told[] }[]> {
   const lists = new Map<string, Told[]>();
   for (const [orgId, group] of Map.groupBy(told, ({ entry }) => entry.orgId)) {
-    const addresses = await responsibleAddresses(db, orgId);
+    const addresses = addressesOf.get(orgId)!;
     const routes = await routesOf(
       db,
       addresses.map((address) => domainOf(address)!),
