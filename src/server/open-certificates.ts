@@ -11,6 +11,7 @@ import { type Certificate, openCertificate } from '#operate/certificates/listene
 import { createPolicies } from '#operate/certificates/mta-sts-policy.ts';
 import { customerHosts, ownHosts } from '#operate/certificates/wanted-hosts.ts';
 import { redirectToHttps, serveSecurely, tlsOptionsOf } from '#operate/certificates/web-ports.ts';
+import { acmeSettingsOf } from '#platform/settings/acme-settings.ts';
 import { ConfigError } from '#platform/settings/config-error.ts';
 import type { ServerContext } from './context.ts';
 import type { Intake } from './intake.ts';
@@ -89,6 +90,7 @@ export function startKeeper(context: ServerContext, certificates: HostCertificat
     certificates,
     wantedHosts: async () => [...own, ...customerHosts(await listSenderHosts(db), own)],
     challenges,
+    settings: acmeSettingsOf(config),
     hasOtherNodes: config.databaseUrl !== null,
     directory: config.acmeDirectory,
     contact: config.acme!,

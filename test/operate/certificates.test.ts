@@ -4,6 +4,7 @@ import { createCli } from '#lab/cli.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { openQueue } from '#lab/database/queue-rows.ts';
 import {
+  beginWith,
   claimDueHost,
   type HostPurpose,
   listCertificates,
@@ -121,5 +122,38 @@ for (const kind of kinds) {
         'mta-sts.test.invalid skipped',
       ],
     );
+  });
+}
+
+for (const kind of kinds) {
+  test(`${kind}: a host that is not wanted is no need, and a corrected setting is tried at the start of the server`, async (t) => {
+    const { db, settings } = await openQueue(t, kind);
+    const now = Date.now();
+    const config = loadConfig({ ...settings, POSTERN_ACME: 'a@b.invalid', POSTERN_HOSTNAME: 'new.invalid' });
+    const needs = async () =>
+      (await readStatus({ db, config, now, served: true })).needs.map(({ subject }) => subject);
+    const fail = async (host: string, wantedAt: number) => {
+      await wantHosts(db, [{ host, purpose: 'server', orgId: null }], wantedAt);
+      const problem = { type: 'unauthorized', text: 'no', at: now, settings: 'old' };
+      await recordFailure(
+        db,
+        { host, failingSince: null },
+        { problem, failures: 1, attemptAt: now + 3_600_000 },
+      );
+    };
+    await fail('old.invalid', now);
+    await fail('new.invalid', now);
+    t.deepEqual((await needs()).sort(), ['new.invalid', 'old.invalid']);
+    await beginWith(db, { own: ['new.invalid'], settings: 'old', isAlone: true, now });
+    t.deepEqual(await needs(), ['new.invalid']);
+    const due = () => claimDueHost(db, { now, until: now + day });
+    t.is(await due(), null, 'the settings are the same');
+    await beginWith(db, { own: ['new.invalid'], settings: 'corrected', isAlone: true, now });
+    t.is((await due())?.host, 'new.invalid');
+
+    await fail('other-node.invalid', now);
+    await fail('left.invalid', now - 3 * 3_600_000);
+    await beginWith(db, { own: ['new.invalid'], settings: 'old', isAlone: false, now });
+    t.deepEqual((await needs()).sort(), ['new.invalid', 'other-node.invalid'], 'other nodes have their own');
   });
 }

@@ -11,6 +11,7 @@ import type { Seal } from '#accounts/seal.ts';
 import { type AcmeAccount, openAccount, pauseAccount } from '#operate/certificates/rows/acme-accounts.ts';
 import {
   admitNewHost,
+  beginWith,
   type CertificateRecord,
   claimDueHost,
   forgetCertificates,
@@ -42,6 +43,8 @@ export interface KeeperParts extends Omit<AuthorityParts, 'accountKey' | 'signal
   certificates: HostCertificates;
   /** The hosts that need a certificate. */
   wantedHosts(): Promise<WantedHost[]>;
+  /** The settings of the authority and of the web ports, as one text. */
+  settings: string;
   /** The kinds that the authority can check here, in the order of preference. */
   challenges: ChallengeType[];
   /** Whether other nodes may have to answer a challenge. */
@@ -94,12 +97,20 @@ export class CertificateKeeper {
     const { db, clock, wantedHosts } = this.#parts;
     const now = clock.now();
     if (!isRecent(this.#wantedAt, now, wantedIntervalMs)) {
-      await wantHosts(db, await wantedHosts(), now);
+      const wanted = await wantedHosts();
+      await wantHosts(db, wanted, now);
+      if (this.#wantedAt === Number.NEGATIVE_INFINITY) await this.#begin(wanted, now);
       await forgetCertificates(db, now);
       this.#wantedAt = now;
     }
     const ended = await Promise.allSettled(Array.from({ length: maxAtOnce }, () => this.#work()));
     for (const one of ended) if (one.status === 'rejected') throw one.reason;
+  }
+
+  async #begin(wanted: WantedHost[], now: number): Promise<void> {
+    const { db, settings, hasOtherNodes } = this.#parts;
+    const own = wanted.filter(({ purpose }) => purpose === 'server').map(({ host }) => host);
+    await beginWith(db, { own, settings, isAlone: !hasOtherNodes, now });
   }
 
   /** Until nothing is due. */
@@ -172,7 +183,7 @@ export class CertificateKeeper {
   }
 
   async #failed(due: CertificateRecord, account: AcmeAccount, failure: AcmeFailure): Promise<void> {
-    const { db, clock, random, log } = this.#parts;
+    const { db, clock, random, log, settings } = this.#parts;
     const { host, orgId } = due;
     const { kind, type, message } = failure;
     const now = clock.now();
@@ -184,7 +195,7 @@ export class CertificateKeeper {
     const pauses = account.pauses + 1;
     const pauseMs = Math.max(afterOutage(pauses, random), isOutage ? retryAfterMs : 0);
     const waitMs = isOutage ? pauseMs : Math.max(afterRefusal(failures, random), retryAfterMs);
-    const problem = { type, text: message, at: now };
+    const problem = { type, text: message, at: now, settings };
     await recordFailure(db, due, { problem, failures, attemptAt: now + waitMs });
     // A limit may be of this host's domain alone, so the others do not wait for its end.
     if (kind === 'limited' && orgId !== null)

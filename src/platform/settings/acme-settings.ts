@@ -43,3 +43,10 @@ export const acmeSettings = {
       'Port of the API, the dashboard, tracking links and MTA-STS policies over HTTPS; it also answers the authority (TLS-ALPN-01, which always comes to port 443).',
   }),
 };
+
+/** All of them as one text: if it changes, what was refused may succeed. */
+export function acmeSettingsOf(config: Record<keyof typeof acmeSettings, unknown>): string {
+  return Object.keys(acmeSettings)
+    .map((name) => config[name as keyof typeof acmeSettings])
+    .join(' ');
+}

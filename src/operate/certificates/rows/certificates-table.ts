@@ -16,6 +16,8 @@ export interface CertificateProblem {
   type: string;
   text: string;
   at: number;
+  /** The settings under which the authority was asked (platform/settings/acme-settings.ts). */
+  settings?: string;
 }
 
 const certificates = records({
@@ -56,6 +58,8 @@ const batch = 500;
 
 /** A host that no node has wanted for a day is not asked for. */
 const wantedMs = day;
+/** Every node notes its hosts once an hour, so a host that lags behind the others by this much is listed no more. */
+const passedByMs = 2 * hour;
 
 /** Three times as many as an organization can have at a time. Hosts beyond that are added as others are forgotten. */
 const maxKeptHosts = 300;
@@ -238,6 +242,7 @@ export async function listCertificates(
 ): Promise<ListedCertificate[]> {
   const rows = await db('certificates')
     .where('wanted_at', '>', now - wantedMs)
+    .whereRaw('wanted_at > (select max(wanted_at) - ? from certificates)', [passedByMs])
     .where(host === undefined ? {} : { host })
     .orderByRaw("case when purpose = 'mta-sts' and not_after is null then 1 else 0 end")
     .orderByRaw("case when purpose = 'server' then 0 else 1 end")
@@ -256,6 +261,21 @@ export async function retryHost(db: Db, host: string, now: number): Promise<bool
     .update({ attempt_at: now });
   if (count > 0) await db('acme_accounts').where('resume_at', '>', now).update({ resume_at: now });
   return count > 0;
+}
+
+/**
+ * At a start: the operator's hosts that were refused under other settings are due now, and a pause of the authority ends.
+ * `isAlone`: no other node wants hosts, so those that are not in `own` are not wanted.
+ */
+export async function beginWith(
+  db: Db,
+  { own, settings, isAlone, now }: { own: string[]; settings: string; isAlone: boolean; now: number },
+): Promise<void> {
+  const hosts = () => db('certificates').where({ purpose: 'server' });
+  if (isAlone) await hosts().whereNotIn('host', own).update({ wanted_at: 0 });
+  const refused = (await hosts().whereIn('host', own).whereNotNull('problem')).map(certificates.read);
+  for (const { host, problem } of refused)
+    if (problem!.settings !== undefined && problem!.settings !== settings) await retryHost(db, host, now);
 }
 
 /** The operator's hosts, of all nodes. */
