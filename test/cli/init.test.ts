@@ -86,7 +86,7 @@ function valueIn(type: string, data: string): string {
 }
 
 test('from nothing to the first mail, with what is missing on the way; a second run changes nothing', async (t) => {
-  const { start, json, file, dns, mx, startServer } = await startScene(t);
+  const { start, json, refusal, file, dns, mx, startServer } = await startScene(t);
   const first = start(...`init ${given} --to ann@there.invalid --org Acme`.split(' '));
   await until(() => existsSync(file), { what: 'the settings file' });
   t.is((await stat(file)).mode & 0o777, 0o600);
@@ -110,6 +110,11 @@ test('from nothing to the first mail, with what is missing on the way; a second 
   t.regex(printed, /^ok\tinit\tobtain the certificate\tvalid until \d{4}-/m);
   t.regex(printed, /^ok\tinit\tsend a mail to ann@there\.invalid\t/m);
   t.is(code, 0, printed);
+  t.regex(
+    printed,
+    /^warning\tinit\tmail problems to you\twrote POSTERN_NOTICES_FROM=.+\trestart the server/m,
+  );
+  t.regex(await readFile(file, 'utf8'), /\nPOSTERN_NOTICES_FROM=postern@example\.com\n$/);
   t.is(mx.messages.length, 1);
   t.regex(mx.messages[0]!.raw.toString(), /^DKIM-Signature: .*d=example\.com;/ms);
 
@@ -121,6 +126,12 @@ test('from nothing to the first mail, with what is missing on the way; a second 
   t.is(await readFile(file, 'utf8'), before);
   t.is(mx.messages.length, 1);
   t.is((await json('key list')).length, 1);
+  t.regex(
+    await refusal(1, 'init --hostname mx.example.org --dry-run'),
+    /says POSTERN_HOSTNAME=mail\.example\.org, not mx\.example\.org, and mail was sent by that name; give --host/,
+  );
+  const asked = await json('init --dry-run');
+  t.is(asked.domain, 'example.com', 'the domain is the one that is registered');
   t.is((await json('org list')).length, 1);
   t.regex(again.operator.url, /welcome/, 'until the operator has a password, the link is made again');
 });
@@ -152,14 +163,30 @@ test('what is missing or not right is one sentence with the cure, and nothing is
   t.regex(await refusal(2, `init ${given} --to nobody`), /"nobody" is not an email address/);
   t.false(existsSync(file));
   await mkdir(dirname(file));
-  await writeFile(file, `POSTERN_HOSTNAME=mail.example.net\n`);
-  t.regex(
-    await refusal(1, `init ${given}`),
-    /says POSTERN_HOSTNAME=mail\.example\.net, not mail\.example\.org; give --hostname mail\.example\.net, or/,
-  );
   await writeFile(file, 'POSTERN_HOSTNAME\n');
   t.regex(await refusal(1, `init ${given}`), /is not NAME=VALUE.* line 1\)/);
   t.is(await readFile(file, 'utf8'), 'POSTERN_HOSTNAME\n');
+});
+
+test('the name of the server can be changed until mail is sent by it, and the zones are looked up first', async (t) => {
+  const { cli, json, file, dns } = await startScene(t);
+  dns.set({ 'www.example.org': { A: ['127.0.0.8'] } });
+  const before = '# mine\nPOSTERN_HOSTNAME=mail.exmaple.org\nPOSTERN_LOG_LEVEL=warn';
+  await mkdir(dirname(file));
+  await writeFile(file, before);
+  const plan = await json(`init ${given} --dry-run`);
+  const zones = plan.checks.filter(({ check }: { check: string }) => check === 'zone');
+  t.deepEqual(
+    zones.map(({ subject, verdict }: { subject: string; verdict: string }) => `${subject} ${verdict}`),
+    ['example.org ok', 'example.com warning'],
+  );
+  t.regex(plan.steps[0].found, /^to do: POSTERN_HOSTNAME=mail\.example\.org, /);
+  t.is(await readFile(file, 'utf8'), before);
+  t.is((await cli(`init ${given} --wait 1s`)).code, 1, 'no server runs');
+  t.is(
+    await readFile(file, 'utf8'),
+    '# mine\nPOSTERN_HOSTNAME=mail.example.org\nPOSTERN_LOG_LEVEL=warn\nPOSTERN_ACME=ann@example.org\n',
+  );
 });
 
 test('port 25 shut, another program on a port, no server: each with its cure, and what can be done is done', async (t) => {
@@ -189,19 +216,39 @@ test('port 25 shut, another program on a port, no server: each with its cure, an
   t.true(existsSync(file));
 });
 
-test('questions at a terminal: a bad answer is asked again, and Ctrl-C stops a wait and says how to go on', async (t) => {
-  const { env, file } = await startScene(t);
-  const { press, shown } = spawnTerminal(t, `"${postern}" init --to ann@there.invalid`, { ...env }, '/');
-  const shows = (text: string) =>
-    until(() => shown().includes(text), { what: () => `${text} in ${shown()}` });
-  await shows('Public name of this server');
-  press('mail\n');
-  await shows('"mail" is not a domain name');
-  press('mail.example.org\n');
-  await shows('[example.org]: ');
+test('questions at a terminal: a bad answer is asked again, names are shown as DNS has them, and Ctrl-C says how to go on', async (t) => {
+  const { env, file, dns } = await startScene(t);
+  const run = () => {
+    const { press, shown } = spawnTerminal(t, `"${postern}" init --to ann@there.invalid`, { ...env }, '/');
+    const shows = (text: string) =>
+      until(() => shown().includes(text), { what: () => `${text} in ${shown()}` });
+    return { press, shown, shows };
+  };
+  const answer = async ({ press, shows }: ReturnType<typeof run>) => {
+    await shows('Public name of this server');
+    press('mail\n');
+    await shows('"mail" is not a domain name');
+    press('mail.example.org\n');
+    await shows('[example.org]: ');
+    press('\n');
+    await shows('Your mail address');
+    press('ann@example.org\n');
+  };
+  const first = run();
+  await answer(first);
+  await first.shows('DNS: example.org: does not exist in DNS');
+  await first.shows('[y/N]');
+  first.press('\n');
+  await first.shows('nothing was changed');
+  t.false(existsSync(file), 'a name that was mistyped is in a zone that does not exist');
+
+  dns.set({ 'mail.example.org': { A: ['127.0.0.1'] } });
+  const second = run();
+  const { press, shown, shows } = second;
+  await answer(second);
+  await shows('DNS: mail.example.org: 127.0.0.1');
+  await shows('[Y/n]');
   press('\n');
-  await shows('Your mail address');
-  press('ann@example.org\n');
   await shows('for the server');
   t.regex(shown(), /no server runs yet; start it with/);
   press('\x03');

@@ -2,6 +2,7 @@
 import { createInterface } from 'node:readline';
 import { CommanderError, InvalidArgumentError } from 'commander';
 import { address, domain, parser } from '#cli/args/arguments.ts';
+import { canAsk } from '#cli/args/consent.ts';
 import type { CommandContext, CommandProcess } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { capital } from '#platform/base/capital.ts';
@@ -45,11 +46,10 @@ export async function readAnswers(
   given: Partial<Answers>,
   known: Partial<Answers>,
 ): Promise<Answers> {
-  const { stdin, stderr } = context.process;
   const answers: Partial<Answers> = {};
   for (const { name, description, read, suggest } of questions) {
     if (given[name] !== undefined) answers[name] = given[name];
-    else if (stdin.isTTY && stderr.isTTY) {
+    else if (canAsk(context.process)) {
       answers[name] = await ask(context, description, read, known[name] ?? suggest?.(answers));
     } else if (known[name] === undefined) {
       const missing = `error: this is not a terminal, so nothing can be asked: give --${name} (${description})`;
@@ -75,6 +75,16 @@ async function ask(
       out.warn(error.message);
     }
   }
+}
+
+/** `isExpected`: Enter means yes. Throws a Failure if the answer is no. */
+export async function confirm(
+  { process }: CommandContext,
+  question: string,
+  isExpected: boolean,
+): Promise<void> {
+  const answer = await readLine(process, `${question}? ${isExpected ? '[Y/n]' : '[y/N]'} `);
+  if (answer === '' ? !isExpected : !/^y(es)?$/i.test(answer)) throw new Failure('nothing was changed');
 }
 
 function readLine({ stdin, stderr }: CommandProcess, question: string): Promise<string> {

@@ -7,6 +7,7 @@ import type { Command } from 'commander';
 import { serverRecords } from '#accounts/server-records.ts';
 import { zoneText } from '#accounts/zone-text.ts';
 import { address, name, spanOption } from '#cli/args/arguments.ts';
+import { canAsk } from '#cli/args/consent.ts';
 import { type CommandContext, createCommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { findingLines, findingsBlock, rowOf } from '#cli/render/doctor-view.ts';
@@ -16,15 +17,31 @@ import type { Config } from '#platform/settings/config.ts';
 import { serviceFile } from '#platform/settings/env-file.ts';
 import { commandPrefix, settingsFileOf } from '#platform/settings/installation.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
-import { type Answers, questions, readAnswers } from './answers.ts';
+import { type Answers, confirm, questions, readAnswers } from './answers.ts';
+import { readEarlierRun } from './earlier-run.ts';
 import { recordsStep } from './find-records.ts';
 import { firstMailStep } from './first-mail.ts';
+import { lookUpZones } from './look-up-zones.ts';
+import { noticesStep } from './notify-operator.ts';
 import { certificateStep } from './obtain-certificate.ts';
 import { isServed, serverStep } from './server-runs.ts';
 import type { SetUp } from './set-up.ts';
-import { answersIn, configWith, missingSettings, readGivenSettings, settingsStep } from './settings-file.ts';
+import {
+  answersIn,
+  configWith,
+  missingSettings,
+  readGivenSettings,
+  settingLines,
+  settingsStep,
+} from './settings-file.ts';
 import { createWalk, type Step, type StepResult } from './step.ts';
-import { becomeServiceUser, installStep, isServiceActive, startServiceStep } from './systemd-service.ts';
+import {
+  becomeServiceUser,
+  installStep,
+  isServiceActive,
+  restartService,
+  startServiceStep,
+} from './systemd-service.ts';
 import { domainStep, keyStep, operatorStep, organizationStep } from './tenant.ts';
 
 interface Options extends Partial<Answers> {
@@ -56,10 +73,13 @@ async function init(context: CommandContext, options: Options): Promise<void> {
   const isService = path === serviceFile;
   if (isService) requireRootOnSystemd();
   const given = readGivenSettings(path, process.env);
-  const answers = await readAnswers(context, options, answersIn(given));
-  const missing = missingSettings(given, answers);
+  const { known, hasSentMail } = await readEarlierRun(context, isService);
+  const answers = await readAnswers(context, options, { ...known, ...answersIn(given) });
+  const missing = missingSettings(given, answers, hasSentMail);
   const preview = configWith(given, missing, process.env);
-  const { findings, addresses } = await examine(context, preview, isService);
+  const { findings, addresses, isRunning } = await examine(context, preview, answers, isService);
+  const plan = [...settingLines(missing), ...(known.domain === answers.domain ? [] : [answers.domain])];
+  if (!options.dryRun && plan.length > 0 && canAsk(process)) await confirmPlan(context, plan, findings);
 
   const setUp: SetUp = {
     context,
@@ -79,16 +99,19 @@ async function init(context: CommandContext, options: Options): Promise<void> {
       printResult(context, result);
     },
   });
-  const settings = settingsStep(given, missing);
+  const settings = settingsStep(given, missing, isRunning && !isService);
   const install = installStep();
   const start = startServiceStep([settings, install]);
   await walk(isService ? [settings, install, start] : [settings]);
-  if (isService && existsSync(serviceFile)) actAsService(context);
+  const becomeRoot = isService && existsSync(serviceFile) ? actAsService(context) : null;
   const howToStart = isService
     ? '`journalctl -u postern -n 20` says why it does not start'
     : `start it with ${commandPrefix(preview, process.env).replace(/postern$/, 'start')}`;
   const server = serverStep(setUp, [isService ? start : settings], howToStart);
-  await walk([server, ...stepsOnData(setUp, server, preview, options)]);
+  const steps = stepsOnData(setUp, server, preview, options);
+  await walk([server, ...steps.all]);
+  becomeRoot?.();
+  await walk([noticesStep(setUp, given, [steps.operator, steps.records], becomeRoot && restartService)]);
 
   if (options.dryRun && !setUp.shown.zone) {
     setUp.shown.zone = zoneText(serverRecords(preview, addresses));
@@ -106,7 +129,7 @@ function requireRootOnSystemd(): void {
     throw new Failure(`only root may write ${serviceFile} and start the service; run this as root; ${other}`);
 }
 
-async function examine(context: CommandContext, config: Config, isService: boolean) {
+async function examine(context: CommandContext, config: Config, answers: Answers, isService: boolean) {
   const { out, process, now } = context;
   const probe = createCommandContext(process, context);
   const isRunning = isService ? await isServiceActive() : await isServed(probe);
@@ -114,15 +137,26 @@ async function examine(context: CommandContext, config: Config, isService: boole
   const onProgress = ({ done, known }: { done: number; known: number }) =>
     out.progress(`examining this machine: ${done} of ${known} checks done`);
   const examination = { config, now, surroundings: { env: process.env }, onProgress };
+  const zones = lookUpZones(answers, config.dnsServers);
   const examined = await examineMachine(examination, isRunning);
   out.progress('');
   const { addresses } = examined;
   // All records are looked up together, later.
   const findings = examined.findings.filter(({ check }) => check !== 'address' && check !== 'PTR');
+  findings.push(...(await zones));
   if (addresses.length === 0) findings.push({ ...unknownAddress, subject: config.hostname });
   const notOk = findings.filter(({ verdict }) => verdict === 'failure' || verdict === 'warning');
   if (!out.json && notOk.length > 0) out.print(null, findingsBlock(notOk, out.columns));
-  return { findings, addresses };
+  return { findings, addresses, isRunning };
+}
+
+/** What DNS has of the names is shown before they are written: afterwards, a mistyped one is in use. */
+async function confirmPlan(context: CommandContext, plan: string[], findings: Finding[]): Promise<void> {
+  const { out } = context;
+  const zones = findings.filter(({ check }) => check === 'zone' || check === 'address');
+  for (const { subject, found } of zones) out.note(`DNS: ${subject}: ${found}`);
+  const isExpected = zones.every(({ verdict }) => verdict !== 'warning');
+  await confirm(context, `Set this server up with ${plan.join(', ')}`, isExpected);
 }
 
 /** Behind a NAT, without a way out. */
@@ -134,7 +168,7 @@ const unknownAddress = {
   ),
 };
 
-function stepsOnData(setUp: SetUp, server: Step, { acme }: Config, { to }: Options): Step[] {
+function stepsOnData(setUp: SetUp, server: Step, { acme }: Config, { to }: Options) {
   const organization = organizationStep(setUp, [server]);
   const domain = domainStep(setUp, [organization]);
   const operator = operatorStep(setUp, [server]);
@@ -142,14 +176,14 @@ function stepsOnData(setUp: SetUp, server: Step, { acme }: Config, { to }: Optio
   const records = recordsStep(setUp, [domain]);
   const certificate = acme === null ? [] : [certificateStep(setUp, [server])];
   const mail = to === undefined ? [] : [firstMailStep(setUp, to, [records])];
-  return [organization, domain, operator, key, records, ...certificate, ...mail];
+  return { operator, records, all: [organization, domain, operator, key, records, ...certificate, ...mail] };
 }
 
 /** From here on, the settings are read through a descriptor that root has opened. */
-function actAsService({ process }: CommandContext): void {
+function actAsService({ process }: CommandContext): () => void {
   process.env.POSTERN_ENV_FILE = serviceFile;
   process.env.POSTERN_ENV_FD = String(openSync(serviceFile, 'r'));
-  becomeServiceUser();
+  return becomeServiceUser();
 }
 
 const stepWidth = 'create the organization'.length;

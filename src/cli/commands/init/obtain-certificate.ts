@@ -8,11 +8,12 @@ import { waitFor } from '#cli/wait-for.ts';
 import {
   type ListedCertificate,
   listCertificates,
-  postponeAttempt,
+  retryHost,
 } from '#operate/certificates/rows/certificates-table.ts';
 import { certificateState } from '#operate/condition/certificate-state.ts';
 import { failure, ok } from '#operate/doctor/finding.ts';
 import { iso } from '#platform/base/clock.ts';
+import { acmeSettingsOf } from '#platform/settings/acme-settings.ts';
 import type { SetUp } from './set-up.ts';
 import type { Step } from './step.ts';
 
@@ -42,9 +43,11 @@ export function certificateStep(setUp: SetUp, needs: Step[]): Step {
     async do() {
       const { row: before } = await read();
       if (before?.problem) {
+        const { type, settings } = before.problem;
+        const isCorrected = settings !== undefined && settings !== acmeSettingsOf(context.config());
         // After a refusal, the authority's limits decide when it may be asked again.
-        if (!before.problem.type.startsWith('dns-')) return refused(before);
-        await postponeAttempt(await context.db(), hostname, context.now());
+        if (!type.startsWith('dns-') && !isCorrected) return refused(before);
+        await retryHost(await context.db(), hostname, context.now());
       }
       const found = await waitFor(
         { ...setUp, waitMs: Math.min(setUp.waitMs, maxWaitMs) },

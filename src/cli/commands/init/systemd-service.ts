@@ -99,9 +99,23 @@ export function startServiceStep(needs: Step[]): Step {
   };
 }
 
-/** Files that root wrote among the data of the service could not be opened by it. */
-export function becomeServiceUser(): void {
+export async function restartService(): Promise<void> {
+  if (!(await succeeds('systemctl', 'restart', 'postern.service')))
+    throw new Failure('systemd could not restart the service; `journalctl -u postern -n 20` says why');
+}
+
+/**
+ * Files that root wrote among the data of the service could not be opened by it. Returns the way back, because root alone may
+ * write the settings and restart the service.
+ */
+export function becomeServiceUser(): () => void {
+  const groups = process.getgroups!();
   process.setgroups!([user]);
-  process.setgid!(user);
-  process.setuid!(user);
+  process.setegid!(user);
+  process.seteuid!(user);
+  return () => {
+    process.seteuid!(0);
+    process.setegid!(0);
+    process.setgroups!(groups);
+  };
 }
