@@ -70,7 +70,7 @@ export async function removeOrganization(
   const webhooks = db('webhooks').where({ org_id: orgId }).select('id');
   await deleteInParts(db, 'webhook_attempts', (query) => query.whereIn('webhook_id', webhooks));
   await deleteInParts(db, 'webhook_messages', (query) => query.whereIn('webhook_id', webhooks));
-  for (const table of ['events', 'credit_entries', 'suppressions', 'soft_bounces'])
+  for (const table of ['events', 'credit_entries', 'suppressions', 'soft_bounces', 'received_mails'])
     await deleteInParts(db, table, (query) => query.where({ org_id: orgId }));
   await deleteGroupStatistics(db, orgId);
   await db.transaction(async (trx) => {
@@ -91,6 +91,8 @@ const fewRows = [
   'idempotency',
   'invitations',
   'memberships',
+  'received_stores',
+  'receiving_routes',
   'statistics',
 ];
 

@@ -1,7 +1,7 @@
 /** The settings of how long things are kept, and of credits. */
 import { none } from './defaults.ts';
 import { duration, durationOrNone, longDuration } from './durations.ts';
-import { anyText, wholeNumber, wholeNumberOr } from './grammar.ts';
+import { anyText, byteSize, wholeNumber, wholeNumberOr } from './grammar.ts';
 import { computed, setting } from './setting.ts';
 
 export const retentionSettings = {
@@ -29,6 +29,17 @@ export const retentionSettings = {
     example: '730d',
     description:
       'Time that emails and their final status are kept; an email with an unfinished delivery is always kept.',
+  }),
+  keepReceived: setting(duration, {
+    name: 'POSTERN_KEEP_RECEIVED',
+    default: '7d',
+    description: 'Time that received mail, which comes in for an application, is kept.',
+  }),
+  receivedStore: setting(byteSize, {
+    name: 'POSTERN_RECEIVED_STORE',
+    default: '1G',
+    description:
+      'Maximum size of the received mail that is kept for one organization; further mail is deferred (452) until the oldest is deleted.',
   }),
   backups: setting(wholeNumberOr('off', 'a number of backups', 1, 366), {
     name: 'POSTERN_BACKUPS',

@@ -374,12 +374,14 @@ CREATE TABLE domains (
   failures integer NOT NULL DEFAULT 0,
   failing_since bigint,
   return_path text NOT NULL DEFAULT 'none'::text,
+  receives boolean NOT NULL DEFAULT false,
   CONSTRAINT domains_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   CONSTRAINT domains_pkey PRIMARY KEY (id),
   CONSTRAINT domains_org_id_name_unique UNIQUE (org_id, name)
 );
 CREATE INDEX domains_check_at_id_index ON domains USING btree (check_at, id) WHERE (check_at IS NOT NULL);
 CREATE INDEX domains_return_path_index ON domains USING btree (name) WHERE (return_path <> 'none'::text);
+CREATE UNIQUE INDEX domains_receives_unique ON domains USING btree (name) WHERE receives;
 
 CREATE TABLE dkim_keys (
   id uuid NOT NULL,
@@ -428,6 +430,53 @@ CREATE TABLE inbound_mails (
 );
 CREATE INDEX inbound_mails_delivery_id_index ON inbound_mails USING btree (delivery_id);
 CREATE INDEX inbound_mails_letters_index ON inbound_mails USING btree (id) WHERE (delivery_id IS NULL);
+
+CREATE TABLE received_mails (
+  id text NOT NULL,
+  org_id text NOT NULL,
+  domain text NOT NULL,
+  route_id text NOT NULL,
+  action text NOT NULL,
+  webhook_id text,
+  recipients text NOT NULL,
+  sender text NOT NULL,
+  peer text NOT NULL,
+  helo text NOT NULL,
+  message_id text,
+  subject text NOT NULL,
+  from_header text NOT NULL,
+  in_reply_to text,
+  summary text NOT NULL,
+  size integer NOT NULL,
+  at bigint NOT NULL,
+  raw bytea NOT NULL,
+  CONSTRAINT received_mails_pkey PRIMARY KEY (id)
+);
+CREATE INDEX received_mails_org_id_id_index ON received_mails USING btree (org_id, id);
+
+CREATE TABLE received_stores (
+  org_id text NOT NULL,
+  mails bigint NOT NULL,
+  bytes bigint NOT NULL,
+  CONSTRAINT received_stores_pkey PRIMARY KEY (org_id)
+);
+
+CREATE TABLE receiving_routes (
+  id text NOT NULL,
+  org_id text NOT NULL,
+  domain text NOT NULL,
+  priority integer NOT NULL,
+  pattern text NOT NULL,
+  action text NOT NULL,
+  webhook_id text,
+  reply text,
+  dmarc text NOT NULL,
+  largest integer,
+  created_at bigint NOT NULL,
+  updated_at bigint NOT NULL,
+  CONSTRAINT receiving_routes_pkey PRIMARY KEY (id)
+);
+CREATE INDEX receiving_routes_org_id_domain_index ON receiving_routes USING btree (org_id, domain);
 
 CREATE TABLE routes (
   domain text NOT NULL,

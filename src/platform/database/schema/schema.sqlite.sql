@@ -215,6 +215,7 @@ CREATE TABLE domains (
   failures integer not null default '0',
   failing_since bigint,
   return_path text not null default 'none',
+  receives boolean not null default false,
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
@@ -222,6 +223,8 @@ CREATE TABLE domains (
 CREATE INDEX domains_check_at_id_index on domains (check_at, id) where check_at is not null;
 
 CREATE UNIQUE INDEX domains_org_id_name_unique on domains (org_id, name);
+
+CREATE UNIQUE INDEX domains_receives_unique on domains (name) where receives;
 
 CREATE INDEX domains_return_path_index on domains (name) where return_path <> 'none';
 
@@ -459,6 +462,55 @@ CREATE UNIQUE INDEX organizations_name_unique on organizations (name);
 CREATE INDEX organizations_paused_at_id_index on organizations (paused_at, id) where paused_at is not null;
 
 CREATE INDEX organizations_pool_id_index on organizations (pool, id) where pool is not null;
+
+CREATE TABLE received_mails (
+  id text not null,
+  org_id text not null,
+  domain text not null,
+  route_id text not null,
+  action text not null,
+  webhook_id text,
+  recipients text not null,
+  sender text not null,
+  peer text not null,
+  helo text not null,
+  message_id text,
+  subject text not null,
+  from_header text not null,
+  in_reply_to text,
+  summary text not null,
+  size integer not null,
+  at bigint not null,
+  raw bytea not null,
+  primary key (id)
+);
+
+CREATE INDEX received_mails_org_id_id_index on received_mails (org_id, id);
+
+CREATE TABLE received_stores (
+  org_id text not null,
+  mails bigint not null,
+  bytes bigint not null,
+  primary key (org_id)
+);
+
+CREATE TABLE receiving_routes (
+  id text not null,
+  org_id text not null,
+  domain text not null,
+  priority integer not null,
+  pattern text not null,
+  action text not null,
+  webhook_id text,
+  reply text,
+  dmarc text not null,
+  largest integer,
+  created_at bigint not null,
+  updated_at bigint not null,
+  primary key (id)
+);
+
+CREATE INDEX receiving_routes_org_id_domain_index on receiving_routes (org_id, domain);
 
 CREATE TABLE recovery_codes (
   user_id char(36) not null,

@@ -47,4 +47,22 @@ export const steps: Record<string, string> = {
     took_11 integer not null, took_12 integer not null, took_13 integer not null,
     primary key (org_id, day, kind, name))`,
   '042-group-statistics-days': 'create index group_statistics_day_index on group_statistics (day)',
+  // Mail for applications (mail/received/): at most one organization receives the mail of a domain.
+  '043-domain-receives': 'alter table domains add column receives boolean not null default false',
+  '044-receiving-domains': 'create unique index domains_receives_unique on domains (name) where receives',
+  '045-receiving-routes': `create table receiving_routes (id text not null, org_id text not null, domain text not null,
+    priority integer not null, pattern text not null, action text not null, webhook_id text, reply text, dmarc text not null,
+    largest integer, created_at bigint not null, updated_at bigint not null, primary key (id))`,
+  '046-receiving-routes-domain':
+    'create index receiving_routes_org_id_domain_index on receiving_routes (org_id, domain)',
+  '047-received-mails': `create table received_mails (id text not null, org_id text not null, domain text not null,
+    route_id text not null, action text not null, webhook_id text, recipients text not null, sender text not null,
+    peer text not null, helo text not null, message_id text, subject text not null, from_header text not null,
+    in_reply_to text, summary text not null, size integer not null, at bigint not null, raw bytea not null,
+    primary key (id))`,
+  '048-received-mails-organization':
+    'create index received_mails_org_id_id_index on received_mails (org_id, id)',
+  // What each organization's received mail takes, so that the bound on it costs no count.
+  '049-received-stores': `create table received_stores (org_id text not null, mails bigint not null, bytes bigint not null,
+    primary key (org_id))`,
 };
