@@ -11,6 +11,7 @@ import type { Accept } from '#mail/accept/accept.ts';
 import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { forgetLearned } from '#mail/queue/rows/learned-rows.ts';
+import { deleteOldReceived } from '#mail/received/rows/received-mails.ts';
 import { forgetGroups } from '#mail/record/rows/group-statistics.ts';
 import { partitionJobs } from '#mail/record/rows/partitioned-tables.ts';
 import { removeMessages } from '#mail/record/rows/retention.ts';
@@ -52,6 +53,7 @@ export function maintenanceJobs(
     { name: 'nodes', run: () => forgetNodes(db, now()) },
     { name: 'soft bounces', run: () => forgetSoftBounces(db, now()) },
     { name: 'learned', run: () => forgetLearned(db, now()) },
+    { name: 'received mail', run: () => deleteOldReceived(db, now() - config.keepReceived) },
     { name: 'messages', run: removeMessages(db, now, config.keepMessages) },
     ...partitionJobs({
       db,

@@ -4,6 +4,7 @@
  * sending.
  */
 
+import { maxBounceBytes } from '#front/smtp/inbound-handler.ts';
 import { createMemoryBudget } from '#front/smtp/memory-budget.ts';
 import { type ListenerParts, type MailListener, openListener } from '#front/smtp/smtp-listener.ts';
 import type { Certificate } from '#operate/certificates/listener-certificate.ts';
@@ -15,8 +16,8 @@ export interface ListenersParts<User> {
   config: Config;
   /** Mail of applications, at POSTERN_SUBMISSION_PORT and POSTERN_SUBMISSION_TLS_PORT. */
   submission: MailHandler<User> | null;
-  /** Bounces, complaints and reports, at POSTERN_INBOUND_PORT. A port without a handler stays closed. */
-  bounces: MailHandler<null> | null;
+  /** What other mail servers send, at POSTERN_INBOUND_PORT. A port without a handler stays closed. */
+  inbound: MailHandler<null> | null;
   /** A development server: programs that use STARTTLS wherever it is offered would not trust its certificate. */
   isForDevelopment?: boolean;
   /** Called if any port is open; it is not stopped here. */
@@ -39,18 +40,15 @@ const maxBytes = 64 * 1024 * 1024;
 /** Maximum size of a submitted message: the same as an API body, so that a mail fits both ways or neither. */
 const maxMessageBytes = 20 * 1024 * 1024;
 
-/** Maximum size of a returned mail, of which the first 4 MiB are read (mail/returned/parse/parsed-mail.ts). */
-const maxBounceBytes = 8 * 1024 * 1024;
-
 /** One client may use 1/8 of the memory and of the connections for returned mail. */
 const strangerShare = 8;
 
 export async function openListeners<User>(parts: ListenersParts<User>): Promise<Listeners> {
-  const { config, submission, bounces, isForDevelopment = false, onError } = parts;
+  const { config, submission, inbound, isForDevelopment = false, onError } = parts;
   const { inboundPort, submissionPort, submissionTlsPort } = config;
   const open: MailListener[] = [];
   const submits = submission && (submissionPort !== null || submissionTlsPort !== null);
-  if (!submits && !(bounces && inboundPort !== null)) {
+  if (!submits && !(inbound && inboundPort !== null)) {
     return { clients: () => 0, close: async () => {} };
   }
   const certificate = parts.openCertificate();
@@ -90,7 +88,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
       setting: 'POSTERN_SUBMISSION_TLS_PORT',
       implicitTls: true,
     });
-    await add(inboundPort, bounces, { ...forBounces, setting: 'POSTERN_INBOUND_PORT', implicitTls: false });
+    await add(inboundPort, inbound, { ...forBounces, setting: 'POSTERN_INBOUND_PORT', implicitTls: false });
     return listeners;
   } catch (error) {
     await listeners.close();

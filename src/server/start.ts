@@ -196,7 +196,7 @@ async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Pr
   listeners = await openListeners({
     config,
     submission: intake.submission,
-    bounces: config.roles.includes('inbound') ? bounces.handler : null,
+    inbound: config.roles.includes('inbound') ? bounces.handler : null,
     isForDevelopment: context.allIsTest,
     openCertificate: () => certificates ?? openOwnCertificate(context, stops),
     onError: context.onError,

@@ -89,6 +89,7 @@ test('importing a file has no effect: only the entries run, and only as the main
   const entries = files.filter((file) => /import\.meta\.main/.test(read(file)));
   t.deepEqual(entries.sort(), [
     'cli/postern.ts',
+    'mail/received/reading-thread.ts',
     'mail/returned/parser-thread.ts',
     'main.ts',
     'server/compose-thread.ts',

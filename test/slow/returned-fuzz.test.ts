@@ -144,7 +144,8 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
     clock: manualClock(),
   });
   const client = { address: '192.0.2.1', helo: 'x', tls: null };
-  const session = { id: 'x', user: null, client, ending: new AbortController().signal };
+  const ending = new AbortController().signal;
+  const session = { id: 'x', user: null, client, ending, transaction: { size: null } };
   const to = { 'return-path': returnPathOf(goldenDelivery), letters: 'abuse', complaints: 'complaints' };
   await fc.assert(
     fc.asyncProperty(mutated, async ({ raw, role }) => {

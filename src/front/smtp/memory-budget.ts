@@ -4,13 +4,13 @@
  */
 
 import { systemClock } from '#platform/base/clock.ts';
-import { ByteBudget } from '#platform/base/limits/byte-budget.ts';
+import { ByteBudget, type ByteBudgetParts, type ByteHold } from '#platform/base/limits/byte-budget.ts';
 
 interface IntakeBounds {
   /** Bytes of all messages. */
   max: number;
   /** Bytes of one client's messages. */
-  perClient: number;
+  perClient: ByteBudgetParts['ofOne'];
   /** How long a message waits for memory; in real time, as its socket's timeouts. */
   timeoutMs?: number;
 }
@@ -23,4 +23,19 @@ export function createMemoryBudget({
   timeoutMs = defaultTimeoutMs,
 }: IntakeBounds): ByteBudget {
   return new ByteBudget({ max, reserve: max / 8, ofOne: perClient, timeoutMs, clock: systemClock });
+}
+
+/** A message that counts in two budgets: its memory is given if both give it. */
+export function inBoth(one: ByteHold, other: ByteHold): ByteHold {
+  return {
+    add(bytes) {
+      const given = [one.add(bytes), other.add(bytes)];
+      if (given.every((each) => each === true)) return true;
+      return Promise.all(given).then((all) => all.every(Boolean));
+    },
+    release() {
+      one.release();
+      other.release();
+    },
+  };
 }

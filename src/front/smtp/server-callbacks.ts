@@ -8,6 +8,7 @@ import {
   type MailHandler,
   type MailSession,
   SmtpRefusal,
+  type Transaction,
 } from '#platform/values/mail-handler.ts';
 import { type Bounds, receive } from './receive-message.ts';
 import { endingOf } from './smtp-connection.ts';
@@ -21,6 +22,8 @@ interface Parts<User> {
 }
 
 type Callbacks = Pick<SMTPServerOptions, 'onAuth' | 'onMailFrom' | 'onRcptTo' | 'onData'>;
+
+const transactions = new WeakMap<object, Transaction>();
 
 /** `running`: the handler calls in progress, which a stop waits for. */
 export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unknown>>): Callbacks {
@@ -121,10 +124,11 @@ async function take<User>(
   session: SMTPServerSession,
   track: (step: Promise<string>) => Promise<string>,
 ): Promise<string> {
-  const hold = memoryBudget.open(ownerOf(handler, session));
+  const own = handler.boundsOf?.(sessionOf(session)) ?? null;
+  const { largest, hold } = own ?? { ...bounds, hold: memoryBudget.open(ownerOf(handler, session)) };
   const { mailFrom, rcptTo, smtpUtf8 } = session.envelope;
   try {
-    const raw = await receive(stream, hold, bounds).catch((error) => {
+    const raw = await receive(stream, hold, { largest }).catch((error) => {
       if (error instanceof SmtpRefusal) onUnreadOf(handler)(error.message, session);
       throw error;
     });
@@ -153,7 +157,18 @@ function sessionOf<User>(session: SMTPServerSession): MailSession<User> {
     client: clientOf(session),
     user: session.user ? session.user.user : null,
     ending: endingOf(session),
+    transaction: transactionOf(session),
   };
+}
+
+function transactionOf({ envelope }: SMTPServerSession): Transaction {
+  // There is no envelope before the greeting, and no sender in it during MAIL.
+  const known = envelope && transactions.get(envelope);
+  if (known) return known;
+  const { SIZE: size } = (envelope?.mailFrom || null)?.args || {};
+  const transaction = { size: size === undefined ? null : Number(size) };
+  if (envelope?.mailFrom) transactions.set(envelope, transaction);
+  return transaction;
 }
 
 function clientOf({ remoteAddress, hostNameAppearsAs, tlsOptions }: SMTPServerSession): Client {

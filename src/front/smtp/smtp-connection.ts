@@ -25,7 +25,7 @@ export interface ConnectionPolicy {
   timeouts: ConnectionTimeouts;
   /** Bytes of a command line, its CRLF included. */
   longestCommand: number;
-  largestMessage: number;
+  largestMessage(): number;
   maxRecipients: number;
   /** See strict-stream.ts. */
   takesBareLf: boolean;
@@ -102,7 +102,7 @@ export class SmtpConnection extends ClientSession {
       longestLine,
       takesBareLf,
       // A client over the announced limit is read to the end of its message, to get a 552; at twice the limit it is cut off.
-      largestMessage: 2 * largestMessage,
+      largestMessage: () => 2 * largestMessage(),
       endsGroup: (line) => this.isInLogin || endingGroup.test(line),
       onViolation: (violation) => {
         this.#reportUnread(replies[violation][1]);

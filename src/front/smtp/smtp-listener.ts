@@ -109,6 +109,19 @@ class Server<User> extends SessionServer<SmtpConnection> {
       SNICallback: (host: string, done) =>
         parts.certificate.contextOf(host).then((context) => done(null, context ?? undefined)),
       ...callbacksOf(parts, running),
+      onConnect: (_, greet) => {
+        const asked = parts.handler.largestMessage?.() ?? Promise.resolve(parts.bounds.largest);
+        asked.then(
+          (largest) => {
+            this.largest = largest;
+            greet();
+          },
+          (error) => {
+            parts.onError('the largest size of a message is not known', error);
+            greet();
+          },
+        );
+      },
       name: parts.hostname,
       secure: parts.implicitTls,
       minVersion: 'TLSv1.2',
@@ -136,7 +149,7 @@ class Server<User> extends SessionServer<SmtpConnection> {
     this.#policy = {
       timeouts: parts.timeouts ?? defaultTimeouts,
       longestCommand,
-      largestMessage: parts.bounds.largest,
+      largestMessage: () => this.largest,
       maxRecipients: parts.maxRecipients,
       // A bounce or complaint is worth more than its line ends. An application's mail goes on to servers that refuse them.
       takesBareLf: parts.handler.authenticate === null,

@@ -21,7 +21,7 @@ export interface StrictParts {
   /** Bytes of a command line, its CRLF included. */
   longestLine: number;
   /** Bytes of a message after which reading stops. */
-  largestMessage: number;
+  largestMessage(): number;
   /** Takes a bare LF for a line end. */
   takesBareLf?: boolean;
   /** Whether the client must wait for the reply to this line. */
@@ -138,7 +138,7 @@ export class StrictStream extends CommandParser {
 
   #serveMessage(chunk: Buffer, done: Next): void {
     this.#parts.onMessageBytes(chunk.length);
-    if (this.dataBytes > this.#parts.largestMessage) {
+    if (this.dataBytes > this.#parts.largestMessage()) {
       this.#refuse('flood');
       done();
       return;

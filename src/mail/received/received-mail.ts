@@ -32,7 +32,7 @@ export interface ReceivingRoute {
   /** Of the action `reject`: the reply, as in `550 5.7.1 No replies here`; null: the server's own. */
   reply: string | null;
   dmarc: (typeof dmarcChoices)[number];
-  /** Octets of a mail; null: as many as the server takes. */
+  /** Bytes of a mail; null: as many as the server takes. */
   largest: number | null;
   createdAt: number;
   updatedAt: number;
@@ -83,7 +83,7 @@ export interface ReceivedAttachment {
   /** Null if the mail does not name it. */
   filename: string | null;
   type: string;
-  /** Octets, decoded. */
+  /** Bytes, decoded. */
   size: number;
   /** Without its angle brackets. */
   contentId: string | null;
@@ -134,7 +134,7 @@ export interface ReceivedMail {
   /** The email of the same organization that this mail answers. */
   inReplyTo: string | null;
   summary: ReceivedSummary;
-  /** Octets, with our fields. */
+  /** Bytes, with our fields. */
   size: number;
   at: number;
 }
@@ -150,4 +150,68 @@ export interface ReceivedContent {
   /** The text without the quoted mail and the signature below it. */
   reply: string;
   attachments: ReceivedAttachment[];
+}
+
+/**
+ * The `data` of the event `email.received`: what an application decides by, in less than 4 KB. The content is fetched by
+ * `receivedId`. It names its route, so that the webhooks know which endpoints get it.
+ */
+export interface ReceivedEvent {
+  receivedId: string;
+  /** The first ones. */
+  recipients: string[];
+  sender: string;
+  /** The From field. */
+  from: string;
+  subject: string;
+  messageId: string | null;
+  size: number;
+  /** Their number. */
+  attachments: number;
+  inReplyTo: string | null;
+  automatic: boolean;
+  spf: AuthenticationResult;
+  /** `pass` if any signature passes, else that of the first. */
+  dkim: AuthenticationResult;
+  dmarc: AuthenticationResult;
+  arc: AuthenticationResult;
+  spam: Pick<SpamVerdict, 'isSpam' | 'score'> | null;
+  routeId: string;
+  action: 'webhook' | 'store';
+  webhookId: string | null;
+}
+
+/** So many recipients are in an event; the record has all. */
+const maxEventRecipients = 5;
+/** UTF-16 units of a text in an event. */
+const longestEventText = 250;
+
+export function receivedEvent(mail: ReceivedMail): ReceivedEvent {
+  const { verdicts, spam, attachments, isAutomatic } = mail.summary;
+  const cut = (text: string) => text.slice(0, longestEventText).toWellFormed();
+  return {
+    receivedId: mail.id,
+    recipients: mail.recipients.slice(0, maxEventRecipients),
+    sender: cut(mail.sender),
+    from: cut(mail.fromHeader),
+    subject: cut(mail.subject),
+    messageId: mail.messageId && cut(mail.messageId),
+    size: mail.size,
+    attachments: attachments.length,
+    inReplyTo: mail.inReplyTo,
+    automatic: isAutomatic,
+    spf: verdicts.spf.result,
+    dkim: dkimResult(verdicts),
+    dmarc: verdicts.dmarc.result,
+    arc: verdicts.arc.result,
+    spam: spam && { isSpam: spam.isSpam, score: spam.score },
+    routeId: mail.routeId,
+    action: mail.action,
+    webhookId: mail.webhookId,
+  };
+}
+
+function dkimResult({ dkim }: Verdicts): AuthenticationResult {
+  const passed = dkim.find(({ result }) => result === 'pass');
+  return (passed ?? dkim[0])?.result ?? 'none';
 }

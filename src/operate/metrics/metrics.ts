@@ -14,7 +14,7 @@ import type { RefusalCode } from '#platform/values/refusal.ts';
 import { isTestMail } from '#platform/values/test-route.ts';
 import { createRegistry, type Meters } from './registry.ts';
 
-type CommitKind = 'accept' | 'outcomes' | 'returned' | 'usage' | 'visits' | 'webhooks';
+type CommitKind = 'accept' | 'outcomes' | 'received' | 'returned' | 'usage' | 'visits' | 'webhooks';
 
 interface AnsweredRequest {
   method: string;

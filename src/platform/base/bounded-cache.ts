@@ -26,3 +26,12 @@ export function cached<Value extends object>(
   // `fetch` makes several objects even for what is there.
   return async (key) => cache.get(key) ?? (await cache.fetch(key)) ?? null;
 }
+
+/** The same, and what is not there is remembered as well: for lookups that strangers can make in any number. */
+export function cachedAnswer<Value>(
+  find: (key: string) => Promise<Value>,
+  max: number,
+): (key: string) => Promise<Value> {
+  const answer = cached(async (key) => ({ value: await find(key) }), max);
+  return async (key) => (await answer(key))!.value;
+}

@@ -19,6 +19,12 @@ export type FailpointName =
   | 'recording'
   /** The outcome is committed. */
   | 'recorded'
+  /** A received mail is read and judged; nothing is written yet. */
+  | 'judged'
+  /** All rows of a received mail are written; the transaction is still open. */
+  | 'receiving'
+  /** The received mail is committed: from here on it must be in the feed. */
+  | 'received'
   /** `postern move` has written a batch of rows; the transaction is still open. */
   | 'copying'
   /** All rows are in the target, and SQLite is marked as being moved; the transaction is still open. */

@@ -41,6 +41,12 @@ export const retentionSettings = {
     description:
       'Maximum size of the received mail that is kept for one organization; further mail is deferred (452) until the oldest is deleted.',
   }),
+  receivedPerMinute: setting(wholeNumber('a number of mails', 1, 1_000_000), {
+    name: 'POSTERN_RECEIVED_PER_MINUTE',
+    default: '1200',
+    description:
+      'Maximum received mail of one organization in a minute on each node; one route takes three quarters of it, one sender half. Further mail is deferred (451).',
+  }),
   backups: setting(wholeNumberOr('off', 'a number of backups', 1, 366), {
     name: 'POSTERN_BACKUPS',
     default: '7',

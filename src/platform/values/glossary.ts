@@ -61,6 +61,7 @@ export const eventTypes = [
   'email.held',
   'email.canceled',
   'email.repeated',
+  'email.received',
   'suppression.added',
   'suppression.removed',
   'credits.low',

@@ -3,6 +3,7 @@
  * A step accepts by returning and refuses by throwing an SmtpRefusal; any other error is an error of the server, and the
  * client is told to retry (451). `onMessage` must return only after its commit.
  */
+import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 
 export interface Client {
   /** Behind a trusted proxy, the client address that the proxy reports. */
@@ -19,6 +20,21 @@ export interface MailSession<User> {
   user: User;
   /** Aborted when the connection ends or the server stops. */
   ending: AbortSignal;
+  /** The same object for all steps of a transaction. */
+  transaction: Transaction;
+}
+
+export interface Transaction {
+  /** The size that MAIL declares (RFC 1870); null if it does not. */
+  size: number | null;
+}
+
+/** The bounds of one message, from DATA on. */
+export interface MessageBounds {
+  /** Octets. */
+  largest: number;
+  /** Its memory. */
+  hold: ByteHold;
 }
 
 export interface Envelope {
@@ -36,6 +52,10 @@ export interface MailHandler<User> {
   authenticate: ((name: string, password: string, client: Client) => Promise<User>) | null;
   /** The organization whose connection and memory it is after AUTH; until then, and without AUTH, the client's network. */
   organizationOf?(user: User): string;
+  /** The size of the largest message, announced to clients and asked for at each connection; without it, the port's own. */
+  largestMessage?(): Promise<number>;
+  /** Called at DATA; null, or without it: the bounds and the memory of the port. */
+  boundsOf?(session: MailSession<User>): MessageBounds | null;
   /** Empty address: the null sender. */
   onMailFrom(address: string, session: MailSession<User>): Promise<void>;
   onRcpt(address: string, session: MailSession<User>): Promise<void>;

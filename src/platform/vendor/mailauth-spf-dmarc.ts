@@ -36,6 +36,8 @@ export interface DmarcOptions {
 
 export interface DmarcEvaluation {
   status: { result: string };
+  /** What becomes of a mail that fails: `none`, `quarantine` or `reject`. */
+  policy?: string;
   /** The record and the domain that it was found at. */
   rr?: string;
   policyDomain?: string;

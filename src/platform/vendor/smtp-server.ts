@@ -202,6 +202,15 @@ export abstract class SessionServer<Session extends ClientSession> extends SMTPS
     return this.isProxy(socket.remoteAddress ?? '');
   }
 
+  /** The largest message, as EHLO announces it; read for each command, so it may change. */
+  protected get largest(): number {
+    return this.options.size!;
+  }
+
+  protected set largest(bytes: number) {
+    this.options.size = bytes;
+  }
+
   protected get sessions(): Set<Session> {
     return this.connections as Set<Session>;
   }

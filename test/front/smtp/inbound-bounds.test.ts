@@ -181,7 +181,7 @@ async function bothPorts(t: ExecutionContext, settings: Record<string, string> =
       POSTERN_SUBMISSION_TLS_PORT: String(ports.submission),
     }),
     submission: { ...handler('submission'), authenticate: async () => ({}) },
-    bounces: { ...handler('inbound'), authenticate: null },
+    inbound: { ...handler('inbound'), authenticate: null },
     openCertificate: () => certificate,
     onError: (_, error) => t.fail(String(error)),
   });

@@ -10,7 +10,7 @@ async function meaningOf(pieces: Buffer[], largestMessage = 1000): Promise<strin
   const events: string[] = [];
   const stream = new StrictStream({
     longestLine: 40,
-    largestMessage,
+    largestMessage: () => largestMessage,
     endsGroup: (line) => line.startsWith('LAST'),
     onMessageBytes() {},
     onViolation(fault: StreamViolation) {

@@ -137,7 +137,8 @@ const visitor = {
   }),
 };
 
-type EmailEvent = Extract<EventType, `email.${string}`>;
+/** Received mail is no email of ours. */
+type EmailEvent = Exclude<Extract<EventType, `email.${string}`>, 'email.received'>;
 
 const tags = z
   .record(z.string(), z.string())

@@ -17,7 +17,7 @@ import { newId } from '#platform/base/id.ts';
 const [ours, theirs] = [newId(), newId()];
 
 for (const kind of kinds) {
-  test(`${kind}: a mail is its owner's, with the octets that came`, async (t) => {
+  test(`${kind}: a mail is its owner's, with the bytes that came`, async (t) => {
     const { db } = await openMigrated(t, kind);
     const [small, large] = [
       Buffer.from('From: a@b.invalid\r\n\r\n\0\xff\x01', 'latin1'),

@@ -1,0 +1,173 @@
+/**
+ * Reads a received mail: its parts, and what of it is stored beside its bytes. Runs on a guarded thread, because strangers wrote
+ * it. The time is linear in its size (mail/compose/mime-tree.ts), except for the reply's, whose text is bounded.
+ */
+import { isUtf8 } from 'node:buffer';
+import EmailReplyParser from 'email-reply-parser';
+import { decodeWords } from 'postal-mime';
+import { fieldValue, type Head, type HeadLimits, readHead } from '#mail/compose/head.ts';
+import { type MimeTreePart, readTree } from '#mail/compose/mime-tree.ts';
+import { bodyOf, contentIdOf, isInline, shownParts } from '#mail/compose/shown-parts.ts';
+import { textFromHtml } from '#mail/compose/text-from-html.ts';
+import { toDomain } from '#platform/values/address.ts';
+import { readAddressList } from '#platform/values/mailbox-list.ts';
+import type { ReceivedAttachment, ReceivedContent, ReceivedSummary } from './received-mail.ts';
+import { type SignatureFields, signaturesIn } from './signature-fields.ts';
+
+/** What reception needs of a mail. */
+export interface ReadMail {
+  messageId: string | null;
+  subject: string;
+  fromHeader: string;
+  /** The Message-IDs of In-Reply-To and References, without angle brackets; the most likely ones first. */
+  answered: string[];
+  signatures: SignatureFields;
+  /** The domains of its From fields, each once, as A-labels; null if a field cannot be read in one way only. */
+  fromDomains: string[] | null;
+  summary: Pick<
+    ReceivedSummary,
+    'isReadable' | 'preview' | 'textLength' | 'htmlLength' | 'attachments' | 'isAutomatic'
+  >;
+}
+
+/** Mail that was passed on often has larger headers than what applications submit. */
+const limits: HeadLimits = { length: 512 * 1024, fields: 2000 };
+const longestPreview = 200;
+/** RFC 5322 section 2.1.1: the longest line. */
+const longestValue = 998;
+const maxAnswered = 20;
+const maxFromLength = 16 * 1024;
+/** The expressions of the reply's parser take more than linear time. */
+const longestReplied = 32 * 1024;
+const longestRepliedLine = 1000;
+
+export function readMail(raw: Buffer): ReadMail {
+  const tree = readTree(raw, limits);
+  const head = tree?.head ?? readHead(raw, 0, raw.length, limits);
+  const content = tree && partsIn(raw, tree);
+  return {
+    messageId: idsIn(fieldValue(head, 'message-id'))[0] ?? null,
+    subject: decodedValue(head, 'subject'),
+    fromHeader: decodedValue(head, 'from'),
+    answered: answeredIn(head),
+    signatures: signaturesIn(raw, head),
+    fromDomains: fromDomainsIn(head),
+    summary: {
+      isReadable: content !== null,
+      preview: storable(
+        (content?.text ?? '')
+          .slice(0, 4 * longestPreview)
+          .replace(/\s+/g, ' ')
+          .trim(),
+      ).slice(0, longestPreview),
+      textLength: content?.text.length ?? 0,
+      htmlLength: content?.html?.length ?? 0,
+      attachments: content?.attachments ?? [],
+      isAutomatic: isAutomatic(head),
+    },
+  };
+}
+
+/** Null if the mail cannot be parsed. */
+export function readContent(raw: Buffer): ReceivedContent | null {
+  const tree = readTree(raw, limits);
+  if (!tree) return null;
+  const headers = tree.head.fields.map(({ label, value }) => ({ name: label, value: decodeWords(value) }));
+  const parts = partsIn(raw, tree);
+  return { headers, ...parts, reply: replyIn(parts.text) };
+}
+
+/** The decoded bytes of an attached file; null if there is none at this position. */
+export function readFile(raw: Buffer, position: number): Buffer | null {
+  const tree = readTree(raw, limits);
+  const part = tree && shownParts(tree).attached[position];
+  return part ? bodyOf(raw, part) : null;
+}
+
+function partsIn(raw: Buffer, tree: MimeTreePart): Pick<ReceivedContent, 'text' | 'html' | 'attachments'> {
+  const { text, html, attached } = shownParts(tree);
+  const htmlText = html.length === 0 ? null : html.map((part) => textOf(raw, part)).join('\n');
+  return {
+    text: text ? textOf(raw, text) : ((htmlText && textFromHtml(htmlText)) ?? ''),
+    html: htmlText,
+    attachments: attached.map((part, position) => describe(raw, part, position)),
+  };
+}
+
+function describe(raw: Buffer, part: MimeTreePart, position: number): ReceivedAttachment {
+  const contentId = contentIdOf(part);
+  return {
+    position,
+    filename: part.filename === null ? null : storable(part.filename).slice(0, longestValue),
+    type: storable(part.type).slice(0, longestValue),
+    size: bodyOf(raw, part).length,
+    contentId: contentId === null ? null : storable(contentId).slice(0, longestValue),
+    isInline: isInline(part),
+  };
+}
+
+function textOf(raw: Buffer, part: MimeTreePart): string {
+  const body = bodyOf(raw, part);
+  if (part.charset === null || isUtf8(body)) return body.toString('utf8');
+  try {
+    return new TextDecoder(part.charset).decode(body);
+  } catch {
+    return body.toString('latin1');
+  }
+}
+
+function decodedValue(head: Head, name: string): string {
+  const value = (fieldValue(head, name) ?? '').slice(0, 4 * longestValue);
+  return storable(decodeWords(value)).slice(0, longestValue);
+}
+
+/** PostgreSQL stores no NUL, and neither database half a surrogate pair. */
+function storable(text: string): string {
+  return text.replaceAll('\0', '\ufffd').toWellFormed();
+}
+
+/** In-Reply-To, then References from its end, where the mail that is answered stands. */
+function answeredIn(head: Head): string[] {
+  const ids = [...idsIn(fieldValue(head, 'in-reply-to')), ...idsIn(fieldValue(head, 'references')).reverse()];
+  return [...new Set(ids)].slice(0, maxAnswered);
+}
+
+function idsIn(value: string | null): string[] {
+  const text = (value ?? '').slice(-64 * 1024);
+  const ids = [...text.matchAll(/<([^<>\s]{1,998})>/g)].map(([, id]) => storable(id!));
+  // Some programs leave the angle brackets out.
+  return ids.length === 0 && /^[^\s<>]{1,998}$/.test(text) ? [storable(text)] : ids;
+}
+
+/** Null: one of them names no domain, or could be read in two ways. */
+function fromDomainsIn(head: Head): string[] | null {
+  const domains = new Set<string>();
+  for (const { name, value } of head.fields) {
+    if (name !== 'from') continue;
+    const list = value.length > maxFromLength ? null : readAddressList(value);
+    if (!list) return null;
+    for (const { address } of list.mailboxes) {
+      const domain = toDomain(address.slice(address.lastIndexOf('@') + 1));
+      if (domain === null) return null;
+      domains.add(domain);
+    }
+  }
+  return [...domains];
+}
+
+/** RFC 3834 section 5, RFC 2919, and what programs wrote before those. */
+function isAutomatic(head: Head): boolean {
+  const value = (name: string) => (fieldValue(head, name) ?? '').toLowerCase();
+  return (
+    /^auto-/.test(value('auto-submitted')) ||
+    /^(?:bulk|junk|list|auto[-_]?reply)\b/.test(value('precedence')) ||
+    /\b(?:all|oof|autoreply)\b/.test(value('x-auto-response-suppress')) ||
+    ['list-id', 'x-autoreply', 'x-autorespond'].some((name) => fieldValue(head, name) !== null)
+  );
+}
+
+function replyIn(text: string): string {
+  const isBounded =
+    text.length <= longestReplied && text.split('\n').every((line) => line.length <= longestRepliedLine);
+  return isBounded ? new EmailReplyParser().read(text).getVisibleText().trim() : text;
+}
