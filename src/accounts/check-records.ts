@@ -80,6 +80,7 @@ function printed(answer: unknown): string {
 /** `found`: the values of the name and type; at least one. */
 async function judge(record: WantedRecord, found: string[]): Promise<Judgement> {
   if (record.purpose === 'dkim') return judgeDkim(found, record.value);
+  if (record.purpose === 'receiving') return judgeReceiving(found, record.value.split(' ')[1]!);
   const problem = problemOf(
     record,
     found.map((text) => text.replace(/\s+/g, ' ').trim()),
@@ -110,8 +111,30 @@ function problemOf({ purpose, value }: WantedRecord, found: string[]): string | 
       return spfProblem(found, value.split(' ')[1]!);
     case 'dkim':
     case 'return_path':
+    case 'receiving':
       return null;
   }
+}
+
+/** Senders ask the hosts of the lowest preference first (RFC 5321 section 5.1), and the others only while those are away. */
+function judgeReceiving(found: string[], host: string): Judgement {
+  const records = found.map((text) => {
+    const [preference, exchange = ''] = text.split(' ');
+    return { preference: Number(preference), exchange: normalName(exchange) };
+  });
+  const lowest = Math.min(...records.map(({ preference }) => preference));
+  const others = records.filter(({ exchange }) => exchange !== host).map(({ exchange }) => exchange || '.');
+  const where = others.join(' and ').slice(0, 500);
+  if (!records.some(({ preference, exchange }) => preference === lowest && exchange === host))
+    return {
+      ok: false,
+      problem: `Mail for this name goes to ${where}. Point the record to ${host} only if no mailboxes are there; otherwise receive at a subdomain.`,
+    };
+  if (others.length === 0) return { ok: true, problem: null };
+  return {
+    ok: true,
+    problem: `Some mail for this name may go to ${where}, and does not come here then. Remove that MX record.`,
+  };
 }
 
 /** RFC 7208 section 4.5: several SPF records are an error, as if there were none. */

@@ -7,7 +7,16 @@ import { iso } from '#platform/base/clock.ts';
 import type { MailTls, TlsFloor } from '#platform/values/glossary.ts';
 import { ownSpf } from './return-path-record.ts';
 
-export type RecordPurpose = 'dkim' | 'return_path' | 'dmarc' | 'dmarc_reports' | 'tracking';
+export const recordPurposes = [
+  'dkim',
+  'return_path',
+  'dmarc',
+  'dmarc_reports',
+  'tracking',
+  'receiving',
+] as const;
+
+export type RecordPurpose = (typeof recordPurposes)[number];
 
 export interface DnsRecord {
   type: 'TXT' | 'MX' | 'CNAME';
@@ -58,7 +67,7 @@ export async function newDkimKey(algorithm: DkimAlgorithm = 'rsa'): Promise<Dkim
 export interface Names {
   hostname: string;
   returnPathDomain: string;
-  /** The port on which DMARC reports are received; null or absent if none are. */
+  /** The port on which mail comes in; null or absent if none does. */
   inboundPort?: number | null;
 }
 
@@ -69,10 +78,11 @@ export function recordsFor(
     dkimPublicKey: string;
     otherKeys?: DkimKeyRecord[];
     trackingHost?: string | null;
+    receives?: boolean;
   },
   { hostname, returnPathDomain, inboundPort = null }: Names,
 ): DnsRecord[] {
-  const takesReports = inboundPort !== null;
+  const takesMail = inboundPort !== null;
   return [
     {
       type: 'TXT',
@@ -86,13 +96,14 @@ export function recordsFor(
     {
       type: 'TXT',
       name: `_dmarc.${domain.name}`,
-      value: `v=DMARC1; p=none${takesReports ? `; rua=mailto:dmarc@${returnPathDomain}` : ''}`,
+      value: `v=DMARC1; p=none${takesMail ? `; rua=mailto:dmarc@${returnPathDomain}` : ''}`,
       purpose: 'dmarc',
       note: 'The large mailbox providers require a DMARC record. Change it to p=quarantine when all your mail is signed.',
       required: false,
     },
-    ...(takesReports ? [reportsRecord(domain.name, returnPathDomain)] : []),
+    ...(takesMail ? [reportsRecord(domain.name, returnPathDomain)] : []),
     ...(domain.trackingHost ? [trackingRecord(domain.trackingHost, hostname)] : []),
+    ...(takesMail && domain.receives ? [receivingRecord(domain.name, hostname)] : []),
   ];
 }
 
@@ -166,6 +177,17 @@ function trackingRecord(host: string, hostname: string): DnsRecord {
     value: hostname,
     purpose: 'tracking',
     note: `Points tracking links under your own name to this server. They begin with https://${host}/, so the web server in front of Postern needs a certificate for that name.`,
+    required: false,
+  };
+}
+
+function receivingRecord(name: string, hostname: string): DnsRecord {
+  return {
+    type: 'MX',
+    name,
+    value: `10 ${hostname}`,
+    purpose: 'receiving',
+    note: `Brings all mail for ${name} to this server. If people have mailboxes at this domain, receive at a subdomain instead, and leave their MX record alone.`,
     required: false,
   };
 }

@@ -32,6 +32,7 @@ async function makeDomain(seal: Seal): Promise<DomainRecord> {
     clickTracking: false,
     trackingHost: null,
     tls: 'opportunistic',
+    receives: false,
     organizationTls: 'opportunistic',
     createdAt: 0,
     verifiedAt: 0,

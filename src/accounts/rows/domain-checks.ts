@@ -5,6 +5,7 @@
 import type { Db } from '#platform/database/engine/open.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
 import { domains } from './domains-table.ts';
+import { isReceivedElsewhere } from './receiving-domains.ts';
 import type { ReturnPathState } from './return-paths.ts';
 
 export interface DomainCheckResult {
@@ -83,10 +84,12 @@ export async function recordDomainCheck(
     // Or one could put off the watch by asking.
     const isOnlyAsked = isVerified && result.isAsked && !result.isFound;
     next.returnPath = returnPathAfter(next.returnPath, isVerified && result.hasReturnPath);
+    const receives = row.receives && !(isVerified && (await isReceivedElsewhere(trx, row)));
     await trx('domains')
       .where({ id })
       .update({
         ...checkState.write(next),
+        receives: Boolean(receives),
         checked_at: now,
         // The time of the first success, as long as the domain stays verified.
         verified_at: isVerified ? (row.verified_at ?? now) : null,

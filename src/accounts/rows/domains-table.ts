@@ -23,6 +23,8 @@ export const domains = records({
   trackingHost: orNull(text),
   /** Minimum TLS that mail from the domain requires. */
   tls: value<TlsFloor>(),
+  /** Whether it receives mail, while it is verified (domain-receiving.ts). */
+  receives: flag,
   /** Minimum TLS that the organization requires of all its mail. */
   organizationTls: value<TlsFloor>(),
   createdAt: number,
@@ -121,8 +123,15 @@ export async function setDomainTls(db: Db, id: string, tls: TlsFloor): Promise<v
   await db('domains').where({ id }).update({ tls });
 }
 
-export async function deleteDomain(db: Db, id: string): Promise<void> {
-  await db('domains').where({ id }).delete();
+/** With its receiving routes. */
+export async function deleteDomain(
+  db: Db,
+  { id, orgId, name }: Pick<DomainRecord, 'id' | 'orgId' | 'name'>,
+): Promise<void> {
+  await db.transaction(async (trx) => {
+    await trx('receiving_routes').where({ org_id: orgId, domain: name }).delete();
+    await trx('domains').where({ id }).delete();
+  });
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type

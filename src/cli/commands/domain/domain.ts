@@ -1,6 +1,7 @@
 /** `postern domain`: sender domains, the DNS records to publish for them, and the check of the published records. */
 
 import type { Command } from 'commander';
+import { switchReceiving } from '#accounts/domain-receiving.ts';
 import { registerDomain } from '#accounts/domain-registration.ts';
 import { recordsFor } from '#accounts/domains.ts';
 import {
@@ -58,6 +59,7 @@ export function domainCommands(program: Command, context: CommandContext): void 
       ),
     )
     .option('--yes', 'do not ask before publishing')
+    .option('--receive', 'receive mail for the domain too, as domain receive does')
     .action((name: string, options: AddOptions) => add(context, name, options));
 
   withOwner(domain.command('list').description('List the domains of an organization.')).action(
@@ -89,6 +91,12 @@ export function domainCommands(program: Command, context: CommandContext): void 
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action((name: string, tls: TlsFloor, { org }: OwnerOption) => setTls(context, org, name, tls));
 
+  named('receive', 'Turn the receiving of mail for a domain on or off; routes say what becomes of it.')
+    .argument('<on|off>', 'on: from its verification on', onOff)
+    .action((name: string, receives: 'on' | 'off', { org }: OwnerOption) =>
+      setReceives(context, org, name, receives === 'on'),
+    );
+
   publishCommand(named, context);
   verifyCommand(named, context);
   rotationCommands(named, context);
@@ -115,14 +123,15 @@ async function show(
 interface AddOptions extends OwnerOption {
   publish?: ProviderName;
   yes?: boolean;
+  receive?: true;
 }
 
 async function add(
   context: CommandContext,
   name: string,
-  { org, publish: provider, yes = false }: AddOptions,
+  { org, publish: provider, yes = false, receive }: AddOptions,
 ): Promise<void> {
-  const { db, out } = context;
+  const { db, out, config } = context;
   // Everything that can be refused comes before the domain is registered.
   const dns = provider && (await openDnsProvider(context, provider));
   if (dns && !yes && !canAsk(context.process))
@@ -130,12 +139,21 @@ async function add(
   const owner = await requireOwner(context, org);
   const terms = { seal: createSeal(context.secrets()), now: context.now() };
   const added = await registerDomain(await db(), { orgId: owner.id, name }, terms);
-  const records = recordsFor(added, context.config());
+  if (receive) await switchReceiving(await db(), added, true, config());
+  const shown = { ...added, receives: receive ?? false };
+  const records = recordsFor(shown, config());
   const { id, status } = added;
   const published = dns ? await publishRecords(context, dns, records, { yes }) : null;
-  const document = { id, name, status, records, ...(published && publishedDocument(published)) };
-  out.print(document, ...domainBlocks(added, records), ...(published ? [publishedBlock(published)] : []));
-  const advice = hostnameAdvice(context.config());
+  const document = {
+    id,
+    name,
+    status,
+    receives: shown.receives,
+    records,
+    ...(published && publishedDocument(published)),
+  };
+  out.print(document, ...domainBlocks(shown, records), ...(published ? [publishedBlock(published)] : []));
+  const advice = hostnameAdvice(config());
   if (advice) out.warn(`${advice} before you publish these records`);
   const named = `${name} --org ${shellWord(owner.name)}`;
   const manual = `publish these records (\`postern domain show ${named} --zone\` prints them for a zone file); then `;
@@ -144,15 +162,38 @@ async function add(
 
 async function remove(context: CommandContext, org: string | undefined, name: string, consent: Consent) {
   const { db, out } = context;
-  const { id } = await lookUp(context, org, name);
+  const found = await lookUp(context, org, name);
+  const { id } = found;
   const effect = {
     question: `delete ${name} and its DKIM keys, so that no mail can be sent from it`,
     fields: { domain: name },
     document: { id, name },
   };
   if (!(await isWanted(context, effect, consent))) return;
-  await deleteDomain(await db(), id);
+  await deleteDomain(await db(), found);
   out.print({ id, name, removed: true }, { fields: { removed: name } });
+}
+
+async function setReceives(
+  context: CommandContext,
+  org: string | undefined,
+  name: string,
+  receives: boolean,
+): Promise<void> {
+  const { db, out, config } = context;
+  const found = await lookUp(context, org, name);
+  await switchReceiving(await db(), found, receives, config());
+  const record = recordsFor({ ...found, receives }, config()).find(({ purpose }) => purpose === 'receiving');
+  out.print(
+    { name, receives, record: record ?? null },
+    { fields: { name, receives: receives ? 'on' : 'off' } },
+  );
+  if (!record) return;
+  const named = `${name}${orgOption(org)}`;
+  out.note(`publish MX ${name} ${record.value}, by hand or with \`postern domain publish ${named}\``);
+  out.note(
+    `\`postern route add '*@${name}' --action store${orgOption(org)}\` takes its mail; without a route, it is refused`,
+  );
 }
 
 async function setTls(

@@ -1,4 +1,5 @@
 /** /api/public/domains: sender domains, their DNS records, and whether DNS has these records. */
+import { switchReceiving } from '#accounts/domain-receiving.ts';
 import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
 import { demandedTls, dkimKeys, type Names, recordsFor } from '#accounts/domains.ts';
 import {
@@ -73,11 +74,18 @@ export const domainEndpoints = [
     route: 'PATCH /domains/{name}',
     operationId: 'changeDomain',
     summary: 'Change a domain',
-    description: 'Sets what is tracked in email from the domain, and the TLS protection that it requires.',
+    description:
+      'Sets what is tracked in email from the domain, the TLS protection that it requires, and whether it receives email. Its ' +
+      'MX record is then among the records to publish. Of several organizations, only one receives the email for a domain.',
     body: domainChange,
     response: answer('The changed domain.', DomainAnswer),
-    errors: { VALIDATION_ERROR: true },
-    async respond({ db, orgId, found, body: { tracking = {}, tls }, names }) {
+    errors: {
+      VALIDATION_ERROR: true,
+      BAD_REQUEST: 'The name is not a domain name, the body is not JSON, or the domain cannot receive email.',
+    },
+    async respond({ db, orgId, found, body: { tracking = {}, tls, receives }, names }) {
+      // The one change that can be refused.
+      if (receives !== undefined) await switchReceiving(db, found, receives, names);
       const { openTracking: opens, clickTracking: clicks, host } = tracking;
       if ([opens, clicks, host].some((one) => one !== undefined)) {
         const change = { ...(opens !== undefined && { opens }), ...(clicks !== undefined && { clicks }) };
@@ -95,7 +103,7 @@ export const domainEndpoints = [
     description: 'Deletes the domain and its DKIM key. You can no longer send from it.',
     response: doneAnswer('The domain is removed.'),
     async respond({ db, found }) {
-      await deleteDomain(db, found.id);
+      await deleteDomain(db, found);
       return {};
     },
   }),
@@ -121,7 +129,7 @@ function withRecords(domain: DomainRecord, names: Names) {
 }
 
 function present(domain: DomainRecord) {
-  const { id, name, status, openTracking, clickTracking, trackingHost, tls } = domain;
+  const { id, name, status, openTracking, clickTracking, trackingHost, tls, receives } = domain;
   return {
     id,
     name,
@@ -131,6 +139,7 @@ function present(domain: DomainRecord) {
     returnPath: returnPathInUse(domain),
     tls,
     effectiveTls: demandedTls(domain),
+    receives,
     createdAt: iso(domain.createdAt),
     verifiedAt: isoOrNull(domain.verifiedAt),
     checkedAt: isoOrNull(domain.checkedAt),

@@ -1,6 +1,6 @@
 /** The schemas of sender domains in requests and responses. */
 import { z } from 'zod';
-import { tlsFloors } from '#accounts/domains.ts';
+import { recordPurposes, tlsFloors } from '#accounts/domains.ts';
 import { moment, success } from '#front/api/management.ts';
 import { rule } from '#front/http/schema-rule.ts';
 import { toDomain } from '#platform/values/address.ts';
@@ -36,6 +36,9 @@ export const domainChange = z
       .optional()
       .meta({ description: 'What is tracked in email from the domain, unless a send overrides it.' }),
     tls: tls.optional().meta({ description: 'The minimum TLS protection for email from the domain.' }),
+    receives: z.boolean().optional().meta({
+      description: 'Whether email for the domain is received, as its routes say, while it is verified.',
+    }),
   })
   .meta({ description: 'Members that are left out do not change.' });
 
@@ -72,6 +75,9 @@ const domain = z
     effectiveTls: tls.meta({
       description: 'The protection in effect: the stricter of `tls` and the setting of the organization.',
     }),
+    receives: z
+      .boolean()
+      .meta({ description: 'Whether email for the domain is received while it is verified.' }),
     createdAt: moment,
     verifiedAt: moment.nullable(),
     checkedAt: moment.nullable().meta({ description: 'When the DNS records were last looked up.' }),
@@ -86,7 +92,7 @@ const record = z.object({
   type: z.enum(['TXT', 'MX', 'CNAME']),
   name: z.string(),
   value: z.string(),
-  purpose: z.enum(['dkim', 'return_path', 'dmarc', 'dmarc_reports', 'tracking']),
+  purpose: z.enum(recordPurposes),
   note: z
     .string()
     .meta({ description: 'The purpose of the record, and what to do if such a record exists already.' }),

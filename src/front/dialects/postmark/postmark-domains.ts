@@ -116,9 +116,9 @@ function checkReturnPath({ body }: DialectCall, domain: string): void {
 }
 
 async function remove(call: DialectCall) {
-  const { id, name: removed } = await find(call);
-  await deleteDomain(call.db, id);
-  return { ErrorCode: 0, Message: `The domain ${removed} is deleted.` };
+  const domain = await find(call);
+  await deleteDomain(call.db, domain);
+  return { ErrorCode: 0, Message: `The domain ${domain.name} is deleted.` };
 }
 
 async function verify(call: DialectCall) {

@@ -77,14 +77,14 @@ async function findDomain({ db, orgId, params }: DialectCall): Promise<DomainRec
   return requireItem(domains.find((one) => one.id === name || one.name === name) ?? null, 'domain');
 }
 
-function domainFields({ id, name, status, createdAt }: DomainRecord) {
+function domainFields({ id, name, status, receives, createdAt }: DomainRecord) {
   return {
     id,
     name,
     status: status === 'verified' ? 'verified' : 'pending',
     created_at: iso(createdAt),
     region: 'us-east-1',
-    capabilities: { sending: 'enabled', receiving: 'disabled' },
+    capabilities: { sending: 'enabled', receiving: receives ? 'enabled' : 'disabled' },
   };
 }
 
@@ -102,7 +102,11 @@ function presentDomain(
   };
 }
 
-const recordKinds: Partial<Record<DnsRecord['purpose'], string>> = { dkim: 'DKIM', tracking: 'Tracking' };
+const recordKinds: Partial<Record<DnsRecord['purpose'], string>> = {
+  dkim: 'DKIM',
+  tracking: 'Tracking',
+  receiving: 'Receiving',
+};
 
 function presentRecord(record: DnsRecord | CheckedRecord, domain: DomainRecord) {
   const isFound = 'ok' in record ? record.ok : isLastFound(record, domain);
@@ -129,9 +133,9 @@ async function changeDomain(call: DialectCall) {
 }
 
 async function removeDomain(call: DialectCall) {
-  const { id } = await findDomain(call);
-  await deleteDomain(call.db, id);
-  return { object: 'domain', id, deleted: true };
+  const domain = await findDomain(call);
+  await deleteDomain(call.db, domain);
+  return { object: 'domain', id: domain.id, deleted: true };
 }
 
 async function checkDomain(call: DialectCall) {

@@ -14,7 +14,14 @@ const idEnd = /^[0-9a-f-]{6,36}$/i;
 /** More matches than this are not looked for. */
 const maxMatches = 4;
 
-type TableWithIds = 'emails' | 'api_keys' | 'webhooks' | 'inbound_mails' | 'events';
+type TableWithIds =
+  | 'emails'
+  | 'api_keys'
+  | 'webhooks'
+  | 'inbound_mails'
+  | 'events'
+  | 'receiving_routes'
+  | 'received_mails';
 
 /** The ids that are this one, or end like it; the newest first. */
 export async function idsEndingIn(db: Db, table: TableWithIds, end: string): Promise<string[]> {

@@ -69,9 +69,15 @@ export async function hasActiveWebhooks(db: Db): Promise<boolean> {
   return row !== undefined;
 }
 
-/** Also deletes its messages and their attempts. */
+/**
+ * Also deletes its messages and their attempts. Receiving routes that post to it keep their mail from now on: to post it to all
+ * other endpoints is not what their owner said.
+ */
 export async function deleteWebhook(db: Db, id: string): Promise<boolean> {
-  return (await db('webhooks').where({ id }).delete()) > 0;
+  return db.transaction(async (trx) => {
+    await trx('receiving_routes').where({ webhook_id: id }).update({ action: 'store', webhook_id: null });
+    return (await trx('webhooks').where({ id }).delete()) > 0;
+  });
 }
 
 /** The new secret signs from now on; the old one signs as well until `until`. */

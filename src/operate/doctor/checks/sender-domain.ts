@@ -38,6 +38,7 @@ const checkNames: Partial<Record<RecordPurpose, string>> = {
   return_path: 'return path',
   dmarc_reports: 'DMARC reports',
   tracking: 'tracking links',
+  receiving: 'received mail',
 };
 const advised = Object.keys(checkNames) as RecordPurpose[];
 

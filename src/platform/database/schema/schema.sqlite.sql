@@ -224,7 +224,7 @@ CREATE INDEX domains_check_at_id_index on domains (check_at, id) where check_at 
 
 CREATE UNIQUE INDEX domains_org_id_name_unique on domains (org_id, name);
 
-CREATE UNIQUE INDEX domains_receives_unique on domains (name) where receives;
+CREATE UNIQUE INDEX domains_receives_unique on domains (name) where receives and status = 'verified';
 
 CREATE INDEX domains_return_path_index on domains (name) where return_path <> 'none';
 

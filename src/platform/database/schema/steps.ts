@@ -49,7 +49,8 @@ export const steps: Record<string, string> = {
   '042-group-statistics-days': 'create index group_statistics_day_index on group_statistics (day)',
   // Mail for applications (mail/received/): at most one organization receives the mail of a domain.
   '043-domain-receives': 'alter table domains add column receives boolean not null default false',
-  '044-receiving-domains': 'create unique index domains_receives_unique on domains (name) where receives',
+  '044-receiving-domains':
+    "create unique index domains_receives_unique on domains (name) where receives and status = 'verified'",
   '045-receiving-routes': `create table receiving_routes (id text not null, org_id text not null, domain text not null,
     priority integer not null, pattern text not null, action text not null, webhook_id text, reply text, dmarc text not null,
     largest integer, created_at bigint not null, updated_at bigint not null, primary key (id))`,

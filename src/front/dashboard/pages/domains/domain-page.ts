@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { type CheckedRecord, checkRecords, missingRecords } from '#accounts/check-records.ts';
+import { switchReceiving } from '#accounts/domain-receiving.ts';
 import { verifyDomain } from '#accounts/domain-registration.ts';
 import { type DnsRecord, demandedTls, dkimKeys, recordsFor, tlsFloors } from '#accounts/domains.ts';
 import {
@@ -14,7 +15,7 @@ import {
   setDomainTracking,
 } from '#accounts/rows/domains-table.ts';
 import { zoneText } from '#accounts/zone-text.ts';
-import { inSlot, showForm } from '#front/dashboard/form-page.ts';
+import { asProblem, inSlot, showForm } from '#front/dashboard/form-page.ts';
 import { checkbox, checkForm, type Errors, nullable, valuesOf } from '#front/dashboard/forms.ts';
 import {
   type DashboardPage,
@@ -83,15 +84,25 @@ export const domainPage: DashboardPage = {
       const flash = `The encryption settings of ${domain.name} were saved.`;
       return redirect(`${visit.base}/domains/${domain.name}`, flash);
     },
+    async 'POST /dashboard/o/:org/domains/:name/receive'(visit, parts) {
+      const domain = await domainIn(visit, parts.db);
+      const receives = visit.form.has('receives');
+      const refused = await switchReceiving(parts.db, domain, receives, parts.names).catch(asProblem);
+      if (refused) return page(visit, parts, domain, { errors: { receives: refused.problem } });
+      const flash = receives
+        ? `${domain.name} receives mail as soon as its MX record below is published. Its routes say what becomes of it.`
+        : `${domain.name} no longer receives mail. Its routes are kept.`;
+      return redirect(`${visit.base}/domains/${domain.name}`, flash);
+    },
     /** The name must be typed, so that a person cannot remove the wrong domain by mistake. */
     async 'POST /dashboard/o/:org/domains/:name/remove'(visit, parts) {
       const domain = await domainIn(visit, parts.db);
-      const { name, id } = domain;
+      const { name } = domain;
       if (toDomain((visit.form.get('typed') ?? '').trim()) !== name) {
         const errors = { typed: `The domain was not removed. Type ${name} to confirm.` };
         return page(visit, parts, domain, { errors });
       }
-      await deleteDomain(parts.db, id);
+      await deleteDomain(parts.db, domain);
       const flash = `${name} and its DKIM keys were removed. Sends from it are refused.`;
       return redirect(`${visit.base}/domains`, flash);
     },

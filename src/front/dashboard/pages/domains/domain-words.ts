@@ -8,6 +8,7 @@ export const names: Record<RecordPurpose, string> = {
   dmarc: 'DMARC',
   dmarc_reports: 'DMARC reports',
   tracking: 'Tracking links',
+  receiving: 'Received mail',
 };
 
 export interface RecordVerdict {
