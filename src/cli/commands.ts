@@ -33,6 +33,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     credits: async () => (await import('#cli/commands/credits.ts')).creditsCommands,
     user: async () => (await import('#cli/commands/user.ts')).userCommands,
     webhook: async () => (await import('#cli/commands/webhook.ts')).webhookCommands,
+    route: async () => (await import('#cli/commands/received/route-commands.ts')).routeCommands,
     listen: async () => (await import('#cli/commands/listen.ts')).listenCommands,
     completion: async () => (await import('#cli/commands/completion.ts')).completionCommand,
     man: async () => {

@@ -16,6 +16,7 @@ import { holdExamples } from '#lab/recorded-examples.ts';
 import { exampleWorld, rename, suppress } from '#lab/scenes/example-world.ts';
 import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import type { Answer, World } from '#lab/scenes/world.ts';
+import { addRoute } from '#mail/received/define-route.ts';
 import { sumNames } from '#mail/record/counts.ts';
 import { addWebhook } from '#mail/webhooks/endpoints.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
@@ -69,6 +70,18 @@ test('every example of the management endpoints gets the response of its example
     name,
     request: ['Track opens and require TLS', { tracking, tls: 'encrypted' }],
   });
+  const added = await tell('post', '/routes', 'Added', {
+    request: ['Mail to some addresses of a domain', { pattern: 'orders+*@example.com', action: 'store' }],
+  });
+  await tell('get', '/routes', 'One route');
+  await tell('get', '/routes/check', 'The domain does not receive', {
+    query: '?address=orders%2B17@example.com',
+  });
+  const { id: route } = added.route;
+  await tell('get', '/routes/{id}', 'A route', { id: route });
+  const change = { action: 'reject', reply: '550 5.7.1 No replies here' };
+  await tell('patch', '/routes/{id}', 'Changed', { id: route, request: ['Reject the mail', change] });
+  await tell('delete', '/routes/{id}', 'Done', { id: route });
   await tell('delete', '/domains/{name}', 'Done', { name });
 
   const [own] = await listKeys(world.db, orgId);
@@ -175,6 +188,8 @@ const refused: Record<string, string> = {
   'post /webhooks': '{}',
   'patch /webhooks/{id}': '{"enabled":"true"}',
   'post /webhooks/{id}/replay': '{}',
+  'post /routes': '{}',
+  'patch /routes/{id}': '{"action":"forward"}',
 };
 
 test('every documented error of the management endpoints can be provoked and matches its example', async (t) => {
@@ -184,7 +199,9 @@ test('every documented error of the management endpoints can be provoked and mat
   const sendOnly = await keyWith(world, orgId, 'email:send');
   await addWebhook(world.db, { orgId, url: 'https://app.example.com/', types: [] }, termsOf(world));
   await rename(world, 'example.com');
+  const route = await addRoute(world.db, orgId, { pattern: 'example.com', action: 'store' }, 1);
   const [{ id }] = await world.db('webhooks').select('id');
+  await world.db('receiving_routes').where({ id: route.id }).update({ id });
   const known = { id, name: 'example.com', address: 'dora@example.org' };
   await suppress(world, orgId, known.address);
   const nobody = {

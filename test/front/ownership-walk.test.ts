@@ -44,6 +44,7 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
   const email = await make.email(org, `later-${org.slug}@there.invalid`, { scheduledAt });
   const { id: key } = await db('api_keys').where({ org_id: org.id, is_test: false }).first('id');
   const suppression = await db('suppressions').where({ org_id: org.id }).first();
+  const route = await db('receiving_routes').where({ org_id: org.id }).first();
   const event = await db('events').where({ email_id: email }).first();
   const bounce = await db('events').where({ org_id: org.id, type: 'email.bounced' }).first();
   const invited = `invited-${org.slug}@there.invalid`;
@@ -57,6 +58,7 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
       org: org.id,
       email,
       webhook: org.webhookId,
+      route: route.id,
       key,
       domain: org.domain,
       address: suppression.address,
@@ -73,6 +75,7 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
       email,
       key,
       org.webhookId,
+      route.id,
       suppression.address,
       event.id,
       ...(live ? [] : [org.id]),

@@ -11,6 +11,7 @@ interface Named {
   org: string;
   email: string;
   webhook: string;
+  route: string;
   key: string;
   domain: string;
   address: string;
@@ -58,6 +59,7 @@ const kinds: Record<string, keyof Named> = {
   outbound: 'email',
   messages: 'email',
   webhooks: 'webhook',
+  routes: 'route',
   keys: 'key',
   'api-keys': 'key',
   domains: 'domain',
@@ -242,6 +244,7 @@ export async function rowsOf(db: Db, orgId: string, live = false): Promise<objec
     messages: (await db('messages').whereIn('email_id', ids).orderBy('id')).map(({ size }) => size),
     keys: keys.map((row) => without(row, 'used_at')),
     webhooks: await ofOrg('webhooks'),
+    routes: await ofOrg('receiving_routes'),
     suppressions: await ofOrg('suppressions'),
     domains: await ofOrg('domains'),
     members: await ofOrg('memberships', 'user_id'),

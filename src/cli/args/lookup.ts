@@ -16,6 +16,7 @@ import { Failure } from '#cli/failure.ts';
 import { findEmailsInLog } from '#cli/maillog/find-emails.ts';
 import { openLog } from '#cli/maillog/log-file.ts';
 import { createIdSearch } from '#cli/maillog/log-filter.ts';
+import { findRoute } from '#mail/received/rows/receiving-routes.ts';
 import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
 import { emailIdsOf, idsEndingIn } from '#mail/record/rows/find-by-name.ts';
 import { findWebhook } from '#mail/webhooks/rows/webhooks.ts';
@@ -85,6 +86,13 @@ export const requireWebhook = byId(
   'webhook',
   findWebhook,
   '`postern webhook list` shows them with their ids',
+);
+
+export const requireRoute = byId(
+  'receiving_routes',
+  'route',
+  findRoute,
+  '`postern route list --org ORG` shows them with their ids',
 );
 
 export const requireReturnedId = byId(

@@ -8,6 +8,7 @@ import { type EventParts, eventEndpoints } from '#front/api/events/routes.ts';
 import { keyEndpoints } from '#front/api/keys/routes.ts';
 import type { Document } from '#front/api/openapi/openapi-types.ts';
 import { openApiEndpoints } from '#front/api/openapi/routes.ts';
+import { routeEndpoints } from '#front/api/receiving-routes/routes.ts';
 import { type BatchParts, batchEndpoints } from '#front/api/send/batch.ts';
 import { sendEndpoints } from '#front/api/send/routes.ts';
 import { statsEndpoints } from '#front/api/stats/routes.ts';
@@ -33,6 +34,7 @@ export const endpoints: readonly Endpoint<EndpointParts>[] = [
   ...csvEndpoints,
   ...webhookEndpoints,
   ...testAndReplayEndpoints,
+  ...routeEndpoints,
   ...creditEndpoints,
   ...statsEndpoints,
   ...openApiEndpoints,

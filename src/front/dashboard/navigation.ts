@@ -23,6 +23,7 @@ const organizationEntries: NavEntry[] = [
   { name: 'Statistics', icon: 'statistics', path: '/statistics' },
   { name: 'Test inbox', icon: 'inbox', path: '/inbox' },
   { name: 'Domains', icon: 'domains', path: '/domains' },
+  { name: 'Routes', icon: 'routes', path: '/routes' },
   { name: 'Suppressions', icon: 'suppressions', path: '/suppressions' },
   { name: 'Webhooks', icon: 'webhooks', path: '/webhooks' },
   { name: 'API keys', icon: 'keys', path: '/keys' },

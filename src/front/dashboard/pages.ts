@@ -16,6 +16,7 @@ import { overviewPage } from '#front/dashboard/pages/overview/routes.ts';
 import { queueActionsPage } from '#front/dashboard/pages/queue/queue-action-forms.ts';
 import { queuePage } from '#front/dashboard/pages/queue/routes.ts';
 import { suspensionsPage } from '#front/dashboard/pages/queue/suspension-forms.ts';
+import { routesPage } from '#front/dashboard/pages/receiving-routes/routes.ts';
 import { sendTestPage } from '#front/dashboard/pages/send-test/routes.ts';
 import { setUpPage } from '#front/dashboard/pages/set-up/routes.ts';
 import { signInByLinkPage } from '#front/dashboard/pages/sign-in/by-link.ts';
@@ -55,6 +56,7 @@ export const pages: DashboardPage[] = [
   domainsPage,
   domainPage,
   dkimPage,
+  routesPage,
   listPage,
   suppressionsPage,
   webhooksPage,

@@ -54,6 +54,7 @@ const tables = {
   api_keys: ['id', 'label', 'scopes', 'revoked_at'],
   suppressions: ['address', 'reason'],
   webhooks: ['id', 'types', 'status', 'secret'],
+  receiving_routes: ['id', 'pattern', 'action'],
   credit_entries: ['id', 'change'],
 };
 
@@ -77,8 +78,9 @@ async function another({ world: { db }, bearer, must }: Started) {
   await must('POST /domains', { name: 'other.invalid' }, bearer(key));
   await must('POST /suppressions', { address: 'their@there.invalid' }, bearer(key));
   const { webhook } = await must('POST /webhooks', { url: 'https://other.invalid/hook' }, bearer(key));
+  const { route } = await must('POST /routes', { pattern: 'other.invalid', action: 'store' }, bearer(key));
   await db.transaction((trx) => setQuota(trx, orgId, 4711, Date.now()));
-  return { orgId, key, keyId, webhookId: webhook.id as string };
+  return { orgId, key, keyId, webhookId: webhook.id as string, routeId: route.id as string };
 }
 
 /** A body that each operation takes. */
@@ -91,6 +93,8 @@ const bodies: Record<string, unknown> = {
   'post /webhooks': { url: 'https://new.invalid/' },
   'patch /webhooks/{id}': { enabled: false, events: ['email.bounced'] },
   'post /webhooks/{id}/replay': { failed: true },
+  'post /routes': { pattern: 'other.invalid', action: 'store' },
+  'patch /routes/{id}': { action: 'drop' },
 };
 
 /** Every operation that manages, by the document: none can be forgotten here. */
@@ -117,7 +121,8 @@ test(`what is another organization's is not there, and not changed`, async (t) =
   t.true(all.length > 20);
   for (const { method, path, body } of all) {
     if (!path.includes('{')) continue;
-    const id = path.startsWith('/keys') ? other.keyId : other.webhookId;
+    const ids: Record<string, string> = { keys: other.keyId, routes: other.routeId };
+    const id = ids[path.split('/')[1]!] ?? other.webhookId;
     const theirs = { id, name: 'other.invalid', address: 'their@there.invalid' };
     const at = path.replace(/\{(\w+)\}/, (_, name) => theirs[name as 'id']);
     const answer = await call(`${method.toUpperCase()} ${at}`, body);
@@ -125,9 +130,10 @@ test(`what is another organization's is not there, and not changed`, async (t) =
   }
   for (const { method, path } of all) {
     if (method !== 'get' || path.includes('{')) continue;
-    const told = path.endsWith('.csv') ? await exported() : JSON.stringify(await must(`GET ${path}`));
+    const query = path === '/routes/check' ? '?address=ann@sender.invalid' : '';
+    const told = path.endsWith('.csv') ? await exported() : JSON.stringify(await must(`GET ${path}${query}`));
     t.notRegex(told, /other\.invalid|their|4711/, path);
-    t.false(told.includes(other.keyId) || told.includes(other.webhookId), path);
+    for (const id of [other.keyId, other.webhookId, other.routeId]) t.false(told.includes(id), path);
   }
   const { webhook } = await must('POST /webhooks', { url: 'https://sender.invalid/' });
   const theirEvent = await world.db('events').where({ org_id: other.orgId }).first('id');

@@ -44,6 +44,13 @@ const withNewKey: Sampler = async ({ make }, { id }) => {
   return { params: { name } };
 };
 
+/** Receives mail, until the form says otherwise. */
+const receivingDomain: Sampler = async ({ world, make }, { id }) => {
+  const name = await make.domain(id);
+  await world.db('domains').where({ org_id: id, name }).update({ receives: true });
+  return { params: { name }, fields: {} };
+};
+
 const suppressionId: Sampler = async ({ make }, { id }) => ({
   params: { id: (await make.suppression(id)).id },
 });
@@ -102,10 +109,20 @@ export const orgSamples: Record<string, Sampler> = {
   'POST /dashboard/o/:org/domains/:name/ed25519/end': withNewKey,
   'POST /dashboard/o/:org/domains/:name/tracking': onDomain({ opens: 'on', host: 'links.there.invalid' }),
   'POST /dashboard/o/:org/domains/:name/tls': onDomain({ tls: 'verified' }),
+  'POST /dashboard/o/:org/domains/:name/receive': receivingDomain,
   'POST /dashboard/o/:org/domains/:name/remove': async ({ make }, { id }) => {
     const name = await make.domain(id);
     return { params: { name }, fields: { typed: name } };
   },
+
+  'GET /dashboard/o/:org/routes': nothing,
+  'POST /dashboard/o/:org/routes': (_scene, { domain }) => ({
+    fields: { pattern: `${uniqueName()}@${domain}`, action: 'store' },
+    isNamedByField: true,
+  }),
+  'POST /dashboard/o/:org/routes/:id/remove': async ({ make }, org) => ({
+    params: { id: await make.route(org, uniqueName()) },
+  }),
 
   'GET /dashboard/o/:org/suppressions': nothing,
   'POST /dashboard/o/:org/suppressions': () => ({ fields: { address: `${uniqueName()}@there.invalid` } }),

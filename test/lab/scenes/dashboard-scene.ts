@@ -21,6 +21,7 @@ import { insertSession } from '#accounts/rows/sessions-table.ts';
 import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { changeUser, insertUser } from '#accounts/rows/users.ts';
 import { createSeal } from '#accounts/seal.ts';
+import { addRoute } from '#mail/received/define-route.ts';
 import { newStandardSecret } from '#mail/webhooks/formats/standard-format.ts';
 import { insertWebhook } from '#mail/webhooks/rows/webhooks.ts';
 import { wellKnownBlocklists } from '#operate/doctor/checks/blocklists.ts';
@@ -149,6 +150,8 @@ export async function startScene(t: ExecutionContext, settings: Record<string, s
         },
         clock.now(),
       ),
+    route: async ({ id, domain }: Pick<Org, 'id' | 'domain'>, local: string, reply?: string) =>
+      (await addRoute(db, id, { pattern: `${local}@${domain}`, action: 'reject', reply }, clock.now())).id,
     /** Sent, and come as far as it comes by itself. */
     email: async (org: Pick<Org, 'slug' | 'key'>, to: string, fields: object = {}) => {
       const { status, body } = await world.call('POST', '/api/public/email/send', {
@@ -180,6 +183,7 @@ export async function startScene(t: ExecutionContext, settings: Record<string, s
     const webhookId = await make.webhook(id, receiver.url, []);
     // Such a URL is refused by whatever takes one; what is in the table is shown all the same.
     await make.webhook(id, `http://127.0.0.1:9/${markup('webhook-url')}`);
+    await make.route({ id, domain }, `/${markup('route-pattern')}/`, `550 ${markup('route-reply')}`);
     const org = { id, slug, key };
     const emailId = await make.email(org, `ann@there.invalid`);
     await make.email(org, `bounce-${slug}@there.invalid`);

@@ -1,8 +1,8 @@
 /** Receiving routes: which pattern takes which address, the order that decides, and patterns that are refused. */
 import test from 'ava';
 import type { ReceivingRoute } from '#mail/received/received-mail.ts';
-import { parseReply, replyText } from '#mail/received/reject-reply.ts';
 import { routeFor } from '#mail/received/receiving-route.ts';
+import { parseReply, replyText } from '#mail/received/reject-reply.ts';
 import { defaultPriorities, maxSteps, parsePattern, stepsOf } from '#mail/received/route-pattern.ts';
 
 function routeOf(given: string, id = given): ReceivingRoute {

@@ -10,6 +10,7 @@ import { emailsSchemas } from '#front/api/emails/schema.ts';
 import { eventSchemas } from '#front/api/events/schema.ts';
 import { keySchemas, newKeyRequest } from '#front/api/keys/schema.ts';
 import { done } from '#front/api/management.ts';
+import { newRoute, routeChange, routeSchemas } from '#front/api/receiving-routes/schema.ts';
 import { batchAnswer, batchRequest } from '#front/api/send/batch.ts';
 import { dryRunAnswer, sendResult } from '#front/api/send/dry-run.ts';
 import { addressLists, sendSchema } from '#front/api/send/schema.ts';
@@ -31,6 +32,8 @@ const requests = {
   NewWebhook: newWebhook,
   WebhookChange: webhookChange,
   Replay: replayRequest,
+  NewRoute: newRoute,
+  RouteChange: routeChange,
 };
 
 const responses = {
@@ -45,6 +48,7 @@ const responses = {
   ...keySchemas,
   ...suppressionSchemas,
   ...webhookSchemas,
+  ...routeSchemas,
   ...creditSchemas,
   ...statsSchemas,
   Done: done,

@@ -108,6 +108,7 @@ export const managementTags = [
   { name: 'Keys', description: 'API keys.' },
   { name: 'Suppressions', description: 'Addresses that no email is sent to.' },
   { name: 'Webhooks', description: 'Endpoints of yours that events are posted to.' },
+  { name: 'Routes', description: 'What becomes of email that is received for your domains.' },
   { name: 'Credits', description: 'Credits that are left, and what they were spent on.' },
   { name: 'Statistics', description: 'What became of the mail, by group.' },
 ];

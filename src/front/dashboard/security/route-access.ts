@@ -82,7 +82,13 @@ export const access: Record<string, RouteAccess> = {
   'POST /dashboard/o/:org/domains/:name/ed25519/end': 'developer',
   'POST /dashboard/o/:org/domains/:name/tracking': 'developer',
   'POST /dashboard/o/:org/domains/:name/tls': 'developer',
+  'POST /dashboard/o/:org/domains/:name/receive': 'developer',
   'POST /dashboard/o/:org/domains/:name/remove': 'developer',
+
+  // Received mail
+  'GET /dashboard/o/:org/routes': 'viewer',
+  'POST /dashboard/o/:org/routes': 'developer',
+  'POST /dashboard/o/:org/routes/:id/remove': 'developer',
 
   // Suppressions
   'GET /dashboard/o/:org/suppressions': 'viewer',
