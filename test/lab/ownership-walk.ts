@@ -12,6 +12,7 @@ interface Named {
   email: string;
   webhook: string;
   route: string;
+  received: string;
   key: string;
   domain: string;
   address: string;
@@ -60,6 +61,7 @@ const kinds: Record<string, keyof Named> = {
   messages: 'email',
   webhooks: 'webhook',
   routes: 'route',
+  received: 'received',
   keys: 'key',
   'api-keys': 'key',
   domains: 'domain',
@@ -245,6 +247,7 @@ export async function rowsOf(db: Db, orgId: string, live = false): Promise<objec
     keys: keys.map((row) => without(row, 'used_at')),
     webhooks: await ofOrg('webhooks'),
     routes: await ofOrg('receiving_routes'),
+    received: (await ofOrg('received_mails')).map(({ id }) => id),
     suppressions: await ofOrg('suppressions'),
     domains: await ofOrg('domains'),
     members: await ofOrg('memberships', 'user_id'),

@@ -20,6 +20,7 @@ export interface NavLink {
 const organizationEntries: NavEntry[] = [
   { name: 'Overview', icon: 'overview', path: '' },
   { name: 'Emails', icon: 'emails', path: '/emails' },
+  { name: 'Received mail', icon: 'received', path: '/received' },
   { name: 'Statistics', icon: 'statistics', path: '/statistics' },
   { name: 'Test inbox', icon: 'inbox', path: '/inbox' },
   { name: 'Domains', icon: 'domains', path: '/domains' },

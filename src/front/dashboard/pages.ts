@@ -16,6 +16,7 @@ import { overviewPage } from '#front/dashboard/pages/overview/routes.ts';
 import { queueActionsPage } from '#front/dashboard/pages/queue/queue-action-forms.ts';
 import { queuePage } from '#front/dashboard/pages/queue/routes.ts';
 import { suspensionsPage } from '#front/dashboard/pages/queue/suspension-forms.ts';
+import { receivedPage } from '#front/dashboard/pages/received/routes.ts';
 import { routesPage } from '#front/dashboard/pages/receiving-routes/routes.ts';
 import { sendTestPage } from '#front/dashboard/pages/send-test/routes.ts';
 import { setUpPage } from '#front/dashboard/pages/set-up/routes.ts';
@@ -57,6 +58,7 @@ export const pages: DashboardPage[] = [
   domainPage,
   dkimPage,
   routesPage,
+  receivedPage,
   listPage,
   suppressionsPage,
   webhooksPage,

@@ -51,6 +51,8 @@ const receivingDomain: Sampler = async ({ world, make }, { id }) => {
   return { params: { name }, fields: {} };
 };
 
+const receivedId: Sampler = (_scene, org) => ({ params: { id: org.receivedId } });
+
 const suppressionId: Sampler = async ({ make }, { id }) => ({
   params: { id: (await make.suppression(id)).id },
 });
@@ -115,6 +117,13 @@ export const orgSamples: Record<string, Sampler> = {
     return { params: { name }, fields: { typed: name } };
   },
 
+  'GET /dashboard/o/:org/received': nothing,
+  'GET /dashboard/o/:org/received/:id': receivedId,
+  'GET /dashboard/o/:org/received/:id/preview': receivedId,
+  'GET /dashboard/o/:org/received/:id/source': receivedId,
+  'GET /dashboard/o/:org/received/:id/attachments/:at': (_scene, org) => ({
+    params: { id: org.receivedId, at: '0' },
+  }),
   'GET /dashboard/o/:org/routes': nothing,
   'POST /dashboard/o/:org/routes': (_scene, { domain }) => ({
     fields: { pattern: `${uniqueName()}@${domain}`, action: 'store' },

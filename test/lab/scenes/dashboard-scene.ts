@@ -22,12 +22,14 @@ import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { changeUser, insertUser } from '#accounts/rows/users.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { addRoute } from '#mail/received/define-route.ts';
+import { insertReceived } from '#mail/received/rows/received-mails.ts';
 import { newStandardSecret } from '#mail/webhooks/formats/standard-format.ts';
 import { insertWebhook } from '#mail/webhooks/rows/webhooks.ts';
 import { wellKnownBlocklists } from '#operate/doctor/checks/blocklists.ts';
 import type { Surroundings } from '#operate/doctor/surroundings.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 import { createBrowser, password } from '../browser/browser.ts';
+import { emptySummary, receivedMail } from '../received.ts';
 import { until } from '../until.ts';
 import { startReceiver } from './webhook-receiver.ts';
 import { startWorld } from './world.ts';
@@ -51,6 +53,7 @@ export interface Org {
   domain: string;
   emailId: string;
   webhookId: string;
+  receivedId: string;
 }
 
 export type Scene = Awaited<ReturnType<typeof startScene>>;
@@ -152,6 +155,31 @@ export async function startScene(t: ExecutionContext, settings: Record<string, s
       ),
     route: async ({ id, domain }: Pick<Org, 'id' | 'domain'>, local: string, reply?: string) =>
       (await addRoute(db, id, { pattern: `${local}@${domain}`, action: 'reject', reply }, clock.now())).id,
+    /** A stranger's mail, with a file. */
+    received: async (orgId: string, domain: string) => {
+      const of = (name: string) => markup(`received-${name}`);
+      const part = (type: string, text: string) => `--b\r\nContent-Type: ${type}\r\n\r\n${text}\r\n`;
+      const file = `text/plain; name="f.txt"\r\nContent-Disposition: attachment; filename="${attribute('file')}"`;
+      const raw = Buffer.from(
+        `From: ann@there.invalid\r\nContent-Type: multipart/mixed; boundary=b\r\n\r\n${part('text/html', of('html'))}${part(file, 'file')}--b--\r\n`,
+      );
+      const summary = { ...emptySummary, preview: of('preview') };
+      const mail = receivedMail({
+        orgId,
+        domain,
+        raw,
+        summary,
+        recipients: [`orders@${domain}`],
+        at: clock.now(),
+        subject: of('subject'),
+        fromHeader: of('from'),
+        sender: of('sender'),
+        helo: of('helo'),
+        messageId: of('message-id'),
+      });
+      await db.transaction((trx) => insertReceived(trx, [mail]));
+      return mail.id;
+    },
     /** Sent, and come as far as it comes by itself. */
     email: async (org: Pick<Org, 'slug' | 'key'>, to: string, fields: object = {}) => {
       const { status, body } = await world.call('POST', '/api/public/email/send', {
@@ -184,11 +212,12 @@ export async function startScene(t: ExecutionContext, settings: Record<string, s
     // Such a URL is refused by whatever takes one; what is in the table is shown all the same.
     await make.webhook(id, `http://127.0.0.1:9/${markup('webhook-url')}`);
     await make.route({ id, domain }, `/${markup('route-pattern')}/`, `550 ${markup('route-reply')}`);
+    const receivedId = await make.received(id, domain);
     const org = { id, slug, key };
     const emailId = await make.email(org, `ann@there.invalid`);
     await make.email(org, `bounce-${slug}@there.invalid`);
     await make.email(org, `defer-${slug}@there.invalid`);
-    return { ...org, people, domain, emailId, webhookId };
+    return { ...org, people, domain, emailId, webhookId, receivedId };
   }
 
   const a = await organization('acme');

@@ -86,6 +86,11 @@ export const access: Record<string, RouteAccess> = {
   'POST /dashboard/o/:org/domains/:name/remove': 'developer',
 
   // Received mail
+  'GET /dashboard/o/:org/received': 'viewer',
+  'GET /dashboard/o/:org/received/:id': 'viewer',
+  'GET /dashboard/o/:org/received/:id/preview': 'viewer',
+  'GET /dashboard/o/:org/received/:id/source': 'viewer',
+  'GET /dashboard/o/:org/received/:id/attachments/:at': 'viewer',
   'GET /dashboard/o/:org/routes': 'viewer',
   'POST /dashboard/o/:org/routes': 'developer',
   'POST /dashboard/o/:org/routes/:id/remove': 'developer',
