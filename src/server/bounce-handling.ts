@@ -24,8 +24,6 @@ import { groupCommit } from '#platform/database/engine/group-commit.ts';
 import { createMessageIdReader } from '#platform/values/message-id.ts';
 import type { ServerContext } from './context.ts';
 
-export type BounceHandling = ReturnType<typeof createBounceHandling>;
-
 /** Memory limits of the thread that parses a mail. */
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 

@@ -18,7 +18,7 @@ import type { Certificate } from '#operate/certificates/listener-certificate.ts'
 import { bracketed } from '#platform/base/net/tcp-listen.ts';
 import { excessOfLog, keepLogShort, watchFile } from '#platform/database/engine/open.ts';
 import type { Config } from '#platform/settings/config.ts';
-import { type BounceHandling, createBounceHandling } from './bounce-handling.ts';
+import { createBounceHandling } from './bounce-handling.ts';
 import { makeAllDue, noteLeap } from './clock-jump.ts';
 import { createOrderComposer } from './compose-orders.ts';
 import { createContext, type Overrides, type ServerContext } from './context.ts';
@@ -31,6 +31,7 @@ import { maintenanceJobs } from './maintenance-jobs.ts';
 import { stayRegistered } from './node-heartbeat.ts';
 import { openFileCertificate, openHostCertificates, openWebPorts, startKeeper } from './open-certificates.ts';
 import { openOperationsEndpoints } from './operations-endpoints.ts';
+import { createReceiving, type Receiving } from './receiving.ts';
 import { type Listeners, openListeners } from './smtp-listeners.ts';
 
 export interface Running {
@@ -54,7 +55,7 @@ type Stops = (() => Promise<void>)[];
 interface Parts {
   intake: Intake;
   delivery: DeliveryEngine;
-  bounces: BounceHandling;
+  receiving: Receiving;
   diskGuard: DiskGuard;
 }
 
@@ -117,6 +118,11 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   stops.push(composers.close);
   const diskGuard = await openDiskGuard(context);
   stops.push(() => diskGuard.stop());
+  const receiving = createReceiving(context, {
+    bounces: bounces.handler,
+    hasSpace: () => diskGuard.hasSpace(),
+  });
+  stops.push(receiving.close);
   const intakeParts = {
     compose: composeAlone(composers.compose, createOrderComposer(context.secrets)),
     admit: (domain: string, orgId: string) => delivery.runner.admit(domain, orgId),
@@ -130,7 +136,7 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   const jobs = maintenanceJobs(context, intake, baseUrl);
   stops.push(startMaintenance({ jobs, changeToken, clock, onError }));
   startBackups(context, stops);
-  return { intake, delivery, bounces, diskGuard };
+  return { intake, delivery, receiving, diskGuard };
 }
 
 function startBackups(context: ServerContext, stops: Stops): void {
@@ -173,7 +179,7 @@ async function startDelivering(
 /** Returns the port of the HTTP server. */
 async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Promise<number> {
   const { config } = context;
-  const { intake, delivery, bounces, diskGuard } = parts;
+  const { intake, delivery, receiving, diskGuard } = parts;
   let listeners: Listeners | null = null;
   const endpoints = await openOperationsEndpoints(context, {
     load: delivery.load,
@@ -196,7 +202,7 @@ async function openPorts(context: ServerContext, parts: Parts, stops: Stops): Pr
   listeners = await openListeners({
     config,
     submission: intake.submission,
-    inbound: config.roles.includes('inbound') ? bounces.handler : null,
+    inbound: config.roles.includes('inbound') ? receiving.handler : null,
     isForDevelopment: context.allIsTest,
     openCertificate: () => certificates ?? openOwnCertificate(context, stops),
     onError: context.onError,

@@ -15,13 +15,22 @@ const receivingDomains = records({
 
 export type ReceivingDomain = ReturnType<typeof receivingDomains.read>;
 
+/** The index domains_receiving_index has only these rows. */
+const indexed = 'receives';
+
+/** Whether any organization receives mail. */
+export async function hasReceivingDomain(db: Db): Promise<boolean> {
+  return (await db('domains').whereRaw(indexed).first('id')) !== undefined;
+}
+
 /**
  * The domain that receives the mail for this name (A-label). `pending`: it was verified and its DKIM record is gone, so its mail
  * is to wait at the senders until it is known whose the domain is. Null: no organization receives it.
  */
 export async function findReceivingDomain(db: Db, name: string): Promise<ReceivingDomain | null> {
   const rows = await db('domains')
-    .where({ name, receives: true })
+    .whereRaw(indexed)
+    .where({ name })
     .where((ever) => ever.where({ status: 'verified' }).orWhereNotNull('failing_since'))
     .orderBy([
       { column: 'status', order: 'desc' },

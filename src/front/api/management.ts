@@ -122,11 +122,6 @@ interface Responding<
   respond(call: Call<Found, z.output<Body>, z.output<Query>>): Promise<Omit<z.input<Members>, 'success'>>;
 }
 
-/** Any of them: `resource` has checked that `respond` fits what is declared beside it. */
-type AnyResponding = Omit<Responding<unknown, z.ZodType, z.ZodType, z.ZodType<object, object>>, 'respond'> & {
-  respond(call: never): Promise<object>;
-};
-
 /** How a path names one item of a resource. */
 interface Item<Found> {
   /** The resource in errors, such as `key`. */
@@ -174,15 +169,15 @@ export function resource<Found>(tag: string, item?: Item<Found>, access: Access 
   };
 }
 
-interface Resource {
+interface Resource<Found> {
   tag: string;
   access: Access;
-  item?: Item<unknown> | undefined;
+  item?: Item<Found> | undefined;
 }
 
-function declare(
-  of: Resource,
-  declared: AnyResponding,
+function declare<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
+  of: Resource<Found>,
+  declared: Responding<Found, B, Q, M>,
   errors: EndpointErrors,
 ): Endpoint<{ management: Management }> {
   const { body: given, maxInFlight, respond, ...rest } = declared;
@@ -197,9 +192,9 @@ function declare(
   return managementEndpoint(of.tag, endpoint, of.access);
 }
 
-function handlerOf(
-  { access, item }: Resource,
-  { body: given, query, maxInFlight, respond }: AnyResponding,
+function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
+  { access, item }: Resource<Found>,
+  { body: given, query, maxInFlight, respond }: Responding<Found, B, Q, M>,
   parts: Management,
 ): Middleware {
   const body = schemaOf(given);
@@ -220,7 +215,7 @@ function handlerOf(
         found: item && (await findItem(context, caller, parts.db, item)),
         body: body && (await readJson(context, body, () => parts.admission.acquire(orgId))),
         now: parts.clock.now(),
-      } as never);
+      } as Call<Found, z.output<B>, z.output<Q>>);
       context.body = { success: true, ...members };
     } finally {
       release?.();

@@ -7,6 +7,7 @@
  * Nothing is ever sent in answer: what cannot be taken is refused before the 250, which follows the commit.
  */
 
+import type { ReceivingDomain } from '#accounts/rows/receiving-domains.ts';
 import type { Reception, RecordedReception } from '#mail/received/rows/record-received.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
@@ -15,11 +16,11 @@ import type { Slots } from '#platform/base/limits/slots.ts';
 import { clientNetwork } from '#platform/base/net/client-network.ts';
 import { toDomain } from '#platform/values/address.ts';
 import { type Envelope, type MailSession, SmtpRefusal } from '#platform/values/mail-handler.ts';
-import { parseReply } from '#platform/values/reply.ts';
 import type { ReadMail } from './read-mail.ts';
 import type { ReceivedReader } from './reading-tasks.ts';
 import { maxReceivedBytes, type ReceivingRoute, type SpamVerdict, type Verdicts } from './received-mail.ts';
 import type { ReceptionRates } from './reception-limits.ts';
+import { defaultReply, parseReply } from './reject-reply.ts';
 import { countHops, headerLength, traceFields, withoutForged } from './trace-fields.ts';
 import type { Judge } from './verdicts.ts';
 
@@ -44,13 +45,6 @@ export interface ReceptionParts {
   record(reception: Reception): Promise<RecordedReception>;
   log(text: string): void;
   clock: Clock;
-}
-
-/** `pending`: it was verified once. */
-interface ReceivingDomain {
-  orgId: string;
-  name: string;
-  status: 'pending' | 'verified';
 }
 
 export interface FilteredMail {
@@ -303,10 +297,8 @@ function requirePolicy({ dmarc }: Verdicts, recipients: AcceptedRecipient[]): vo
 }
 
 function ownRefusal(reply: string | null): SmtpRefusal {
-  const given = reply === null ? null : parseReply(reply);
-  return given
-    ? new SmtpRefusal(given.code, given.enhanced ?? '5.7.1', given.text)
-    : new SmtpRefusal(550, '5.7.1', 'This address takes no mail');
+  const { code, enhanced, text } = (reply === null ? null : parseReply(reply)) ?? parseReply(defaultReply)!;
+  return new SmtpRefusal(code, enhanced, text);
 }
 
 function storeIsFull(): SmtpRefusal {

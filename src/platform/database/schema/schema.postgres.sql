@@ -380,6 +380,7 @@ CREATE TABLE domains (
   CONSTRAINT domains_org_id_name_unique UNIQUE (org_id, name)
 );
 CREATE INDEX domains_check_at_id_index ON domains USING btree (check_at, id) WHERE (check_at IS NOT NULL);
+CREATE INDEX domains_receiving_index ON domains USING btree (name) WHERE receives;
 CREATE INDEX domains_return_path_index ON domains USING btree (name) WHERE (return_path <> 'none'::text);
 CREATE UNIQUE INDEX domains_receives_unique ON domains USING btree (name) WHERE (receives AND (status = 'verified'::text));
 

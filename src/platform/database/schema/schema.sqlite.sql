@@ -226,6 +226,8 @@ CREATE UNIQUE INDEX domains_org_id_name_unique on domains (org_id, name);
 
 CREATE UNIQUE INDEX domains_receives_unique on domains (name) where receives and status = 'verified';
 
+CREATE INDEX domains_receiving_index on domains (name) where receives;
+
 CREATE INDEX domains_return_path_index on domains (name) where return_path <> 'none';
 
 CREATE TABLE emails (

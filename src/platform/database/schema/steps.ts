@@ -66,4 +66,6 @@ export const steps: Record<string, string> = {
   // What each organization's received mail takes, so that the bound on it costs no count.
   '049-received-stores': `create table received_stores (org_id text not null, mails bigint not null, bytes bigint not null,
     primary key (org_id))`,
+  // Every RCPT for a name that is not ours asks it.
+  '050-receiving-domain-names': 'create index domains_receiving_index on domains (name) where receives',
 };

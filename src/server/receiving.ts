@@ -1,0 +1,81 @@
+/**
+ * Builds port 25: returned mail and, beside it, the reception of mail for applications (addresses → a reading thread → verdicts
+ * → one commit → the event).
+ */
+import { Worker } from 'node:worker_threads';
+import { findReceivingDomain, hasReceivingDomain } from '#accounts/rows/receiving-domains.ts';
+import { InboundHandler } from '#front/smtp/inbound-handler.ts';
+import { createResolver } from '#mail/deliver/route/resolver.ts';
+import { createReceivedReader } from '#mail/received/reading-tasks.ts';
+import { routeFor } from '#mail/received/receiving-route.ts';
+import { ReceptionHandler } from '#mail/received/reception-handler.ts';
+import { limitsFrom, ReceptionRates } from '#mail/received/reception-limits.ts';
+import { findAnswered } from '#mail/received/rows/answered-emails.ts';
+import { storedBytes } from '#mail/received/rows/received-mails.ts';
+import { routesOfDomain } from '#mail/received/rows/receiving-routes.ts';
+import { type Reception, recordReceived } from '#mail/received/rows/record-received.ts';
+import { createJudge } from '#mail/received/verdicts.ts';
+import type { BounceHandler } from '#mail/returned/bounce-handler.ts';
+import { cachedAnswer } from '#platform/base/bounded-cache.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
+import { groupCommit } from '#platform/database/engine/group-commit.ts';
+import { createMessageIdReader } from '#platform/values/message-id.ts';
+import type { ServerContext } from './context.ts';
+
+/** Memory limits of the thread that reads a mail. */
+const resourceLimits = { maxOldGenerationSizeMb: 512, maxYoungGenerationSizeMb: 32 };
+
+const maxCached = 10_000;
+
+/** MiB of mails that are being read and kept; one organization that is alone can have half of them. */
+const maxInWork = 64;
+
+export type Receiving = ReturnType<typeof createReceiving>;
+
+export function createReceiving(
+  context: ServerContext,
+  { bounces, hasSpace }: { bounces: BounceHandler; hasSpace(): boolean },
+) {
+  const { config, db, secrets, metrics, log, eventSignal, clock, onError } = context;
+  const readMessageId = createMessageIdReader(secrets);
+  const reader = createReceivedReader({
+    spawn: () =>
+      new Worker(new URL('../mail/received/reading-thread.ts', import.meta.url), { resourceLimits }),
+    onError,
+  });
+  const findDomain = cachedAnswer((name) => findReceivingDomain(db, name), maxCached);
+  const routesOf = cachedAnswer((key) => {
+    const [orgId, name] = key.split(' ');
+    return routesOfDomain(db, orgId!, name!);
+  }, maxCached);
+  const isReceiving = cachedAnswer(() => hasReceivingDomain(db), 1);
+  const record = groupCommit(
+    metrics.timed('received', (list: Reception[]) => recordReceived(db, list, config.receivedStore)),
+  );
+  const reception = new ReceptionHandler({
+    hostname: config.hostname,
+    findDomain,
+    findRoute: async ({ orgId, name }, address) => routeFor(await routesOf(`${orgId} ${name}`), address),
+    rates: new ReceptionRates(limitsFrom(config.receivedPerMinute), clock),
+    slots: new Slots({ inAll: maxInWork, ofOne: 'as many as are free' }),
+    hasSpace,
+    storeBytes: config.receivedStore,
+    storedBytes: (orgId) => storedBytes(db, orgId),
+    reader,
+    judge: createJudge(createResolver(config.dnsServers)),
+    spamVerdict: async () => null,
+    findAnswered: (orgId, messageIds) => findAnswered(db, orgId, messageIds, readMessageId),
+    async record(mails) {
+      const result = await record(mails);
+      eventSignal.notify();
+      return result;
+    },
+    log: (text) => log.info(text),
+    clock,
+  });
+  return {
+    handler: new InboundHandler({ bounces, reception, isReceiving: () => isReceiving('') }),
+    /** Called after the listener has closed. */
+    close: () => reader.close(),
+  };
+}
