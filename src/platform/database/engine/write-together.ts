@@ -44,7 +44,7 @@ async function callProcedure(db: Db, procedure: Procedure, values: never[]): Pro
   try {
     await call();
   } catch (error) {
-    // The first call on this connection, or the transaction that created it was rolled back.
+    // The first call on this connection, or the transaction that created it was rolled back, or its creation failed half-way.
     if (!isMissing(error, procedure.name)) throw error;
     await db.raw(procedure.view);
     await db.raw(procedure.trigger);
@@ -93,11 +93,15 @@ function newProcedure(text: string): Procedure {
   const columns = Array.from({ length: count }, (_, index) => `null as p${index + 1}`);
   return {
     name,
-    view: `create temp view ${name} as select ${columns}`,
-    trigger: `create temp trigger ${name}_run instead of insert on ${name} begin ${body}; end`,
+    view: `create temp view if not exists ${name} as select ${columns}`,
+    trigger: `create temp trigger if not exists ${name}_run instead of insert on ${name} begin ${body}; end`,
   };
 }
 
 function isMissing(error: unknown, name: string): boolean {
-  return (error as Error).message.includes(`no such table: ${name}`);
+  const { message } = error as Error;
+  return (
+    message.includes(`no such table: ${name}`) ||
+    message.includes(`cannot modify ${name} because it is a view`)
+  );
 }
