@@ -53,9 +53,12 @@ export class LeasePolicy {
     };
   }
 
-  /** How many more deliveries may be leased. */
+  /**
+   * How many more deliveries may be leased. Sends that were admitted together can exceed the limit for a moment: that leaves no
+   * room, never less than none, which a scan would take for a claim that found all it asked for, and begin again at once.
+   */
   freeLeases(): number {
-    return this.#max - this.#leased;
+    return Math.max(this.#max - this.#leased, 0);
   }
 
   isHalfFree(): boolean {

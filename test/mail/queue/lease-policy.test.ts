@@ -44,3 +44,10 @@ test('a single ready queue gets as many leases as it has free slots', (t) => {
   );
   t.false(isCut);
 });
+
+test('more leases than the limit leave no room, and never less than none', (t) => {
+  const { policy } = policyFor(['a.invalid']);
+  for (let n = 0; n < 4 * 500 + 3; n++) policy.countLeased(1);
+  t.is(policy.freeLeases(), 0);
+  t.deepEqual(policy.pickBacklogs(policy.freeLeases()).claims, []);
+});
