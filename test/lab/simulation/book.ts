@@ -58,6 +58,16 @@ export interface WebhookPost {
   isTaken: boolean;
 }
 
+/** A bounce or a complaint that a host sends to a return path. */
+export interface Returned {
+  mail: number;
+  recipient: string;
+  messageId: string;
+  kind: 'bounce' | 'complaint';
+  /** When it was answered with 250. */
+  takenAt: number | null;
+}
+
 export interface StoryLine {
   at: number;
   text: string;
@@ -68,6 +78,7 @@ export class Book {
   readonly byEmailId = new Map<string, Mail>();
   readonly copies = new Map<string, Copy[]>();
   readonly posts: WebhookPost[] = [];
+  readonly returned: Returned[] = [];
   /** Calls that were sent and got no answer; `at`: by the scheduler's clock. */
   readonly unanswered: { mail: number; at: number }[] = [];
   /** Calls to the API. */

@@ -59,6 +59,9 @@ export const databases = {
   diskOf: (_machine: Machine): Disk => sound(null),
   statements: 0,
   commits: 0,
+  failures: 0,
+  /** Called before each statement of a machine. */
+  onStatement: null as ((machine: Machine) => void) | null,
   /** The connections of a machine, to be closed when it dies. */
   open: new Map<Machine, Set<VirtualDatabase>>(),
 };
@@ -154,6 +157,7 @@ export class VirtualDatabase {
   /** Runs the statement now, or later while the database is locked, and answers later. */
   perform(sql: string, run: () => unknown, done?: Done, begunAt = scheduler.now): void {
     databases.statements += 1;
+    databases.onStatement?.(this.#machine);
     const sqlite = this.#sqlite!;
     const isWrite = isWriting(sql);
     const disk = databases.diskOf(this.#machine);
@@ -162,6 +166,7 @@ export class VirtualDatabase {
     let result: unknown;
     const injected = disk.failure(sql, isWrite);
     if (injected) {
+      databases.failures += 1;
       error = failed(injected);
       // SQLite itself rolls back after these, except if only the COMMIT failed.
       if (wasOpen && !/^\s*commit/i.test(sql)) sqlite.exec('rollback');

@@ -5,6 +5,7 @@
 import type { Book } from './book.ts';
 import type { Network, VirtualSocket } from './network.ts';
 import type { Random } from './random.ts';
+import { Returner } from './returner.ts';
 import { type Machine, scheduler } from './scheduler.ts';
 
 export type HostMode =
@@ -36,20 +37,25 @@ export class Exchanger {
   readonly #random: Random;
   readonly #firstSeen = new Map<string, number>();
   #taken: number[] = [];
+  readonly #returner: Returner;
   connections = 0;
   /** Attempts that reached this host. */
   sessions = 0;
+  /** Called when it has taken a mail, before its reply. */
+  onTaken: (() => void) | null = null;
 
   constructor(
     network: Network,
     name: string,
     address: string,
-    { book, random }: { book: Book; random: Random },
+    { book, random, returnsTo }: { book: Book; random: Random; returnsTo: string },
   ) {
     this.name = name;
     this.#book = book;
     this.#random = random;
     this.machine = { name, isAlive: true, clockAheadMs: 0 };
+    const ofReturner = { network, book, random: random.stream('returned'), machine: this.machine };
+    this.#returner = new Returner({ ...ofReturner, target: returnsTo });
     network.attach(this.machine, address);
     network.listen(this.machine, 25, { accept: (socket) => this.#serve(socket), allowHalfOpen: false });
   }
@@ -67,7 +73,8 @@ export class Exchanger {
 
   /** Null: no reply, the host hangs up. */
   greeting(): string {
-    if (this.mode === 'refuses greetings') return '421 4.3.2 Service not available';
+    if (this.mode === 'refuses greetings')
+      return this.#random.pick(['421 4.3.2 Service not available', '554 No SMTP service here']);
     if (this.mode === 'throttles' && this.#isTooFast()) return '421 4.7.0 Too many connections, slow down';
     return `220 ${this.name} ESMTP`;
   }
@@ -96,12 +103,15 @@ export class Exchanger {
     return this.mode === 'tarpits' ? this.#random.between(5_000, 25_000) : this.#random.between(0.1, 2);
   }
 
-  take(message: string, recipients: string[], isDoubtful: boolean): void {
+  take(message: string, [returnPath, recipients]: [string, string[]], isDoubtful: boolean): void {
     const mail = Number(/^X-Mail: (\d+)/m.exec(message)?.[1] ?? -1);
     const messageId = /^Message-ID: (\S+)/im.exec(message)?.[1] ?? '';
     this.#taken.push(scheduler.time);
-    for (const recipient of recipients)
+    for (const recipient of recipients) {
       this.#book.noteCopy({ mail, messageId, recipient, host: this.name, at: scheduler.time, isDoubtful });
+      this.#returner.noteTaken({ mail, returnPath, messageId, recipient });
+    }
+    this.onTaken?.();
   }
 
   tellRefusal(recipient: string, reply: string): void {
@@ -115,6 +125,7 @@ class Conversation {
   readonly #socket: VirtualSocket;
   #input = '';
   #message: string | null = null;
+  #returnPath = '';
   #recipients: string[] = [];
   #isBusy = false;
 
@@ -164,6 +175,7 @@ class Conversation {
       );
     if (verb === 'MAIL' || verb === 'RSET') {
       this.#recipients = [];
+      this.#returnPath = /<([^>]*)>/.exec(line)?.[1] ?? '';
       return void this.#reply('250 2.1.0 Ok');
     }
     if (verb === 'RCPT') return void this.#recipient(/<([^>]*)>/.exec(line)?.[1] ?? '');
@@ -191,7 +203,7 @@ class Conversation {
     this.#message = null;
     if (this.#host.mode === 'hangs up before the reply') return void this.#socket.destroy();
     const isDoubtful = this.#host.mode === 'hangs up after the dot';
-    this.#host.take(message, this.#recipients, isDoubtful);
+    this.#host.take(message, [this.#returnPath, this.#recipients], isDoubtful);
     if (isDoubtful) return void this.#socket.destroy();
     this.#reply('250 2.0.0 Ok: queued');
   }

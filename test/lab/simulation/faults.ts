@@ -3,6 +3,7 @@
  * over at once. To add one: add an entry; the plan (plan.ts) draws it, and the invariants judge what comes of it.
  */
 import { DatabaseSync } from 'node:sqlite';
+import { databases } from './database.ts';
 import { endpointModes } from './endpoint.ts';
 import type { HostMode } from './exchanger.ts';
 import type { NameBehavior } from './names.ts';
@@ -30,6 +31,16 @@ const boot = (scene: Scene, afterMs: number) =>
     world,
   );
 
+/** Within so many milliseconds. */
+function killSoon(scene: Scene, random: Random, ms: number): void {
+  const kill = () => {
+    scene.book.tell(-1, 'the process is killed');
+    scene.postern.kill();
+    boot(scene, random.between(500, 40_000));
+  };
+  scheduler.after(random.next() * ms, kill, world);
+}
+
 const processFaults = {
   crash: {
     minutes: [0, 0],
@@ -39,6 +50,39 @@ const processFaults = {
       const ms = random.between(500, 40_000);
       boot(scene, ms);
       return [`the process is killed, and starts again after ${Math.round(ms / 1000)} s`, null];
+    },
+  },
+  'crash at a statement': {
+    minutes: [2, 20],
+    weight: 3,
+    begin(scene, random) {
+      const number = random.integer(1, 300);
+      let left = number;
+      databases.onStatement = (machine) => {
+        if (machine !== scene.postern.machine || --left > 0) return;
+        databases.onStatement = null;
+        killSoon(scene, random, 2);
+      };
+      const end = () => {
+        databases.onStatement = null;
+      };
+      return [`the process is killed at its statement ${number} from now`, end];
+    },
+  },
+  'crash at the dot': {
+    minutes: [2, 30],
+    weight: 3,
+    begin(scene, random) {
+      const hosts = scene.domains.flatMap(({ hosts }) => hosts);
+      const disarm = () => {
+        for (const host of hosts) host.onTaken = null;
+      };
+      const onTaken = () => {
+        disarm();
+        killSoon(scene, random, 40);
+      };
+      for (const host of hosts) host.onTaken = onTaken;
+      return ['the process is killed when a host has taken a mail', disarm];
     },
   },
   'power loss': {
@@ -269,14 +313,17 @@ const dnsFaults = {
 const hostFaults = {
   greylisting: hostFault('greylists', 2),
   throttling: hostFault('throttles', 2),
-  tarpit: hostFault('tarpits', 1),
+  tarpit: hostFault('tarpits', 2),
   'no reply to the mail': hostFault('hangs up before the reply', 1),
-  'hang up after the dot': hostFault('hangs up after the dot', 1),
+  'hang up after the dot': hostFault('hangs up after the dot', 2),
   'full host': hostFault('is full', 1),
   'host closed': hostFault('refuses greetings', 1),
   'silent host': hostFault('says nothing', 1),
   'host refuses all': hostFault('refuses all recipients', 0.5),
 };
+
+/** Faults of the machine of the service itself. */
+export const ownFaults = new Set([...Object.keys(processFaults), ...Object.keys(diskFaults)]);
 
 export const faults: Record<string, Fault> = {
   ...processFaults,

@@ -6,10 +6,12 @@
 
 import type { Status } from '#operate/status/read-status.ts';
 import { databases } from './database.ts';
+import { ownFaults } from './faults.ts';
 import { acceptance } from './invariants/acceptance.ts';
 import type { Check, Finding, Minute } from './invariants/check.ts';
 import { cost } from './invariants/cost.ts';
 import { deliveries, deliveriesAtEnd } from './invariants/deliveries.ts';
+import { returned } from './invariants/returned.ts';
 import { status } from './invariants/status.ts';
 import { webhooks, webhooksAtEnd } from './invariants/webhooks.ts';
 import type { Scene } from './scene.ts';
@@ -21,7 +23,14 @@ export interface Failure extends Finding {
   at: number;
 }
 
-const always: Record<string, Check> = { ...acceptance, ...deliveries, ...webhooks, ...cost, ...status };
+const always: Record<string, Check> = {
+  ...acceptance,
+  ...deliveries,
+  ...returned,
+  ...webhooks,
+  ...cost,
+  ...status,
+};
 const atEnd: Record<string, Check> = { ...deliveriesAtEnd, ...webhooksAtEnd };
 
 export class Invariants {
@@ -34,7 +43,9 @@ export class Invariants {
   /** The faults that last, by their number; since when each kind does. */
   readonly #open = new Map<string, { count: number; since: number }>();
   #calmSince = 0;
-  #counted: Minute = { statements: 0, commits: 0, causes: 0, minutes: 0 };
+  /** The machine of the service has been in order. */
+  #wellSince = 0;
+  #counted: Minute = { statements: 0, commits: 0, causes: 0, starts: 0, awakeMinutes: 0 };
 
   constructor(scene: Scene) {
     this.#scene = scene;
@@ -44,6 +55,7 @@ export class Invariants {
     this.faultCount += 1;
     this.#happened.add(name);
     this.#calmSince = scheduler.now;
+    if (ownFaults.has(name)) this.#wellSince = scheduler.now;
     const { count, since } = this.#open.get(name) ?? { count: 0, since: scheduler.now };
     if (lasts) this.#open.set(name, { count: count + 1, since });
   }
@@ -53,6 +65,7 @@ export class Invariants {
     if (open && open.count > 1) open.count -= 1;
     else this.#open.delete(name);
     this.#calmSince = scheduler.now;
+    if (ownFaults.has(name)) this.#wellSince = scheduler.now;
   }
 
   /** Code of the service threw, and nobody caught it: the process would end. */
@@ -69,7 +82,9 @@ export class Invariants {
 
   /** `status`: what `postern status` says, if it was asked. */
   check(checks: Record<string, Check>, status: Status | null = null): void {
-    if (!this.#scene.postern.isUp || this.#open.size > 0) this.#calmSince = scheduler.now;
+    const { isUp } = this.#scene.postern;
+    if (!isUp || this.#open.size > 0) this.#calmSince = scheduler.now;
+    if (!isUp || [...this.#open.keys()].some((name) => ownFaults.has(name))) this.#wellSince = scheduler.now;
     const minute = this.#minute();
     this.isQuiet = minute.causes === 0 && minute.commits < 20;
     const rows = this.#scene.rows();
@@ -78,6 +93,7 @@ export class Invariants {
       scene: this.#scene,
       rows,
       calmMs: scheduler.now - this.#calmSince,
+      wellMs: scheduler.now - this.#wellSince,
       isClockMoved: this.#scene.wasClockMoved,
       hasHappened: (...names: string[]) => names.some((name) => this.#happened.has(name)),
       openForMs: (name: string) => {
@@ -104,8 +120,15 @@ export class Invariants {
     const now = {
       statements,
       commits,
-      causes: book.calls + sessions + book.posts.length + names.questions,
-      minutes: scheduler.now / 60_000,
+      causes:
+        book.calls +
+        sessions +
+        book.posts.length +
+        names.questions +
+        book.returned.length +
+        databases.failures,
+      starts: this.#scene.postern.starts,
+      awakeMinutes: scheduler.awakeMs / 60_000,
     };
     const before = this.#counted;
     this.#counted = now;
@@ -113,7 +136,8 @@ export class Invariants {
       statements: now.statements - before.statements,
       commits: now.commits - before.commits,
       causes: now.causes - before.causes,
-      minutes: now.minutes - before.minutes,
+      starts: now.starts - before.starts,
+      awakeMinutes: now.awakeMinutes - before.awakeMinutes,
     };
   }
 }

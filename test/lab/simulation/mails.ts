@@ -13,6 +13,8 @@ const alertGapMs = 10_000;
 
 /** Each run sends only some kinds, so that some runs send many of one. */
 const kinds = ['alert', 'keyed', 'scheduled', 'with a deadline', 'plain'] as const;
+/** Of local parts: hosts refuse the recipient (exchanger.ts), or return the mail (returner.ts). */
+const endings = ['-unknown', '-quota', '-bounces', '-complains'];
 type Kind = (typeof kinds)[number];
 
 export class Mailing {
@@ -21,12 +23,20 @@ export class Mailing {
   readonly #alerts = new Map<number, number>();
   readonly #keys: { tenant: number; key: string; at: number }[] = [];
   readonly #kinds: Kind[];
+  /** The share of mails that are canceled, and how soon. */
+  readonly #canceled: number;
+  readonly #cancelMs: number;
+  /** The share of recipients with an ending. */
+  readonly #special: number;
   #count = 0;
 
   constructor(scene: Scene) {
     this.#scene = scene;
     const random = scene.random.stream('mailing');
     this.#kinds = kinds.filter(() => random.chance(0.5));
+    this.#canceled = random.pick([0.02, 0.1, 0.6]);
+    this.#special = random.pick([0.04, 0.04, 0.5]);
+    this.#cancelMs = random.pick([2_000, 3 * minute, 20 * minute]);
   }
 
   burst(count: number, random: Random): void {
@@ -34,18 +44,20 @@ export class Mailing {
     const caller = this.#scene.callers[tenant]!;
     let afterMs = 0;
     const kind = random.chance(0.3) ? 'plain' : random.pick(this.#kinds.length > 0 ? this.#kinds : kinds);
+    // Mail for one domain piles up there.
+    const domain = random.chance(0.5) ? random.pick(this.#scene.domains).name : null;
     for (let n = 0; n < count; n++) {
       const own = random.stream(`${n}`);
-      scheduler.after(afterMs, () => this.#one(caller, tenant, own, kind), caller.machine);
+      scheduler.after(afterMs, () => this.#one(caller, tenant, own, [kind, domain]), caller.machine);
       afterMs += own.exponential(own.pick([5, 300, 3_000]));
     }
   }
 
-  #one(caller: Caller, tenant: number, random: Random, kind: Kind): void {
+  #one(caller: Caller, tenant: number, random: Random, [kind, domain]: [Kind, string | null]): void {
     const now = this.#scene.serviceTime;
     const number = ++this.#count;
     const fields = { subject: `Mail ${number}`, key: null, scheduledAt: null, expiresAfterS: null };
-    const recipients = this.#recipients(number, random);
+    const recipients = this.#recipients(number, random, domain);
     if (kind === 'alert') return void this.#alert(caller, tenant);
     if (kind === 'keyed')
       return void this.#keyed(caller, tenant, { ...fields, recipients, key: `key ${number}` }, random);
@@ -54,20 +66,20 @@ export class Mailing {
       const mail = caller.send({ ...fields, recipients, scheduledAt });
       return void this.#change(caller, mail, random);
     }
-    if (kind === 'with a deadline') {
-      const expiresAfterS = random.integer(30, 3_600);
-      return void caller.send({ ...fields, recipients, expiresAfterS });
-    }
-    const mail = caller.send({ ...fields, recipients });
-    if (random.chance(0.1))
-      scheduler.after(random.exponential(5_000), () => caller.cancel(mail), caller.machine);
+    const expiresAfterS = kind === 'with a deadline' ? random.integer(30, random.pick([300, 3_600])) : null;
+    this.#maybeCancel(caller, caller.send({ ...fields, recipients, expiresAfterS }), random);
   }
 
-  #recipients(number: number, random: Random): string[] {
+  #maybeCancel(caller: Caller, mail: Mail, random: Random): void {
+    if (!random.chance(this.#canceled)) return;
+    scheduler.after(random.exponential(this.#cancelMs), () => caller.cancel(mail), caller.machine);
+  }
+
+  #recipients(number: number, random: Random, domain: string | null): string[] {
     const count = random.chance(0.2) ? random.integer(2, 4) : 1;
     return Array.from({ length: count }, (_, at) => {
-      const ending = random.chance(0.04) ? random.pick(['-unknown', '-quota']) : '';
-      return `m${number}r${at}${ending}@${random.pick(this.#scene.domains).name}`;
+      const ending = random.chance(this.#special) ? random.pick(endings) : '';
+      return `m${number}r${at}${ending}@${domain ?? random.pick(this.#scene.domains).name}`;
     });
   }
 

@@ -28,6 +28,11 @@ export const orders: Record<string, Order> = {
       () => applyQueueAction(scene.db, { domain }, { action: 'release', reason, now: now() }),
     ];
   },
+  cancel(scene, random) {
+    const { name: domain } = random.pick(scene.domains);
+    const now = scheduler.wallClock();
+    return [`cancels ${domain}`, applyQueueAction(scene.db, { domain }, { action: 'cancel', reason, now })];
+  },
   suspend(scene, random) {
     const { name: destination } = random.pick(scene.domains);
     const createdAt = scheduler.wallClock();

@@ -1,7 +1,8 @@
 /**
  * What will happen in a run: a list of items, each with its time and a stream of random numbers of its own, drawn from the seed
  * before the run begins. So a part of the list can be left out, and what is left happens as before: that is how a failure
- * shrinks (scripts/simulate/shrink.ts). Each seed draws from a part of the kinds only, so that some seeds have much of little.
+ * shrinks (scripts/simulate/shrink.ts). Each seed draws from a part of the kinds only, often a small one, so that two faults that
+ * must meet do so again and again in some seeds.
  */
 import { faults } from './faults.ts';
 import { orders } from './orders.ts';
@@ -23,13 +24,13 @@ const hourMs = 3_600_000;
 export function drawPlan(random: Random, { hours, mails, faultsPerHour }: PlanSize): PlanItem[] {
   const items: PlanItem[] = [];
   const span = hours * hourMs;
+  const burstShare = random.pick([0.02, 0.1, 0.5]);
   for (let planned = 0, number = 0; planned < mails; number++) {
-    const count = random.chance(0.1) ? random.integer(5, 40) : random.integer(1, 3);
+    const count = random.chance(burstShare) ? random.integer(5, 40) : random.integer(1, 3);
     items.push({ kind: 'mails', at: random.next() * span, stream: `mails ${number}`, count });
     planned += count;
   }
-  const share = random.pick([0.1, 0.25, 0.6]);
-  const kinds = Object.keys(faults).filter(() => random.chance(share));
+  const kinds = drawKinds(random, random.pick([1, 2, 3, 4, 6, 12]));
   const weights = kinds.map((name) => faults[name]!.weight);
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   for (let at = random.exponential(hourMs / faultsPerHour), number = 0; at < span && total > 0; number++) {
@@ -40,13 +41,30 @@ export function drawPlan(random: Random, { hours, mails, faultsPerHour }: PlanSi
     items.push({ kind: 'fault', at, stream: `fault ${number}`, name, minutes });
     at += random.exponential(hourMs / faultsPerHour);
   }
-  const ordersPerHour = random.pick([0.01, 2, 6]);
-  for (let at = random.exponential(hourMs / ordersPerHour), number = 0; at < span; number++) {
-    const name = random.pick(Object.keys(orders));
+  const orderKinds = Object.keys(orders).filter(() => random.chance(0.5));
+  const ordersPerHour = random.pick([0.01, 2, 10]);
+  for (
+    let at = random.exponential(hourMs / ordersPerHour), number = 0;
+    at < span && orderKinds.length > 0;
+    number++
+  ) {
+    const name = random.pick(orderKinds);
     items.push({ kind: 'order', at, stream: `order ${number}`, name, minutes: random.between(0.2, 30) });
     at += random.exponential(hourMs / ordersPerHour);
   }
   return items.sort((a, b) => a.at - b.at);
+}
+
+/** Different ones, the likely ones first. */
+function drawKinds(random: Random, count: number): string[] {
+  const left = Object.keys(faults);
+  return Array.from({ length: count }, () => {
+    const weights = left.map((name) => faults[name]!.weight);
+    const total = weights.reduce((sum, weight) => sum + weight, 0);
+    const name = drawWeighted(left, weights, random.next() * total);
+    left.splice(left.indexOf(name), 1);
+    return name;
+  });
 }
 
 /** `point`: from 0 up to the sum of the weights. */

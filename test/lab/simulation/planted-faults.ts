@@ -19,11 +19,6 @@ export const plantedFaults: Record<string, PlantedFault> = {
     replace: 'await this.#renewAll();',
     by: '',
   },
-  'an outcome counts without its lease': {
-    file: 'lease-statements.ts',
-    replace: `export const isOurs = "coalesce(deliveries.lease_owner, '') = ? and deliveries.status = 'sending'";`,
-    by: `export const isOurs = "(coalesce(deliveries.lease_owner, '') = ? or true)";`,
-  },
   'a sync is left out': {
     file: 'open.ts',
     replace: 'pragma synchronous = full;',
@@ -32,25 +27,12 @@ export const plantedFaults: Record<string, PlantedFault> = {
   'the deadline is compared in seconds': {
     file: 'dispatcher.ts',
     replace: 'return hasDeadline === true && expiresAt <= this.#clock.now();',
-    by: 'return hasDeadline === true && Math.floor(expiresAt / 60_000) < Math.floor(this.#clock.now() / 60_000);',
+    by: 'return hasDeadline === true && Math.floor(expiresAt / 1000) < Math.floor(this.#clock.now() / 1000);',
   },
   'a poll is lost after an error': {
     file: 'claimer.ts',
     replace: 'poller.schedule(this.#scannedAt);',
     by: 'if (this.#rounds % 50 !== 0) poller.schedule(this.#scannedAt);',
-  },
-  'a released lease wakes the next claim': {
-    file: 'claimer.ts',
-    replace: 'if (hasKept) this.request();',
-    by: 'if (claimed.length > 0) this.request();',
-  },
-  'a released lease is announced at once': {
-    file: 'runner.ts',
-    replace: 'onReleased: (delivery) => this.#readyQueues.noteReleased(delivery),',
-    by: `onReleased: (delivery) => {
-        this.#readyQueues.announce(delivery);
-        requestClaim();
-      },`,
   },
   'a message that may have arrived is no doubt': {
     file: 'outcome.ts',
@@ -122,11 +104,6 @@ export const plantedFaults: Record<string, PlantedFault> = {
     replace: 'return { ...state, limit, failures: 0, circuit: null, answeredAt };',
     by: 'return { ...state, limit, failures: 0, answeredAt };',
   },
-  'a temporary refusal is final': {
-    file: 'outcome.ts',
-    replace: 'const permanent = reply.code >= 500 && reply.code <= 599;',
-    by: 'const permanent = reply.code >= 400 && reply.code <= 599;',
-  },
   'a key is looked up in the window of duplicates': {
     file: 'idempotency.ts',
     replace:
@@ -142,14 +119,64 @@ export const plantedFaults: Record<string, PlantedFault> = {
     status: trx.raw(
       \`case when attempts > 0 then 'held'`,
   },
-  'a lock is not waited for': {
-    file: 'group-commit.ts',
-    replace: 'if (group.length > 1 && !isAway(error)) return false;',
-    by: 'if (group.length > 1 && !isAway(error)) return true;',
-  },
   'an answer is given before the commit': {
     file: 'group-commit.ts',
     replace: 'const answers = await commit(group.map(({ item }) => item));',
     by: 'const answers = await Promise.race([commit(group.map(({ item }) => item)), new Promise<Answer[]>((resolve) => setTimeout(resolve, 2_000, []))]);',
+  },
+  'a refused greeting is final': {
+    file: 'outcome.ts',
+    replace: 'return inTransaction && permanent && agreed && !rule.passes;',
+    by: 'return permanent && agreed && !rule.passes;',
+  },
+  'a poll looks although nothing has changed': {
+    file: 'poller.ts',
+    replace: 'if (quietUntil > now && this.#isSettled())',
+    by: 'if (false)',
+  },
+  'a lease is an orphan at once': {
+    file: 'delivery.ts',
+    replace: 'freeOrphans(db, node, clock.now(), clock.now() + leaseMs / 2)',
+    by: 'freeOrphans(db, node, clock.now(), clock.now() + leaseMs)',
+  },
+  'a mail being sent can be canceled': {
+    file: 'apply-queue-action.ts',
+    replace: "query.whereIn('status', changeable[action]).whereNull('lease_owner');",
+    by: "query.whereIn('status', action === 'cancel' ? [...changeable.cancel, 'sending'] : changeable[action]);",
+  },
+  'mail at its deadline is not looked for': {
+    file: 'claimer.ts',
+    replace: 'const expired = limit > 0 ? await store.claimExpired(now, limit) : [];',
+    by: 'const expired: Delivery[] = [];',
+  },
+  'an outcome that cannot be recorded is dropped': {
+    file: 'runner.ts',
+    replace: 'if (this.#aborting.signal.aborted) return;',
+    by: 'return;',
+  },
+  'the leases in memory have no bound': {
+    file: 'lease-policy.ts',
+    replace: 'return Math.max(this.#max - this.#leased, 0);',
+    by: 'return maxPerClaim;',
+  },
+  'a bounce of a mail in doubt is forgotten': {
+    file: 'bounce-transition.ts',
+    replace: "return status === 'delivered' || (status === 'deferred' && mayHaveArrived);",
+    by: "return status === 'delivered';",
+  },
+  'a bounce that comes early is dropped': {
+    file: 'bounce-handler.ts',
+    replace: "if (outcome === 'gone') return;",
+    by: "if (outcome === 'gone' || outcome === 'wait') return;",
+  },
+  'a view without its trigger stays': {
+    file: 'write-together.ts',
+    replace: 'because it is a view`)',
+    by: 'because it is not a view`)',
+  },
+  'the room for leases may be negative': {
+    file: 'lease-policy.ts',
+    replace: 'return Math.max(this.#max - this.#leased, 0);',
+    by: 'return this.#max - this.#leased;',
   },
 };

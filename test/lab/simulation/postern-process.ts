@@ -39,6 +39,7 @@ export class PosternProcess {
   running: Running | null = null;
   readonly config: Config;
   freeBytes = muchSpace;
+  starts = 0;
   #clockAheadMs = 0;
   readonly #parts: PosternParts;
 
@@ -75,8 +76,10 @@ export class PosternProcess {
 
   async #run(): Promise<void> {
     const log = this.#log();
-    const launch = () =>
-      start(this.config, { log, random: this.#parts.random, freeBytes: async () => this.freeBytes });
+    const launch = () => {
+      this.starts += 1;
+      return start(this.config, { log, random: this.#parts.random, freeBytes: async () => this.freeBytes });
+    };
     const fail = (error: unknown) => {
       log.error({ err: error }, 'the process ends, because it cannot start');
       this.kill();

@@ -131,7 +131,7 @@ function give(
   plannedEnd: PlannedEnd,
   invariants: Invariants,
 ): void {
-  scheduler.as(scene.operator, () => {
+  const order = () => {
     const [text, done, undo] = orders[name]!(scene, random);
     scene.book.tell(-1, `ORDER an operator ${text}`);
     invariants.noteFault(name, undo !== undefined);
@@ -139,16 +139,15 @@ function give(
     if (!undo) return;
     plannedEnd(minutes * minute, () => {
       scene.book.tell(-1, `UNDONE: ${text}`);
-      const tryAgain = (): void =>
-        void scheduler.as(scene.operator, () =>
-          undo().then(
-            () => invariants.noteFaultEnd(name),
-            () => scheduler.after(5_000, tryAgain, scene.operator),
-          ),
+      const tryAgain = () =>
+        void undo().then(
+          () => invariants.noteFaultEnd(name),
+          () => scheduler.after(5_000, tryAgain, scene.operator),
         );
-      tryAgain();
+      scheduler.after(0, tryAgain, scene.operator);
     });
-  });
+  };
+  scheduler.after(0, order, scene.operator);
 }
 
 function resultOf(scene: Scene, { failure, faultCount }: Invariants): Result {

@@ -35,10 +35,18 @@ const posternAddress = '6.0.0.1';
 const tenantCount = 3;
 const domainCount = 5;
 
+/** Small limits make mail wait for its turn. */
+const limits = [
+  { POSTERN_MTA_CONCURRENCY: '500', POSTERN_MTA_PER_DESTINATION: '20' },
+  { POSTERN_MTA_CONCURRENCY: '4', POSTERN_MTA_PER_DESTINATION: '20' },
+  { POSTERN_MTA_CONCURRENCY: '100', POSTERN_MTA_PER_DESTINATION: '2' },
+];
+
 const settings = {
   POSTERN_HOSTNAME: 'post.example',
   POSTERN_HTTP_HOST: posternAddress,
   POSTERN_HTTP_PORT: String(apiPort),
+  POSTERN_INBOUND_PORT: '25',
   POSTERN_BACKUPS: 'off',
   POSTERN_IDEMPOTENCY_KEEP: '1h',
   POSTERN_MTA_MAX_AGE: '2h',
@@ -84,7 +92,7 @@ export class Scene {
       name: 'node1',
       address: posternAddress,
       dataDir: join(this.directory, 'node1'),
-      settings,
+      settings: { ...settings, ...random.stream('limits').pick(limits) },
       random: random.stream('postern').next,
       onLogged: (level, text) => {
         if (level === 'error') this.errors.push({ at: scheduler.time, text });
@@ -105,11 +113,11 @@ export class Scene {
     await scheduler.runUntil(scheduler.now + 60_000, () => this.postern.isUp);
     if (!this.postern.isUp) throw new Error(`the service does not start: ${this.errors.at(-1)?.text}`);
     let isReady = false;
-    scheduler.as(this.operator, () => {
+    const addTenants = () =>
       void this.#addTenants().then(() => {
         isReady = true;
       });
-    });
+    scheduler.after(0, addTenants, this.operator);
     await scheduler.runUntil(scheduler.now + 60_000, () => isReady);
   }
 
@@ -122,7 +130,7 @@ export class Scene {
   async status(): Promise<Status | null> {
     if (!this.postern.isUp) return null;
     let said: Status | null | undefined;
-    scheduler.as(this.operator, () => {
+    const ask = () => {
       const parts = { db: this.db, config: this.postern.config, now: scheduler.wallClock() };
       readStatus(parts).then(
         (status) => {
@@ -132,7 +140,8 @@ export class Scene {
           said = null;
         },
       );
-    });
+    };
+    scheduler.after(0, ask, this.operator);
     await scheduler.runUntil(scheduler.now + 30_000, () => said !== undefined);
     return said ?? null;
   }
@@ -197,7 +206,7 @@ export class Scene {
       for (let at = 0; at < 1 + (number % 2); at++) {
         const host = `mx${at}.${name}`;
         const address = `5.0.${number}.${at + 1}`;
-        const parts = { book: this.book, random: this.random.stream(host) };
+        const parts = { book: this.book, random: this.random.stream(host), returnsTo: posternAddress };
         domain.hosts.push(new Exchanger(this.network, host, address, parts));
         domain.addresses.push(address);
         this.names.set({ [host]: { A: [address] } });

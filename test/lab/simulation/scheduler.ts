@@ -72,6 +72,11 @@ class Scheduler {
   /** What performance.now shows: it stands still while a machine sleeps. */
   readonly monotonic = (): number => this.now - (this.current.isService ? this.#sleptMs : 0);
 
+  /** How long services have been awake. */
+  get awakeMs(): number {
+    return this.now - this.#sleptMs;
+  }
+
   after(ms: number, run: () => void, machine = this.current): Scheduled {
     const base = machine.isService ? this.now - this.#sleptMs : this.now;
     const scheduled = { at: base + Math.max(ms, 0), run, machine, order: ++this.#order };

@@ -66,6 +66,21 @@ const creditsAreExact: Check = ({ rows }) => {
     : null;
 };
 
+/** Only a recipient that was canceled before any attempt is refunded. */
+const eachRecipientCostsOnce: Check = ({ scene, rows }) => {
+  const cost = `(select count(*) from deliveries where email_id = emails.id and status not in ('suppressed', 'insufficient_credit')
+     and not (status = 'canceled' and attempts = 0))`;
+  const [wrong] = rows.all<{ id: string; credits: number; cost: number }>(
+    `select id, credits, ${cost} as cost from emails where credits <> ${cost}`,
+  );
+  if (!wrong) return null;
+  const mail = scene.book.byEmailId.get(wrong.id)?.number;
+  return {
+    text: `${wrong.id} cost ${wrong.credits} credits, not ${wrong.cost}`,
+    ...(mail !== undefined && { mail }),
+  };
+};
+
 const dailyLimitHolds: Check = ({ rows }) => {
   const [wrong] = rows.all<{ name: string; day: string; emails: number }>(
     `select name, day, emails from daily_usage join organizations on id = org_id where emails > emails_per_day`,
@@ -105,6 +120,7 @@ export const acceptance = {
   aRepeatedCallSendsNothing,
   ledgerAddsUp,
   creditsAreExact,
+  eachRecipientCostsOnce,
   dailyLimitHolds,
   canceledMailIsNotSent,
 };

@@ -14,6 +14,8 @@ interface Checked {
   rows: Rows;
   /** For how long nothing has been wrong around the service, and it has been up; 0: something is. */
   calmMs: number;
+  /** For how long the machine of the service has been in order, whatever is wrong around it. */
+  wellMs: number;
   /** The clock was wrong at some time. */
   isClockMoved: boolean;
   /** A fault or an order of one of these kinds has happened. */
@@ -30,10 +32,12 @@ interface Checked {
 export interface Minute {
   statements: number;
   commits: number;
-  /** What makes work: calls, SMTP sessions, posts of webhooks, questions to DNS. */
+  /** What makes work: calls, SMTP sessions, posts of webhooks, questions to DNS, returned mail, failures of the disk. */
   causes: number;
-  /** How long that was. */
-  minutes: number;
+  /** Starts of the service. */
+  starts: number;
+  /** How long the service was awake. */
+  awakeMinutes: number;
 }
 
 export type Check = (checked: Checked) => Finding | null;

@@ -7,6 +7,10 @@ const minute = 60_000;
 /** The longest wait of due mail once nothing has been wrong for `calmForMs`: a circuit probes at least this often. */
 const maxOverdueMs = 10 * minute;
 const calmForMs = 20 * minute;
+/** The longest attempt. */
+const maxSendingMs = 30 * minute;
+/** How long after its end a mail may be found to have ended. */
+const graceMs = 3 * minute;
 
 const noDeliveredWithoutCopy: Check = ({ scene, rows }) => {
   for (const { status, email_id, recipient } of rows.deliveries()) {
@@ -34,12 +38,12 @@ const noSecondCopyUnmarked: Check = ({ scene, rows }) => {
   return null;
 };
 
-/** At most one final event, whatever is repeated. */
+/** At most one final event, whatever is repeated; a mail that was delivered may come back later. */
 const anOutcomeCountsOnce: Check = ({ scene, rows }) => {
   const [twice] = rows.all<{ email_id: string; recipient: string; count: number }>(
     `select email_id, recipient, count(*) as count from events
      where type in ('email.delivered', 'email.bounced', 'email.expired', 'email.canceled')
-     group by email_id, recipient having count(*) > 1`,
+     group by email_id, recipient, type = 'email.bounced' having count(*) > 1`,
   );
   if (!twice) return null;
   const mail = scene.book.byEmailId.get(twice.email_id)?.number;
@@ -59,14 +63,34 @@ const attemptsAreCounted: Check = ({ rows }) => {
     : null;
 };
 
+/** An attempt that takes no time is the record of one that a crash has ended. */
 const nothingIsTriedAfterItsExpiry: Check = ({ rows }) => {
   const [late] = rows.all<{ recipient: string; started_at: number; expires_at: number }>(
     `select recipient, started_at, expires_at from attempts join deliveries on deliveries.id = delivery_id
-     where has_deadline and started_at >= expires_at`,
+     where has_deadline and started_at >= expires_at and ended_at > started_at`,
   );
   return late
     ? { text: `${late.recipient} was tried ${late.started_at - late.expires_at} ms after its deadline` }
     : null;
+};
+
+/** Also behind a closed door: mail ends in time, whatever its destination does. */
+const nothingOutlivesItsAge: Check = ({ scene, rows, wellMs, openForMs, isClockMoved }) => {
+  if (isClockMoved || openForMs('pause') > 0 || wellMs < graceMs) return null;
+  const end = scene.serviceTime - graceMs;
+  const old = rows
+    .deliveries()
+    .find(({ status, expires_at }) => (status === 'queued' || status === 'deferred') && expires_at < end);
+  if (!old) return null;
+  const text = `${old.recipient} is still ${old.status}, ${Math.round((scene.serviceTime - old.expires_at) / 1000)} s after its end`;
+  return { text, mail: scene.book.byEmailId.get(old.email_id)?.number ?? -1 };
+};
+
+/** What is leased is in memory, and nothing else is. */
+const memoryIsBounded: Check = ({ scene, rows }) => {
+  const leased = rows.deliveries().filter(({ lease_owner }) => lease_owner !== null).length;
+  const max = 7 * scene.postern.config.mtaConcurrency;
+  return leased > max ? { text: `${leased} deliveries are leased, and at most ${max} should be` } : null;
 };
 
 const aLeaseHasAnOwner: Check = ({ rows }) => {
@@ -90,14 +114,24 @@ const leasesAreKept: Check = ({ scene, rows, calmMs }) => {
 };
 
 /** What makes a mail due at once. */
-const hastening = ['retry', 'hold', 'suspend', 'pause', 'crash', 'restart', 'power loss'];
+const hastening = [
+  'retry',
+  'hold',
+  'suspend',
+  'pause',
+  'crash',
+  'crash at a statement',
+  'crash at the dot',
+  'restart',
+  'power loss',
+];
 
 const aRetryWaits: Check = ({ rows, isClockMoved, hasHappened }) => {
   if (isClockMoved || hasHappened(...hastening)) return null;
   const [early] = rows.all<{ recipient: string; wait: number }>(
     `select recipient, a.started_at - b.started_at as wait from attempts a
      join attempts b on b.delivery_id = a.delivery_id and b.number = a.number - 1
-     join deliveries on deliveries.id = a.delivery_id where a.started_at - b.started_at < 5000`,
+     join deliveries on deliveries.id = a.delivery_id where not has_deadline and a.started_at - b.started_at < 5000`,
   );
   return early ? { text: `${early.recipient} was tried again after ${early.wait} ms` } : null;
 };
@@ -118,12 +152,13 @@ const noBacklogStarves: Check = ({ scene, rows, calmMs }) => {
   const late = rows
     .deliveries()
     .find(
-      ({ status, due_at }) =>
-        ['queued', 'deferred', 'scheduled', 'sending'].includes(status) && due_at! < now - maxOverdueMs,
+      ({ status, due_at, updated_at }) =>
+        (['queued', 'deferred', 'scheduled'].includes(status) && due_at! < now - maxOverdueMs) ||
+        (status === 'sending' && updated_at < now - maxSendingMs),
     );
   if (!late) return null;
   const mail = scene.book.byEmailId.get(late.email_id)?.number;
-  const text = `${late.recipient} is ${late.status} and has been due for ${Math.round((now - late.due_at!) / 1000)} s, although nothing is wrong`;
+  const text = `${late.recipient} is ${late.status} and has been since ${Math.round((now - (late.lease_owner ? late.updated_at : late.due_at!)) / 1000)} s, although nothing is wrong`;
   return { text, ...(mail !== undefined && { mail }) };
 };
 
@@ -141,10 +176,12 @@ const scheduledMailIsNotEarly: Check = ({ scene, isClockMoved }) => {
 
 /** After a wait that is longer than the maximum age. */
 const nothingAcceptedIsLost: Check = ({ scene, rows }) => {
-  const open = ['scheduled', 'queued', 'sending', 'deferred', 'held'];
+  const open = ['scheduled', 'queued', 'sending', 'deferred'];
   const now = scene.serviceTime;
   // Mail that was accepted while the clock was ahead expires by that clock.
-  const left = rows.deliveries().find(({ status, expires_at }) => open.includes(status) && expires_at < now);
+  const left = rows
+    .deliveries()
+    .find(({ status, expires_at }) => status === 'held' || (open.includes(status) && expires_at < now));
   if (!left) return null;
   const mail = scene.book.byEmailId.get(left.email_id)?.number;
   return {
@@ -159,13 +196,13 @@ const causes = ['dns lies', 'host refuses all', 'host moves'];
 const mailFailsOnlyForAReason: Check = ({ scene, rows, hasHappened }) => {
   for (const row of rows.deliveries()) {
     const mail = scene.book.byEmailId.get(row.email_id);
-    if (!mail || /-(unknown|quota)@/.test(row.recipient)) continue;
+    if (!mail || /-(unknown|quota|bounces)@/.test(row.recipient)) continue;
     const finding: Finding = {
       text: `${row.recipient} is ${row.status} without a reason`,
       mail: mail.number,
     };
     if (row.status === 'bounced' && !hasHappened(...causes)) return finding;
-    if (row.status === 'canceled' && !mail.isChanged) return finding;
+    if (row.status === 'canceled' && !mail.isChanged && !hasHappened('cancel')) return finding;
     if (row.status === 'suppressed' && !hasHappened(...causes)) return finding;
   }
   return null;
@@ -177,6 +214,8 @@ export const deliveries = {
   anOutcomeCountsOnce,
   attemptsAreCounted,
   nothingIsTriedAfterItsExpiry,
+  nothingOutlivesItsAge,
+  memoryIsBounded,
   aLeaseHasAnOwner,
   leasesAreKept,
   aRetryWaits,

@@ -12,6 +12,7 @@ export interface DeliveryRow {
   status: string;
   attempts: number;
   due_at: number | null;
+  updated_at: number;
   created_at: number;
   expires_at: number;
   has_deadline: number;
@@ -56,7 +57,7 @@ export class Rows {
 
   deliveries(): DeliveryRow[] {
     this.#deliveries ??= this.all<DeliveryRow>(
-      `select deliveries.id, email_id, emails.message_id, recipient, domain, status, attempts, due_at, deliveries.created_at,
+      `select deliveries.id, email_id, emails.message_id, recipient, domain, status, attempts, due_at, deliveries.updated_at, deliveries.created_at,
          expires_at, has_deadline, lease_owner
        from deliveries join emails on emails.id = email_id`,
     );

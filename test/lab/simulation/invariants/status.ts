@@ -13,7 +13,9 @@ const unreachable = ['host away', 'port 25 shut', 'silent host', 'host closed', 
 const statusIsSilentWhenAllIsWell: Check = ({ status, calmMs, isClockMoved }) => {
   if (!status || calmMs < calmForMs || isClockMoved) return null;
   // Organizations have needs of their own (bounces, a webhook that was switched off), and bounces of the last hour are news.
-  const isPast = ({ orgId, traffic }: Need) => orgId !== undefined || traffic?.waiting === 0;
+  // A limit that was lowered is raised by mail only, and a single mail to a full mailbox does not raise it.
+  const isPast = ({ orgId, traffic, cause }: Need) =>
+    orgId !== undefined || traffic?.waiting === 0 || (cause === 'throttled' && (traffic?.waiting ?? 0) <= 2);
   const wrong = [...status.needs, ...status.folded].filter((need) => !isPast(need));
   return wrong[0]
     ? { text: `status names ${wrong[0].cause} of ${wrong[0].subject}: ${wrong[0].figure}` }
