@@ -22,6 +22,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     logs: async () => (await import('#cli/commands/logs.ts')).logsCommands,
     top: async () => (await import('#cli/commands/top.ts')).topCommands,
     returned: async () => (await import('#cli/commands/returned.ts')).returnedCommands,
+    received: async () => (await import('#cli/commands/received/received-commands.ts')).receivedCommands,
     suppression: async () => (await import('#cli/commands/suppression.ts')).suppressionCommands,
   },
   'Set-up': {

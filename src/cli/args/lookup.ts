@@ -16,6 +16,7 @@ import { Failure } from '#cli/failure.ts';
 import { findEmailsInLog } from '#cli/maillog/find-emails.ts';
 import { openLog } from '#cli/maillog/log-file.ts';
 import { createIdSearch } from '#cli/maillog/log-filter.ts';
+import { findReceived } from '#mail/received/rows/received-mails.ts';
 import { findRoute } from '#mail/received/rows/receiving-routes.ts';
 import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
 import { emailIdsOf, idsEndingIn } from '#mail/record/rows/find-by-name.ts';
@@ -93,6 +94,13 @@ export const requireRoute = byId(
   'route',
   findRoute,
   '`postern route list --org ORG` shows them with their ids',
+);
+
+export const requireReceived = byId(
+  'received_mails',
+  'received mail',
+  (db, id) => findReceived(db, null, id),
+  '`postern received list --org ORG` shows them with their ids',
 );
 
 export const requireReturnedId = byId(

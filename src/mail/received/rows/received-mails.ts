@@ -40,8 +40,11 @@ export async function insertReceived(trx: Trx, mails: readonly NewReceivedMail[]
   await count(trx, mails, 1);
 }
 
-export async function findReceived(db: Db, orgId: string, id: string): Promise<ReceivedMail | null> {
-  const row = await db('received_mails').where({ id, org_id: orgId }).first(receivedMails.columns);
+/** `orgId` null: a mail of any organization. */
+export async function findReceived(db: Db, orgId: string | null, id: string): Promise<ReceivedMail | null> {
+  const row = await db('received_mails')
+    .where(orgId === null ? { id } : { id, org_id: orgId })
+    .first(receivedMails.columns);
   return row ? receivedMails.read(row) : null;
 }
 
