@@ -6,12 +6,13 @@ import { existsSync } from 'node:fs';
 import { createOutput, type Output } from '#cli/render/output.ts';
 import { type Clock, systemClock } from '#platform/base/clock.ts';
 import { openSecrets, type Secrets, secretFile } from '#platform/base/secrets.ts';
+import { reasonOf } from '#platform/base/system-error.ts';
 import { refuseMoved } from '#platform/database/admin/moved-marker.ts';
 import { type Db, openExisting } from '#platform/database/engine/open.ts';
 import { requireSchema } from '#platform/database/schema/migrate.ts';
 import { isServed } from '#platform/database/tables/server-running.ts';
 import { type Config, loadConfig } from '#platform/settings/config.ts';
-import { commandEnvironment, noDatabase } from '#platform/settings/installation.ts';
+import { commandEnvironment, noDatabase, startService } from '#platform/settings/installation.ts';
 import { type Environment, otherVariables } from '#platform/settings/setting-sources.ts';
 import { Failure } from './failure.ts';
 
@@ -37,8 +38,7 @@ export interface CommandContext {
 }
 
 /** A warning for commands that show waiting mail. */
-export const notServed =
-  'no server is running, so no mail is sent; start one (`systemctl start postern` if it is a service)';
+export const notServed = `no server is running, so no mail is sent; start one (\`${startService}\` if it is a service)`;
 
 export function createCommandContext(
   process: CommandProcess,
@@ -100,7 +100,7 @@ function secretsOf(config: Config): Secrets {
   try {
     return openSecrets(config);
   } catch (error) {
-    const reason = (error as Error).message;
+    const reason = reasonOf(error);
     throw new Failure(
       `the data directory ${dataDir} cannot be used: ${reason}; correct its owner and permissions, or set POSTERN_DATA_DIR`,
     );

@@ -5,6 +5,7 @@
  */
 import { type Command, CommanderError } from 'commander';
 import { type Clock, systemClock } from '#platform/base/clock.ts';
+import { reasonOf } from '#platform/base/system-error.ts';
 import { ConfigError } from '#platform/settings/config-error.ts';
 import { type CommandContext, type CommandProcess, createCommandContext } from './command-context.ts';
 import { createProgram, pathOf } from './commands.ts';
@@ -78,8 +79,16 @@ function errorLines(error: unknown): readonly string[] {
     error instanceof Error ? (error as NodeJS.ErrnoException) : { message: String(error) };
   // knex puts the SQL statement before the reason.
   const isStatement = /^(select|insert|update|delete|begin|pragma|create|alter)\b/i.test(message);
-  const reason = isStatement ? `database error: ${message.split(' - ').at(-1)}` : message;
+  const reason = isStatement
+    ? `database error: ${message.split(' - ').at(-1)}`
+    : (systemText(error) ?? message);
   return [[reason.replace(/\s+/g, ' '), remedies[code ?? '']].filter(Boolean).join('; ')];
+}
+
+/** `/etc/x: permission denied`; null if it is no error of the system about a file. */
+function systemText(error: unknown): string | null {
+  const { path, syscall } = error as NodeJS.ErrnoException;
+  return path === undefined || syscall === undefined ? null : `${path}: ${reasonOf(error)}`;
 }
 
 const remedies: Record<string, string> = {

@@ -15,6 +15,7 @@ import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 import { newestEventAt } from '#mail/record/rows/read-events.ts';
 import { makeMessagesDue } from '#mail/webhooks/rows/webhook-outbox.ts';
 import type { Clock } from '#platform/base/clock.ts';
+import { noteLeapIn } from '#platform/database/admin/last-leap.ts';
 import { endTimesToCome, moveFailures } from '#platform/database/admin/times-to-come.ts';
 import type { ServerContext } from './context.ts';
 
@@ -41,6 +42,7 @@ export function watchClock(clock: Clock, onJump: (byMs: number) => void): void {
 export async function noteLeap(context: ServerContext, byMs: number): Promise<void> {
   const { config, db, clock, log, lastLeap, onError } = context;
   lastLeap.at = clock.now();
+  noteLeapIn(config.dataDir, { at: lastLeap.at, byMs });
   log.warn(
     `the clock has leapt forward by ${ms(byMs, { long: true })}: what was due meanwhile is done now; run "postern doctor" to check the clock`,
   );

@@ -3,6 +3,7 @@ import ava from 'ava';
 import { startSilent } from '#lab/mx/silent.ts';
 import { names } from '#lab/scenes/doctor-names.ts';
 import { hostname, startDoctorWorld } from '#lab/scenes/doctor-world.ts';
+import { checkPort25 } from '#operate/doctor/checks/port-25.ts';
 import { isSameAddress, reversed, reverseName } from '#platform/values/reverse-name.ts';
 
 /** Each world is a few servers; many of them at once would keep each other waiting. */
@@ -34,6 +35,13 @@ names(
   },
   { ...ofPort, verdict: 'failure', found: /said "554 5\.7\.1 no thanks"/, advice: /blocklists/ },
 );
+
+test('nothing could be probed, but the queue knows that the port is shut', (t) => {
+  const origin = { from: undefined, family: 4, name: hostname } as const;
+  t.is(checkPort25(origin, []).verdict, 'skipped');
+  t.like(checkPort25(origin, [], 3), { verdict: 'failure' });
+  t.regex(checkPort25(origin, [], 3).found, /all 3 hosts/);
+});
 
 test('packets to port 25 are dropped: it takes no longer than the patience for a connection', async (t) => {
   const { peers, surroundings, changed } = await startDoctorWorld(t);

@@ -50,6 +50,9 @@ for (const kind of kinds) {
       ['mine.invalid', 'refusing'],
       ['shared.invalid', 'hanging'],
       ['secret.invalid', 'refusing'],
+      ['gone.invalid', 'unreachable'],
+      ['failing.invalid', 'dns_failing'],
+      ['disk.invalid', 'storage_full'],
     ] as const) {
       const failing = { ...problem, cause, since: now - 2 * minute, at: now - minute };
       const state = {
@@ -63,7 +66,9 @@ for (const kind of kinds) {
       await db('destinations').insert({ name, node: 'a', state: JSON.stringify(state), at: now });
     }
     await add({ recipient: 'ann@mine.invalid' }, { recipient: 'ann@shared.invalid' });
+    await add(...['gone', 'failing', 'disk'].map((name) => ({ recipient: `ann@${name}.invalid` })));
     await add({ recipient: 'ann@full.invalid', created_at: now - 90 * minute });
+    await add({ recipient: 'ann@over.invalid', created_at: now - 80 * minute });
     await add(...['shared', 'secret'].map((name) => ({ recipient: `bob@${name}.invalid`, org_id: other })));
 
     const mine = await read(orgId);
@@ -75,8 +80,12 @@ for (const kind of kinds) {
         'domain_unverified a.invalid watch: its mail is refused here',
         'domain_unverified b.invalid watch: its mail is refused here',
         'refusing mine.invalid watch: refuses or defers our mail',
+        'dns_failing failing.invalid watch: cannot be looked up: its name servers give no answer',
+        'unreachable gone.invalid watch: cannot be reached',
         'hanging shared.invalid watch: does not answer in time',
+        'storage_full disk.invalid watch: has no space for mail',
         'deferred full.invalid watch: mail has waited for 90 minutes',
+        'deferred over.invalid watch: mail has waited for 80 minutes',
       ],
     );
     t.false(

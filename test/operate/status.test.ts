@@ -1,14 +1,17 @@
 /** `postern status`, cause by cause, from rows of both databases; ten-troubles.test.ts has the same from real exchangers. */
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
+import sqlite3 from 'sqlite3';
 import { v7 as uuid } from 'uuid';
 import { kinds } from '#lab/database/databases.ts';
 import { minute, now, openQueue } from '#lab/database/queue-rows.ts';
 import type { ProblemCause } from '#mail/deliver/problem-cause.ts';
 import type { DestinationState } from '#mail/record/rows/destination-status-rows.ts';
 import { hourMs } from '#mail/record/rows/statistics.ts';
+import { checkDatabase } from '#operate/doctor/checks/database.ts';
 import { isWell, readStatus, verdictText } from '#operate/status/read-status.ts';
 import { noteBackup } from '#platform/database/admin/last-backup.ts';
+import { noteLeapIn } from '#platform/database/admin/last-leap.ts';
 import { loadConfig } from '#platform/settings/config.ts';
 
 const atRest = { connections: 0, limit: 5, waiting: 0, circuit: null, busySince: null };
@@ -70,8 +73,44 @@ for (const kind of kinds) {
       'hanging long.invalid act',
       'greylisting grey.invalid watch',
     ]);
-    t.is(status.needs[1]!.figure, '101 waiting, 3 failed');
+    t.is(status.needs[1]!.figure, '101 waiting, 3 attempts failed');
     t.is(verdictText(status), '3 problems need action, 1 to watch.');
+  });
+
+  test(`${kind}: young trouble needs action by its share of the waiting mail, or because mail there is about to expire`, async (t) => {
+    const { add, publish, read } = await open(t, kind);
+    const mails = (count: number, name: string, fields: object = {}) =>
+      add(...Array.from({ length: count }, (_, at) => ({ recipient: `${at}@${name}.invalid`, ...fields })));
+    await mails(110, 'few');
+    await mails(500, 'fine');
+    await publish('few.invalid', failing('refusing'));
+    const named = async () => (await read()).named;
+    t.deepEqual(await named(), ['refusing few.invalid watch'], 'the hundredth mail of many is no alarm');
+    await mails(90, 'few');
+    t.deepEqual(await named(), ['refusing few.invalid act'], 'a quarter of all that waits');
+    await mails(2, 'urgent', { expires_at: now + 30 * minute });
+    await publish('urgent.invalid', failing('unreachable', { since: now - 20 * minute }));
+    await mails(2, 'young', { expires_at: now + 30 * minute });
+    await publish('young.invalid', failing('unreachable'));
+    const status = await read();
+    t.true(status.named.includes('unreachable urgent.invalid act'));
+    t.true(status.named.includes('unreachable young.invalid watch'));
+    const urgent = status.needs.find(({ subject }) => subject === 'urgent.invalid')!;
+    t.regex(urgent.advice, /tell its postmaster in another way than by mail\.$/, 'it names the act');
+  });
+
+  test(`${kind}: a full disk of theirs, also while it slows us down, and a network of ours that lets nothing out`, async (t) => {
+    const { add, publish, read } = await open(t, kind);
+    await add({ recipient: 'ann@full.invalid' }, { recipient: 'ann@local.invalid' });
+    await publish('full.invalid', {
+      ...failing('storage_full'),
+      busySince: now - 2 * minute,
+      busyAt: now - minute,
+    });
+    await publish('local.invalid', failing('no_route'));
+    const { named, needs } = await read();
+    t.deepEqual(named, ['no_route local.invalid watch', 'storage_full full.invalid watch']);
+    t.is(needs[0]!.command, 'postern doctor');
   });
 
   test(`${kind}: throttled, with its rate and the time to drain, also between two retries`, async (t) => {
@@ -297,4 +336,27 @@ test('this machine: nightly backups that have not been made for two nights', asy
   const [backup] = (await read()).needs;
   t.like(backup, { cause: 'backup', figure: 'the last one is 3 days old', command: 'postern doctor' });
   t.regex(backup!.advice, /^No nightly backup to \S+\/backups succeeds\. The log says why\.$/);
+});
+
+test('a database that another program has locked, and a clock that has leapt forward', async (t) => {
+  const { db, settings } = await openQueue(t, 'sqlite');
+  const config = loadConfig({ ...settings, POSTERN_HOSTNAME: 'postern.invalid' });
+  const causesOf = async (at = now) =>
+    (await readStatus({ db, config, now: at, served: true, triesLock: true })).needs.map(
+      ({ cause, severity }) => `${cause} ${severity}`,
+    );
+  t.deepEqual(await causesOf(), []);
+  noteLeapIn(config.dataDir, { at: now - minute, byMs: 3 * 60 * minute });
+  t.deepEqual(await causesOf(), ['clock watch']);
+  t.deepEqual(await causesOf(now - 2 * minute), [], 'it was set back since');
+  t.deepEqual(await causesOf(now + 2 * 24 * 60 * minute), []);
+  const other = new sqlite3.Database(join(config.dataDir, 'postern.sqlite'));
+  await new Promise((resolve) => other.exec('begin immediate', resolve));
+  t.deepEqual(await causesOf(), ['locked act', 'clock watch']);
+  const finding = await checkDatabase(async () => db);
+  t.is(finding.verdict, 'failure');
+  t.regex(finding.found, /another program has locked the database/);
+  await new Promise((resolve) => other.exec('rollback', resolve));
+  t.deepEqual(await causesOf(), ['clock watch']);
+  await new Promise((resolve) => other.close(resolve));
 });

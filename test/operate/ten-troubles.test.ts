@@ -85,7 +85,7 @@ test('ten troubles at once: each is soon named, with its cause and the next comm
   await world.stop();
   const stopped = await status();
   t.is(stopped.needs[0]!.cause, 'no_server');
-  t.is(stopped.needs[0]!.command, 'systemctl start postern');
+  t.is(stopped.needs[0]!.command, 'systemctl enable --now postern');
 });
 
 interface Row {

@@ -16,7 +16,7 @@ export function statusCommand(program: Command, context: CommandContext): void {
       const db = await context.db();
       const at = now();
       const served = await context.isServed();
-      const status = await readStatus({ db, config: context.config(), now: at, served });
+      const status = await readStatus({ db, config: context.config(), now: at, served, triesLock: true });
       const size = { columns: out.columns, rows: full ? Number.POSITIVE_INFINITY : out.rows };
       out.print(statusDocument(status), statusBlock(status, size));
       if (!isWell(status)) context.exitCode = 1;

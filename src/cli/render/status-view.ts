@@ -55,7 +55,8 @@ type LinesOf = (need: Need, width: number) => string[];
 function statusLines(status: Status, { columns, rows }: Size): string[] {
   const setUp = status.setUp === null ? [] : indented([commandLine(status.setUp)]);
   const head = [...verdictLines(status, columns), ...setUp, ''];
-  const summary = (need: Need) => needLine(need, status.at, columns);
+  const summary = (need: Need) => [needLine(need, status.at, columns)];
+  const whole = (need: Need) => needLines(need, status.at, columns);
   const withCommand: LinesOf = (need) => indented([commandLine(need.command)]);
   const withReply: LinesOf = (need, width) => [...replyLines(need, width), ...withCommand(need, width)];
   const withAdvice: LinesOf = (need, width) => [
@@ -63,14 +64,18 @@ function statusLines(status: Status, { columns, rows }: Size): string[] {
     ...indented(wrap(sanitize(need.advice).split(' '), width)),
     ...withCommand(need, width),
   ];
-  const all = [withAdvice, withReply, withCommand, () => []].map((linesOf) => [
+  const short = [withAdvice, withReply, withCommand, () => []].map((linesOf) => ({
+    linesOf,
+    first: summary,
+  }));
+  const all = [{ linesOf: withAdvice, first: whole }, ...short].map(({ linesOf, first }) => [
     ...head,
-    ...status.needs.flatMap((need) => [summary(need), ...linesOf(need, columns - indent.length)]),
+    ...status.needs.flatMap((need) => [...first(need), ...linesOf(need, columns - indent.length)]),
     ...moreLines(status, columns),
     ...orderLines(status, columns),
   ]);
   // One row for the prompt. Without the commands nothing is left of what a short screen is for.
-  return all.find((lines) => lines.length < rows) ?? all[2]!;
+  return all.find((lines) => lines.length < rows) ?? all[3]!;
 }
 
 function commandLine(command: string): string {
@@ -100,15 +105,34 @@ export function statusHead(status: Status, columns: number, max = Number.POSITIV
 }
 
 /** `! throttled    mx.example.org  for 5 minutes: 12 waiting, 4 a minute, 3 minutes to drain` */
-function needLine({ cause, severity, subject, since, figure }: Need, now: number, columns: number) {
+function needLine(need: Need, now: number, columns: number): string {
+  const { left, colour, text } = partsOf(need, now);
+  return styleText(colour, cut(left, columns)) + cut(`  ${text}`, columns - left.length);
+}
+
+const minTextWidth = 30;
+
+/** The same with all of its text, on as many lines as it needs. */
+function needLines(need: Need, now: number, columns: number): string[] {
+  const { left, colour, text } = partsOf(need, now);
+  const width = columns - left.length - 2;
+  if (width < minTextWidth) return [needLine(need, now, columns)];
+  const [first = '', ...more] = wrap(text.split(' '), width).map((line) => cut(line, width));
+  return [
+    `${styleText(colour, left)}  ${first}`,
+    ...more.map((line) => `${' '.repeat(left.length + 2)}${line}`),
+  ];
+}
+
+function partsOf({ cause, severity, subject, since, figure }: Need, now: number) {
   const [sign, colour] = severity === 'act' ? (['✗', 'red'] as const) : (['!', 'yellow'] as const);
-  const left = `${sign} ${fit(causes[cause].label, labelWidth)}`;
   const lasts = since === null ? '' : `for ${span(Math.max(now - since, 0))}: `;
   const named = subject === thisServer ? '' : `${sanitize(subject)}  `;
-  return (
-    styleText(colour, cut(left, columns)) +
-    cut(`  ${named}${lasts}${sanitize(figure)}`, columns - left.length)
-  );
+  return {
+    left: `${sign} ${fit(causes[cause].label, labelWidth)}`,
+    colour,
+    text: `${named}${lasts}${sanitize(figure)}`,
+  };
 }
 
 function replyLines({ reply }: Need, width: number): string[] {

@@ -4,7 +4,13 @@
  * destination, however much mail waits. Kept in memory, and after a restart read from what was published.
  */
 import { LRUCache } from 'lru-cache';
-import { isSilence, isWithoutReply, type ProblemCause, problemCause } from '#mail/deliver/problem-cause.ts';
+import {
+  isSilence,
+  isWithoutConnection,
+  isWithoutReply,
+  type ProblemCause,
+  problemCause,
+} from '#mail/deliver/problem-cause.ts';
 import type { AcceptedMail, DestinationProblem } from '#mail/record/rows/destination-status-rows.ts';
 import { lruOptions } from '#platform/base/bounded-cache.ts';
 import type { Attempt } from '#platform/values/glossary.ts';
@@ -53,7 +59,7 @@ export class DestinationHealth {
     const cause = problemCause(attempt);
     const hasAnswered = attempt.reply !== null || cause === 'hanging';
     if (hasAnswered) this.#answeredAt = now;
-    if (hasAnswered || cause === 'unreachable' || attempt.verdict.fault === 'recipient')
+    if (hasAnswered || isWithoutConnection(cause) || attempt.verdict.fault === 'recipient')
       this.#resolvedAt = now;
     if (cause !== null) own.problem = afterFailure(own.problem, { cause, attempt, nextAt });
     else if (hasAnswered && own.problem && isWithoutReply(own.problem.cause)) own.problem = null;
@@ -119,7 +125,7 @@ export class DestinationHealth {
   }
 
   #silentSince({ cause, since, at }: Problem): DestinationProblem['silentSince'] {
-    const heardAt = cause === 'unreachable' ? this.#answeredAt : this.#resolvedAt;
+    const heardAt = isWithoutConnection(cause) ? this.#answeredAt : this.#resolvedAt;
     if (!isSilence(cause) || heardAt >= at) return null;
     // No newer witness is needed if our own resolver is silent.
     return heardAt < since || cause === 'resolver_failing' ? 'since' : 'at';

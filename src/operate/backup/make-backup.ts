@@ -9,6 +9,7 @@ import { dirname, join } from 'node:path';
 import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { type Secrets, secretFile } from '#platform/base/secrets.ts';
+import { reasonOf } from '#platform/base/system-error.ts';
 import { noteBackup } from '#platform/database/admin/last-backup.ts';
 import { type Copying, copyDatabase, problemOf } from '#platform/database/admin/sqlite-backup.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
@@ -66,9 +67,7 @@ async function temporaryDirectory(place: string): Promise<string> {
   try {
     return await mkdtemp(place + partial);
   } catch (error) {
-    throw new BackupError(
-      `${dirname(place)} cannot be written to: ${(error as Error).message}; choose another place`,
-    );
+    throw new BackupError(`${dirname(place)} cannot be written to: ${reasonOf(error)}; choose another place`);
   }
 }
 

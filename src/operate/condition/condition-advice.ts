@@ -29,10 +29,16 @@ const advices: Partial<Record<Cause, string | ((condition: Condition) => string)
     isAuthentication(condition)
       ? authenticationAdvice(condition.evidence ?? '', 'the sender', 'with the doctor')
       : 'The reply says what the host wants. If it does not, ask its postmaster; mail that is deferred is retried until it expires.',
-  greylisting:
-    'Nothing to do: the host accepts mail that is retried after a while, and Postern learns how long it waits.',
+  greylisting: ({ severity }) =>
+    severity === 'act'
+      ? 'The host defers mail for longer than greylisting takes.'
+      : 'Nothing to do: the host accepts mail that is retried after a while, and Postern learns how long it waits.',
   throttled:
     'Postern sends as fast as the host lets it. If it drains too slowly, send less there, stay below its limit, or ask its postmaster for a higher one.',
+  storage_full:
+    'The host says that its disk is full. Postern keeps trying and sends the waiting mail once there is space.',
+  no_route:
+    'The connection does not leave this machine. Check its routes and its firewall, for IPv6 too, and POSTERN_MTA_SOURCES.',
   hanging: `The host accepts connections and then says nothing. ${othersAreFine} Ask its postmaster if it lasts.`,
   unreachable: 'No host accepts connections. Postern keeps trying and sends the waiting mail once one does.',
   dns_failing: `Its name servers give no answer. Postern keeps trying. ${othersAreFine}`,
@@ -56,7 +62,7 @@ function tlsProblem(reason: string): string {
 }
 
 /** Troubles of this server, not of the destination. */
-const byDoctor = new Set<Cause>(['blocklisted', 'resolver_failing', 'no_way_out']);
+const byDoctor = new Set<Cause>(['blocklisted', 'no_route', 'resolver_failing', 'no_way_out']);
 
 function commandFor(condition: Condition): string {
   const { cause, destination, pace } = condition;
@@ -70,9 +76,19 @@ function commandFor(condition: Condition): string {
     : `postern queue trace ${name} --last 3`;
 }
 
-/** A sentence, and what to run next. */
+/** What a person can do when waiting alone does not help. */
+const acts: Partial<Record<Cause, string>> = {
+  greylisting: 'Ask its postmaster to accept mail from this server.',
+  storage_full: 'Tell its postmaster, in another way than by mail.',
+  unreachable:
+    'Find out whether it is down for others too, and tell its postmaster in another way than by mail.',
+  dns_failing: 'Tell the owner of the domain, in another way than by mail.',
+};
+
+/** Sentences, and what to run next. */
 export function adviceFor(condition: Condition): { advice: string; command: string } {
   const of = advices[condition.cause]!;
   const text = typeof of === 'string' ? of : of(condition);
-  return { advice: capital(text), command: commandFor(condition) };
+  const act = condition.severity === 'act' ? acts[condition.cause] : undefined;
+  return { advice: [capital(text), act].filter(Boolean).join(' '), command: commandFor(condition) };
 }

@@ -47,13 +47,19 @@ function connections({ state }: Condition): string {
     : `${count} ${count === 1 ? 'connection' : 'connections'}`;
 }
 
+/** A host that refuses our network or our proofs is not the one that has to act. */
+function sideOf({ cause, state }: Condition) {
+  const { category = '' } = state?.problem ?? {};
+  return cause === 'refusing' && ['policy', 'auth'].includes(category) ? 'ours' : causes[cause].side;
+}
+
 /** The members for JSON output. */
 export function conditionDocument(condition: Condition) {
   const { cause, severity, since, evidence, pace } = condition;
   return {
     text: conditionText(condition, iso),
     cause,
-    side: causes[cause].side,
+    side: sideOf(condition),
     severity,
     since: isoOrNull(since),
     reply: evidence,

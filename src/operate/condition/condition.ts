@@ -50,6 +50,10 @@ export interface Subject {
   dueAt: number | null;
   /** How much mail waits there; null if it has not been counted. */
   waiting: number | null;
+  /** How much mail waits for all destinations; if it is left out, as much. */
+  queue?: number;
+  /** How much of it expires within the hour. */
+  ending?: number;
   noSource: Apart | null;
   paused: Apart | null;
   /** Set if the waiting mail was greylisted at its last attempt: when the first was, and the latest reply. */
@@ -79,7 +83,8 @@ export function conditionsAt(statuses: DestinationStatuses, now: number): Condit
         (state && troubleOf(state, subject, { now, noWayOut })) ??
         restOf(subject, state, statuses, now)),
     };
-    const severity = severityOf(found, { waiting: waiting ?? 0, drainMs: pace.drainMs, now });
+    const { queue = waiting ?? 0, ending = 0 } = subject;
+    const severity = severityOf(found, { waiting: waiting ?? 0, pace, queue, ending, now });
     return { ...found, destination, state, waiting, pace, noWayOut, severity };
   };
 }
@@ -141,7 +146,9 @@ function troubleOf(
   const blockedUntil = circuit && Math.max(circuit.nextProbeAt, now);
   const ofProblem = problem && { cause: problem.cause, since: problem.since, evidence: problem.reply };
   if (noWayOut) return { ...ofProblem, cause: 'no_way_out', since: noWayOut.since, blockedUntil };
-  if (problem?.cause === 'blocklisted') return { ...ofProblem, blockedUntil };
+  // They slow us down as well, but for their own reason.
+  if (problem?.cause === 'blocklisted' || problem?.cause === 'storage_full')
+    return { ...ofProblem, blockedUntil };
   if (circuit) {
     const { since, reason } = circuit;
     return { cause: 'unreachable', since, evidence: reason, ...ofProblem, blockedUntil };
@@ -177,9 +184,13 @@ function restOf(
   return paused ? { cause: 'paused', apart: paused } : {};
 }
 
-/** Trouble that lasts this long, or delays this many mails, needs action; else it may pass. */
-const longMs = 3_600_000;
-const many = 100;
+/** Trouble that lasts this long needs action; else it may pass. */
+export const longMs = 3_600_000;
+/** Before that: trouble that delays so large a share of all waiting mail, if it is not only a few mails. */
+const largeShare = 1 / 4;
+const few = 20;
+/** Or whose mail is about to expire, unless the trouble has only begun: mail with a short deadline always is. */
+const begunMs = longMs / 4;
 
 /** How long it may last before it needs action, if that is another time. */
 const patience: Partial<Record<Cause, number>> = {
@@ -191,15 +202,27 @@ const patience: Partial<Record<Cause, number>> = {
   slow: Number.POSITIVE_INFINITY,
 };
 
+interface Delay {
+  waiting: number;
+  pace: Pace;
+  /** How much mail waits in all. */
+  queue: number;
+  /** How much of the destination's mail expires within the hour. */
+  ending: number;
+  now: number;
+}
+
 function severityOf(
   { cause, since, order, apart }: Found,
-  { waiting, drainMs, now }: { waiting: number; drainMs: number | null; now: number },
+  { waiting, pace, queue, ending, now }: Delay,
 ): Severity {
   if (cause === 'ok' || cause === 'busy') return 'ok';
   if (order || (apart && cause === 'paused')) return 'watch';
   const lasts = since === null ? 0 : now - since;
   if (lasts >= (patience[cause] ?? longMs)) return 'act';
   if (cause in patience) return 'watch';
-  if (cause === 'throttled') return (drainMs ?? 0) >= longMs ? 'act' : 'watch';
-  return waiting >= many ? 'act' : 'watch';
+  if (ending > 0 && lasts >= begunMs) return 'act';
+  // With something accepted, what matters is how long the rest takes.
+  if (cause === 'throttled' && pace.perMinute !== 0) return (pace.drainMs ?? 0) >= longMs ? 'act' : 'watch';
+  return waiting > few && waiting >= queue * largeShare ? 'act' : 'watch';
 }

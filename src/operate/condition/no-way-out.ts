@@ -22,7 +22,7 @@ export function noWaysOut(silent: SilentDestination[]): NoWayOut[] {
     const begun = all.filter(({ problem }) => problem.silentSince === 'since');
     if (begun.length === 0 || all.length < minDestinations) return [];
     const only = (cause: string) => all.every(({ problem }) => problem.cause === cause);
-    const hasConnected = all.some(({ problem }) => problem.cause === 'unreachable');
+    const hasConnected = all.some(({ problem }) => ['unreachable', 'no_route'].includes(problem.cause));
     const elsewhere = only('resolver_failing') ? 'resolver' : 'dns';
     return {
       node,

@@ -1,8 +1,10 @@
 /** The table of checks, in groups by subject. Each check is in a file of its own under checks/. */
 
 import { isTrackingAtHome } from '#accounts/rows/domains-table.ts';
+import { readDestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import { listCertificates } from '#operate/certificates/rows/certificates-table.ts';
 import { maxListed } from '#operate/condition/certificate-state.ts';
+import { noWaysOut } from '#operate/condition/no-way-out.ts';
 import { checkBackupAge } from '#operate/doctor/checks/backup-age.ts';
 import { checkBaseUrl } from '#operate/doctor/checks/base-url.ts';
 import { checkBlocklistReplies } from '#operate/doctor/checks/blocklist-replies.ts';
@@ -89,7 +91,10 @@ export function originChecks(context: DoctorContext): Check[] {
   const ports = origins.map(({ origin, results }) => ({
     check: origin.from === undefined && origin.family === 6 ? 'port 25 by IPv6' : 'port 25',
     subject: origin.from ?? machine,
-    run: async () => checkPort25(origin, await results),
+    run: async () => {
+      const found = await results;
+      return checkPort25(origin, found, found.length === 0 ? await silentHosts(context) : 0);
+    },
   }));
   const names = [...new Set(origins.map(({ origin }) => origin.name))];
   return [
@@ -102,6 +107,14 @@ export function originChecks(context: DoctorContext): Check[] {
     ),
     ...blocklistChecks(context, names[0]!),
   ];
+}
+
+/** As `no_way_out` of the status. */
+async function silentHosts({ openDb, now }: DoctorContext): Promise<number> {
+  const db = await openDb().catch(() => null);
+  const statuses = db && (await readDestinationStatuses(db, now()).catch(() => null));
+  const shut = statuses && noWaysOut(statuses.silent).find(({ cause }) => cause === 'port');
+  return shut?.destinations.size ?? 0;
 }
 
 export async function addressChecks(context: DoctorContext): Promise<Check[]> {

@@ -57,7 +57,9 @@ function queueRows(
   now: number,
 ): QueueRow[] {
   const groups = Map.groupBy(queues, ({ domain, destination }) => (isByDomain ? domain : destination));
-  const conditionOf = conditionsAt(statuses, now);
+  const queue = queues.reduce((sum, { counts }) => sum + counts.queued + counts.deferred, 0);
+  const conditionAt = conditionsAt(statuses, now);
+  const conditionOf: ConditionOf = (subject) => conditionAt({ ...subject, queue });
   const rows = [...groups.values()].map((group) => rowOf(group[0]!.destination, group, conditionOf));
   const named = new Set(rows.flatMap(({ destination, domains }) => [destination, ...domains]));
   // A destination with a rule of the operator has a row even if no mail waits for it, so that the rule is not overlooked.

@@ -145,9 +145,12 @@ function actionNote({ action }: WhyInput, when: When, word: 'since' | 'at'): str
   return action === null ? '' : ` ${word} ${when(action.at)} ("${action.reason}")`;
 }
 
+const ownTroubles = new Set<Cause>(['no_way_out', 'no_route', 'resolver_failing']);
+
 function remoteNote({ last, condition }: WhyInput): string {
-  const isTheirs = last?.verdict.origin === 'remote' && condition.cause !== 'no_way_out';
-  return isTheirs ? ': the failure is on the remote side' : '';
+  // A host that refuses our address, our network or our rate does as it should.
+  const isOurs = last?.verdict.fault === 'sender' || ownTroubles.has(condition.cause);
+  return last?.verdict.origin === 'remote' && !isOurs ? ': the failure is on the remote side' : '';
 }
 
 /** The remote reply in quotation marks, or the failure if there was no reply. */

@@ -3,9 +3,16 @@
  * If nothing gets out at all, that is one entry, and the destinations are folded below it.
  */
 
-import { countAllWaiting, countWaiting, maxCounted } from '#mail/queue/rows/waiting-counts.ts';
+import {
+  countAllWaiting,
+  countEnding,
+  countQueue,
+  countWaiting,
+  domainsServed,
+  maxCounted,
+} from '#mail/queue/rows/waiting-counts.ts';
 import type { DestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
-import { type Condition, conditionsAt, named } from '#operate/condition/condition.ts';
+import { type Condition, conditionsAt, longMs, named } from '#operate/condition/condition.ts';
 import { adviceFor, adviceWithoutWay } from '#operate/condition/condition-advice.ts';
 import { type NoWayOut, noWaysOut } from '#operate/condition/no-way-out.ts';
 import { paceText } from '#operate/condition/pace.ts';
@@ -34,13 +41,19 @@ export async function readDestinationNeeds(
     .map((name) => conditionOf(named(name)))
     .filter(({ severity, order }) => severity !== 'ok' && order === null)
     .toSorted((a, b) => (a.since ?? 0) - (b.since ?? 0));
+  const queue = troubles.length === 0 ? 0 : await countQueue(db);
+  const ending = troubles.length === 0 ? new Map() : await countEnding(db, now + longMs);
   const first = async (some: Condition[]): Promise<Need[]> => {
     const drafts = ranked(some.map((condition) => needOf(condition, now))).slice(0, maxDestinations);
     const waiting = await countWaiting(
       db,
       drafts.map(({ subject }) => subject),
     );
-    const counted = [...waiting].map(([name, count]) => conditionOf(named(name, count)));
+    const domains = await domainsServed(db, [...waiting.keys()]);
+    const counted = [...waiting].map(([name, count]) => {
+      const ends = (domains.get(name) ?? []).reduce((sum, domain) => sum + (ending.get(domain) ?? 0), 0);
+      return conditionOf({ ...named(name, count), queue, ending: ends });
+    });
     return ranked(counted.filter(isStillWrong).map((condition) => needOf(condition, now)));
   };
   const single = troubles.filter(({ noWayOut }) => noWayOut === null);
@@ -113,7 +126,8 @@ function figureOf({ cause, state, waiting, pace, blockedUntil }: Condition, now:
   const parts = [`${countText(waiting ?? 0)} waiting`];
   if (pace.perMinute !== 0 || busySince !== null) parts.push(...paceText(pace));
   if (cause === 'slow') parts.push(`${span(accepted!.ms / accepted!.count)} for each mail`);
-  if (problem && cause !== 'throttled') parts.push(`${problem.count} failed`);
+  if (problem && cause !== 'throttled')
+    parts.push(`${problem.count} ${problem.count === 1 ? 'attempt' : 'attempts'} failed`);
   if (blockedUntil !== null) parts.push(`next attempt ${dueIn(blockedUntil - now)}`);
   return parts.join(', ');
 }

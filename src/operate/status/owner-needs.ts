@@ -18,6 +18,7 @@ import { type Need, ranked, thisServer } from './need.ts';
 import { domainNeed, rateNeeds, webhookNeed } from './organization-needs.ts';
 
 const maxOfAKind = 3;
+const maxDestinations = 10;
 /** Named in the URL of a list. */
 const maxDomains = 8;
 /** Most deferred mail is delivered within an hour. */
@@ -73,7 +74,7 @@ export function creditNeeds({
 
 type NeedDraft = Omit<Need, 'command'>;
 
-/** A missing source address, destinations that something is wrong with, and the oldest other mail if it has waited for long. */
+/** A missing source address, destinations that something is wrong with, and other mail that has waited for long. */
 async function waitingNeeds({ db, org, now }: OwnerParts): Promise<NeedDraft[]> {
   const waiting = await longestWaiting(db, org.id);
   if (waiting.length === 0) return [];
@@ -103,19 +104,19 @@ async function waitingNeeds({ db, org, now }: OwnerParts): Promise<NeedDraft[]> 
     const domains = [...(troubles.get(need.subject)?.domains ?? []), mail.domain];
     troubles.set(need.subject, { ...need, domains, path: pathTo(domains) });
   }
-  const [oldest] = others.filter(({ oldestAt }) => oldestAt < now - longWaitMs);
+  const old = others.filter(({ oldestAt }) => oldestAt < now - longWaitMs);
   const needs: NeedDraft[] = [...troubles.values()]
-    .slice(0, maxOfAKind)
+    .slice(0, maxDestinations)
     .map(({ domains: _, ...need }) => need);
-  if (oldest)
+  for (const { domain, oldestAt } of old.slice(0, maxOfAKind))
     needs.push({
       cause: 'deferred',
       severity: 'watch',
-      subject: oldest.domain,
-      since: oldest.oldestAt,
-      figure: `mail has waited for ${span(now - oldest.oldestAt)}`,
+      subject: domain,
+      since: oldestAt,
+      figure: `mail has waited for ${span(now - oldestAt)}`,
       advice: `The receiving server defers it. ${isRetried}`,
-      path: pathTo([oldest.domain]),
+      path: pathTo([domain]),
     });
   const pool = org.pool ?? defaultPool;
   if (statuses.missingPools.includes(pool))

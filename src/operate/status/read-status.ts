@@ -36,10 +36,11 @@ export async function readStatus(parts: {
   now: number;
   /** Whether a server that sends is running, if the caller knows. */
   served?: boolean;
+  triesLock?: boolean;
 }): Promise<Status> {
-  const { db, config, now, served } = parts;
+  const { db, config, now, served, triesLock = false } = parts;
   const statuses = await readDestinationStatuses(db, now, served);
-  const server = await readServerNeeds({ db, config, statuses, now });
+  const server = await readServerNeeds({ db, config, statuses, now, triesLock });
   const { needs, ...rest } = await readDestinationNeeds(db, statuses, { now, port: config.mtaPort });
   const organizations = await readOrganizationNeeds(db, now);
   return {

@@ -1,5 +1,6 @@
 /** The needs of this server itself: a running process, disk space, valid certificates, source addresses, a recent backup. */
 
+import { join } from 'node:path';
 import { readNoEgress } from '#mail/queue/rows/ip-pools.ts';
 import { oldestDue } from '#mail/queue/rows/queue-counts.ts';
 import type { DestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
@@ -14,8 +15,11 @@ import { realSurroundings, type Surroundings } from '#operate/doctor/surrounding
 import { capital } from '#platform/base/capital.ts';
 import { span } from '#platform/base/span.ts';
 import { readLastBackup } from '#platform/database/admin/last-backup.ts';
+import { readLastLeap } from '#platform/database/admin/last-leap.ts';
+import { isLocked, lockedText } from '#platform/database/admin/usable.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Config } from '#platform/settings/config.ts';
+import { startService } from '#platform/settings/installation.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
 import { type Need, thisServer } from './need.ts';
 
@@ -24,6 +28,8 @@ export interface ServerParts {
   config: Config;
   statuses: DestinationStatuses;
   now: number;
+  /** Tries to take SQLite's write lock, which only a program beside the server can do without delaying its mail. */
+  triesLock?: boolean;
   surroundings?: Pick<Surroundings, 'freeBytes'>;
 }
 
@@ -40,6 +46,8 @@ export async function readServerNeeds(parts: ServerParts): Promise<Need[]> {
   const certificate = await checkCertificate(config, now);
   return [
     ...(await runningNeed(parts)),
+    ...(await lockedNeed(parts)),
+    ...leapNeed(config, now),
     ...findingNeed('disk', disk, `df -h ${shellWord(config.dataDir)}`),
     // A self-signed certificate is a choice, which the doctor reports.
     ...(config.tlsCert === null ? [] : findingNeed('certificate', certificate, 'postern doctor')),
@@ -57,7 +65,37 @@ async function runningNeed({ db, statuses, now }: ServerParts): Promise<Need[]> 
     since,
     figure: since === null ? 'no mail is due' : `mail has been due for ${span(now - since)}`,
     advice: 'No server is running, so no mail is accepted or sent. Start one.',
-    command: 'systemctl start postern',
+    command: startService,
+  });
+  return [need];
+}
+
+async function lockedNeed({ db, config, triesLock = false }: ServerParts): Promise<Need[]> {
+  if (!triesLock || !(await isLocked(db))) return [];
+  const need = needOfServer({
+    cause: 'locked',
+    figure: lockedText,
+    advice: 'Find out which program it is, and stop it: Postern goes on by itself.',
+    command: `fuser -v ${shellWord(join(config.dataDir, 'postern.sqlite'))}`,
+  });
+  return [need];
+}
+
+const leapShownMs = 86_400_000;
+
+/** After a sleep of the machine the clock is right; after a wrong time server it is not, and mail was expired too early. */
+function leapNeed({ dataDir }: Config, now: number): Need[] {
+  const leap = readLastLeap(dataDir);
+  // A clock that was set back since has undone it.
+  if (leap === null || leap.at > now || now - leap.at > leapShownMs) return [];
+  const need = needOfServer({
+    cause: 'clock',
+    severity: 'watch',
+    since: leap.at,
+    figure: `it leapt forward by ${span(leap.byMs)}`,
+    advice:
+      'The machine may have slept. If not, the clock is wrong now or was before: the doctor compares it with time servers.',
+    command: 'postern doctor',
   });
   return [need];
 }

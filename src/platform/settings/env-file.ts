@@ -4,6 +4,7 @@
  * reads it, so an `&` needs no quotes.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { reasonOf } from '#platform/base/system-error.ts';
 
 /** The settings file and the data directory of the systemd service (config/postern.service). */
 export const serviceFile = '/etc/postern/postern.env';
@@ -24,7 +25,7 @@ export function readEnvFile(path: string, descriptor: number | null): EnvFile | 
   try {
     return parseEnvFile(descriptor === null ? readAll(path) : readOpen(descriptor));
   } catch (error) {
-    return `${path} cannot be read: ${(error as Error).message}; check that it exists and that this user may read it`;
+    return `${path} cannot be read: ${reasonOf(error)}; check that it exists and that this user may read it`;
   }
 }
 

@@ -20,6 +20,9 @@ const root = join(import.meta.dirname, '../../..');
 /** The installed copies of config/postern-command: the one made by hand, and that of the Debian package. */
 const serviceCommands = ['/usr/local/bin/postern', '/usr/bin/postern'];
 
+/** Starts the service, now and at each boot: after a purge and a new installation, it is disabled. */
+export const startService = 'systemctl enable --now postern';
+
 /** Settings that select an installation. */
 const selectors = ['POSTERN_DATA_DIR', 'POSTERN_DATABASE_URL', 'POSTERN_CONFIG', 'POSTERN_ENV_FILE'];
 
@@ -106,7 +109,7 @@ export function besideService(
   env: Environment = process.env,
 ): string | null {
   if (selectors.some((name) => env[name]?.trim()) || !existsSync(serviceFile)) return null;
-  return `${serviceFile} is not read: this server is another installation, with its data in ${dataDir}; \`systemctl start postern\` starts the service`;
+  return `${serviceFile} is not read: this server is another installation, with its data in ${dataDir}; \`${startService}\` starts the service`;
 }
 
 /** The command line prefix for another terminal on the machine of a server with this environment. */

@@ -20,7 +20,8 @@ import { mailLogFile } from '#platform/values/mail-log.ts';
 
 const maxRefusals = 5;
 const maxNearest = 3;
-/** More edits are another address. */
+/** More edits are another address: one in so many letters, and at most three. */
+const lettersPerEdit = 7;
 const maxEdits = 3;
 /** Bounds the work with a large log. */
 const maxCandidates = 50_000;
@@ -42,7 +43,8 @@ export async function reportOn(
   if (domainOf(address) === null) return null;
   const suppressions = await suppressionsOf(await db(), compareKey(address));
   const { refusals, others } = await readMailLog(mailLogFile(config().dataDir), address, !hasEmail);
-  const near = nearest(compareKey(address), others, compareKey).filter(({ edits }) => edits <= maxEdits);
+  const tolerated = Math.min(Math.floor(address.length / lettersPerEdit), maxEdits);
+  const near = nearest(compareKey(address), others, compareKey).filter(({ edits }) => edits <= tolerated);
   return { suppressions, refusals, nearest: near.slice(0, maxNearest).map(({ name }) => name) };
 }
 

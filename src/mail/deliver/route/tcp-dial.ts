@@ -52,6 +52,9 @@ const failures: Record<string, string> = {
   EHOSTUNREACH: 'cannot be reached (no route to the host)',
   ENETUNREACH: 'cannot be reached (no route to its network)',
   ETIMEDOUT: 'did not answer',
+  EACCES: 'was not called: the connection is forbidden by this machine, such as by its firewall',
+  EPERM: 'was not called: the connection is forbidden by this machine, such as by its firewall',
+  ENETDOWN: 'was not called: the network is taken down by this machine',
   EADDRNOTAVAIL: 'cannot be reached (no address or port of ours for it)',
 };
 

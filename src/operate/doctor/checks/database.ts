@@ -5,6 +5,7 @@ import { databaseInfo } from '#platform/database/admin/server-info.ts';
 import { requireUsable } from '#platform/database/admin/usable.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { isServed } from '#platform/database/tables/server-running.ts';
+import { startService } from '#platform/settings/installation.ts';
 import { formatBytes } from './disk.ts';
 
 /** Null: it does not exist yet. Rejects with a DatabaseError, whose message says after a semicolon what to do. */
@@ -51,6 +52,6 @@ export async function checkServerRunning(openDb: OpenDb, dataDir: string): Promi
   if (await isServed(db, dataDir)) return ok('running');
   return warning(
     'no server is running, so no mail is sent',
-    'start one (systemctl start postern if it is a service)',
+    `start one (${startService} if it is a service)`,
   );
 }

@@ -8,8 +8,14 @@ const unblock =
 /** Connection errors if the machine has no address of that family. */
 const noFamily = /no route|no address or port of ours|EAFNOSUPPORT/;
 
-export function checkPort25({ from, family }: Origin, results: ProbeResult[]): FindingDraft {
+/** `shutTo`: how many hosts the queue has found silent without any answer since, which decides if nothing could be probed. */
+export function checkPort25({ from, family }: Origin, results: ProbeResult[], shutTo = 0): FindingDraft {
   if (results.length === 0) {
+    if (shutTo > 0)
+      return failure(
+        `the queue found it refused or silent to all ${shutTo} hosts that mail waits for`,
+        unblock,
+      );
     return skipped(
       family === 4 ? 'not known: DNS returned no host to probe' : 'no probed host has an IPv6 address',
     );

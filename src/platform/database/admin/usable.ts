@@ -1,6 +1,6 @@
 /**
- * Whether PostgreSQL lets this user read and write. On a server that accepts no writes, or without the rights to one table, most
- * of Postern would work, and mail could be accepted that is never sent.
+ * Whether the database lets us write. On a PostgreSQL that accepts no writes, or without the rights to one table, most of Postern
+ * would work, and mail could be accepted that is never sent.
  */
 import { DatabaseError, type Db, isPostgres } from '#platform/database/engine/open.ts';
 
@@ -8,6 +8,8 @@ const rightsOnAll = 'GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEM
 
 /** Throws a DatabaseError that says what to do. */
 export async function requireUsable(db: Db): Promise<void> {
+  if (await isLocked(db))
+    throw new DatabaseError(`${lockedText}; \`fuser\` on the file shows which: stop it, then try again`);
   if (!isPostgres(db)) return;
   await requireWritable(db);
   const { rows } = await db.raw(
@@ -24,6 +26,23 @@ export async function requireUsable(db: Db): Promise<void> {
       `let the tables' owner run: ${rightsOnAll} ${schema} TO "${user}"`,
   );
 }
+
+/**
+ * Whether another program holds SQLite's write lock for ten seconds (open.ts): programs can read meanwhile, but nothing can be
+ * accepted or recorded.
+ */
+export async function isLocked(db: Db): Promise<boolean> {
+  if (isPostgres(db)) return false;
+  try {
+    await db.transaction(async () => {});
+    return false;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'SQLITE_BUSY') return true;
+    throw error;
+  }
+}
+
+export const lockedText = 'another program has locked the database, so no mail is accepted or sent';
 
 async function requireWritable(db: Db): Promise<void> {
   const { rows } = await db.raw(
