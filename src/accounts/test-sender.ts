@@ -33,6 +33,7 @@ async function makeDomain(seal: Seal): Promise<DomainRecord> {
     trackingHost: null,
     tls: 'opportunistic',
     receives: false,
+    mxMissingSince: null,
     organizationTls: 'opportunistic',
     createdAt: 0,
     verifiedAt: 0,

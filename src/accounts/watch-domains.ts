@@ -1,7 +1,8 @@
 /**
  * Looks up the DKIM records of sender domains at intervals: a pending domain is verified without a further call, and a
  * verified domain whose record is gone or replaced is reported, because receivers reject its mail or file it as spam. The
- * record of the return path is looked up with it: mail has a return path under the sender's domain while it is there.
+ * record of the return path is looked up with it: mail has a return path under the sender's domain while it is there. So is the
+ * MX record of a domain that receives: its owners are told if mail does not come here.
  */
 
 import {
@@ -15,7 +16,7 @@ import { findDomain } from '#accounts/rows/domains-table.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { type CheckedRecord, checkRecords, isUnknown, statusAfter } from './check-records.ts';
-import { type Names, recordsFor } from './domains.ts';
+import { type Names, type RecordPurpose, recordsFor } from './domains.ts';
 
 const [minute, hour, day] = [60_000, 3_600_000, 86_400_000];
 
@@ -63,7 +64,8 @@ export async function applyCheck(
   }
   await recordDomainCheck(db, id, {
     isFound: status === 'verified',
-    hasReturnPath: hasReturnPath(records),
+    hasReturnPath: isThere(records, 'return_path', false),
+    hasMx: isThere(records, 'receiving', null),
     now,
     record: records[0]!.name,
     isAsked,
@@ -73,10 +75,14 @@ export async function applyCheck(
   return true;
 }
 
-/** Null if DNS gave no answer. */
-function hasReturnPath(records: CheckedRecord[]): boolean | null {
-  const record = records.find(({ purpose }) => purpose === 'return_path');
-  if (!record) return false;
+/** Null if DNS gave no answer, or `absent` if it was not asked. */
+function isThere<Absent>(
+  records: CheckedRecord[],
+  wanted: RecordPurpose,
+  absent: Absent,
+): boolean | null | Absent {
+  const record = records.find(({ purpose }) => purpose === wanted);
+  if (!record) return absent;
   return isUnknown(record) ? null : record.ok;
 }
 
@@ -103,7 +109,7 @@ export function watchDomains(
         const domain = await findDomain(db, orgId, name);
         if (!domain) return;
         const watched = recordsFor(domain, names).filter(
-          ({ required, purpose }) => required || purpose === 'return_path',
+          ({ required, purpose }) => required || purpose === 'return_path' || purpose === 'receiving',
         );
         await applyCheck(db, id, await checkRecords(watched, resolve), { now, random, refusesUnverified });
       }),

@@ -3,11 +3,14 @@ import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
 import { makeOrganization } from '#accounts/create-organization.ts';
 import { findDomain } from '#accounts/rows/domains-table.ts';
+import { findOrganization } from '#accounts/rows/organizations.ts';
 import { findReceivingDomain } from '#accounts/rows/receiving-domains.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { freePort } from '#lab/load/ports.ts';
 import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
+import { sumNames } from '#mail/record/counts.ts';
+import { readOwnerNeeds } from '#operate/status/owner-needs.ts';
 
 const name = 'sender.invalid';
 
@@ -89,6 +92,7 @@ test('the MX record is offered, and judged by where mail goes first', async (t) 
   const { records } = (await receive(world, true)).body;
   const host = world.config.hostname;
   t.like(recordIn(records), { type: 'MX', name, value: `10 ${host}`, required: false });
+  const missingSince = async () => (await findDomain(world.db, world.orgId, name))!.mxMissingSince;
   const cases: [{ MX: string[] } | null, boolean, RegExp | null][] = [
     [null, false, null],
     [{ MX: [`10 ${host.toUpperCase()}.`] }, true, null],
@@ -105,6 +109,7 @@ test('the MX record is offered, and judged by where mail goes first', async (t) 
     const { body } = await world.call('POST', `/api/public/domains/${name}/verify`);
     const seen = recordIn(body.records) as unknown as { ok: boolean; problem: string | null };
     t.is(seen.ok, ok, JSON.stringify(dns));
+    t.is((await missingSince()) === null, ok);
     if (problem === null) t.is(seen.problem, null);
     else t.regex(seen.problem!, problem);
     t.is(body.domain.status, 'verified');
@@ -138,4 +143,30 @@ test('a server without an inbound port, or a name of the server, receives nothin
   await open.call('POST', '/api/public/domains', { body: JSON.stringify({ name: hostname }) });
   const refused = await open.call('PATCH', `/api/public/domains/${hostname}`, { body: '{"receives":true}' });
   t.regex(refused.body.message, /is a name of this server/);
+});
+
+test('an MX record that goes away is found by the watch, and its owners are told', async (t) => {
+  const world = await start(t);
+  const { db, clock, dns, config } = world;
+  dns.set({ [name]: { MX: [`10 ${config.hostname}`] } });
+  await receive(world, true);
+  const since = async () => (await findDomain(db, world.orgId, name))!.mxMissingSince;
+  const checked = () => clock.passUntil(async () => (await since()) !== null, { step: '1h' });
+  dns.set({ [name]: { MX: ['10 mail.elsewhere.invalid'] } });
+  await checked();
+  const org = (await findOrganization(db, world.orgId))!;
+  const none = Object.fromEntries(sumNames.map((column) => [column, 0])) as never;
+  const needs = async (now: number) =>
+    (await readOwnerNeeds({ db, org, counts: none, lowShare: 0, now })).filter(
+      ({ cause }) => cause === 'mx_missing',
+    );
+  const now = clock.now();
+  t.like((await needs(now))[0], { subject: name, severity: 'watch' });
+  t.like((await needs(now + 25 * 3_600_000))[0], { subject: name, severity: 'act' });
+  dns.set({ [name]: 'SERVFAIL' });
+  await clock.advance('7h');
+  t.not(await since(), null, 'no answer says nothing');
+  dns.set({ [name]: { MX: [`10 ${config.hostname}`] } });
+  await clock.passUntil(async () => (await since()) === null, { step: '1h' });
+  t.deepEqual(await needs(clock.now()), []);
 });

@@ -13,6 +13,8 @@ export interface DomainCheckResult {
   isFound: boolean;
   /** The record of the return path; null: DNS gave no answer. */
   hasReturnPath: boolean | null;
+  /** The MX record of a domain that receives; null: DNS gave no answer, or it was not asked. */
+  hasMx: boolean | null;
   now: number;
   /** Name of the DKIM record, for the event. */
   record: string;
@@ -69,6 +71,11 @@ function returnPathAfter(before: ReturnPathState, isThere: boolean | null): Retu
   return before === 'none' ? 'none' : 'former';
 }
 
+function missingSince(before: number | null, { hasMx, now }: DomainCheckResult): number | null {
+  if (hasMx === null) return before;
+  return hasMx ? null : (before ?? now);
+}
+
 /** Returns the event, or null if nothing changed. */
 export async function recordDomainCheck(
   db: Db,
@@ -90,6 +97,7 @@ export async function recordDomainCheck(
       .update({
         ...checkState.write(next),
         receives: Boolean(receives),
+        mx_missing_since: receives ? missingSince(row.mx_missing_since, result) : null,
         checked_at: now,
         // The time of the first success, as long as the domain stays verified.
         verified_at: isVerified ? (row.verified_at ?? now) : null,

@@ -25,6 +25,8 @@ export const domains = records({
   tls: value<TlsFloor>(),
   /** Whether it receives mail, while it is verified (domain-receiving.ts). */
   receives: flag,
+  /** Since when its MX record is not found, if it receives. */
+  mxMissingSince: orNull(number),
   /** Minimum TLS that the organization requires of all its mail. */
   organizationTls: value<TlsFloor>(),
   createdAt: number,

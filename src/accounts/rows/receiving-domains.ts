@@ -55,5 +55,5 @@ export async function isReceivedElsewhere(
 
 /** Of two organizations that do this at the same time, the index refuses one. */
 export async function setDomainReceives(db: Db, id: string, receives: boolean): Promise<void> {
-  await db('domains').where({ id }).update({ receives });
+  await db('domains').where({ id }).update({ receives, mx_missing_since: null });
 }

@@ -43,6 +43,10 @@ export function parsePattern(given: string): RoutePattern | { problem: string } 
   const at = text.lastIndexOf('@');
   const domain = toDomain(text.slice(at + 1).replace(/\.$/, ''));
   const local = at < 0 ? '*' : text.slice(0, at);
+  if (domain === null && text.slice(at + 1).includes('*'))
+    return {
+      problem: 'a domain has no *: each subdomain that receives is registered as a domain of its own',
+    };
   if (domain === null)
     return { problem: `a pattern is ${forms}, and this one has no domain name${withoutHidden(text)}` };
   if (local === '*') return { text: `*@${domain}`, domain, kind: 'domain' };

@@ -38,6 +38,7 @@ const table = {
   complaint_rate: message('complaints', null, 'too many complaints'),
   bounce_rate: message('bounces', null, 'too many bounces'),
   domain_unverified: ours('domain', null, 'DKIM record missing or wrong'),
+  mx_missing: ours('MX record', null, 'MX record missing, or leads elsewhere'),
   locked: ours('locked', null, 'database is locked'),
   clock: ours('clock', null, 'the clock has leapt forward'),
   no_route: ours('no route', 'cannot be reached: this machine does not let connections to it out'),

@@ -10,7 +10,12 @@ import type { Counts } from '#mail/record/counts.ts';
 import { readDestinationStatuses, routesOf } from '#mail/record/rows/destination-status-rows.ts';
 import { causes } from '#operate/condition/causes.ts';
 import { type Condition, conditionsAt, named } from '#operate/condition/condition.ts';
-import { troubledDomains, troubledWebhooks } from '#operate/status/rows/server-attention-rows.ts';
+import {
+  domainsWithoutMx,
+  troubledDomains,
+  troubledWebhooks,
+} from '#operate/status/rows/server-attention-rows.ts';
+import { elapsed } from '#platform/base/clock.ts';
 import { dueIn, span } from '#platform/base/span.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
@@ -37,11 +42,12 @@ interface OwnerParts {
 /** Without commands, which owners cannot run. */
 export async function readOwnerNeeds(parts: OwnerParts): Promise<Need[]> {
   const { db, org, counts, now } = parts;
-  const all = [
+  const all: NeedDraft[] = [
     ...creditNeeds(parts),
     ...rateNeeds({ ...counts, orgId: org.id, orgName: org.name }, '7 days'),
     ...(await waitingNeeds(parts)),
     ...(await troubledDomains(db, maxOfAKind, org.id)).map(domainNeed),
+    ...(await domainsWithoutMx(db, maxOfAKind, org.id)).map((one) => mxNeed(one, now)),
     ...(await troubledWebhooks(db, maxOfAKind, org.id)).map((one) => webhookNeed(one, now)),
   ];
   return ranked(all.map((need) => ({ ...need, command: '' })));
@@ -73,6 +79,22 @@ export function creditNeeds({
 }
 
 type NeedDraft = Omit<Need, 'command'>;
+
+/** A new domain has some time for its record; later, mail is lost to whoever the record leads to. */
+const setUpMs = 24 * 3_600_000;
+
+function mxNeed({ orgId, name, since }: Awaited<ReturnType<typeof domainsWithoutMx>>[number], now: number) {
+  return {
+    cause: 'mx_missing' as const,
+    severity: elapsed(since, now) < setUpMs ? ('watch' as const) : ('act' as const),
+    subject: name,
+    orgId,
+    since,
+    figure: 'its mail does not come here',
+    advice: 'Publish its MX record, or turn off receiving for the domain.',
+    path: `/o/${orgId}/domains/${name}`,
+  };
+}
 
 /** A missing source address, destinations that something is wrong with, and other mail that has waited for long. */
 async function waitingNeeds({ db, org, now }: OwnerParts): Promise<NeedDraft[]> {

@@ -140,6 +140,7 @@ function present(domain: DomainRecord) {
     tls,
     effectiveTls: demandedTls(domain),
     receives,
+    mxMissingSince: isoOrNull(domain.mxMissingSince),
     createdAt: iso(domain.createdAt),
     verifiedAt: isoOrNull(domain.verifiedAt),
     checkedAt: isoOrNull(domain.checkedAt),

@@ -78,6 +78,10 @@ const domain = z
     receives: z
       .boolean()
       .meta({ description: 'Whether email for the domain is received while it is verified.' }),
+    mxMissingSince: moment.nullable().meta({
+      description:
+        'Since when the MX record of a domain that receives is missing or leads elsewhere; null if it does not.',
+    }),
     createdAt: moment,
     verifiedAt: moment.nullable(),
     checkedAt: moment.nullable().meta({ description: 'When the DNS records were last looked up.' }),

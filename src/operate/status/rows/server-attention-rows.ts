@@ -39,6 +39,19 @@ export async function troubledDomains(db: Db, limit: number, orgId?: string): Pr
   return rows.map(domain.read);
 }
 
+const unreached = domain.pick('name', 'orgId');
+
+/** Domains of the organization that receive, but whose MX record does not lead here: the name, and since when. */
+export async function domainsWithoutMx(db: Db, limit: number, orgId: string) {
+  const rows = await db('domains')
+    .where({ org_id: orgId, status: 'verified' })
+    .whereNotNull('mx_missing_since')
+    .orderBy(['mx_missing_since', 'id'])
+    .limit(limit)
+    .select('org_id', 'name', 'mx_missing_since');
+  return rows.map((row) => ({ ...unreached.read(row), since: Number(row.mx_missing_since) }));
+}
+
 const webhook = records({
   id: text,
   orgId: text,

@@ -8,7 +8,7 @@ import type { Db } from '#platform/database/engine/open.ts';
 const columns = {
   certificates: ['failing_since'],
   dkim_keys: ['checked_at'],
-  domains: ['checked_at', 'failing_since'],
+  domains: ['checked_at', 'failing_since', 'mx_missing_since'],
   notices: ['sent_at'],
   organizations: ['paused_at'],
   sessions: ['seen_at'],

@@ -375,6 +375,7 @@ CREATE TABLE domains (
   failing_since bigint,
   return_path text NOT NULL DEFAULT 'none'::text,
   receives boolean NOT NULL DEFAULT false,
+  mx_missing_since bigint,
   CONSTRAINT domains_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   CONSTRAINT domains_pkey PRIMARY KEY (id),
   CONSTRAINT domains_org_id_name_unique UNIQUE (org_id, name)

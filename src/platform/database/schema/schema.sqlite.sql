@@ -216,6 +216,7 @@ CREATE TABLE domains (
   failing_since bigint,
   return_path text not null default 'none',
   receives boolean not null default false,
+  mx_missing_since bigint,
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );

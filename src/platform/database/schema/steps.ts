@@ -68,4 +68,6 @@ export const steps: Record<string, string> = {
     primary key (org_id))`,
   // Every RCPT for a name that is not ours asks it.
   '050-receiving-domain-names': 'create index domains_receiving_index on domains (name) where receives',
+  // Since when mail for a domain that receives goes elsewhere (accounts/watch-domains.ts).
+  '051-receiving-record': 'alter table domains add column mx_missing_since bigint',
 };
