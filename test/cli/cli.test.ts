@@ -20,7 +20,7 @@ test('domain: verified when its DKIM record is found, and no DNS trouble takes t
   t.teardown(() => dns.close());
   const { json, cli, refusal } = await startCli(t, { POSTERN_DNS_SERVERS: dns.address });
   const added = await json('domain add Example.INVALID. --org Acme');
-  t.deepEqual(Object.keys(added), ['id', 'name', 'status', 'records']);
+  t.deepEqual(Object.keys(added), ['id', 'name', 'status', 'receives', 'records']);
   t.like(added, { name: 'example.invalid', status: 'pending' });
   const [dkim] = added.records;
   t.deepEqual(Object.keys(dkim), ['type', 'name', 'value', 'purpose', 'note', 'required']);

@@ -21,7 +21,7 @@ for (const kind of kinds) {
     const { db } = await openMigrated(t, kind);
     const [small, large] = [
       Buffer.from('From: a@b.invalid\r\n\r\n\0\xff\x01', 'latin1'),
-      randomBytes(300_000),
+      Buffer.concat([Buffer.from('Received: '), randomBytes(300_000)]),
     ];
     const mails = [small, large].map((raw) => receivedMail({ orgId: ours, raw }));
     await db.transaction((trx) => insertReceived(trx, mails));
