@@ -27,6 +27,10 @@ export interface Caller {
   strict: boolean;
   /** Its mail is test mail (platform/values/test-route.ts). */
   isTest: boolean;
+  /** Of mail that names none; null: `transactional`. */
+  stream?: string | null;
+  /** The organization has streams, which tags and categories of other services can name. */
+  hasStreams?: boolean | undefined;
   /** Set if the organization is paused; then no grant is given. */
   pause: Pause | null;
 }
@@ -51,7 +55,9 @@ export async function findCaller(
   // The index has found the hash; this comparison in constant time keeps our code free of timing differences.
   if (!timingSafeEqual(Buffer.from(record.hash), Buffer.from(hashed))) return null;
   const { id: keyId, label: keyLabel, orgId, scopes, limits, strict, isTest, pause } = record;
-  return { keyId, keyLabel, orgId, scopes, limits, strict, isTest, pause };
+  const caller = { keyId, keyLabel, orgId, scopes, limits, strict, isTest, pause };
+  // A stream of a key is not removed, so without streams it has none.
+  return record.hasStreams ? { ...caller, stream: record.stream, hasStreams: true } : caller;
 }
 
 function hashOf(key: string): string {

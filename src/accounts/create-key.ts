@@ -5,8 +5,11 @@ import { iso, isoOrNull } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { newKey } from './api-keys.ts';
+import { requireStreamName } from './manage-streams.ts';
 
 export interface MadeKey extends Pick<KeyRecord, 'id' | 'label' | 'scopes' | 'strict'> {
+  /** Absent: `transactional`. */
+  stream?: string;
   key: string;
   test: boolean;
 }
@@ -15,16 +18,18 @@ type WantedKey = Pick<KeyRecord, 'orgId' | 'label' | 'scopes'> & {
   /** As `test`, if it is not given: what is wrong is best found before anything is sent. */
   strict?: boolean | undefined;
   test?: boolean | undefined;
+  stream?: string | null | undefined;
 };
 
 export async function makeKey(
   db: Db,
-  { orgId, label, scopes, test = false, strict = test }: WantedKey,
+  { orgId, label, scopes, test = false, strict = test, stream: given }: WantedKey,
   now: number,
 ): Promise<MadeKey> {
+  const stream = await requireStreamName(db, orgId, given);
   const { key, hash, hint } = newKey({ isTest: test });
-  const id = await insertKey(db, { orgId, label, scopes, strict, isTest: test, hash, hint }, now);
-  return { id, key, label, scopes, strict, test };
+  const id = await insertKey(db, { orgId, label, scopes, strict, isTest: test, stream, hash, hint }, now);
+  return { id, key, label, scopes, strict, test, ...(stream !== null && { stream }) };
 }
 
 /** The key, if the caller may manage it: a test key knows test keys only. */
@@ -93,6 +98,7 @@ export function keyDocument({
   scopes,
   strict,
   isTest,
+  stream,
   createdAt,
   revokedAt,
   endsAt,
@@ -104,6 +110,7 @@ export function keyDocument({
     scopes,
     strict,
     test: isTest,
+    ...(stream !== null && { stream }),
     createdAt: iso(createdAt),
     revokedAt: isoOrNull(revokedAt),
     endsAt: isoOrNull(endsAt),

@@ -3,6 +3,7 @@
  * domain decides about its mail.
  */
 import type { DomainRecord } from '#accounts/rows/domains-table.ts';
+import type { Stream } from '#accounts/rows/streams.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import type { Mailbox } from '#platform/values/glossary.ts';
 import { withoutHidden } from '#platform/values/hidden-characters.ts';
@@ -61,13 +62,27 @@ export function signerOf({ name, dkimSelector, dkimPrivateKey, otherKeys }: Doma
   return other ? { ...first, second: { selector: other.selector, sealedKey: other.privateKey! } } : first;
 }
 
-/** In each member, the request's setting overrides the domain's. */
+/** In each member, the request's setting overrides the stream's, and that the domain's. */
 export function effectiveTracking(
   tracking: { openTracking?: boolean; clickTracking?: boolean },
+  stream: Stream | null,
   domain: DomainRecord,
 ) {
   return {
-    openTracking: tracking.openTracking ?? domain.openTracking,
-    clickTracking: tracking.clickTracking ?? domain.clickTracking,
+    openTracking: tracking.openTracking ?? stream?.openTracking ?? domain.openTracking,
+    clickTracking: tracking.clickTracking ?? stream?.clickTracking ?? domain.clickTracking,
   };
+}
+
+export function requireStream(name: string, stream: Stream | null): Stream {
+  if (stream) return stream;
+  const message = `stream: the organization has no stream ${JSON.stringify(name.slice(0, 100))}. Create it first, or leave stream out.`;
+  const issue = {
+    code: 'custom',
+    expected: 'the name of a stream',
+    received: name.slice(0, 100),
+    path: ['stream'],
+    message,
+  };
+  throw new Refusal('VALIDATION_ERROR', message, { issues: [issue] });
 }

@@ -169,14 +169,14 @@ function describeError({ code, message, lines }: CsvError & { lines?: number }):
 export const csvHead = csvText([['address', 'reason', 'createdAt']]);
 const pageSize = 500;
 
-export function csvStream(db: Db, orgId: string): Readable {
-  return csvStreamOf(csvPages(db, orgId));
+export function csvStream(db: Db, orgId: string, stream?: string): Readable {
+  return csvStreamOf(csvPages(db, orgId, stream));
 }
 
-async function* csvPages(db: Db, orgId: string): AsyncGenerator<string> {
+async function* csvPages(db: Db, orgId: string, stream: string | undefined): AsyncGenerator<string> {
   yield csvHead;
   for (let after: string | null = null; ; ) {
-    const page = await pageOfSuppressions(db, { orgId, after, limit: pageSize });
+    const page = await pageOfSuppressions(db, { orgId, stream, after, limit: pageSize });
     if (page.length > 0) yield csvOf(page);
     if (page.length < pageSize) return;
     after = page.at(-1)!.addressKey;

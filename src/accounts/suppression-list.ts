@@ -20,6 +20,8 @@ interface ListChange {
   db: Db;
   orgId: string;
   now: number;
+  /** The list; without it, that of all mail. */
+  stream?: string | null | undefined;
   /** Wakes the readers of events; absent on the command line, whose events the server finds within a second. */
   eventSignal?: { notify(): void };
 }
@@ -53,11 +55,14 @@ export interface ListEntry {
 
 /** Resolves to the number of those that were not on the list before. */
 export async function suppressAddresses(
-  { db, orgId, now, eventSignal }: ListChange,
+  { db, orgId, now, stream, eventSignal }: ListChange,
   entries: ListEntry[],
   signal?: AbortSignal,
 ): Promise<number> {
-  const list = entries.map(({ address, reason, reply }) => suppressionOf(orgId, address, reason, reply));
+  const list = entries.map(({ address, reason, reply }) => ({
+    ...suppressionOf(orgId, address, reason, reply),
+    stream,
+  }));
   const added = await addSuppressions(db, list, now, signal);
   if (added > 0) eventSignal?.notify();
   return added;
@@ -65,10 +70,10 @@ export async function suppressAddresses(
 
 /** False if the address was not on the list. */
 export async function unsuppressAddress(
-  { db, orgId, now, eventSignal }: ListChange,
+  { db, orgId, now, stream, eventSignal }: ListChange,
   address: string,
 ): Promise<boolean> {
-  const isRemoved = await removeSuppression(db, orgId, compareKey(address), now);
+  const isRemoved = await removeSuppression(db, orgId, compareKey(address), now, stream ?? undefined);
   if (isRemoved) eventSignal?.notify();
   return isRemoved;
 }

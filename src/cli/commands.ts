@@ -31,6 +31,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     org: async () => (await import('#cli/commands/org.ts')).orgCommands,
     domain: async () => (await import('#cli/commands/domain/domain.ts')).domainCommands,
     key: async () => (await import('#cli/commands/key.ts')).keyCommands,
+    stream: async () => (await import('#cli/commands/stream/stream-commands.ts')).streamCommands,
     credits: async () => (await import('#cli/commands/credits.ts')).creditsCommands,
     user: async () => (await import('#cli/commands/user.ts')).userCommands,
     webhook: async () => (await import('#cli/commands/webhook.ts')).webhookCommands,

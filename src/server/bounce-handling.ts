@@ -5,12 +5,13 @@
 import { Worker } from 'node:worker_threads';
 import { isReturnPath } from '#accounts/rows/return-paths.ts';
 import { simulatedHost } from '#mail/deliver/smtp-out/simulated-host.ts';
+import { subscriptionOf, unsubscribe } from '#mail/record/rows/unsubscribes.ts';
 import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
 import { BounceHandler, type BounceHandlerParts } from '#mail/returned/bounce-handler.ts';
 import { logBounce } from '#mail/returned/bounce-log-lines.ts';
 import { createDeliveryOf } from '#mail/returned/complaint-tokens.ts';
 import { createIsolatedParser } from '#mail/returned/isolated-parser.ts';
-import { createReturnPathReader } from '#mail/returned/return-path.ts';
+import { createReturnPathReader, unsubscribeAddress } from '#mail/returned/return-path.ts';
 import { keepReport } from '#mail/returned/rows/domain-reports-table.ts';
 import {
   deliveriesOf,
@@ -49,7 +50,9 @@ export function createBounceHandling(context: ServerContext) {
     readAddress: createServiceAddressReader(
       { ...config, isReturnPath: (name) => isReturnPath(db, name) },
       readReturnPath,
+      createReturnPathReader(secrets, unsubscribeAddress),
     ),
+    unsubscribe: createUnsubscribeByMail(context),
     findDelivery: (id) => findBouncedDelivery(db, id),
     async read(bytes, role, sender) {
       const parser = role === 'return-path' ? parsers.returnPath : parsers.public;
@@ -92,6 +95,15 @@ export function createBounceHandling(context: ServerContext) {
     async close() {
       await Promise.all([parsers.returnPath.close(), parsers.public.close()]);
     },
+  };
+}
+
+function createUnsubscribeByMail({ db, clock, eventSignal }: ServerContext) {
+  return async (deliveryId: string) => {
+    const subscription = await subscriptionOf(db, deliveryId);
+    if (!subscription) return;
+    await unsubscribe(db, subscription, { via: 'mail', now: clock.now() });
+    eventSignal.notify();
   };
 }
 

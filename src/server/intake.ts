@@ -10,6 +10,7 @@ import { dayOf, type RequestCount, type RequestLimits, type Taken } from '#accou
 import { giveBack, recordRequests, type UsageRequest } from '#accounts/rows/daily-usage.ts';
 import { findDomain } from '#accounts/rows/domains-table.ts';
 import { findKeyByHash, noteKeysUsed } from '#accounts/rows/keys.ts';
+import { findStream } from '#accounts/rows/streams.ts';
 import { createSeal, sealMessage } from '#accounts/seal.ts';
 import { createTestSender } from '#accounts/test-sender.ts';
 import { createApi } from '#front/api/api-app.ts';
@@ -28,6 +29,7 @@ import { CustomerHosts } from '#front/http/customer-hosts.ts';
 import { createReadSubmitted } from '#front/submission/read-submitted.ts';
 import { RequestWait } from '#front/submission/request-wait.ts';
 import { createSubmission, type SubmissionParts } from '#front/submission/submission-handler.ts';
+import { createUnsubscribe } from '#front/unsubscribe/unsubscribe-routes.ts';
 import { type Accept, createAccept, createDryRun, type DryRun } from '#mail/accept/accept.ts';
 import { createCommit } from '#mail/accept/commit.ts';
 import { dryRun } from '#mail/accept/rows/acceptance.ts';
@@ -40,7 +42,7 @@ import { createRefusedSends, type RefusedSend } from '#mail/record/refused-sends
 import { recordVisits } from '#mail/record/rows/engagement.ts';
 import { type EventQuery, readEvents, settledPosition } from '#mail/record/rows/read-events.ts';
 import { createTracking } from '#mail/record/tracking/routes.ts';
-import { createTrackingLinks, type TrackingLinks } from '#mail/record/tracking/tracking-links.ts';
+import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
 import type { Visit } from '#mail/record/visit.ts';
 import { createDownload } from '#mail/webhooks/guarded-get.ts';
 import type { AttemptWebhook } from '#mail/webhooks/webhook-attempt.ts';
@@ -97,7 +99,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     ...createAcceptance(context, { ...parts, onRefusedSend }),
   };
   const customerHosts = new CustomerHosts({ ...context, hostname: config.hostname, baseUrl: parts.baseUrl });
-  const tracking = createVisits(context, createTrackingLinks(context.secrets), customerHosts);
+  const links = createLinkPages(context, customerHosts);
   const reader = createMessageReader(config, onError);
   const readSubmitted = createReadSubmitted(reader.submitted);
   const feed = createEventFeed(context);
@@ -119,7 +121,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     authorize,
     fetchAttachments,
     clock,
-    tracking: tracking.router,
+    ...links.routers,
     feed,
     management,
     dashboard: dashboard.answer,
@@ -142,7 +144,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   return {
     answer: customerHosts.serve(app.callback()),
     async settled() {
-      await Promise.all([tracking.settled(), uses.flush(), dashboard.stop(), reader.close()]);
+      await Promise.all([links.settled(), uses.flush(), dashboard.stop(), reader.close()]);
     },
     accept: sending.accept,
     serverMailer,
@@ -168,14 +170,14 @@ function createFetching({ config, clock }: ServerContext, resolve: Resolve) {
   );
 }
 
-function createVisits(
-  { db, clock, eventSignal, metrics, onError }: ServerContext,
-  links: TrackingLinks,
-  hosts: CustomerHosts,
-) {
-  return createTracking({
+/** What the links of mails lead to. */
+function createLinkPages(context: ServerContext, hosts: CustomerHosts) {
+  const { db, clock, eventSignal, metrics, secrets, onError } = context;
+  const links = createTrackingLinks(secrets);
+  const isCustomers = (host: string) => hosts.isTrackingHost(host);
+  const tracking = createTracking({
     links,
-    isCustomers: (host) => hosts.isTrackingHost(host),
+    isCustomers,
     record: groupCommit(
       signalsAfter(
         eventSignal,
@@ -185,6 +187,13 @@ function createVisits(
     onError,
     clock,
   });
+  return {
+    routers: {
+      tracking: tracking.router,
+      unsubscribe: createUnsubscribe({ ...context, links, isCustomers }),
+    },
+    settled: tracking.settled,
+  };
 }
 
 function createAcceptance(
@@ -215,9 +224,11 @@ function createAcceptance(
   });
   const parts = {
     findDomain: findSender(db),
+    findStream: findStreamOf(db),
     testSender: createTestSender(context.secrets),
     compose: (order: ComposeOrder) => (isLarge(order) ? compose(order) : composing.call(order)),
     trackingBase: (host: string | null) => (host ? `https://${host}` : baseUrl()),
+    unsubscribeDomain: config.returnPathDomain,
     sealMessage: sealMessage.bind(null, createSeal(context.secrets)),
     commit: commit.one,
     dryRun: (send: Send) => dryRun(db, send, policy),
@@ -306,6 +317,13 @@ function createCountedSubmission(
     createSubmission({ ...parts, hostname, requestWait, onRefused, onError }),
     metrics.refused,
   );
+}
+
+/** A stream that is there is cached; any other is read each time, so that a new one takes mail at once. */
+function findStreamOf(db: Db) {
+  const find = (orgId: string, name: string) => findStream(db, orgId, name);
+  const findKnown = cached((id) => find(...(id.split(' ') as [orgId: string, name: string])), 10_000);
+  return (orgId: string, name: string) => findKnown(`${orgId} ${name}`);
 }
 
 /** A verified domain is cached; any other is read each time, so that a verification takes effect at once. */

@@ -8,6 +8,7 @@ import { findDomain } from '#accounts/rows/domains-table.ts';
 import { listKeys } from '#accounts/rows/keys.ts';
 import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
+import { makeStream } from '#accounts/manage-streams.ts';
 import { managementTags } from '#front/api/openapi/description.ts';
 import type { Method } from '#front/api/openapi/openapi-types.ts';
 import { operationsOf } from '#lab/openapi.ts';
@@ -94,6 +95,21 @@ test('every example of the management endpoints gets the response of its example
   await tell('post', '/keys/{id}/rotate', 'Replaced', { id: made.id });
   await tell('delete', '/keys/{id}', 'Done', { id: later.id });
 
+  const stream = 'newsletter';
+  await tell('post', '/streams', 'Created', {
+    request: [
+      'A newsletter',
+      { name: stream, title: 'Our newsletter', kind: 'subscribed', color: '#1a73e8' },
+    ],
+  });
+  await tell('get', '/streams', 'One stream');
+  await tell('get', '/streams/{stream}', 'A newsletter', { stream });
+  await tell('patch', '/streams/{stream}', 'Changed', {
+    stream,
+    request: ['A limit, and what is tracked', { emailsPerDay: 20_000, tracking: { openTracking: false } }],
+  });
+  await tell('delete', '/streams/{stream}', 'Done', { stream });
+
   const address = 'dora@example.org';
   await tell('post', '/suppressions', 'Added', {
     request: ['An address', { address, reason: 'asked by phone' }],
@@ -172,6 +188,7 @@ interface Call {
   /** In the path. */
   id?: string;
   name?: string;
+  stream?: string;
   address?: string;
   query?: string;
   /** What differs for this test alone. */
@@ -183,6 +200,8 @@ const refused: Record<string, string> = {
   'post /domains': '{}',
   'patch /domains/{name}': '{"tracking":true}',
   'post /keys': '{"scopes":["email:send"]}',
+  'post /streams': '{"name":"News letter"}',
+  'patch /streams/{stream}': '{"emailsPerDay":"many"}',
   'post /suppressions': '{"address":"anna"}',
   'post /suppressions.csv': 'address\nnobody',
   'post /webhooks': '{}',
@@ -202,12 +221,14 @@ test('every documented error of the management endpoints can be provoked and mat
   const route = await addRoute(world.db, orgId, { pattern: 'example.com', action: 'store' }, 1);
   const [{ id }] = await world.db('webhooks').select('id');
   await world.db('receiving_routes').where({ id: route.id }).update({ id });
-  const known = { id, name: 'example.com', address: 'dora@example.org' };
+  const known = { id, name: 'example.com', address: 'dora@example.org', stream: 'newsletter' };
   await suppress(world, orgId, known.address);
+  await makeStream(world.db, { orgId, name: known.stream }, world.clock.now());
   const nobody = {
     id: '00000000-0000-7000-8000-000000000000',
     name: 'example.net',
     address: 'emil@example.net',
+    stream: 'updates',
   };
   const own = operationsOf(contract.document).filter(({ operation }) => tags.includes(operation.tags[0]!));
   const last: (() => Promise<void>)[] = [];
@@ -230,7 +251,7 @@ test('every documented error of the management endpoints can be provoked and mat
     if (isSaid(400, 'VALIDATION_ERROR')) {
       const body = refused[`${method} ${short}`];
       await provokeIt(400, 'VALIDATION_ERROR', () =>
-        call(body ? at : `${at}?limit=0&now=perhaps&by=hour`, type, body),
+        call(body ? at : `${at}?limit=0&now=perhaps&by=hour&stream=No.`, type, body),
       );
     }
     if (isSaid(404, 'NOT_FOUND')) {
@@ -241,7 +262,7 @@ test('every documented error of the management endpoints can be provoked and mat
       const again = '{"name":"example.com"}';
       await provokeIt(400, 'BAD_REQUEST', () =>
         isNamed
-          ? call(path.replace(/\{\w+\}/, '4711'), type)
+          ? call(path.replace(/\{\w+\}/, path.includes('{stream}') ? 'a.b' : '4711'), type)
           : call(at, short === '/domains' ? type : { 'content-type': 'text/plain' }, again),
       );
     }

@@ -6,11 +6,13 @@ import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
 import { roles } from '#accounts/people/roles.ts';
 import { inviteMember } from '#accounts/people/team.ts';
+import { makeStream } from '#accounts/manage-streams.ts';
 import { runAlone } from '#lab/alone.ts';
 import { createCli } from '#lab/cli.ts';
 import { rowsOf, type Things, type Visitor, walkOwnership } from '#lab/ownership-walk.ts';
 import { type Org, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
 import { serverOrgId } from '#platform/values/glossary.ts';
+import { streamNumber } from '#platform/values/stream.ts';
 
 const settings = { POSTERN_NOTICES_FROM: 'Postern <notices@acme.invalid>' };
 
@@ -45,6 +47,8 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
   const { id: key } = await db('api_keys').where({ org_id: org.id, is_test: false }).first('id');
   const suppression = await db('suppressions').where({ org_id: org.id }).first();
   const route = await db('receiving_routes').where({ org_id: org.id }).first();
+  const stream = `news-of-${org.slug}`;
+  if (!live) await makeStream(db, { orgId: org.id, name: stream, title: `Title of ${stream}` }, clock.now());
   const event = await db('events').where({ email_id: email }).first();
   const bounce = await db('events').where({ org_id: org.id, type: 'email.bounced' }).first();
   const invited = `invited-${org.slug}@there.invalid`;
@@ -64,6 +68,8 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
       domain: org.domain,
       address: suppression.address,
       suppression: suppression.id,
+      stream,
+      group: String(streamNumber(stream)),
       user: org.people.owner,
       invitation: invitation.id,
       event: event.id,
@@ -79,6 +85,7 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
       route.id,
       org.receivedId,
       suppression.address,
+      stream,
       event.id,
       ...(live ? [] : [org.id]),
     ],

@@ -17,6 +17,9 @@ interface Named {
   domain: string;
   address: string;
   suppression: string;
+  stream: string;
+  /** The number of the stream. */
+  group: string;
   user: string;
   invitation: string;
   event: string;
@@ -77,13 +80,14 @@ const byName: Record<string, keyof Named> = {
   domain: 'domain',
   name: 'domain',
   address: 'address',
+  stream: 'stream',
+  group: 'group',
   email: 'address',
   event: 'event',
 };
 
 /** Parameters that name nobody's thing. */
 const plain: Record<string, string> = {
-  stream: 'outbound',
   destination: 'there.invalid',
   token: 'x',
   at: '1',

@@ -127,6 +127,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
       readReturnPath,
     ),
     findDelivery: async (id) => (known.has(id) ? ({} as never) : null),
+    unsubscribe: () => Promise.reject(new Error('nobody asked')),
     read: (bytes, role, { fromNullSender }) => readMail(bytes, role, fromNullSender),
     deliveryOf: createDeliveryOf({
       returnPath: readReturnPath,

@@ -20,6 +20,8 @@ const keys = records({
   strict: flag,
   /** Its mail is test mail. */
   isTest: flag,
+  /** Of mail that names none; null: `transactional` (platform/values/stream.ts). */
+  stream: orNull(text),
   createdAt: number,
   revokedAt: orNull(number),
   /** To the minute; null: never. */
@@ -33,6 +35,7 @@ export type KeyRecord = ReturnType<typeof keys.read>;
 export type NewKey = Pick<KeyRecord, 'orgId' | 'label' | 'hash' | 'hint' | 'scopes'> & {
   strict?: boolean;
   isTest?: boolean;
+  stream?: string | null;
 };
 
 export async function insertKey(db: Db, key: NewKey, now: number): Promise<string> {
@@ -42,17 +45,27 @@ export async function insertKey(db: Db, key: NewKey, now: number): Promise<strin
 }
 
 /** A key, and the columns of its organization that a request needs. */
-export type KeyInUse = KeyRecord & { limits: RequestLimits; pause: Pause | null };
+export type KeyInUse = KeyRecord & {
+  limits: RequestLimits;
+  pause: Pause | null;
+  /** The organization has streams. */
+  hasStreams?: boolean;
+};
 
 export async function findKeyByHash(db: Db, hash: string): Promise<KeyInUse | null> {
   const row = await db('api_keys')
     .join('organizations', 'organizations.id', 'api_keys.org_id')
     .where({ hash })
     .select('api_keys.*', 'requests_per_second', 'requests_per_day', 'paused_at', 'paused_reason')
+    .select(
+      db.raw(
+        'exists (select 1 from streams where streams.org_id = cast(api_keys.org_id as text)) as has_streams',
+      ),
+    )
     .first();
   if (!row) return null;
   const limits = { perSecond: row.requests_per_second, perDay: row.requests_per_day };
-  return { ...keys.read(row), limits, pause: pauseOf(row) };
+  return { ...keys.read(row), limits, pause: pauseOf(row), hasStreams: Boolean(row.has_streams) };
 }
 
 /** `orgId` null: a key of any organization. */
@@ -89,6 +102,15 @@ export async function noteKeysUsed(db: Db, uses: { id: string; at: number }[]): 
      where api_keys.id = ${column('id')} and (used_at is null or used_at < ${column('at')})`,
     [JSON.stringify(uses)],
   );
+}
+
+/** The labels of keys whose mail is in a stream. */
+export async function keysOfStream(db: Db, orgId: string, stream: string): Promise<string[]> {
+  return db('api_keys')
+    .where({ org_id: orgId, stream, revoked_at: null })
+    .orderBy('id')
+    .limit(10)
+    .pluck('label');
 }
 
 /** Makes the key valid until `at`. False if it does not exist, or already has an end. */

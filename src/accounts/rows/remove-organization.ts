@@ -93,6 +93,8 @@ const fewRows = [
   'memberships',
   'received_stores',
   'receiving_routes',
+  'resubscriptions',
+  'streams',
   'statistics',
 ];
 

@@ -1,6 +1,7 @@
 /**
- * Addresses to which an organization sends no mail. `addressKey` is the normalized address, used for comparisons. Every change
- * of the list adds an event of the organization in the same transaction.
+ * Addresses to which an organization sends no mail. `addressKey` is the normalized address, used for comparisons. An entry is of
+ * the whole organization, or of one of its streams: then it stops the mail of that stream alone. Every change of a list adds an
+ * event of the organization in the same transaction.
  */
 
 import { newId } from '#platform/base/id.ts';
@@ -25,7 +26,12 @@ const suppressions = records({
   reason: text,
   createdAt: number,
   reply: orNull(json<Reply>()),
+  /** `ofAll`, or the name of a stream. */
+  stream: text,
 });
+
+/** The list that stops all mail of the organization. */
+export const ofAll = '';
 
 export type SuppressionRecord = ReturnType<typeof suppressions.read>;
 export type Suppression = Pick<SuppressionRecord, 'address' | 'reason' | 'createdAt'>;
@@ -39,6 +45,8 @@ export interface NewSuppression {
   emailId?: string;
   /** With which it bounced (bounce-reply.ts). */
   reply?: Reply | null;
+  /** The list; without it, that of all mail. */
+  stream?: string | null | undefined;
 }
 
 /**
@@ -90,27 +98,30 @@ export async function addSuppressions(
 /** At most `rowsPerStatement` of them. Sorted, so that two transactions never deadlock. */
 export async function suppress(trx: Trx, list: NewSuppression[], now: number): Promise<number> {
   if (list.length === 0) return 0;
-  const suppressionKeyOf = ({ orgId, addressKey }: NewSuppression) => suppressionKey(orgId, addressKey);
+  const suppressionKeyOf = ({ orgId, addressKey, stream }: NewSuppression) =>
+    suppressionKey(orgId, addressKey, stream);
   const byKey = new Map([...list].reverse().map((one) => [suppressionKeyOf(one), one]));
   const rows = await trx('suppressions')
     .insert([...byKey.keys()].sort().map((key) => rowOf(byKey.get(key)!, now)))
-    .onConflict(['org_id', 'address_key'])
+    .onConflict(['org_id', 'stream', 'address_key'])
     .ignore()
-    .returning(['org_id', 'address_key']);
-  const added = rows.map((row) => byKey.get(suppressionKey(row.org_id, row.address_key))!);
+    .returning(['org_id', 'stream', 'address_key']);
+  const added = rows.map((row) => byKey.get(suppressionKey(row.org_id, row.address_key, row.stream))!);
   // Events of the organization, because an email's own events are only about its delivery.
-  const events = added.map(({ orgId, address, reason, emailId = null }) =>
-    eventRow({ orgId, type: 'suppression.added', at: now, data: { address, reason, emailId } }),
-  );
+  const events = added.map(({ orgId, address, reason, emailId = null, stream }) => {
+    const data = { address, reason, emailId, ...(stream && { stream }) };
+    return eventRow({ orgId, type: 'suppression.added', at: now, data });
+  });
   await insertRows(trx, 'events', events);
   return added.length;
 }
 
-function rowOf({ orgId, address, addressKey, reason, reply = null }: NewSuppression, now: number): object {
-  return {
-    org_id: orgId,
-    ...suppressions.write({ id: newId(), address, addressKey, reason, createdAt: now, reply }),
-  };
+function rowOf(
+  { orgId, address, addressKey, reason, reply = null, stream }: NewSuppression,
+  now: number,
+): object {
+  const entry = { id: newId(), address, addressKey, reason, createdAt: now, reply, stream: stream ?? ofAll };
+  return { org_id: orgId, ...suppressions.write(entry) };
 }
 
 /** False if the address was not on the list. */
@@ -119,27 +130,56 @@ export async function removeSuppression(
   orgId: string,
   addressKey: string,
   now: number,
+  stream = ofAll,
 ): Promise<boolean> {
   return db.transaction(async (trx) => {
     const row = await trx('suppressions')
-      .where({ org_id: orgId, address_key: addressKey })
+      .where({ org_id: orgId, stream, address_key: addressKey })
       .forUpdate()
       .first();
     if (!row) return false;
     await trx('suppressions').where({ id: row.id }).delete();
     const { address, reason } = row;
-    const event = eventRow({ orgId, type: 'suppression.removed', at: now, data: { address, reason } });
+    if (stream !== ofAll) await noteResubscribed(trx, { orgId, stream, addressKey });
+    const data = { address, reason, ...(stream !== ofAll && { stream }) };
+    const event = eventRow({ orgId, type: 'suppression.removed', at: now, data });
     await trx('events').insert(event);
     return true;
   });
+}
+
+interface StreamAddress {
+  orgId: string;
+  stream: string;
+  addressKey: string;
+}
+
+/** The time is that of an id, because it is compared with ids of emails. */
+async function noteResubscribed(trx: Trx, { orgId, stream, addressKey }: StreamAddress): Promise<void> {
+  await trx('resubscriptions')
+    .insert({ org_id: orgId, stream, address_key: addressKey, at: timeOfId(newId()) })
+    .onConflict(['org_id', 'stream', 'address_key'])
+    .merge();
+}
+
+/** When the address was last taken off the list of the stream; null: never. */
+export async function resubscribedAt(
+  db: Db,
+  { orgId, stream, addressKey }: StreamAddress,
+): Promise<number | null> {
+  const row = await db('resubscriptions')
+    .where({ org_id: orgId, stream, address_key: addressKey })
+    .first('at');
+  return row?.at ?? null;
 }
 
 export async function findSuppression(
   db: Db,
   orgId: string,
   addressKey: string,
+  stream = ofAll,
 ): Promise<SuppressionRecord | null> {
-  const row = await db('suppressions').where({ org_id: orgId, address_key: addressKey }).first();
+  const row = await db('suppressions').where({ org_id: orgId, stream, address_key: addressKey }).first();
   return row ? suppressions.read(row) : null;
 }
 
@@ -184,12 +224,14 @@ export async function causeOf(
   return data?.emailId ?? null;
 }
 
-export async function listSuppressions(db: Db, orgId: string): Promise<SuppressionRecord[]> {
-  return (await db('suppressions').where({ org_id: orgId }).orderBy('address_key')).map(suppressions.read);
+export async function listSuppressions(db: Db, orgId: string, stream = ofAll): Promise<SuppressionRecord[]> {
+  const rows = await db('suppressions').where({ org_id: orgId, stream }).orderBy('address_key');
+  return rows.map(suppressions.read);
 }
 
-export async function countSuppressions(db: Db, orgId: string): Promise<number> {
-  const row = await db('suppressions').where({ org_id: orgId }).count('* as count').first();
+export async function countSuppressions(db: Db, orgId: string, stream?: string): Promise<number> {
+  const rows = db('suppressions').where({ org_id: orgId, ...(stream !== undefined && { stream }) });
+  const row = await rows.count('* as count').first();
   return Number(row!.count);
 }
 
@@ -216,6 +258,8 @@ const isOfOrigin: Record<SuppressionOrigin, [sql: string, values: string[]]> = {
 };
 
 export interface SuppressionKind {
+  /** The list; without it, that of all mail. */
+  stream?: string | undefined;
   origin?: SuppressionOrigin | undefined;
   createdFrom?: number | undefined;
   createdBefore?: number | undefined;
@@ -224,9 +268,16 @@ export interface SuppressionKind {
 /** In the order of their keys, from after the key `after`, or backwards from `before`. */
 export async function pageOfSuppressions(
   db: Db,
-  { orgId, origin, createdFrom, createdBefore, ...page }: Neighbors & SuppressionKind & { orgId: string },
+  {
+    orgId,
+    stream = ofAll,
+    origin,
+    createdFrom,
+    createdBefore,
+    ...page
+  }: Neighbors & SuppressionKind & { orgId: string },
 ): Promise<SuppressionRecord[]> {
-  const rows = db('suppressions').where({ org_id: orgId });
+  const rows = db('suppressions').where({ org_id: orgId, stream });
   if (origin) rows.whereRaw(...isOfOrigin[origin]);
   if (createdFrom !== undefined) rows.where('created_at', '>=', createdFrom);
   if (createdBefore !== undefined) rows.where('created_at', '<', createdBefore);
@@ -273,6 +324,13 @@ export async function suppressedAmong(db: Db, pairs: AddressOfOrganization[]): P
 export interface AddressOfOrganization {
   orgId: string;
   addressKey: string;
+  /** The list; without it, that of all mail. */
+  stream?: string | null;
+}
+
+/** The lists that stop mail: that of all mail, and that of its stream. */
+export function listsOf<Pair extends AddressOfOrganization>(pair: Pair): AddressOfOrganization[] {
+  return pair.stream ? [{ ...pair, stream: ofAll }, pair] : [pair];
 }
 
 interface KnownAddresses {
@@ -282,23 +340,28 @@ interface KnownAddresses {
 }
 
 export function readSuppressed(db: Db, pairs: AddressOfOrganization[]): Read<FoundAddress, KnownAddresses> {
-  const { from, column } = jsonRows(db, { org_id: 'uuid', address_key: 'text' });
+  const { from, column } = jsonRows(db, { org_id: 'uuid', stream: 'text', address_key: 'text' });
   const given = JSON.stringify(
-    pairs.map(({ orgId, addressKey }) => ({ org_id: orgId, address_key: addressKey })),
+    pairs.map(({ orgId, addressKey, stream }) => ({
+      org_id: orgId,
+      stream: stream ?? ofAll,
+      address_key: addressKey,
+    })),
   );
-  const among = (table: string) =>
-    `select '${table}' as found_in, kept.org_id, kept.address_key from ${from} cross join ${table} as kept
+  const among = (table: string, stream: string) =>
+    `select '${table}' as found_in, kept.org_id, kept.address_key, ${stream} as stream from ${from} cross join ${table} as kept
      where kept.org_id = ${column('org_id')} and kept.address_key = ${column('address_key')}`;
   return {
-    sql: `${among('suppressions')} union ${among('soft_bounces')}`,
+    sql: `${among('suppressions', 'kept.stream')} and kept.stream = ${column('stream')}
+      union ${among('soft_bounces', "''")}`,
     values: [given, given],
-    columns: ['found_in', 'org_id', 'address_key'],
+    columns: ['found_in', 'org_id', 'address_key', 'stream'],
     resultOf(rows) {
       const keysIn = (table: string) =>
         new Set(
           rows
             .filter(({ found_in }) => found_in === table)
-            .map((row) => suppressionKey(row.org_id, row.address_key)),
+            .map((row) => suppressionKey(row.org_id, row.address_key, row.stream)),
         );
       return { suppressed: keysIn('suppressions'), watched: keysIn('soft_bounces') };
     },
@@ -309,8 +372,9 @@ interface FoundAddress {
   found_in: string;
   org_id: string;
   address_key: string;
+  stream: string;
 }
 
-export function suppressionKey(orgId: string, addressKey: string): string {
-  return `${orgId} ${addressKey}`;
+export function suppressionKey(orgId: string, addressKey: string, stream?: string | null): string {
+  return stream ? `${orgId}/${stream} ${addressKey}` : `${orgId} ${addressKey}`;
 }

@@ -78,6 +78,13 @@ const lines: [line: string, description: string][] = [
   ['key rotate 9eda6307a7e9', 'a new key; the old one ends tomorrow'],
   ['key rotate 9eda6307a7e9 --now', 'the old one has leaked'],
   ['key revoke 9eda6307a7e9', 'end a key at once'],
+  [
+    'stream create newsletter --kind subscribed --title "Our newsletter"',
+    'mail that people can unsubscribe from',
+  ],
+  ['stream set newsletter --emails-per-day 20000', 'its limit'],
+  ['stream list', 'the streams of the only organization'],
+  ['stream remove newsletter', 'remove one'],
   ['domain add example.com', 'register a domain and print its DNS records'],
   ['domain add example.com --publish cloudflare', 'register a domain and publish its records'],
   ['domain publish example.com --dry-run', 'what would be published'],

@@ -6,7 +6,8 @@ import { domainScopes, name, scopes as scopesArgument, spanOption, timeSpan } fr
 import { addConsent, type Consent, isWanted } from '#cli/args/consent.ts';
 import { requireKey, requireOwner, withOwner } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
-import { Failure } from '#cli/failure.ts';
+import { streamName } from '#cli/commands/stream/stream-commands.ts';
+import { asFailure, Failure } from '#cli/failure.ts';
 import type { Output } from '#cli/render/output.ts';
 import { iso } from '#platform/base/clock.ts';
 
@@ -17,6 +18,7 @@ interface CreateOptions {
   domain?: string[];
   strict?: boolean;
   test?: boolean;
+  stream?: string;
 }
 
 interface RotateOptions {
@@ -51,10 +53,11 @@ export function keyCommands(program: Command, context: CommandContext): void {
       '--test',
       'what the key sends is test mail: same checks and answers, but it goes to the inbox in the dashboard and nowhere else',
     )
-    .action(async ({ org, label, scope, domain = [], strict, test }: CreateOptions) => {
+    .option('--stream <NAME>', 'stream of mail that names none', streamName)
+    .action(async ({ org, label, scope, domain = [], strict, test, stream }: CreateOptions) => {
       const { id: orgId } = await requireOwner(context, org);
-      const owner = { orgId, label, scopes: [...new Set([...scope, ...domain])], strict, test };
-      printKey(out, await makeKey(await db(), owner, now()));
+      const owner = { orgId, label, scopes: [...new Set([...scope, ...domain])], strict, test, stream };
+      printKey(out, await makeKey(await db(), owner, now()).catch(asFailure));
     });
 
   withOwner(key.command('list'))
@@ -108,19 +111,22 @@ async function revoke(context: CommandContext, idOrEnd: string, consent: Consent
 }
 
 function printKey(out: Output, made: MadeKey, oldUntil: number | null = null): void {
-  const { id, key, scopes, strict, test } = made;
+  const { id, key, scopes, strict, test, stream } = made;
   const document = {
     id,
     key,
     scopes,
     strict,
     test,
+    ...(stream !== undefined && { stream }),
     ...(oldUntil !== null && { oldKeyUntil: iso(oldUntil) }),
   };
   const names = optionNames({ strict, isTest: test });
   const options = names.length > 0 && { options: names.join(' ') };
   const old = oldUntil !== null && { 'the old one ends': { time: oldUntil } };
-  out.print(document, { fields: { id, key, scopes: scopes.join(' '), ...options, ...old } });
+  out.print(document, {
+    fields: { id, key, scopes: scopes.join(' '), ...options, ...(stream && { stream }), ...old },
+  });
   if (test)
     out.note('what this key sends is test mail: it goes to the inbox in the dashboard and nowhere else');
   out.note('the key is shown only this time; store it where your application can read it');
@@ -146,8 +152,16 @@ function printKeys(out: Output, keys: KeyRecord[], now: number): void {
   });
 }
 
-function optionNames({ strict, isTest }: Pick<KeyRecord, 'strict' | 'isTest'>): string[] {
-  return [...(strict ? ['strict'] : []), ...(isTest ? ['test'] : [])];
+function optionNames({
+  strict,
+  isTest,
+  stream,
+}: Pick<KeyRecord, 'strict' | 'isTest'> & { stream?: string | null }): string[] {
+  return [
+    ...(strict ? ['strict'] : []),
+    ...(isTest ? ['test'] : []),
+    ...(stream ? [`stream ${stream}`] : []),
+  ];
 }
 
 function stateOf({ revokedAt, endsAt }: KeyRecord, now: number): string {

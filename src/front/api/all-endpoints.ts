@@ -12,6 +12,7 @@ import { routeEndpoints } from '#front/api/receiving-routes/routes.ts';
 import { type BatchParts, batchEndpoints } from '#front/api/send/batch.ts';
 import { sendEndpoints } from '#front/api/send/routes.ts';
 import { statsEndpoints } from '#front/api/stats/routes.ts';
+import { streamEndpoints } from '#front/api/streams/routes.ts';
 import { csvEndpoints } from '#front/api/suppressions/csv.ts';
 import { suppressionEndpoints } from '#front/api/suppressions/routes.ts';
 import { webhookEndpoints } from '#front/api/webhooks/routes.ts';
@@ -30,6 +31,7 @@ export const endpoints: readonly Endpoint<EndpointParts>[] = [
   ...eventEndpoints,
   ...domainEndpoints,
   ...keyEndpoints,
+  ...streamEndpoints,
   ...suppressionEndpoints,
   ...csvEndpoints,
   ...webhookEndpoints,

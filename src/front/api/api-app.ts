@@ -29,6 +29,8 @@ export interface ApiParts extends Omit<EndpointParts, 'management' | 'document'>
   management: Omit<Management, 'authorize' | 'admission'>;
   /** Responds to tracking links, which are not part of the public interface. */
   tracking: Router;
+  /** Links that unsubscribe. */
+  unsubscribe: Router;
   /** Addresses and networks of proxies whose X-Forwarded-For is trusted, besides those on this machine. */
   proxies: readonly string[];
   /** Responds to everything below /dashboard. */
@@ -81,7 +83,7 @@ export function createApi(parts: ApiParts): Koa {
     boundQuery(context);
     return next();
   });
-  const routers = [sends, others, docs, parts.tracking];
+  const routers = [sends, others, docs, parts.unsubscribe, parts.tracking];
   for (const router of routers) app.use(router.routes());
   app.use((context) => {
     const matching = routers.flatMap((router) => router.match(context.path, context.method).path);

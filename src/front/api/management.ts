@@ -132,7 +132,7 @@ interface Item<Found> {
   /** The parameter in canonical form; null if it is malformed. */
   parse(text: string): string | null;
   /** Finds only what belongs to the organization, so that an item of another one is NOT_FOUND. */
-  find(db: Db, orgId: string, name: string, caller: Caller): Promise<Found | null>;
+  find(db: Db, orgId: string, name: string, caller: Caller, context: Context): Promise<Found | null>;
 }
 
 /** Items with a UUID in the path. */
@@ -224,14 +224,14 @@ function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.
 }
 
 async function findItem<Found>(
-  { params }: Context,
+  context: Context,
   caller: Caller,
   db: Db,
   { noun, parameter, invalid, parse, find }: Item<Found>,
 ): Promise<Found> {
-  const name = parse(params[parameter.name]);
+  const name = parse(context.params[parameter.name]);
   if (name === null) throw new Refusal('BAD_REQUEST', invalid);
-  return requireFound(await find(db, caller.orgId, name, caller), noun);
+  return requireFound(await find(db, caller.orgId, name, caller, context), noun);
 }
 
 /** `admit` can refuse (429) before the call is counted. */

@@ -1,4 +1,7 @@
-/** The organization's one suppression list, as dialects read and change it. Their lists are parts of it, by the reasons. */
+/**
+ * Suppression lists, as dialects read and change them: the organization's, or that of a stream. Their lists are parts of it, by
+ * the reasons.
+ */
 
 import { findSuppression, type SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import {
@@ -12,25 +15,28 @@ import {
 import { compareKey } from '#platform/values/address.ts';
 import type { DialectCall } from './dialect.ts';
 
-export function suppress(call: DialectCall, address: string): Promise<boolean> {
+/** `stream`: the list of this stream; without it, that of all mail. */
+export type ListCall = DialectCall & { stream?: string | null };
+
+export function suppress(call: ListCall, address: string): Promise<boolean> {
   return suppressAddress(call, address);
 }
 
 /** Addresses that are on the list keep their reasons. */
-export function suppressAll(call: DialectCall, entries: ListEntry[]): Promise<number> {
+export function suppressAll(call: ListCall, entries: ListEntry[]): Promise<number> {
   return suppressAddresses(call, entries);
 }
 
 /** False if the address was not on the list. */
-export function unsuppress(call: DialectCall, address: string): Promise<boolean> {
+export function unsuppress(call: ListCall, address: string): Promise<boolean> {
   return unsuppressAddress(call, withoutNul(address));
 }
 
 export function findSuppressed(
-  { db, orgId }: DialectCall,
+  { db, orgId, stream }: ListCall,
   address: string,
 ): Promise<SuppressionRecord | null> {
-  return findSuppression(db, orgId, addressKeyOf(address));
+  return findSuppression(db, orgId, addressKeyOf(address), stream ?? undefined);
 }
 
 const addressKeyOf = (address: string) => compareKey(withoutNul(address));
@@ -49,7 +55,7 @@ const pageSize = 500;
 
 /** In the order of the addresses; `hasMore`: there may be more. */
 export async function listSuppressed(
-  { db, orgId }: DialectCall,
+  { db, orgId, stream }: ListCall,
   { after, before, limit, ...kind }: Wanted,
 ): Promise<{ found: SuppressionRecord[]; hasMore: boolean }> {
   const found: SuppressionRecord[] = [];
@@ -57,7 +63,13 @@ export async function listSuppressed(
   let last = edge == null ? null : addressKeyOf(edge);
   do {
     const from = before === undefined ? { after: last } : { after: null, before: last };
-    const page = await searchList(db, '', { ...kind, orgId, ...from, limit: pageSize });
+    const page = await searchList(db, '', {
+      ...kind,
+      stream: stream ?? undefined,
+      orgId,
+      ...from,
+      limit: pageSize,
+    });
     found.push(...page.found);
     last = page.next;
   } while (last !== null && found.length < limit);

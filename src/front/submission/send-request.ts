@@ -12,6 +12,7 @@ import { recipientsIn } from './address-fields.ts';
 import { readContent } from './message-rules.ts';
 import { repaired, writtenId } from './repairs.ts';
 import { isSendTime, sendTimesOf } from './send-time-fields.ts';
+import { isStream, streamOf } from './stream-field.ts';
 import { isTag, tagsOf } from './tag-fields.ts';
 
 const unsent = ['bcc', 'resent-bcc', 'return-path'];
@@ -46,6 +47,7 @@ export function requestOf(
     attachments: [],
     headers: {},
     tags: tagsOf(head.fields),
+    stream: streamOf(head.fields),
     ...sendTimesOf(head.fields),
     tracking: {},
     idempotency: id === null ? null : idempotencyOfMessage(id, recipients, raw, head),
@@ -84,7 +86,7 @@ function idempotencyOfMessage(
 function without(raw: Buffer, head: Head, prefix: string | undefined): Buffer {
   const isRemoved = ({ name }: Field) => prefix !== undefined && name.startsWith(prefix);
   const isUnsent = (field: Field) =>
-    unsent.includes(field.name) || isTag(field) || isSendTime(field) || isRemoved(field);
+    unsent.includes(field.name) || isTag(field) || isSendTime(field) || isStream(field) || isRemoved(field);
   return head.fields.some(isUnsent) ? Buffer.concat(kept(raw, head, isUnsent)) : raw;
 }
 

@@ -8,6 +8,7 @@
 
 import { demandedTls, mailTls } from '#accounts/domains.ts';
 import type { DomainRecord } from '#accounts/rows/domains-table.ts';
+import type { Stream } from '#accounts/rows/streams.ts';
 import {
   effectiveTracking,
   requireAllowedDomain,
@@ -31,11 +32,12 @@ import { testDomain, testMaxAge, testRoute } from '#platform/values/test-route.t
 import { type AfterCommit, type RequestLog, startCommit } from './commit.ts';
 import { repeatKeyOf } from './repeat-key.ts';
 import type { Sender, SendRequest } from './requested-send.ts';
+import { type SendStreamParts, streamOf, subscriptionOf } from './send-stream.ts';
 
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
 const maxRecipients = 1000;
 
-export interface AcceptParts extends AfterCommit {
+export interface AcceptParts extends AfterCommit, SendStreamParts {
   findDomain(orgId: string, name: string): Promise<DomainRecord | null>;
   /** The domain that test mail can come from without a domain of one's own. */
   testSender(): Promise<DomainRecord>;
@@ -136,6 +138,7 @@ interface CheckedSend {
   request: SendRequest;
   from: Mailbox;
   domain: DomainRecord;
+  stream: Stream | null;
   draft: Send;
   /** A time that is not valid (any more). It is refused, unless the send repeats an earlier one. */
   refusal: Refusal | null;
@@ -143,9 +146,20 @@ interface CheckedSend {
 
 type CheckParts = Pick<
   AcceptParts,
-  'findDomain' | 'testSender' | 'clock' | 'maxAgeMs' | 'messageIdOf' | 'allIsTest' | 'node' | 'leaseMs'
+  | 'findDomain'
+  | 'findStream'
+  | 'testSender'
+  | 'clock'
+  | 'maxAgeMs'
+  | 'messageIdOf'
+  | 'allIsTest'
+  | 'node'
+  | 'leaseMs'
 >;
-type ComposeParts = Pick<AcceptParts, 'compose' | 'trackingBase' | 'textFromHtml' | 'sealMessage'>;
+type ComposeParts = Pick<
+  AcceptParts,
+  'compose' | 'trackingBase' | 'unsubscribeDomain' | 'textFromHtml' | 'sealMessage'
+>;
 
 async function check(parts: CheckParts, request: SendRequest, caller: Sender): Promise<CheckedSend> {
   const refusal = sendTimesRefusal(request, parts.clock.now(), parts.maxAgeMs);
@@ -159,7 +173,15 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
   if (request.recipients.length > maxRecipients) {
     throw new RangeError(`an email has at most ${maxRecipients} recipients`);
   }
-  return { request, from, domain, draft: draftOf(parts, request, caller, domain), refusal };
+  const stream = await streamOf(parts, request, caller);
+  return {
+    request,
+    from,
+    domain,
+    stream,
+    draft: draftOf(parts, request, caller, { domain, stream }),
+    refusal,
+  };
 }
 
 /** A retry with the same idempotency key gets its answer, even if its `scheduledAt` has passed meanwhile. */
@@ -175,7 +197,12 @@ function isTestSend({ allIsTest }: Pick<CheckParts, 'allIsTest'>, { isTest }: Se
 }
 
 /** The send without its messages: enough to decide about credits, suppression and idempotency. */
-function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain: DomainRecord): Send {
+function draftOf(
+  parts: CheckParts,
+  request: SendRequest,
+  caller: Sender,
+  { domain, stream }: Pick<CheckedSend, 'domain' | 'stream'>,
+): Send {
   const emailId = newId();
   const now = parts.clock.now();
   const { scheduledAt = null, expiresAfter } = request;
@@ -193,7 +220,9 @@ function draftOf(parts: CheckParts, request: SendRequest, caller: Sender, domain
     replyTo: request.replyTo?.map(({ address }) => address).join(', ') ?? null,
     subject: request.subject,
     tags: request.tags,
-    tracking: effectiveTracking(request.tracking, domain),
+    stream: stream?.name ?? null,
+    streamLimit: stream?.emailsPerDay ?? null,
+    tracking: effectiveTracking(request.tracking, stream, domain),
     tls: mailTls(demandedTls(domain), request.tlsRequired),
     mustAffordAll: request.mustAffordAll,
     mustReach: request.mustReach ?? (request.rawMessage ? 'any' : 'to'),
@@ -247,7 +276,7 @@ async function composeSend(parts: ComposeParts, checked: CheckedSend): Promise<S
   return send;
 }
 
-function orderOf(parts: ComposeParts, { draft, request, from, domain }: CheckedSend): ComposeOrder {
+function orderOf(parts: ComposeParts, { draft, request, from, domain, stream }: CheckedSend): ComposeOrder {
   return {
     orgId: draft.orgId,
     fields: contentOf(parts, draft, request, from),
@@ -257,6 +286,7 @@ function orderOf(parts: ComposeParts, { draft, request, from, domain }: CheckedS
       base: parts.trackingBase(domain.trackingHost),
       deliveryIds: draft.recipients.map(({ deliveryId }) => deliveryId),
     },
+    subscription: stream?.kind === 'subscribed' ? subscriptionOf(parts, draft) : null,
     signer: signerOf(domain),
   };
 }

@@ -22,6 +22,8 @@ export interface SendRequest extends SendTimes, RequestLog {
   attachments: Attachment[] | (() => Promise<Attachment[]>);
   headers: Record<string, string>;
   tags: Record<string, string>;
+  /** Overrides that of the key; null or `transactional`: the mail has none. */
+  stream?: string | null | undefined;
   tracking: { openTracking?: boolean; clickTracking?: boolean };
   /** The caller's idempotency key and a hash of the whole request. */
   idempotency: { key: string; requestHash: string } | null;
@@ -40,6 +42,8 @@ export type Sender = Pick<Caller, 'orgId' | 'scopes'> & {
   keyId: string | null;
   keyLabel?: string;
   isTest?: boolean;
+  /** Of mail that names none. */
+  stream?: string | null;
   /** Set for this server's own mail (glossary.ts): the organization whose domain it is sent from, and which never sees it. */
   domainOrgId?: string;
   /** The other service's API through which the request came. */

@@ -20,8 +20,19 @@ export interface ComposeOrder {
     /** The deliveries that the links identify, one for each recipient, in order. */
     deliveryIds: string[];
   };
+  /** Set for mail of a stream that people subscribe to: each copy gets a link of its own (RFC 8058). */
+  subscription?: OrderedSubscription | null;
   /** With `second`, the message gets a second signature. */
   signer: { domain: string; second?: ComposeKey } & ComposeKey;
+}
+
+export interface OrderedSubscription {
+  stream: string;
+  isTest: boolean;
+  /** In the order of the deliveries. */
+  addresses: string[];
+  /** At which mail is taken in that unsubscribes; null: none is. */
+  mailDomain: string | null;
 }
 
 export interface ComposeKey {
@@ -34,7 +45,7 @@ export interface ComposeKey {
 const largeCost = 256 * 1024;
 
 /** The approximate number of bytes to compose, encode and hash. */
-export function costOf({ fields, tracking, signer }: ComposeOrder): number {
+export function costOf({ fields, tracking, subscription, signer }: ComposeOrder): number {
   const length =
     'raw' in fields
       ? fields.raw.length
@@ -46,12 +57,15 @@ export function costOf({ fields, tracking, signer }: ComposeOrder): number {
             (fields.to.length + (fields.cc?.length ?? 0)) * addressCost,
         );
   const signatures = signer.second ? 2 : 1;
-  return (length + signatureCost * signatures) * (copiesOf({ tracking }) || 1);
+  return (length + signatureCost * signatures) * (copiesOf({ tracking, subscription }) || 1);
 }
 
 /** The number of copies, one for each recipient; 0 if all get the same message. */
-export function copiesOf({ tracking }: Pick<ComposeOrder, 'tracking'>): number {
-  return tracking.opens || tracking.clicks ? tracking.deliveryIds.length : 0;
+export function copiesOf({
+  tracking,
+  subscription,
+}: Pick<ComposeOrder, 'tracking' | 'subscription'>): number {
+  return tracking.opens || tracking.clicks || subscription ? tracking.deliveryIds.length : 0;
 }
 
 /** A signature takes as long as this many bytes, an address in a field as these. */

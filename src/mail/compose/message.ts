@@ -9,7 +9,9 @@ import {
   type MessageTracking,
   newAllowance,
   prepareTracking,
+  type Tracker,
 } from '#mail/compose/tracking/html-tracking.ts';
+import { isSubscribed, unsubscribeFields } from '#mail/compose/tracking/list-unsubscribe.ts';
 import { packMessage } from '#platform/values/packed-message.ts';
 import { attachedParts } from './attachment.ts';
 import { composeMime, type Fields, headOf, toBytes } from './mime.ts';
@@ -35,13 +37,18 @@ function composeFields(given: Fields, tracking: MessageTracking, signer: DkimSig
   const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;
   const attached = attachedParts(fields.attachments, Boolean(fields.html));
   const head = headOf(fields);
-  const compose = (html: string | undefined): Buffer => {
-    const { message } = composeMime(fields, html, attached, head);
+  const isPersonal = isSubscribed(tracking.trackers, () => Object.keys(fields.headers));
+  const compose = (html: string | undefined, tracker?: Tracker): Buffer => {
+    const added = isPersonal && tracker ? unsubscribeFields(tracker) : [];
+    const own = { ...head, fields: [...added, ...head.fields] };
+    const { message } = composeMime(fields, html, attached, own);
     return toBytes({ ...message, fields: [...signatures(message, signer, fields.date), ...message.fields] });
   };
-  const copies = tracked
-    ? copiesFor(tracking.trackers, (tracker) => compose(tracked(tracker)))
-    : { messages: [compose(fields.html)], base: null };
+  const copyFor = (tracker: Tracker) => compose(tracked ? tracked(tracker) : fields.html, tracker);
+  const copies =
+    tracked || isPersonal
+      ? copiesFor(tracking.trackers, copyFor)
+      : { messages: [compose(fields.html)], base: null };
   return { messageId: head.messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
 }
 

@@ -8,7 +8,9 @@ import {
   linkLimitIfExceeded,
   type MessageTracking,
   newAllowance,
+  type Tracker,
 } from '#mail/compose/tracking/html-tracking.ts';
+import { isSubscribed, unsubscribeFields } from '#mail/compose/tracking/list-unsubscribe.ts';
 import { trackedParts } from '#mail/compose/tracking/raw-message-tracking.ts';
 import { field } from './field.ts';
 import { composed, fieldValue, type Head, readHead } from './head.ts';
@@ -33,10 +35,21 @@ export function composeRaw(message: RawMessage, tracking: MessageTracking, signe
   const raw = toSevenBit(withRequiredFields(message));
   const allowance = newAllowance();
   const tracked = trackedParts(raw, tracking, allowance);
-  const copies = tracked
-    ? copiesFor(tracking.trackers, (tracker) => signed(tracked(tracker), signer, message.date))
-    : { messages: [signed(raw, signer, message.date)], base: null };
+  const isPersonal = isSubscribed(tracking.trackers, () => readHead(raw).fields.map(({ name }) => name));
+  const copyFor = (tracker: Tracker) => {
+    const copy = tracked ? tracked(tracker) : raw;
+    return signed(isPersonal ? withUnsubscribe(copy, tracker) : copy, signer, message.date);
+  };
+  const copies =
+    tracked || isPersonal
+      ? copiesFor(tracking.trackers, copyFor)
+      : { messages: [signed(raw, signer, message.date)], base: null };
   return { messageId: message.messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
+}
+
+function withUnsubscribe(raw: Buffer, tracker: Tracker): Buffer {
+  const fields = unsubscribeFields(tracker).map(({ text }) => `${text}\r\n`);
+  return Buffer.concat([Buffer.from(fields.join('')), raw]);
 }
 
 /** Fields are read as Latin-1, which keeps every byte: they may be in any character set. */

@@ -33,7 +33,7 @@ export interface DeliverParts {
   /** The delivery's own envelope sender (VERP), which identifies the delivery in a bounce (mail/returned/return-path.ts). */
   returnPath(delivery: Delivery): string;
   /** The IP pool of an organization (mail/queue/cluster/pool-assignment.ts). */
-  poolOf(orgId: string): string;
+  poolOf(orgId: string, stream?: string | null): string;
   /** Called if a host refused a mail in clear because it demands TLS. */
   onTlsWanted(host: string): void;
   /** Called once for each host that was tried or skipped, for the mail log. */
@@ -88,7 +88,7 @@ export function createDeliver(parts: DeliverParts) {
   ): Promise<Attempt> {
     const startedAt = clock.now();
     const transcript = createTranscript(() => performance.now());
-    const from = { pool: parts.poolOf(delivery.orgId), address: sameSource.of(delivery.id) };
+    const from = { pool: parts.poolOf(delivery.orgId, delivery.stream), address: sameSource.of(delivery.id) };
     const job = { delivery, from, connections, transcript, stopped };
     let destination = delivery.domain;
     let tried: HostAttempts;

@@ -37,6 +37,7 @@ export interface CountedEvents {
   sender: string | null;
   tags: string | null;
   key_id: string | null;
+  stream: string | null;
   bounce: Bounce | null;
   count: number;
 }

@@ -21,6 +21,7 @@ export function telemetry(email: EmailRecord) {
     replyTo: email.replyTo,
     subject: email.subject,
     tags: email.tags,
+    ...(email.stream !== null && { stream: email.stream }),
     tracking: email.tracking,
     ...(email.isTest && { test: true as const }),
     credits: email.credits,

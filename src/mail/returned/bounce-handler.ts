@@ -4,8 +4,11 @@
  *   RCPT      check that the address is ours and that its tag is valid
  *   message   parse it, find the delivery, commit the result, write the mail log
  *
- * Never sends mail in response: a bounce becomes an event, and a mail that no rule recognises is kept for the operator. The
- * 250 is sent after the commit; after an error of the server, the reply is 451 and the client retries.
+ * Mail to an address that unsubscribes does that, whatever it says, unless its sender is null: such mail was sent by a program
+ * that answers.
+ *
+ * Never sends mail in response: a bounce becomes an event, and a mail that no rule recognises is kept for the operator. The 250 is
+ * sent after the commit; after an error of the server, the reply is 451 and the client retries.
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type {
@@ -38,6 +41,8 @@ export interface BounceHandlerParts {
   /** The delivery that the tokens prove, or null. */
   deliveryOf(tokens: Token[]): Promise<string | null>;
   record(incoming: IncomingBounce): Promise<BounceResult>;
+  /** Unsubscribes the recipient of a delivery. */
+  unsubscribe(deliveryId: string): Promise<unknown>;
   keepMail(mail: ReturnedMail, deliveryId: string | null, reading: ParseResult): Promise<unknown>;
   keepReport(report: AggregateReport): Promise<unknown>;
   report(to: BouncedDelivery, reading: BounceNotice, outcome: BounceResult | null): void;
@@ -82,7 +87,7 @@ export class BounceHandler implements MailHandler<null> {
     if (own.role === 'other-domain') throw new SmtpRefusal(550, '5.7.1', 'Relaying denied');
     const noSuchAddress = new SmtpRefusal(550, '5.1.1', 'No such address here');
     if (own.role === 'unknown') throw noSuchAddress;
-    if (own.role === 'return-path' && !(await this.#parts.findDelivery(own.deliveryId))) throw noSuchAddress;
+    if ('deliveryId' in own && !(await this.#parts.findDelivery(own.deliveryId))) throw noSuchAddress;
     return own;
   }
 
@@ -91,7 +96,7 @@ export class BounceHandler implements MailHandler<null> {
     const found = new Map<string, { address: OwnAddress; recipient: string }>();
     for (const recipient of to) {
       const address = await this.#requireOurs(recipient);
-      const key = address.role === 'return-path' ? address.deliveryId : address.name;
+      const key = 'deliveryId' in address ? `${address.role} ${address.deliveryId}` : address.name;
       if (!found.has(key)) found.set(key, { address, recipient });
     }
     const isKeyed = ({ address }: { address: OwnAddress }) => Number(address.role === 'return-path');
@@ -116,6 +121,10 @@ export class BounceHandler implements MailHandler<null> {
     address: OwnAddress,
     parse: (role: AddressRole) => Promise<ParseResult>,
   ): Promise<void> {
+    if (address.role === 'unsubscribe') {
+      if (mail.sender !== '') await this.#parts.unsubscribe(address.deliveryId);
+      return;
+    }
     const reading = await parse(address.role);
     if (reading.kind === 'report') return void (await this.#parts.keepReport(reading.report));
     if (reading.kind === 'automatic' || reading.kind === 'arrived') return;

@@ -2,6 +2,7 @@
  * The addresses of this service and their roles. Mail to any other address is refused: nothing is relayed.
  *
  *   b-…                          the return path of one delivery (mail/returned/return-path.ts)
+ *   u-…                          mail to it unsubscribes the recipient of one delivery
  *   postmaster@, abuse@          mail from people; required by RFC 5321 section 4.5.1 and RFC 2142
  *   complaints@                  complaints of mailbox providers (ARF)
  *   dmarc@, tls-reports@         reports on domains: DMARC aggregate (RFC 7489), TLS (RFC 8460)
@@ -12,11 +13,13 @@
 import { toDomain } from '#platform/values/address.ts';
 import type { ReadReturnPath } from './return-path.ts';
 
-export type AddressRole = 'return-path' | 'letters' | 'complaints' | 'reports';
+export type AddressRole = 'return-path' | 'unsubscribe' | 'letters' | 'complaints' | 'reports';
 
 export type OwnAddress =
-  | { role: 'return-path'; deliveryId: string }
-  | { role: Exclude<AddressRole, 'return-path'>; name: string };
+  | { role: 'return-path' | 'unsubscribe'; deliveryId: string }
+  | { role: NamedRole; name: string };
+
+type NamedRole = Exclude<AddressRole, 'return-path' | 'unsubscribe'>;
 
 export type ServiceAddress =
   | OwnAddress
@@ -25,7 +28,7 @@ export type ServiceAddress =
   /** At another domain. */
   | { role: 'other-domain' };
 
-const names: Record<string, Exclude<AddressRole, 'return-path'>> = {
+const names: Record<string, NamedRole> = {
   postmaster: 'letters',
   abuse: 'letters',
   complaints: 'complaints',
@@ -45,8 +48,19 @@ export interface OwnNames {
 export function createServiceAddressReader(
   own: OwnNames,
   readReturnPath: ReadReturnPath,
+  readUnsubscribe: ReadReturnPath = () => null,
 ): ReadServiceAddress {
   const [returnPathDomain, hostname] = [own.returnPathDomain.toLowerCase(), own.hostname.toLowerCase()];
+  const keyedAddress = (localPart: string): ServiceAddress | null => {
+    for (const [role, read] of [
+      ['return-path', readReturnPath],
+      ['unsubscribe', readUnsubscribe],
+    ] as const) {
+      const deliveryId = read(localPart);
+      if (deliveryId !== null) return { role, deliveryId };
+    }
+    return null;
+  };
   return async (address) => {
     const at = address.lastIndexOf('@');
     // RFC 5321 section 4.5.1: postmaster needs no domain.
@@ -58,8 +72,8 @@ export function createServiceAddressReader(
     const isReturnPath =
       domain === returnPathDomain || (domain !== hostname && (await own.isReturnPath(domain)));
     if (!isReturnPath && domain !== hostname) return { role: 'other-domain' };
-    const deliveryId = isReturnPath ? readReturnPath(localPart) : null;
-    if (deliveryId !== null) return { role: 'return-path', deliveryId };
+    const keyed = isReturnPath ? keyedAddress(localPart) : null;
+    if (keyed !== null) return keyed;
     // A percent hack or a route in the local part asks to be relayed (RFC 5321 section 3.6.1, appendix C).
     if (/[%!@:]/.test(localPart)) return { role: 'other-domain' };
     return named(localPart) ?? { role: 'unknown' };

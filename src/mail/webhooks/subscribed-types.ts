@@ -32,8 +32,8 @@ const writtenTypes = {
     'suppression.added',
     'suppression.removed',
   ],
-  sendgrid: mailTypes,
-  mailgun: mailTypes,
+  sendgrid: [...mailTypes, 'email.unsubscribed'],
+  mailgun: [...mailTypes, 'email.unsubscribed'],
 } as const satisfies Record<Exclude<WebhookFormatName, 'standard'>, readonly EventType[]>;
 
 export type WrittenType<Format extends keyof typeof writtenTypes> = (typeof writtenTypes)[Format][number];

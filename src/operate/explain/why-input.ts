@@ -17,7 +17,7 @@ export async function readWhyInputs(
 ): Promise<WhyInput[]> {
   const statuses = await readDestinationStatuses(db, now, served);
   const conditionOf = conditionsAt(statuses, now);
-  const pool = await poolOf(db, email.orgId);
+  const pool = await poolOf(db, email.orgId, email.stream);
   const pause = await readPause(db, email.orgId);
   const routes = await routesOf(
     db,

@@ -16,6 +16,7 @@ import { createAtomic, makeDirectory, writeAtomic } from './atomic-file.ts';
 export type Purpose =
   | 'seal'
   | 'return-path'
+  | 'unsubscribe'
   | 'message-id'
   | 'tracking'
   | 'event-cursor'

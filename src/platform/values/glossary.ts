@@ -58,6 +58,7 @@ export const eventTypes = [
   'email.opened',
   'email.clicked',
   'email.complained',
+  'email.unsubscribed',
   'email.held',
   'email.canceled',
   'email.repeated',
@@ -226,6 +227,8 @@ export interface Delivery {
   domain: string;
   from: string;
   tags: Record<string, string>;
+  /** Null: `transactional` (platform/values/stream.ts). */
+  stream?: string | null;
   /** Attempts made before this one. */
   attempts: number;
   createdAt: number;

@@ -52,6 +52,7 @@ type Started = Awaited<ReturnType<typeof start>>;
 const tables = {
   domains: ['name', 'status', 'tls', 'open_tracking', 'tracking_host', 'checked_at'],
   api_keys: ['id', 'label', 'scopes', 'revoked_at'],
+  streams: ['name', 'title'],
   suppressions: ['address', 'reason'],
   webhooks: ['id', 'types', 'status', 'secret'],
   receiving_routes: ['id', 'pattern', 'action'],
@@ -76,6 +77,7 @@ async function another({ world: { db }, bearer, must }: Started) {
     Date.now(),
   );
   await must('POST /domains', { name: 'other.invalid' }, bearer(key));
+  await must('POST /streams', { name: 'their-news' }, bearer(key));
   await must('POST /suppressions', { address: 'their@there.invalid' }, bearer(key));
   const { webhook } = await must('POST /webhooks', { url: 'https://other.invalid/hook' }, bearer(key));
   const { route } = await must('POST /routes', { pattern: 'other.invalid', action: 'store' }, bearer(key));
@@ -88,6 +90,8 @@ const bodies: Record<string, unknown> = {
   'post /domains': { name: 'new.invalid' },
   'patch /domains/{name}': { tls: 'verified', tracking: { openTracking: true } },
   'post /keys': { label: 'new', scopes: ['full_access'] },
+  'post /streams': { name: 'new' },
+  'patch /streams/{stream}': { title: 'New' },
   'post /suppressions': { address: 'new@there.invalid' },
   'post /suppressions.csv': 'new@there.invalid',
   'post /webhooks': { url: 'https://new.invalid/' },
@@ -123,7 +127,7 @@ test(`what is another organization's is not there, and not changed`, async (t) =
     if (!path.includes('{')) continue;
     const ids: Record<string, string> = { keys: other.keyId, routes: other.routeId };
     const id = ids[path.split('/')[1]!] ?? other.webhookId;
-    const theirs = { id, name: 'other.invalid', address: 'their@there.invalid' };
+    const theirs = { id, name: 'other.invalid', address: 'their@there.invalid', stream: 'their-news' };
     const at = path.replace(/\{(\w+)\}/, (_, name) => theirs[name as 'id']);
     const answer = await call(`${method.toUpperCase()} ${at}`, body);
     t.is(`${answer.status} ${answer.body.error}`, '404 NOT_FOUND', `${method} ${path}`);
@@ -143,6 +147,8 @@ test(`what is another organization's is not there, and not changed`, async (t) =
   // What two have by one name is two things.
   await must('POST /domains', { name: 'other.invalid' });
   await must('DELETE /domains/other.invalid');
+  await must('POST /streams', { name: 'their-news', title: 'Ours' });
+  await must('DELETE /streams/their-news');
   await must('POST /suppressions', { address: 'their@there.invalid' });
   await must('DELETE /suppressions/their@there.invalid');
   t.deepEqual(await rowsOf(world, other.orgId), before);
@@ -152,7 +158,7 @@ test('a key without full access, or restricted to a domain, manages nothing', as
   const { world, orgId, bearer, call, must } = await start(t);
   const { webhook } = await must('POST /webhooks', { url: 'https://sender.invalid/' });
   await must('POST /suppressions', { address: 'ann@there.invalid' });
-  const own = { id: webhook.id, name: 'sender.invalid', address: 'ann@there.invalid' };
+  const own = { id: webhook.id, name: 'sender.invalid', address: 'ann@there.invalid', stream: 'news' };
   const scopes = [
     ['email:send', 'email:read'],
     ['email:send', 'domain_scope:sender.invalid'],

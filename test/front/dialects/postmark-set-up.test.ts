@@ -213,7 +213,6 @@ test('Postmark: what Postern does not have is answered 404, with a sentence', as
     client.getTemplates(),
     client.getTemplate('welcome'),
     client.createTemplate({ Name: 'x', Subject: 'x', TextBody: 'x' }),
-    client.getMessageStreams(),
     client.getOutboundOverview(),
     client.getInboundMessages(),
     client.getMessageOpens(),

@@ -81,7 +81,7 @@ test('Postmark: the SDK makes its classes of our errors, and nothing is charged'
     [{ Metadata: { plan: ['a'] } }, /^Metadata/],
     [{ Headers: [{ Name: 'Subject', Value: 'x' }] }, /Subject cannot be set/],
     [{ Attachments: [{ Name: 'a.txt', Content: '?' }] }, /^Attachments/],
-    [{ MessageStream: 'broadcast' }, /no message stream "broadcast"/],
+    [{ MessageStream: 'newsletter' }, /no message stream "newsletter"/],
     [{ TemplateId: 7 }, /no templates/],
   ] as const)
     t.regex((await refused(change)).message, message);

@@ -5,6 +5,7 @@
  */
 
 import { findDomain } from '#accounts/rows/domains-table.ts';
+import { findStream } from '#accounts/rows/streams.ts';
 import { createSeal, sealMessage } from '#accounts/seal.ts';
 import { createTestSender } from '#accounts/test-sender.ts';
 import type { CommandContext } from '#cli/command-context.ts';
@@ -26,8 +27,10 @@ export async function createAcceptHere(context: CommandContext): Promise<Accept>
   const compose = createOrderComposer(secrets);
   return createAccept({
     findDomain: (orgId, name) => findDomain(db, orgId, name),
+    findStream: (orgId, name) => findStream(db, orgId, name),
     testSender: createTestSender(secrets),
     compose: async (order) => compose(order),
+    unsubscribeDomain: config.returnPathDomain,
     trackingBase: (host) => (host ? `https://${host}` : config.baseUrl),
     sealMessage: sealMessage.bind(null, createSeal(secrets)),
     commit: async (send: Send) => (await acceptAll(db, [send], policy))[0]!,

@@ -233,6 +233,16 @@ const eventKinds = {
       reportedBy,
     },
   },
+  'email.unsubscribed': {
+    description: 'The recipient unsubscribed from the stream of the email, and gets no more of it.',
+    data: {
+      stream: z.string().meta({ description: 'The stream.' }),
+      via: z.enum(['one-click', 'page', 'mail']).meta({
+        description:
+          'one-click: by the button of the mail reader (RFC 8058). page: by the page of the link. mail: by mail to the address in List-Unsubscribe.',
+      }),
+    },
+  },
   'email.opened': { description: 'The HTML body was opened.', data: visitor },
   'email.clicked': {
     description: 'A link in the HTML body was followed.',
@@ -299,6 +309,7 @@ const emailAnswer = z
       description:
         'The credits that the email cost: one for each accepted recipient, without those that a cancellation has refunded.',
     }),
+    stream: z.string().optional().meta({ description: 'Its stream. Absent: `transactional`.' }),
     dialect: z.enum(dialectNames).optional().meta({
       description: "Present if it was sent through another service's API: the name of the service.",
     }),

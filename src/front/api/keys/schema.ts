@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { parseScopes } from '#accounts/api-keys.ts';
 import { moment, nextId, oneLine, success } from '#front/api/management.ts';
 import { limitSize } from '#front/api/send/at-most.ts';
+import { streamName } from '#front/api/streams/schema.ts';
 import { after, id, limit } from '#front/http/query.ts';
 
 export const keysQuery = z.object({ limit: limit(100, 1000), after: after(id) });
@@ -39,11 +40,19 @@ export const newKeyRequest = z.object({
     description:
       'Whether a send with members that the service does not know is refused; otherwise they are ignored, and named in `X-Postern-Ignored`. By default, only a test key is strict.',
   }),
+  stream: streamName.optional().meta({
+    description: 'The stream of mail that names none. Without it: `transactional`.',
+  }),
   test: z.boolean().optional().meta({
     description:
       'Whether what the key sends is test mail: the same checks, answers, events and webhooks, but nothing leaves the server, costs credits, or counts in suppressions and statistics. Such a key starts with `em_test_`.',
   }),
 });
+
+const shownStream = z
+  .string()
+  .optional()
+  .meta({ description: 'The stream of mail that names none. Absent: `transactional`.' });
 
 const key = z
   .object({
@@ -53,6 +62,7 @@ const key = z
     scopes: z.array(z.string()),
     strict: z.boolean().meta({ description: 'Whether sends with unknown members are refused.' }),
     test: z.boolean().meta({ description: 'Whether what the key sends is test mail.' }),
+    stream: shownStream,
     createdAt: moment,
     revokedAt: moment.nullable(),
     endsAt: moment.nullable().meta({ description: 'For a key that was replaced: it works until this time.' }),
@@ -66,6 +76,7 @@ const newKeyMembers = {
   scopes: z.array(z.string()),
   strict: z.boolean(),
   test: z.boolean(),
+  stream: shownStream,
 };
 
 export const keySchemas = {

@@ -16,6 +16,7 @@ import { dryRunAnswer, sendResult } from '#front/api/send/dry-run.ts';
 import { addressLists, sendSchema } from '#front/api/send/schema.ts';
 import { sendAnswer } from '#front/api/send/send-response.ts';
 import { statsSchemas } from '#front/api/stats/schema.ts';
+import { newStream, streamChange, streamSchemas } from '#front/api/streams/schema.ts';
 import { newSuppression, suppressionSchemas } from '#front/api/suppressions/schema.ts';
 import { newWebhook, replayRequest, webhookChange, webhookSchemas } from '#front/api/webhooks/schema.ts';
 import { expectedBy } from '#platform/vendor/zod.ts';
@@ -28,6 +29,8 @@ const requests = {
   NewDomain: newDomain,
   DomainChange: domainChange,
   NewKey: newKeyRequest,
+  NewStream: newStream,
+  StreamChange: streamChange,
   NewSuppression: newSuppression,
   NewWebhook: newWebhook,
   WebhookChange: webhookChange,
@@ -46,6 +49,7 @@ const responses = {
   ...eventSchemas,
   ...domainSchemas,
   ...keySchemas,
+  ...streamSchemas,
   ...suppressionSchemas,
   ...webhookSchemas,
   ...routeSchemas,

@@ -106,6 +106,7 @@ and its responses announce the end in the headers \`Deprecation\` and \`Sunset\`
 export const managementTags = [
   { name: 'Domains', description: 'Sender domains and the DNS records to publish for them.' },
   { name: 'Keys', description: 'API keys.' },
+  { name: 'Streams', description: 'Parts of the mail with settings and suppressions of their own.' },
   { name: 'Suppressions', description: 'Addresses that no email is sent to.' },
   { name: 'Webhooks', description: 'Endpoints of yours that events are posted to.' },
   { name: 'Routes', description: 'What becomes of email that is received for your domains.' },

@@ -6,6 +6,7 @@
  * the OpenAPI document, which also prints what each `rule` expects.
  */
 import { z } from 'zod';
+import { streamName } from '#front/api/streams/schema.ts';
 import { characters, rule } from '#front/http/schema-rule.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
@@ -245,6 +246,9 @@ export const sendSchema = z
     headers: headers.optional(),
     tags: tags.optional(),
     tracking: tracking.optional(),
+    stream: streamName.optional().meta({
+      description: 'The stream that the email is in, if it is not that of the key. `transactional`: none.',
+    }),
     scheduledAt: scheduledAt.optional(),
     expiresAfter: expiresAfter.optional(),
     idempotencyKey: z

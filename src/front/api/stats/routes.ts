@@ -14,7 +14,7 @@ export const statsEndpoints = [
     operationId: 'getStats',
     summary: 'Show statistics by group',
     description:
-      'What became of the mail of some days, by the recipient’s domain, its provider, tag, sender, key, or reason of a bounce. ' +
+      'What became of the mail of some days, by the recipient’s domain, its provider, tag, sender, key, stream, or reason of a bounce. ' +
       'Each recipient counts on the UTC day of the event. Test mail is not counted.',
     query: statsQuery,
     response: answer('The figures.', statsSchemas.Stats),

@@ -11,7 +11,7 @@ export const statsQuery = z.object({
     .meta({
       description:
         "What the figures are grouped by. domain: the recipient's, 20 a day and the rest as one. provider: who runs its mail " +
-        'servers. tag: `name=value`, 50 a day. sender: the address. key: the id of the API key. reason, fault: of a bounce, as in ' +
+        'servers. tag: `name=value`, 50 a day. sender: the address. key: the id of the API key. stream: its name. reason, fault: of a bounce, as in ' +
         '`bounce.category` and `bounce.fault`. By default domain.',
     }),
   since: time.optional().meta({

@@ -4,6 +4,7 @@
  */
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
+import { requireStreamName } from '#accounts/manage-streams.ts';
 import {
   csvStream,
   type ImportedAddresses,
@@ -20,11 +21,13 @@ import {
   managementEndpoint,
 } from '#front/api/management.ts';
 import { csvBody } from '#front/http/body-limits.ts';
+import { readQuery } from '#front/http/query.ts';
 import { readBody } from '#front/http/request-body.ts';
 import { CallSlots, refuseWhileBusy } from '#front/http/server-busy.ts';
 import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
-import { suppressionSchemas } from './schema.ts';
+import { storedStream } from '#platform/values/stream.ts';
+import { listQuery, suppressionSchemas } from './schema.ts';
 
 const limits = csvBody(10 * 1024 * 1024);
 /** Maximum number of exports that an organization may have in progress; each holds a page in memory. */
@@ -39,6 +42,7 @@ export const csvEndpoints = [
     description:
       'The whole list as CSV (RFC 4180) in UTF-8. A cell that a spreadsheet would take for a formula starts with an ' +
       'apostrophe, which an import removes.',
+    query: listQuery,
     response: {
       description: 'The list, with the columns `address`, `reason` and `createdAt`.',
       content: { 'text/csv': z.string() },
@@ -53,6 +57,7 @@ export const csvEndpoints = [
       'Adds all addresses of a list, one in each line. In CSV the first column counts, with or without a line of headings. ' +
       'Empty lines and lines that start with # are skipped. Lines without an address are left out, and the response lists ' +
       'them. If no line has an address, nothing is imported. You can repeat an import that was interrupted.',
+    query: listQuery,
     body: {
       description: 'The addresses: at most 100,000 addresses and 10 MiB.',
       content: { 'text/csv': z.string() },
@@ -72,10 +77,11 @@ function exportList({ authorize, db }: Management): Middleware {
   const slots = new CallSlots({ ofOne: maxExports });
   return async (context) => {
     const orgId = await authorizeManager(context, authorize, async (id) => slots.takeUntilSent(context, id));
+    const stream = storedStream(readQuery(context, listQuery).stream) ?? undefined;
     context.status = 200;
     context.attachment('suppressions.csv');
     context.type = 'text/csv; charset=utf-8';
-    if (context.method !== 'HEAD') context.body = csvStream(db, orgId);
+    if (context.method !== 'HEAD') context.body = csvStream(db, orgId, stream);
   };
 }
 
@@ -88,7 +94,8 @@ function importList({ authorize, db, admission, clock, eventSignal }: Management
         if (!slot) refuseWhileBusy(context, admission.maxSlots, busyMs);
       });
       const { addresses, ...rejected } = await addressesIn(context, slot!);
-      const change = { db, orgId, now: clock.now(), eventSignal };
+      const stream = await requireStreamName(db, orgId, readQuery(context, listQuery).stream);
+      const change = { db, orgId, stream, now: clock.now(), eventSignal };
       const imported = await importAddresses(change, addresses, goneSignal(context));
       context.body = { success: true, ...imported, ...rejected };
     } finally {

@@ -2,6 +2,7 @@
 import { z } from 'zod';
 import { defaultReason } from '#accounts/suppression-list.ts';
 import { moment, oneLine, success } from '#front/api/management.ts';
+import { ofStream } from '#front/api/streams/schema.ts';
 import { after, limit } from '#front/http/query.ts';
 import { rule } from '#front/http/schema-rule.ts';
 import { domainOf } from '#platform/values/address.ts';
@@ -29,7 +30,10 @@ export const suppressionsQuery = z.object({
   search: oneLine(320).optional().meta({ description: 'A part of the address, such as `@example.org`.' }),
   limit: limit(100, 1000),
   after: after(cursor),
+  stream: ofStream,
 });
+
+export const listQuery = z.object({ stream: ofStream });
 
 const address = z
   .string()
@@ -41,6 +45,7 @@ export const newSuppression = z.object({
   reason: oneLine(200)
     .default(defaultReason)
     .meta({ description: 'The reason, for people who read the list.' }),
+  stream: ofStream,
 });
 
 const suppression = z
@@ -50,6 +55,10 @@ const suppression = z
       description: 'The reason that was given, `imported`, or the event that led to the suppression.',
     }),
     createdAt: moment,
+    stream: z
+      .string()
+      .optional()
+      .meta({ description: 'The stream whose mail it stops. Absent: it stops all mail.' }),
   })
   .meta({ description: 'An address that no email is sent to.' });
 

@@ -12,6 +12,7 @@ import {
   requestOf,
   type SendTerms,
 } from '#front/dialects/dialect-send.ts';
+import { streamNamedBy } from '#front/dialects/dialect-streams.ts';
 import type { Form } from '#front/dialects/form.ts';
 import { acceptMade } from '#front/dialects/several-emails.ts';
 import { formBody, largestBody } from '#front/http/body-limits.ts';
@@ -66,7 +67,8 @@ export async function send(call: DialectCall) {
   // The contents with variables are checked for each recipient.
   const common = variables ? { ...given, headers: undefined, tags: undefined } : given;
   const idempotency = idempotencyOfSend(idempotencyKeyOf(call), [given, form.one('recipient-variables')]);
-  const whole = requestOf(call, common, terms, idempotency);
+  const stream = await streamNamedBy(call, form.all('o:tag'));
+  const whole = { ...requestOf(call, common, terms, idempotency), stream };
   await requirePathDomain(call, whole.from);
   if (variables !== null && whole.recipients.some(({ kind }) => kind !== 'to'))
     throw new Refusal('BAD_REQUEST', 'recipient-variables: such an email cannot have cc or bcc.');

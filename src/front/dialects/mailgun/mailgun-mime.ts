@@ -8,6 +8,7 @@ import { z } from 'zod';
 import { warnOf } from '#front/api/send/warning.ts';
 import type { DialectCall } from '#front/dialects/dialect.ts';
 import { idempotencyKeyOf, idempotencyOfSend, mailbox, tags } from '#front/dialects/dialect-send.ts';
+import { streamNamedBy } from '#front/dialects/dialect-streams.ts';
 import type { Form } from '#front/dialects/form.ts';
 import { formBody, largestBody } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
@@ -59,8 +60,10 @@ export async function sendMime(call: DialectCall) {
   const key = idempotencyKeyOf(call);
   await requirePathDomain(call, submitted.from);
   const accept = isTest ? call.dryRun : call.accept;
+  const stream = submitted.stream ?? (await streamNamedBy(call, form.all('o:tag')));
   const request: SendRequest = {
     ...submitted,
+    stream,
     tags: checked(tags, { ...submitted.tags, ...own }),
     tracking,
     scheduledAt: scheduledAt === undefined ? submitted.scheduledAt : Date.parse(scheduledAt),

@@ -1,4 +1,7 @@
-/** Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. */
+/**
+ * Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. People
+ * unsubscribe there from all mail (`*`) or from a tag: from that which names a stream of ours, here.
+ */
 import { z } from 'zod';
 import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { type ListEntry, originOf, replyIn } from '#accounts/suppression-list.ts';
@@ -10,6 +13,7 @@ import {
   requireItem,
   scalarText,
 } from '#front/dialects/dialect.ts';
+import { streamNamedBy } from '#front/dialects/dialect-streams.ts';
 import {
   bounceOf,
   findSuppressed,
@@ -101,7 +105,13 @@ const code = z
   .refine((text) => /^(?:[245]\d\d)?$/.test(text), 'must be the code of an SMTP reply, such as 550')
   .transform(Number);
 
-const entry = z.object({ address: plainAddress, code: code.nullish(), error: scalarText.nullish() });
+const entry = z.object({
+  address: plainAddress,
+  code: code.nullish(),
+  error: scalarText.nullish(),
+  tag: scalarText.nullish(),
+  tags: z.array(scalarText).max(100).nullish(),
+});
 
 /** As a form or as JSON, one or several. Mailgun forgets the old entry of an address that is on a list; we keep it. */
 async function add(call: DialectCall, kind: Kind) {
@@ -109,17 +119,26 @@ async function add(call: DialectCall, kind: Kind) {
   const { body } = call;
   const given =
     body instanceof Form
-      ? { address: body.one('address'), code: body.one('code'), error: body.one('error') }
+      ? {
+          address: body.one('address'),
+          code: body.one('code'),
+          error: body.one('error'),
+          tag: body.one('tag'),
+        }
       : body;
   const entries = checked(z.array(entry).min(1).max(maxLimit), [given].flat());
-  await suppressAll(
-    call,
-    entries.map((one) => entryOf(one, kind)),
-  );
+  const byStream = new Map<string | undefined, ListEntry[]>();
+  for (const one of entries) {
+    const stream = kind === 'unsubscribes' ? await streamNamedBy(call, tagsOf(one)) : undefined;
+    byStream.set(stream, [...(byStream.get(stream) ?? []), entryOf(one, kind)]);
+  }
+  for (const [stream, list] of byStream) await suppressAll({ ...call, stream: stream ?? null }, list);
   return Array.isArray(given)
     ? { message: `${entries.length} addresses have been added to the ${kind} table` }
     : { message: `Address has been added to the ${kind} table`, address: entries[0]!.address };
 }
+
+const tagsOf = ({ tag, tags }: z.output<typeof entry>) => [...(tag ? [tag] : []), ...(tags ?? [])];
 
 const maxReason = 200;
 const maxError = 1000;
@@ -138,21 +157,25 @@ function oneLine(text: string, maxLength: number): string {
     .toWellFormed();
 }
 
+const tagQuery = z.object({ tag: z.string().optional() });
+
 async function find(call: DialectCall, kind: Kind): Promise<SuppressionRecord> {
   await requirePathDomain(call);
-  const found = await findSuppressed(call, call.params.address!);
+  const { tag } = readParameters(call.context, tagQuery);
+  const stream = tag === undefined ? undefined : await streamNamedBy(call, [tag]);
+  const found = await findSuppressed({ ...call, stream: stream ?? null }, call.params.address!);
   return requireItem(found && isIn(found, kind) ? found : null, `address in ${kind}`);
 }
 
 function present(entry: SuppressionRecord, kind: Kind) {
   const created_at = new Date(entry.createdAt).toUTCString().replace('GMT', 'UTC');
   const { code, text: error } = bounceOf(entry);
-  const more = { bounces: { code, error }, complaints: {}, unsubscribes: { tags: ['*'] } };
+  const more = { bounces: { code, error }, complaints: {}, unsubscribes: { tags: [entry.stream || '*'] } };
   return { address: entry.address, ...more[kind], created_at };
 }
 
 async function remove(call: DialectCall, kind: Kind) {
-  const { address } = await find(call, kind);
-  await unsuppress(call, address);
+  const { address, stream } = await find(call, kind);
+  await unsuppress({ ...call, stream }, address);
   return { message: `${kinds[kind].one} has been removed`, address };
 }

@@ -14,8 +14,9 @@ import { readFigures } from '#mail/record/rows/statistics.ts';
 import { emailEventOf } from '#mail/webhooks/formats/email-event.ts';
 import { postmarkBounce, postmarkBounces } from '#mail/webhooks/formats/postmark-format.ts';
 import { compareKey } from '#platform/values/address.ts';
+import { postmarkStreamOf } from '#platform/values/stream.ts';
 import { fromDate, pageOf, toDate, tooMany } from './postmark-query.ts';
-import { checkStream } from './postmark-stream.ts';
+import { streamOf } from './postmark-stream.ts';
 
 const grant = 'email:read';
 
@@ -45,7 +46,8 @@ type Filters = z.output<z.ZodObject<typeof filters>>;
 /** `TotalCount` is what lies before this page and in it, and one more if there are others, as with messages. */
 async function list(call: DialectCall) {
   const { filters: wanted, count, offset } = pageOf(call.context, filters);
-  checkStream(wanted.messagestream);
+  if (wanted.messagestream !== undefined)
+    wanted.messagestream = postmarkStreamOf(await streamOf(call, wanted.messagestream));
   const found: Presented[] = [];
   for await (const bounce of newestFirst(call, wanted)) {
     found.push(bounce);
@@ -64,7 +66,11 @@ async function* newestFirst(call: DialectCall, wanted: Filters): AsyncGenerator<
   throw tooMany('bounces');
 }
 
-function isWanted(bounce: Presented, { type, inactive, emailfilter, tag, messageid }: Filters): boolean {
+function isWanted(
+  bounce: Presented,
+  { type, inactive, emailfilter, tag, messageid, messagestream: stream }: Filters,
+): boolean {
+  if (stream !== undefined && bounce.MessageStream !== stream) return false;
   if (type !== undefined && bounce.Type !== type) return false;
   if (inactive !== undefined && bounce.Inactive !== inactive) return false;
   if (emailfilter !== undefined && !bounce.Email.toLowerCase().includes(emailfilter)) return false;

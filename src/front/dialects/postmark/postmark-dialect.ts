@@ -7,6 +7,7 @@ import { postmarkDomainRoutes } from './postmark-domains.ts';
 import { writePostmarkError } from './postmark-errors.ts';
 import { postmarkMessageRoutes } from './postmark-messages.ts';
 import { postmarkSendRoutes } from './postmark-send.ts';
+import { postmarkStreamRoutes } from './postmark-stream.ts';
 import { postmarkSuppressionRoutes } from './postmark-suppressions.ts';
 import { postmarkWebhookRoutes } from './postmark-webhooks.ts';
 
@@ -22,6 +23,7 @@ export const postmark: Dialect = {
     ...postmarkSendRoutes,
     ...postmarkMessageRoutes,
     ...postmarkBounceRoutes,
+    ...postmarkStreamRoutes,
     ...postmarkSuppressionRoutes,
     ...postmarkWebhookRoutes,
     ...postmarkDomainRoutes,

@@ -10,8 +10,9 @@ import { iso } from '#platform/base/clock.ts';
 import { compareKey, parseMailbox } from '#platform/values/address.ts';
 import type { DeliveryStatus, RecipientKind } from '#platform/values/glossary.ts';
 import { isFinal } from '#platform/values/states.ts';
+import { postmarkStreamOf } from '#platform/values/stream.ts';
 import { fromDate, metadata as metadataPrefix, pageOf, queryIn, toDate, tooMany } from './postmark-query.ts';
-import { checkStream, stream } from './postmark-stream.ts';
+import { streamOf } from './postmark-stream.ts';
 
 const grant = 'email:read';
 
@@ -42,10 +43,11 @@ const filters = {
   messagestream: z.string().optional(),
 };
 
-function searchOf({ orgId, caller, context }: DialectCall) {
+async function searchOf(call: DialectCall) {
+  const { orgId, caller, context } = call;
   const { filters: wanted, ...page } = pageOf(context, filters);
   const { recipient: to, fromemail: from, tag, subject, status, fromdate: since, todate: until } = wanted;
-  checkStream(wanted.messagestream);
+  const stream = wanted.messagestream === undefined ? undefined : await streamOf(call, wanted.messagestream);
   const metadata = Object.entries(queryIn(context, [metadataPrefix])).flatMap(([name, value]) =>
     name.startsWith('metadata_') ? [[name.slice('metadata_'.length), value]] : [],
   );
@@ -59,12 +61,12 @@ function searchOf({ orgId, caller, context }: DialectCall) {
     ...(since !== undefined && { since }),
     ...(until !== undefined && { until }),
   };
-  return { search, status, ...page };
+  return { search, status, stream, ...page };
 }
 
 /** `TotalCount` is what lies before this page and in it, and one more if there are others: nothing counts them. */
 async function list(call: DialectCall) {
-  const { search, count, offset, status } = searchOf(call);
+  const { search, count, offset, status, stream } = await searchOf(call);
   const wanted = status && (status === 'queued' ? 'Queued' : 'Sent');
   const found = [];
   let after: string | null = null;
@@ -74,7 +76,10 @@ async function list(call: DialectCall) {
       ...(after !== null && { after }),
       limit: Math.max(offset + count + 1 - found.length, minSearched),
     });
-    for (const email of page.emails) if (!wanted || statusOf(email.recipients) === wanted) found.push(email);
+    for (const email of page.emails) {
+      const isWanted = stream === undefined || email.stream === stream;
+      if (isWanted && (!wanted || statusOf(email.recipients) === wanted)) found.push(email);
+    }
     after = page.next;
     if (after === null) break;
   }
@@ -94,6 +99,7 @@ interface Shown {
   from: string;
   subject: string;
   tags: Record<string, string>;
+  stream: string | null;
   createdAt: number;
   tracking: { openTracking: boolean; clickTracking: boolean };
   recipients: { address: string; name: string; kind: RecipientKind; status: DeliveryStatus }[];
@@ -103,14 +109,14 @@ function statusOf(recipients: { status: DeliveryStatus }[]): 'Sent' | 'Queued' {
   return recipients.every(({ status }) => isFinal(status)) ? 'Sent' : 'Queued';
 }
 
-function present({ id, from, subject, tags, createdAt, tracking, recipients }: Shown) {
+function present({ id, from, subject, tags, stream, createdAt, tracking, recipients }: Shown) {
   const { tag = '', ...metadata } = tags;
   const of = (wanted: RecipientKind) =>
     recipients.flatMap(({ kind, address: Email, name: Name }) => (kind === wanted ? [{ Email, Name }] : []));
   return {
     Tag: tag,
     MessageID: id,
-    MessageStream: stream,
+    MessageStream: postmarkStreamOf(stream),
     To: of('to'),
     Cc: of('cc'),
     Bcc: of('bcc'),

@@ -18,7 +18,7 @@ import { Refusal } from '#platform/values/refusal.ts';
 import { addressesIn, mailboxesIn, maxAddresses } from './postmark-addresses.ts';
 import { allInactive, postmarkError, someInactive } from './postmark-errors.ts';
 import { inAnyCase } from './postmark-query.ts';
-import { checkStream } from './postmark-stream.ts';
+import { sentIn } from './postmark-stream.ts';
 
 /** Generous: our own rules say more exactly what is wrong. */
 const lists = { Headers: 1_000, Metadata: 1_000, Attachments: 1_000 };
@@ -103,9 +103,11 @@ type PostmarkEmail = z.output<typeof request>;
 async function send(call: DialectCall, body: unknown, position?: number) {
   const email = checked(request, body);
   if (email.TemplateId || email.TemplateAlias) return refuseTemplate();
-  checkStream(email.MessageStream);
+  const stream = await sentIn(call, email.MessageStream);
   const fields = fieldsOf(email);
-  const toSend = requestOf(call, fields, terms, idempotencyOfSend(idempotencyKeyOf(call), fields, position));
+  const compared = stream === undefined ? fields : { ...fields, stream };
+  const idempotency = idempotencyOfSend(idempotencyKeyOf(call), compared, position);
+  const toSend = { ...requestOf(call, fields, terms, idempotency), stream };
   const { answer } = await call.accept(toSend, call.caller).catch((error) => {
     const isInactive = error instanceof Refusal && error.code === 'ALL_RECIPIENTS_SUPPRESSED';
     throw isInactive ? allInactive(addressesOf(email)) : error;

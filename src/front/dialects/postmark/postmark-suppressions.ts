@@ -1,4 +1,4 @@
-/** Postmark's suppressions of a message stream, and its server: ours is the organization's one list. */
+/** Postmark's suppressions of a message stream, and its server. That of `outbound` is the list that stops all mail. */
 import { z } from 'zod';
 import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
 import { originOf } from '#accounts/suppression-list.ts';
@@ -15,7 +15,7 @@ import { iso } from '#platform/base/clock.ts';
 import { domainOf } from '#platform/values/address.ts';
 import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { fromDate, queryIn, toDate } from './postmark-query.ts';
-import { checkStream } from './postmark-stream.ts';
+import { streamOf } from './postmark-stream.ts';
 
 const grant = 'full_access';
 const path = '/message-streams/:stream/suppressions';
@@ -38,8 +38,8 @@ const query = z.object({
 const maxListed = 50_000;
 
 /** Postmark lists them all in one answer. */
-async function list(call: DialectCall) {
-  checkStream(call.params.stream);
+async function list(given: DialectCall) {
+  const call = { ...given, stream: await streamOf(given, given.params.stream) };
   const wanted = checked(query, queryIn(call.context, Object.keys(query.shape)));
   const { emailaddress: address } = wanted;
   if (address !== undefined) {
@@ -82,8 +82,8 @@ const addresses = z.object({
 });
 
 /** Each address has a status of its own. */
-async function change(call: DialectCall, Status: 'Suppressed' | 'Deleted') {
-  checkStream(call.params.stream);
+async function change(given: DialectCall, Status: 'Suppressed' | 'Deleted') {
+  const call = { ...given, stream: await streamOf(given, given.params.stream) };
   const Suppressions = [];
   for (const { EmailAddress } of checked(addresses, call.body).Suppressions) {
     const hidden = withoutHidden(EmailAddress);

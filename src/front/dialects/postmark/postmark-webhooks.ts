@@ -7,9 +7,10 @@ import { parseWebhookUrl } from '#mail/webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook } from '#mail/webhooks/endpoints.ts';
 import { deleteWebhook, listWebhooks, type Webhook } from '#mail/webhooks/rows/webhooks.ts';
 import { Refusal } from '#platform/values/refusal.ts';
+import { postmarkStreamOf } from '#platform/values/stream.ts';
 import { findByNumber, numberOf } from './postmark-ids.ts';
 import { inAnyCase, queryIn } from './postmark-query.ts';
-import { checkStream, stream } from './postmark-stream.ts';
+import { streamOf } from './postmark-stream.ts';
 
 const grant = 'full_access';
 
@@ -36,7 +37,7 @@ type Trigger = keyof typeof typesOf;
 const triggers = Object.keys(typesOf) as Trigger[];
 
 async function list(call: DialectCall) {
-  checkStream(queryIn(call.context, ['messagestream']).messagestream);
+  await streamOf(call, queryIn(call.context, ['messagestream']).messagestream);
   return { Webhooks: (await own(call)).map(present) };
 }
 
@@ -54,7 +55,7 @@ function present({ id, url, types }: Webhook) {
   return {
     ID: numberOf(id),
     Url: url,
-    MessageStream: stream,
+    MessageStream: postmarkStreamOf(null),
     HttpAuth: null,
     HttpHeaders: [],
     Triggers: {
@@ -90,7 +91,7 @@ type Request = z.output<typeof request>;
 
 async function add(call: DialectCall) {
   const given = checked(request, call.body);
-  checkStream(given.MessageStream);
+  await streamOf(call, given.MessageStream);
   const { db, seal, allowPrivate } = call;
   const url = urlWith(given);
   const parsed = parseWebhookUrl(url, allowPrivate, 'postmark');

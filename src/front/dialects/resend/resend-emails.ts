@@ -80,7 +80,11 @@ async function send(call: DialectCall) {
 
 /** The idempotency key is kept with the body as it came: `in 5 min` is another time in each repeat. */
 function requestFrom(call: DialectCall, body: unknown, idempotency: ReturnType<typeof idempotencyOfSend>) {
-  return requestOf(call, fieldsOf(call, checked(email, body)), terms, idempotency);
+  const given = checked(email, body);
+  return {
+    ...requestOf(call, fieldsOf(call, given), terms, idempotency),
+    stream: given.topic_id || undefined,
+  };
 }
 
 const batch = z.array(z.unknown()).min(1).max(100);
@@ -117,8 +121,8 @@ const tag = z.union([z.object({ name: scalarText, value: scalarText }), z.record
 /** The members that our own rules do not check; those say what is wrong in the others. */
 const email = z.looseObject({
   template: missing('templates', 'send html or text'),
-  // Whoever left the topic would get the email.
-  topic_id: missing('topics', 'leave topic_id out, and send to those who want the email'),
+  // A topic is a stream of ours, by its name.
+  topic_id: scalarText.nullish(),
   tags: z.union([z.array(tag).max(maxTags), z.record(z.string(), scalarText)]).nullish(),
   attachments: z.array(z.record(z.string(), z.unknown())).nullish(),
   headers: z.record(z.string(), z.unknown()).nullish(),
@@ -280,7 +284,7 @@ function fieldsIn(email: Omit<EmailSummary, 'recipients' | 'status'>) {
     subject: email.subject,
     reply_to: email.replyTo === null ? null : email.replyTo.split(', '),
     scheduled_at: isoOrNull(email.scheduledAt),
-    topic_id: null,
+    topic_id: email.stream,
   };
 }
 

@@ -4,13 +4,14 @@ import type { Dialect } from '#front/dialects/dialect.ts';
 import { answerTo } from '#front/dialects/refusals.ts';
 import { bearerKey } from '#front/http/authorize.ts';
 import type { Refusal } from '#platform/values/refusal.ts';
+import { sendgridGroupRoutes } from './sendgrid-groups.ts';
 import { sendgridSendRoutes } from './sendgrid-send.ts';
 import { sendgridSuppressionRoutes } from './sendgrid-suppressions.ts';
 
 export const sendgrid: Dialect = {
   name: 'sendgrid',
   verify: ({ req }) => bearerKey(req.headers.authorization),
-  routes: [...sendgridSendRoutes, ...sendgridSuppressionRoutes],
+  routes: [...sendgridSendRoutes, ...sendgridGroupRoutes, ...sendgridSuppressionRoutes],
   claims: (_context, path) => /^\/v3\//.test(path),
   writeRefusal,
 };

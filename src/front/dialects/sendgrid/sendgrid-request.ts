@@ -104,7 +104,8 @@ export const sendRequest = z.object({
     .nullish(),
   template_id: missing('templates', 'send content'),
   sections: missing('sections', 'put them into the substitutions'),
-  asm: missing('unsubscribe groups', 'set the header List-Unsubscribe'),
+  // A group is a stream of ours.
+  asm: z.object({ group_id: z.coerce.number(), groups_to_display: z.unknown().optional() }).nullish(),
   batch_id: missing('batches', 'give each call an Idempotency-Key, or cancel its emails with our own API'),
 });
 

@@ -2,6 +2,7 @@
 import { hash } from 'node:crypto';
 import type { DialectCall, DialectRoute } from '#front/dialects/dialect.ts';
 import { idempotencyKeyOf, requestOf } from '#front/dialects/dialect-send.ts';
+import { findStreamByNumber, streamNamedBy } from '#front/dialects/dialect-streams.ts';
 import { acceptMade } from '#front/dialects/several-emails.ts';
 import { below, jsonBody, largestBody, largestContent } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
@@ -56,7 +57,8 @@ async function send(call: DialectCall) {
   const request = checked(sendRequest, call.body);
   const isDryRun = request.mail_settings?.sandbox_mode?.enable === true;
   const keyAt = idempotencyKeys(call);
-  const made = emailOf(call, request, 0, keyAt(0));
+  const stream = await streamOf(call, request);
+  const made = { ...emailOf(call, request, 0, keyAt(0)), stream };
   const first = { ...made, attachments: withInvitation(request, made.attachments) };
   const { attachments } = first;
   const { answer } = await acceptMade(call, {
@@ -65,13 +67,24 @@ async function send(call: DialectCall) {
     at: (index) =>
       index === 0
         ? first
-        : { ...emailOf(call, { ...request, attachments: null }, index, keyAt(index)), attachments },
+        : { ...emailOf(call, { ...request, attachments: null }, index, keyAt(index)), attachments, stream },
     noun: 'personalization',
     isDryRun,
   });
   call.context.status = isDryRun ? 200 : 202;
   if (!isDryRun) call.context.set('X-Message-Id', answer.emailId);
   return '';
+}
+
+/** That of the group, or the first one that a category names; undefined: that of the key. */
+async function streamOf(
+  call: DialectCall,
+  { asm, categories }: SendgridRequest,
+): Promise<string | undefined> {
+  if (!asm) return streamNamedBy(call, [categories ?? []].flat());
+  const stream = await findStreamByNumber(call, asm.group_id);
+  if (stream) return stream.name;
+  throw refusalAt('asm', 'a group that GET /v3/asm/groups lists');
 }
 
 /** Readers offer to accept an invitation among the contents. */

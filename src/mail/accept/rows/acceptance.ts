@@ -10,7 +10,7 @@
  * (accepted-before.ts).
  */
 
-import { dayOf, type RequestCount, untilMidnight } from '#accounts/limits.ts';
+import { dayOf } from '#accounts/limits.ts';
 import {
   balanceOf,
   creditEvents,
@@ -23,7 +23,8 @@ import {
 import { addUsages, readUsages, withMissing } from '#accounts/rows/daily-usage.ts';
 import { type Organization, readOrganizations } from '#accounts/rows/organizations.ts';
 import { watchRow } from '#accounts/rows/soft-bounces.ts';
-import { readSuppressed, suppressionKey } from '#accounts/rows/suppressions.ts';
+import { readStreamUses, saveStreamUses } from '#accounts/rows/streams.ts';
+import { listsOf, readSuppressed, suppressionKey } from '#accounts/rows/suppressions.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import {
   bytesOf,
@@ -40,6 +41,7 @@ import { eventRow } from '#platform/database/tables/event-row.ts';
 import type { Send, SendAnswerRecord, SendRecipient } from '#platform/database/tables/send-record.ts';
 import { type AcceptanceRows, type Disposition, newRows, type Paid } from './acceptance-rows.ts';
 import { type AcceptedBefore, findAcceptedBefore } from './accepted-before.ts';
+import { type DayRefusal, type DayUses, fullDay, streamUseOf } from './full-day.ts';
 import { type EarlierAnswer, isRepeat, readEarlier } from './idempotency.ts';
 
 /** Accepted, answered with the answer of an earlier send, or refused. */
@@ -47,7 +49,7 @@ export type Decision =
   | { answer: SendAnswerRecord; replayed: boolean }
   | { refused: 'ALL_RECIPIENTS_SUPPRESSED' | 'INSUFFICIENT_CREDITS' | 'KEY_REUSED' }
   | { refused: 'CREDITS_FOR_SOME'; needed: number; left: number }
-  | { refused: 'DAILY_CAPACITY'; limit: number; retryAfterMs: number };
+  | DayRefusal;
 
 export interface AcceptPolicy {
   /** How long idempotency keys are kept. */
@@ -57,7 +59,7 @@ export interface AcceptPolicy {
 }
 
 /** The state that the decisions read; each decision updates it for the next. */
-interface Snapshot {
+interface Snapshot extends DayUses {
   orgs: Map<string, Organization>;
   suppressed: Set<string>;
   /** Addresses that bounced softly of late. */
@@ -65,8 +67,6 @@ interface Snapshot {
   /** Keyed by email id: sends that an earlier try of the same commit has accepted. */
   taken: Map<string, AcceptedBefore>;
   earlier: EarlierAnswer;
-  /** Keyed by organization: recipients accepted today before this batch and in it, and requests that it refused. */
-  days: Map<string, { orgId: string; day: string; before: number; emails: number; refused: RequestCount }>;
   rows: AcceptanceRows;
   /** Sends that repeat earlier ones, by the email that each repeats. */
   repeats: { emailId: string; event: object }[];
@@ -112,6 +112,7 @@ async function write(trx: Trx, snapshot: Snapshot): Promise<void> {
     ...(isSmall ? messages : []),
   ]);
   if (!isSmall) for (const insert of messages) await insert(trx);
+  await saveStreamUses(trx, snapshot.streamUses.values());
 }
 
 /** An answer may be kept for longer than its email, which then has no events either. */
@@ -140,8 +141,8 @@ async function readSnapshot(trx: Trx, sends: Send[], policy: AcceptPolicy): Prom
   const day = dayOf(Math.max(...sends.map(({ acceptedAt }) => acceptedAt)));
   const ids = new Set(sends.map(({ orgId }) => orgId));
   const days = [...ids].map((orgId) => ({ orgId, day }));
-  const pairs = sends.flatMap(({ orgId, recipients }) =>
-    recipients.map(({ key }) => ({ orgId, addressKey: key })),
+  const pairs = sends.flatMap(({ orgId, stream, recipients }) =>
+    recipients.flatMap(({ key }) => listsOf({ orgId, addressKey: key, stream })),
   );
   const [orgs, found, earlier, { suppressed, watched }] = await readTogether(trx, [
     readOrganizations(trx, ids),
@@ -162,6 +163,7 @@ async function readSnapshot(trx: Trx, sends: Send[], policy: AcceptPolicy): Prom
         { orgId, day, before: emails, emails: 0, refused: { second: 0, day: 0 } },
       ]),
     ),
+    streamUses: await readStreamUses(trx, sends, day),
     rows: newRows(),
     repeats: [],
     policy,
@@ -177,7 +179,9 @@ function decide(send: Send, snapshot: Snapshot): Decision {
 
   if (send.isServer) return record(send, snapshot, { credits: 0, fromWallet: 0 }, () => 'queued');
 
-  const isSuppressed = (key: string) => snapshot.suppressed.has(suppressionKey(send.orgId, key));
+  const isListed = (key: string, stream?: string | null) =>
+    snapshot.suppressed.has(suppressionKey(send.orgId, key, stream));
+  const isSuppressed = (key: string) => isListed(key) || (Boolean(send.stream) && isListed(key, send.stream));
   const wanted = send.recipients.filter(({ key }) => !isSuppressed(key));
   const isReached = send.mustReach === 'to' ? wanted.some(({ kind }) => kind === 'to') : wanted.length > 0;
   if (!isReached && send.mustReach !== 'none') return { refused: 'ALL_RECIPIENTS_SUPPRESSED' };
@@ -187,15 +191,9 @@ function decide(send: Send, snapshot: Snapshot): Decision {
   const balance = balanceOf(org) ?? wanted.length;
   const isShort = send.mustAffordAll === true && balance < wanted.length;
   const payable = Math.min(isShort ? 0 : balance, wanted.length);
-  const today = snapshot.days.get(send.orgId)!;
   // Without credits, too: a day that is used up is reported before the lack of credits.
-  if (org.emailsPerDay !== null && today.before + today.emails + Math.max(payable, 1) > org.emailsPerDay) {
-    today.refused.day += 1;
-    // A batch is one call of the second, which it keeps.
-    if (!send.isInBatch) today.refused.second += 1;
-    const retryAfterMs = untilMidnight(send.acceptedAt);
-    return { refused: 'DAILY_CAPACITY', limit: org.emailsPerDay, retryAfterMs };
-  }
+  const isFull = fullDay(send, org, snapshot, Math.max(payable, 1));
+  if (isFull) return isFull;
   if (isShort && balance > 0) return { refused: 'CREDITS_FOR_SOME', needed: wanted.length, left: balance };
   if (payable <= 0) return { refused: 'INSUFFICIENT_CREDITS' };
 
@@ -216,6 +214,8 @@ function pay(send: Send, snapshot: Snapshot, org: Organization, accepted: Set<Se
       snapshot.rows.tables.soft_bounces.push(watchRow(send.orgId, key, send.emailId, send.acceptedAt));
   }
   snapshot.days.get(send.orgId)!.emails += accepted.size;
+  const use = streamUseOf(send, snapshot);
+  if (use) use.emails += accepted.size;
   return { credits: accepted.size, fromWallet: charge(org, accepted.size, send, snapshot) };
 }
 

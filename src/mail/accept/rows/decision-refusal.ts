@@ -22,7 +22,11 @@ export function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord
         { reason: 'IDEMPOTENCY_KEY_REUSED' },
       );
     case 'DAILY_CAPACITY': {
-      const message = `This email would exceed the organization's limit of ${decision.limit} recipients a day, counted from 00:00 UTC.`;
+      const whose =
+        decision.stream === undefined
+          ? "the organization's limit"
+          : `the limit of the stream ${decision.stream},`;
+      const message = `This email would exceed ${whose} of ${decision.limit} recipients a day, counted from 00:00 UTC.`;
       return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: decision.retryAfterMs });
     }
   }

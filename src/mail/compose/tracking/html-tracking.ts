@@ -17,6 +17,8 @@ export interface Tracker {
   pixel(): string;
   /** The tracking link that leads to `target`. */
   link(target: string): string;
+  /** Where the recipient unsubscribes: the value of List-Unsubscribe; null or absent: nowhere. */
+  unsubscribe?: string | null;
 }
 
 export interface MessageTracking {

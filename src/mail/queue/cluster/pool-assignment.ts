@@ -1,16 +1,17 @@
 /**
  * Decides which mail this node sends: the IP pool that each organization's mail leaves from, whether this node has addresses in it
  * (mail/queue/README.md), and which organizations are paused (accounts/rows/pauses.ts), whose mail no node sends. The database is
- * read once a second and questions are answered from memory, so that no mail costs a look-up.
+ * read once a second and questions are answered from memory, so that no mail costs a look-up. Nodes share the mail of an
+ * organization by its own pool, so a stream's pool must be on each node that has that.
  *
  * BUGS: every assignment is read every second, so ten thousand assigned organizations cost each node ten thousand small rows.
  */
 import { isRecent } from '#platform/base/clock.ts';
-import { defaultPool } from '#platform/values/ip-pool.ts';
+import { defaultPool, streamPoolKey } from '#platform/values/ip-pool.ts';
 
 export interface PoolAssignmentParts {
   sources: { pool: string }[];
-  /** Keyed by organization; one that is missing has no assignment. */
+  /** Of organizations and of streams (mail/queue/rows/ip-pools.ts). */
   readAssignments(): Promise<Map<string, string>>;
   readPaused(): Promise<Set<string>>;
   /** Publishes this node's pools to the other nodes. */
@@ -38,7 +39,10 @@ export function createPoolAssignment(parts: PoolAssignmentParts) {
   let otherPools: string[] = [];
   let publishedAt = Number.NEGATIVE_INFINITY;
 
-  const poolOf = (orgId: string) => assignments.get(orgId) ?? defaultPool;
+  const poolOf = (orgId: string, stream: string | null = null) =>
+    (stream === null ? undefined : assignments.get(streamPoolKey(orgId, stream))) ??
+    assignments.get(orgId) ??
+    defaultPool;
 
   return {
     poolOf,

@@ -5,6 +5,8 @@
  */
 
 import { realOrganizations } from '#accounts/rows/organizations.ts';
+import { findStream } from '#accounts/rows/streams.ts';
+import { query } from '#platform/database/engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
 import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
@@ -13,13 +15,23 @@ const freshMs = 60_000;
 /** Rows of a node are deleted when it has been gone for this long. */
 const keepMs = 24 * 3_600_000;
 
-/** The pool of each organization; one that is absent sends from the pool `default`. */
+/**
+ * The pool of each organization and, by `streamPoolKey` (platform/values/ip-pool.ts), of each stream; one that is absent has none
+ * of its own.
+ */
 export async function readPoolAssignments(db: Db): Promise<Map<string, string>> {
-  const rows = await db('organizations').whereNotNull('pool').select('id', 'pool');
+  const rows = await query<{ id: string; pool: string }>(
+    db,
+    `select cast(id as text) as id, pool from organizations where pool is not null
+     union all select org_id || ' ' || name, pool from streams where pool is not null`,
+    [],
+  );
   return new Map(rows.map(({ id, pool }) => [id, pool]));
 }
 
-export async function poolOf(db: Db, orgId: string): Promise<string> {
+export async function poolOf(db: Db, orgId: string, stream: string | null = null): Promise<string> {
+  const ofStream = stream === null ? null : await findStream(db, orgId, stream);
+  if (ofStream?.pool) return ofStream.pool;
   const row = await db('organizations').where({ id: orgId }).select('pool').first();
   return row?.pool ?? defaultPool;
 }
@@ -59,13 +71,21 @@ export async function readPools(db: Db, now: number, node?: string): Promise<Set
   return new Set(await fresh.pluck('pool'));
 }
 
-/** Counts organizations by pool. */
+/** Counts organizations and streams by pool. */
 export async function countAssigned(db: Db): Promise<Map<string, number>> {
   const rows: { pool: string | null; count: number | string }[] = await realOrganizations(db)
     .groupBy('pool')
     .select('pool')
     .select(db.raw('count(*) as count'));
-  return new Map(rows.map(({ pool, count }) => [pool ?? defaultPool, Number(count)]));
+  const streams: typeof rows = await db('streams')
+    .whereNotNull('pool')
+    .groupBy('pool')
+    .select('pool')
+    .select(db.raw('count(*) as count'));
+  const counts = new Map<string, number>();
+  for (const { pool, count } of [...rows, ...streams])
+    counts.set(pool ?? defaultPool, (counts.get(pool ?? defaultPool) ?? 0) + Number(count));
+  return counts;
 }
 
 /** Pools that no running node has, so that mail may wait for them. Empty if no node runs, because then all mail waits anyway. */

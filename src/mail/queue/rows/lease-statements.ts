@@ -250,7 +250,7 @@ const leased = deliveries.pick(
   'expiresAt',
   'hasDeadline',
 );
-const ofEmail = emails.pick('from', 'tags', 'tls');
+const ofEmail = emails.pick('from', 'tags', 'stream', 'tls');
 
 async function readDeliveries(trx: Trx, ids: string[], dueAt: (id: string) => number): Promise<Delivery[]> {
   const { from, column } = jsonRows(trx, { id: 'uuid' });

@@ -1,6 +1,6 @@
 /**
- * Statistics by organization, UTC day and group: the recipient's domain, a tag, the sender, the key, the reason and the fault of a
- * bounce. Written with those by hour (statistics.ts), so each event is counted once.
+ * Statistics by organization, UTC day and group: the recipient's domain, a tag, the sender, the key, the stream, the reason and
+ * the fault of a bounce. Written with those by hour (statistics.ts), so each event is counted once.
  *
  * Callers choose the names of tags, senders and domains, so a group keeps a bounded number of them a day: once it has more than
  * `maxNames`, those with the least mail are added to the rest, the row with an empty name. Which names of a day are shown by
@@ -21,7 +21,7 @@ import { compareKey, parseMailbox } from '#platform/values/address.ts';
 import { addSums } from './add-sums.ts';
 
 /** The kinds of groups, and how many names of a day are shown by themselves. */
-const shownNames = { domain: 20, tag: 50, sender: 50, key: 50, reason: 50, fault: 50 } as const;
+const shownNames = { domain: 20, tag: 50, sender: 50, key: 50, stream: 50, reason: 50, fault: 50 } as const;
 
 export type GroupKind = keyof typeof shownNames;
 
@@ -85,7 +85,7 @@ function storable(name: string): string {
 }
 
 function namesOf(
-  { domain, sender, tags, key_id, bounce }: CountedEvents,
+  { domain, sender, tags, key_id, stream, bounce }: CountedEvents,
   addressIn: (sender: string) => string,
 ): [GroupKind, string][] {
   const names: [GroupKind, string][] = [];
@@ -93,6 +93,7 @@ function namesOf(
   if (bounce) names.push(['reason', bounce.category], ['fault', bounce.fault]);
   if (sender === null) return names;
   names.push(['sender', addressIn(sender)], ['key', key_id ?? withoutKey]);
+  if (stream !== null) names.push(['stream', stream]);
   if (tags === null || tags === '{}') return names;
   for (const [name, value] of Object.entries(JSON.parse(tags)))
     names.push(['tag', value === '' ? name : `${name}=${value}`]);

@@ -29,6 +29,8 @@ interface EventEmail {
   subject: string;
   tags: Record<string, string>;
   isTest: boolean;
+  /** Null: `transactional`. */
+  stream?: string | null;
 }
 
 export type EventRecord = ReturnType<typeof events.read> & {
@@ -90,7 +92,9 @@ export async function readEvents(db: Db, query: EventQuery): Promise<EventPage> 
   };
 }
 
-/** The range to read: of a selection, at most `maxScanned` events; its last event then counts as read even if it does not match. */
+/**
+ * The range to read: of a selection, at most `maxScanned` events; its last event then counts as read even if it does not match.
+ */
 async function rangeOf(db: Db, { orgId, after, types, emailId, onlyTest }: EventQuery, settled: number) {
   // The events of one email are few.
   if (!(types || onlyTest) || emailId !== undefined) return { end: settled, reached: null, isCut: false };
@@ -127,18 +131,20 @@ async function rowsOf(db: Db, query: EventQuery, end: number): Promise<EventReco
   return (await rows).map(eventFrom);
 }
 
-const emailColumns = ['message_id', 'sender', 'subject', 'tags', 'is_test'].map((name) => `emails.${name}`);
+const emailColumns = ['message_id', 'sender', 'subject', 'tags', 'is_test', 'stream'].map(
+  (name) => `emails.${name}`,
+);
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 function eventFrom(row: any): EventRecord {
-  const { email_id: id, message_id: messageId, sender: from, subject, tags, is_test } = row;
+  const { email_id: id, message_id: messageId, sender: from, subject, tags, is_test, stream } = row;
   // An event that came in while its email was being deleted has no email.
   const hasEmail = id !== null && messageId !== null;
   return {
     ...events.read(row),
     data: eventData(row),
     email: hasEmail
-      ? { id, messageId, from, subject, tags: JSON.parse(tags), isTest: Boolean(is_test) }
+      ? { id, messageId, from, subject, tags: JSON.parse(tags), isTest: Boolean(is_test), stream }
       : null,
   };
 }

@@ -42,6 +42,7 @@ export interface Search {
 }
 
 const summaries = emails.pick(
+  'stream',
   'id',
   'messageId',
   'from',

@@ -87,11 +87,11 @@ const lookedUp = (db: Db, table: string, condition: string) =>
 
 /** Every open and click is an event; only a person's first counts, whose time the delivery has. */
 const happened = (db: Db) => `
-  select org_id, hour, type, took, domain, sender, tags, key_id, data, count(*) as count
+  select org_id, hour, type, took, domain, sender, tags, key_id, stream, data, count(*) as count
   from (
     select events.org_id, events.at - events.at % ${hourMs} as hour, events.type,
       case when events.type = '${counted.delivered}' then ${tookClass} end as took,
-      deliveries.domain, emails.sender, emails.tags, emails.key_id,
+      deliveries.domain, emails.sender, emails.tags, emails.key_id, emails.stream,
       case when events.type = '${counted.bounced}' then events.data end as data
     from events
     ${lookedUp(db, 'emails', emailOf)}
@@ -99,7 +99,7 @@ const happened = (db: Db) => `
     where events.position > ? and events.position <= ? and events.type in (${listed}) and emails.is_test is not true
       and (events.type <> '${counted.opened}' or deliveries.open_first_at = events.at)
       and (events.type <> '${counted.clicked}' or deliveries.click_first_at = events.at)) as each_event
-  group by org_id, hour, type, took, domain, sender, tags, key_id, data`;
+  group by org_id, hour, type, took, domain, sender, tags, key_id, stream, data`;
 
 async function addToHours(trx: Trx, events: CountedEvents[]): Promise<void> {
   const hours = Map.groupBy(events, ({ org_id, hour }) => `${org_id} ${hour}`);

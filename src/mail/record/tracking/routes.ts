@@ -11,7 +11,7 @@ import type { Visit } from '#mail/record/visit.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { clientAddress } from '#platform/base/net/client-address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import type { LinkKind, LinkRead, TrackingLinks } from './tracking-links.ts';
+import type { LinkRead, TrackingLinks, VisitKind } from './tracking-links.ts';
 
 export interface TrackingParts {
   links: Pick<TrackingLinks, 'read' | 'isFor'>;
@@ -38,7 +38,7 @@ export function createTracking({ links, isCustomers, record, onError, clock }: T
     waiting.add(one);
   }
 
-  function readVisit(context: Context, event: LinkKind): LinkRead {
+  function readVisit(context: Context, event: VisitKind): LinkRead {
     const read = links.read(event, context.params.token);
     const host = context.hostname.replace(/\.$/, '').toLowerCase();
     const isAnothers = event === 'click' && isCustomers(host) && !links.isFor(host, context.params.token);

@@ -3,7 +3,7 @@
  * link works for as long as its key is configured. Only this service can create one, so there is no open redirect and no forged
  * open.
  *
- *   BASE/t/o/TOKEN   the pixel: an open        BASE/t/c/TOKEN   a link: a click
+ *   BASE/t/o/TOKEN   the pixel: an open        BASE/t/c/TOKEN   a link: a click        BASE/t/u/TOKEN   unsubscribes
  *
  *   TOKEN: base64url of  version (1 byte) | key id (1) | kind (1) | delivery id (16) | host (8) | target URL, UTF-8 | tag (16)
  *
@@ -17,9 +17,10 @@ import { parse, stringify } from 'uuid';
 import { type Hmac, hmacSha256 } from '#platform/base/hmac.ts';
 import { type DerivedKeys, deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
 
-export type LinkKind = 'open' | 'click';
+export type VisitKind = 'open' | 'click';
+export type LinkKind = VisitKind | 'unsubscribe';
 
-/** The contents of a genuine link. The target of a click is an http or https URL. */
+/** The contents of a genuine link. The target of a click is an http or https URL, that of `unsubscribe` a subscription. */
 export interface LinkRead {
   deliveryId: string;
   target: string;
@@ -27,7 +28,10 @@ export interface LinkRead {
 
 export interface TrackingLinks {
   /** Creates the links of a delivery. `base` has no slash at its end. */
-  tracker(base: string, deliveryId: string): { pixel(): string; link(target: string): string };
+  tracker(
+    base: string,
+    deliveryId: string,
+  ): { pixel(): string; link(target: string): string; unsubscribe(subscription: string): string };
   /** Null if we did not create the link, or it was altered. */
   read(kind: LinkKind, token: string): LinkRead | null;
   /** Whether a genuine link was made for this host. */
@@ -40,6 +44,7 @@ const versionWithoutHost = 1;
 const kinds: Record<LinkKind, { code: number; path: string }> = {
   open: { code: 0, path: '/t/o' },
   click: { code: 1, path: '/t/c' },
+  unsubscribe: { code: 2, path: '/t/u' },
 };
 const headLength = 19;
 const hostLength = 8;
@@ -69,6 +74,7 @@ export function createTrackingLinks(secrets: Secrets): TrackingLinks {
     tracker: (base, deliveryId) => ({
       pixel: () => link(base, 'open', deliveryId, ''),
       link: (target) => link(base, 'click', deliveryId, target),
+      unsubscribe: (subscription) => link(base, 'unsubscribe', deliveryId, subscription),
     }),
     read(kind, token) {
       const payload = genuine(token, keys);

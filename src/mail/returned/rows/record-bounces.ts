@@ -116,7 +116,7 @@ export async function recordBounces(
 }
 
 const ofDelivery = deliveries.pick('emailId', 'orgId', 'recipient', 'domain', 'attempts', 'status');
-const ofEmail = emails.pick('from', 'tags');
+const ofEmail = emails.pick('from', 'tags', 'stream');
 
 type DeliveryRow = ReturnType<typeof ofDelivery.read> &
   ReturnType<typeof ofEmail.read> & { mayHaveArrived: boolean };
@@ -203,16 +203,21 @@ async function updateDelivery(
     });
 }
 
-/** A complaint always suppresses; the setting applies to bounces only. */
+/**
+ * A complaint always suppresses, in the stream of its mail: other mail of the organization is another matter. An address that
+ * bounces is so for all mail; the setting applies to bounces only.
+ */
 function suppressionAfter(
-  { orgId, recipient, emailId }: DeliveryRow,
+  { orgId, recipient, emailId, stream }: DeliveryRow,
   { status, bounce }: BounceTransition,
   suppressAfter: readonly string[],
 ): NewSuppression[] {
   const reason = status === 'complained' ? 'complaint' : suppressionReason({ bounce }, suppressAfter);
   if (reason === null) return [];
   const reply = bounce && replyIn(bounce.diagnostic);
-  return [{ orgId, address: recipient, addressKey: compareKey(recipient), reason, emailId, reply }];
+  const addressKey = compareKey(recipient);
+  const list = status === 'complained' ? { stream } : {};
+  return [{ orgId, address: recipient, addressKey, reason, emailId, reply, ...list }];
 }
 
 function softBounceOf({ incoming: { mail }, delivery, transition: { bounce } }: Changed): SoftBounce[] {

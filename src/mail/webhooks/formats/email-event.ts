@@ -16,6 +16,8 @@ export interface EmailEvent {
   from: string;
   subject: string;
   recipient: string;
+  /** Null: `transactional`. */
+  stream: string | null;
   /** The tags without `tag`. */
   tags: Record<string, string>;
   /** The tag named `tag`: services with a single tag, or with categories, call it theirs. */
@@ -50,6 +52,7 @@ export function emailEventOf(event: EventRecord): EmailEvent {
     from: email?.from ?? '',
     subject: email?.subject ?? '',
     recipient: recipient ?? textOf(data.address),
+    stream: email?.stream ?? (textOf(data.stream) || null),
     tags,
     tag,
     attempt: Number(data.attempt ?? 0),

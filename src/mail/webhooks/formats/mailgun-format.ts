@@ -27,6 +27,7 @@ const writers: Record<string, (email: EmailEvent) => object> = {
   'email.opened': (email) => ({ event: 'opened', ...visitor(email) }),
   'email.clicked': (email) => ({ event: 'clicked', url: email.url, ...visitor(email) }),
   'email.complained': () => ({ event: 'complained', 'log-level': 'warn' }),
+  'email.unsubscribed': (email) => ({ event: 'unsubscribed', ...visitor(email) }),
 } satisfies Record<WrittenType<'mailgun'>, (email: EmailEvent) => object>;
 
 /** Mailgun's names of our events. */
@@ -41,6 +42,7 @@ export const mailgunTypes: Readonly<Record<string, string>> = {
   'email.opened': 'opened',
   'email.clicked': 'clicked',
   'email.complained': 'complained',
+  'email.unsubscribed': 'unsubscribed',
 } satisfies Record<WrittenType<'mailgun'>, string>;
 
 export const mailgun: WebhookFormat = {

@@ -3,6 +3,7 @@
  * name and a password, which each post carries (Basic authentication, RFC 7617) and which are stored as the endpoint's secret.
  */
 import type { WrittenType } from '#mail/webhooks/subscribed-types.ts';
+import { postmarkStreamOf } from '#platform/values/stream.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf, replyText } from './email-event.ts';
 import type { WebhookFormat } from './webhook-format.ts';
@@ -47,12 +48,10 @@ export const postmark: WebhookFormat = {
   },
 };
 
-const stream = 'outbound';
-
 function common(email: EmailEvent) {
   return {
     ServerID: 0,
-    MessageStream: stream,
+    MessageStream: postmarkStreamOf(email.stream),
     MessageID: email.emailId,
     Recipient: email.recipient,
     Tag: email.tag ?? '',
@@ -155,7 +154,7 @@ function subscriptionChange(email: EmailEvent, isSuppressed: boolean) {
     RecordType: 'SubscriptionChange',
     ...common(email),
     ChangedAt: timeOf(email),
-    Origin: reason === 'complaint' ? 'Recipient' : 'Customer',
+    Origin: reason === 'complaint' || reason === 'unsubscribed' ? 'Recipient' : 'Customer',
     SuppressSending: isSuppressed,
     SuppressionReason: isSuppressed ? suppressionReasonOf(reason) : null,
   };

@@ -5,6 +5,7 @@
 
 import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
 import type { WrittenType } from '#mail/webhooks/subscribed-types.ts';
+import { streamNumber } from '#platform/values/stream.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf, replyText } from './email-event.ts';
 import type { WebhookFormat } from './webhook-format.ts';
@@ -36,6 +37,7 @@ const writers: Record<string, (email: EmailEvent) => object> = {
     url_offset: { index: 0, type: 'html' },
   }),
   'email.complained': () => ({ event: 'spamreport' }),
+  'email.unsubscribed': (email) => ({ event: 'group_unsubscribe', asm_group_id: streamNumber(email.stream) }),
 } satisfies Record<WrittenType<'sendgrid'>, (email: EmailEvent) => object>;
 
 export const sendgrid: WebhookFormat = {

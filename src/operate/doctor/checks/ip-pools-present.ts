@@ -15,14 +15,14 @@ export async function checkIpPools({ config, openDb, now }: DoctorContext): Prom
   const missing = [...wanted].filter(([pool]) => !present.has(pool));
   const names = [...present].sort().join(', ');
   if (missing.length === 0) return ok(names);
-  const described = missing.map(([pool, count]) => `${organizations(count)} from ${pool}`).join(', ');
+  const described = missing.map(([pool, count]) => `${senders(count)} from ${pool}`).join(', ');
   const example = missing[0]![0] === defaultPool ? '192.0.2.10' : `192.0.2.10@${missing[0]![0]}`;
   return failure(
     `${described}, but no running node has an address in that pool; the pools with addresses are ${names}`,
-    `add an address to POSTERN_MTA_SOURCES of a node (such as ${example}) and restart it, or assign another pool with postern org pool ORG NAME`,
+    `add an address to POSTERN_MTA_SOURCES of a node (such as ${example}) and restart it, or assign another pool with postern org pool ORG NAME, or postern stream set NAME --pool POOL for a stream`,
   );
 }
 
-function organizations(count: number): string {
-  return count === 1 ? '1 organization sends' : `${count} organizations send`;
+function senders(count: number): string {
+  return count === 1 ? '1 organization or stream sends' : `${count} organizations or streams send`;
 }

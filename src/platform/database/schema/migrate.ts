@@ -47,12 +47,19 @@ export async function migrate(
     if (upgrade) await onUpgrade(upgrade, trx);
     const { done, pending } = await migrationsOf(trx);
     if (done.length === 0) await createSchema(trx);
-    else for (const name of pending) await trx.raw(steps[name]!);
+    else for (const name of pending) await trx.raw(statementOf(trx, name));
     if (pending.length > 0)
       await trx(stepsTable).insert(pending.map((name) => ({ name, migration_time: new Date() })));
     await onDone(trx);
     return upgrade;
   });
+}
+
+/** The statement of a step. */
+export function statementOf(db: Db, name: string): string {
+  const step = steps[name]!;
+  if (typeof step === 'string') return step;
+  return isPostgres(db) ? step.postgres : step.sqlite;
 }
 
 export function readSchema(db: Db): Promise<string> {

@@ -123,6 +123,7 @@ CREATE TABLE emails (
   wallet_credits integer NOT NULL DEFAULT 0,
   dialect text,
   is_test boolean NOT NULL DEFAULT false,
+  stream text,
   CONSTRAINT emails_pkey PRIMARY KEY (id)
 ) PARTITION BY RANGE (id);
 CREATE INDEX emails_org_id_id_index ON emails USING btree (org_id, id);
@@ -283,6 +284,7 @@ CREATE TABLE api_keys (
   used_at bigint,
   strict boolean NOT NULL DEFAULT false,
   is_test boolean NOT NULL DEFAULT false,
+  stream text,
   CONSTRAINT api_keys_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   CONSTRAINT api_keys_pkey PRIMARY KEY (id),
   CONSTRAINT api_keys_hash_unique UNIQUE (hash)
@@ -480,6 +482,14 @@ CREATE TABLE receiving_routes (
 );
 CREATE INDEX receiving_routes_org_id_domain_index ON receiving_routes USING btree (org_id, domain);
 
+CREATE TABLE resubscriptions (
+  org_id text NOT NULL,
+  stream text NOT NULL,
+  address_key text NOT NULL,
+  at bigint NOT NULL,
+  CONSTRAINT resubscriptions_pkey PRIMARY KEY (org_id, stream, address_key)
+);
+
 CREATE TABLE routes (
   domain text NOT NULL,
   destination text NOT NULL,
@@ -535,6 +545,23 @@ CREATE TABLE statistics (
 );
 CREATE INDEX statistics_hour_index ON statistics USING btree (hour);
 
+CREATE TABLE streams (
+  org_id text NOT NULL,
+  name text NOT NULL,
+  title text NOT NULL,
+  kind text NOT NULL,
+  pool text,
+  open_tracking boolean,
+  click_tracking boolean,
+  emails_per_day integer,
+  used_day text,
+  used integer NOT NULL DEFAULT 0,
+  color text,
+  created_at bigint NOT NULL,
+  CONSTRAINT streams_pkey PRIMARY KEY (org_id, name)
+);
+CREATE INDEX streams_pool_index ON streams USING btree (pool) WHERE (pool IS NOT NULL);
+
 CREATE TABLE suppressions (
   id uuid NOT NULL,
   org_id uuid NOT NULL,
@@ -543,10 +570,11 @@ CREATE TABLE suppressions (
   reason text NOT NULL,
   created_at bigint NOT NULL,
   reply text,
+  stream text NOT NULL DEFAULT ''::text,
   CONSTRAINT suppressions_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
-  CONSTRAINT suppressions_pkey PRIMARY KEY (id),
-  CONSTRAINT suppressions_org_id_address_key_unique UNIQUE (org_id, address_key)
+  CONSTRAINT suppressions_pkey PRIMARY KEY (id)
 );
+CREATE UNIQUE INDEX suppressions_org_id_stream_address_key_unique ON suppressions USING btree (org_id, stream, address_key);
 
 CREATE TABLE suspensions (
   destination text NOT NULL,

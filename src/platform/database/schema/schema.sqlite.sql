@@ -19,6 +19,7 @@ CREATE TABLE api_keys (
   used_at bigint,
   strict boolean not null default '0',
   is_test boolean not null default '0',
+  stream text,
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
@@ -250,6 +251,7 @@ CREATE TABLE emails (
   wallet_credits integer not null default '0',
   dialect text,
   is_test boolean not null default '0',
+  stream text,
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
@@ -522,6 +524,14 @@ CREATE TABLE recovery_codes (
   primary key (user_id, hash)
 );
 
+CREATE TABLE resubscriptions (
+  org_id text not null,
+  stream text not null,
+  address_key text not null,
+  at bigint not null,
+  primary key (org_id, stream, address_key)
+);
+
 CREATE TABLE routes (
   domain text not null,
   destination text not null,
@@ -598,6 +608,24 @@ CREATE TABLE statistics (
 
 CREATE INDEX statistics_hour_index on statistics (hour);
 
+CREATE TABLE streams (
+  org_id text not null,
+  name text not null,
+  title text not null,
+  kind text not null,
+  pool text,
+  open_tracking boolean,
+  click_tracking boolean,
+  emails_per_day integer,
+  used_day text,
+  used integer not null default 0,
+  color text,
+  created_at bigint not null,
+  primary key (org_id, name)
+);
+
+CREATE INDEX streams_pool_index on streams (pool) where pool is not null;
+
 CREATE TABLE suppressions (
   id char(36) not null,
   org_id char(36) not null,
@@ -606,11 +634,12 @@ CREATE TABLE suppressions (
   reason text not null,
   created_at bigint not null,
   reply text,
+  stream text not null default '',
   foreign key(org_id) references organizations(id) on delete cascade,
   primary key (id)
 );
 
-CREATE UNIQUE INDEX suppressions_org_id_address_key_unique on suppressions (org_id, address_key);
+CREATE UNIQUE INDEX suppressions_org_id_stream_address_key_unique on suppressions (org_id, stream, address_key);
 
 CREATE TABLE suspensions (
   destination text not null,

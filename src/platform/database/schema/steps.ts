@@ -1,12 +1,12 @@
 /**
  * The steps from the schema of 0.9.0 to that of schema.sqlite.sql and schema.postgres.sql, in their order: each is a statement for
- * both databases. A released step is never edited.
+ * both databases, or one for each where their schemas differ. A released step is never edited.
  */
 
 /** The last step of 0.9.0. */
 export const baseline = '027-destination-rules';
 
-export const steps: Record<string, string> = {
+export const steps: Record<string, string | { sqlite: string; postgres: string }> = {
   // The reply of the host when the address bounced; null: it did not bounce, or it did before this column.
   '028-suppression-reply': 'alter table suppressions add column reply text',
   // Whether mail has its return path under the sender's domain (accounts/rows/return-paths.ts).
@@ -70,4 +70,21 @@ export const steps: Record<string, string> = {
   '050-receiving-domain-names': 'create index domains_receiving_index on domains (name) where receives',
   // Since when mail for a domain that receives goes elsewhere (accounts/watch-domains.ts).
   '051-receiving-record': 'alter table domains add column mx_missing_since bigint',
+  // Streams (accounts/rows/streams.ts); an email, a key or a suppression without one is of the whole organization.
+  '050-streams': `create table streams (org_id text not null, name text not null, title text not null, kind text not null, pool text,
+    open_tracking boolean, click_tracking boolean, emails_per_day integer, used_day text, used integer not null default 0,
+    color text, created_at bigint not null, primary key (org_id, name))`,
+  '051-stream-pools': 'create index streams_pool_index on streams (pool) where pool is not null',
+  '052-email-stream': 'alter table emails add column stream text',
+  '053-key-stream': 'alter table api_keys add column stream text',
+  '054-suppression-stream': "alter table suppressions add column stream text not null default ''",
+  '055-suppressions-by-stream': {
+    sqlite: 'drop index suppressions_org_id_address_key_unique',
+    postgres: 'alter table suppressions drop constraint suppressions_org_id_address_key_unique',
+  },
+  '056-suppressions-unique':
+    'create unique index suppressions_org_id_stream_address_key_unique on suppressions (org_id, stream, address_key)',
+  // When an address was last taken off the list of a stream: links of earlier emails do not end the new subscription.
+  '057-resubscriptions': `create table resubscriptions (org_id text not null, stream text not null, address_key text not null,
+    at bigint not null, primary key (org_id, stream, address_key))`,
 };

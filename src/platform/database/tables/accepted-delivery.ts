@@ -17,6 +17,7 @@ export function acceptedDelivery(
     domain,
     from: send.from,
     tags: send.tags,
+    stream: send.stream ?? null,
     attempts: 0,
     createdAt: send.acceptedAt,
     dueAt: send.acceptedAt,

@@ -4,7 +4,7 @@ import { newId } from '#platform/base/id.ts';
 export interface NewEvent {
   orgId: string;
   /** Left out for an event of the organization. */
-  emailId?: string;
+  emailId?: string | null;
   type: string;
   recipient?: string;
   at: number;

@@ -31,6 +31,8 @@ export const emails = records({
   dialect: orNull(value<DialectName>()),
   /** Test mail (platform/values/test-route.ts): it costs nothing. */
   isTest: flag,
+  /** Null: `transactional` (platform/values/stream.ts). */
+  stream: orNull(text),
   /** Message-ID without its angle brackets. */
   messageId: text,
   from: inColumn('sender', text),

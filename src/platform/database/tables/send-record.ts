@@ -5,11 +5,13 @@ import type { EmailRow } from './mail-tables.ts';
 /** The columns of an email that are known only when it is accepted. */
 type DecidedColumn = 'id' | 'recipients' | 'credits' | 'walletCredits' | 'createdAt' | 'updatedAt';
 
-export interface Send extends Omit<EmailRow, DecidedColumn> {
+export interface Send extends Omit<EmailRow, DecidedColumn | 'stream'> {
   emailId: string;
+  /** Null: `transactional` (platform/values/stream.ts). */
+  stream?: string | null;
   /**
-   * to: the send is refused if all recipients in `to` are suppressed, whoever else it has; any: if all recipients are; none: never,
-   * and if all are, it is kept with its events and costs nothing.
+   * to: the send is refused if all recipients in `to` are suppressed, whoever else it has; any: if all recipients are; none:
+   * never, and if all are, it is kept with its events and costs nothing.
    */
   mustReach: 'to' | 'any' | 'none';
   /** The send is refused if the credits do not last for every recipient. */
@@ -18,8 +20,12 @@ export interface Send extends Omit<EmailRow, DecidedColumn> {
   messages: SendMessage[];
   /** The bytes that the messages are patches of (platform/base/byte-patch.ts); null if they are not. */
   base: Buffer | null;
-  /** The base, or without one the message, as it is stored (platform/values/packed-message.ts); null until the send is composed. */
+  /**
+   * The base, or without one the message, as it is stored (platform/values/packed-message.ts); null until the send is composed.
+   */
   packed: Buffer | null;
+  /** Recipients that its stream may have in a day; null: as many as the organization. */
+  streamLimit?: number | null;
   /** How many of the links are tracked; null: all that can be. */
   trackedLinks: number | null;
   idempotency: {

@@ -51,6 +51,7 @@ export const sentAgain: Record<keyof EmailRow, Kept | null> = {
     }),
   }),
   tags: ({ tags }) => ({ tags }),
+  stream: ({ stream }) => ({ stream }),
   tracking: ({ tracking }) => ({ tracking }),
   tls: ({ tls }) => ({ tlsRequired: demandedTls[tls] }),
   credits: null,

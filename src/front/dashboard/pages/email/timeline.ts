@@ -60,6 +60,7 @@ const kinds: Record<string, { title: string; tone: Tone; detail?: (data: Data) =
     detail: (data) => [text(data.url), visitor(data)].filter(Boolean).join(', '),
   },
   'email.complained': { title: 'Marked as spam', tone: 'bad' },
+  'email.unsubscribed': { title: 'Unsubscribed', tone: 'warn', detail: (data) => text(data.stream) },
   'email.held': { title: 'Held', tone: 'warn', detail: reason },
   'email.repeated': { title: 'A repeat was ignored', tone: 'quiet' },
   'email.canceled': { title: 'Canceled', tone: 'quiet', detail: reason },

@@ -43,6 +43,7 @@ const titles: Record<Grouping, string> = {
   tag: 'Tag',
   sender: 'Sender',
   key: 'API key',
+  stream: 'Stream',
   reason: 'Bounce reason',
   fault: 'Fault',
 };
@@ -121,6 +122,7 @@ function linkTo(
     reason: 'reason',
     fault: 'fault',
     provider: null,
+    stream: null,
   }[by];
   if (filter === null) return null;
   const value = by === 'domain' ? `@${name}` : name;

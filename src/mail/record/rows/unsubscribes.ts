@@ -1,0 +1,90 @@
+/**
+ * Unsubscribing from a stream: the address goes to the list of that stream alone, with an event of the email. It is on disk when
+ * the call resolves. A second time changes nothing.
+ *
+ * An email from before the address was taken off the list again belongs to an earlier subscription. Its link ends the present one
+ * only if the person has confirmed that (`isConfirmed`).
+ */
+import { findSuppression, resubscribedAt, suppress, suppressionOf } from '#accounts/rows/suppressions.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { eventRow } from '#platform/database/tables/event-row.ts';
+import { timeOfId } from '#platform/database/tables/time-of-id.ts';
+import { compareKey } from '#platform/values/address.ts';
+import { isTestMail } from '#platform/values/test-route.ts';
+
+/** What an email was sent for, so that its link works when the email has been deleted. */
+export interface StreamSubscription {
+  deliveryId: string;
+  orgId: string;
+  stream: string;
+  address: string;
+  /** Test mail suppresses nobody. */
+  isTest: boolean;
+}
+
+export interface Unsubscribing {
+  via: 'one-click' | 'page' | 'mail';
+  now: number;
+  isConfirmed?: boolean;
+}
+
+export const unsubscribedReason = 'unsubscribed';
+
+/** `subscribed again`: after the email was sent; nothing was changed. */
+export function unsubscribe(
+  db: Db,
+  subscription: StreamSubscription,
+  { via, now, isConfirmed = false }: Unsubscribing,
+): Promise<'unsubscribed' | 'subscribed again'> {
+  const { orgId, stream, address, isTest } = subscription;
+  return db.transaction(async (trx) => {
+    if (!isConfirmed && (await isOfEarlier(trx, subscription))) return 'subscribed again';
+    const emailId = await emailOf(trx, subscription);
+    const isThere = (await trx('organizations').where({ id: orgId }).first('id')) !== undefined;
+    const entry = {
+      ...suppressionOf(orgId, address, unsubscribedReason),
+      stream,
+      ...(emailId && { emailId }),
+    };
+    const isNew = isThere && (isTest ? emailId !== null : (await suppress(trx, [entry], now)) > 0);
+    if (!isNew) return 'unsubscribed';
+    const data = { stream, via };
+    const event = { orgId, emailId, recipient: address, type: 'email.unsubscribed', at: now, data } as const;
+    await trx('events').insert(eventRow(event));
+    return 'unsubscribed';
+  });
+}
+
+async function isOfEarlier(
+  db: Db,
+  { deliveryId, orgId, stream, address }: StreamSubscription,
+): Promise<boolean> {
+  const at = await resubscribedAt(db, { orgId, stream, addressKey: compareKey(address) });
+  return at !== null && timeOfId(deliveryId) <= at;
+}
+
+async function emailOf(trx: Trx, { deliveryId, orgId }: StreamSubscription): Promise<string | null> {
+  const row = await trx('deliveries').where({ id: deliveryId, org_id: orgId }).first('email_id');
+  return row?.email_id ?? null;
+}
+
+/** Of an email that is still there; null: it has no stream. */
+export async function subscriptionOf(db: Db, deliveryId: string): Promise<StreamSubscription | null> {
+  const row = await db('deliveries')
+    .join('emails', 'emails.id', 'deliveries.email_id')
+    .where('deliveries.id', deliveryId)
+    .first('deliveries.org_id', 'deliveries.recipient', 'deliveries.domain', 'emails.stream');
+  if (!row?.stream) return null;
+  const { org_id: orgId, recipient: address, stream } = row;
+  return { deliveryId, orgId, stream, address, isTest: isTestMail(row) };
+}
+
+/** The state of a subscription, for the page of its link. */
+export async function stateOf(
+  db: Db,
+  subscription: StreamSubscription,
+): Promise<'subscribed' | 'subscribed again' | 'unsubscribed'> {
+  const { orgId, stream, address } = subscription;
+  if (await findSuppression(db, orgId, compareKey(address), stream)) return 'unsubscribed';
+  return (await isOfEarlier(db, subscription)) ? 'subscribed again' : 'subscribed';
+}
