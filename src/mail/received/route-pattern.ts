@@ -8,7 +8,8 @@
  *
  * Expressions are tenants', and every RCPT of a stranger is matched against them on the main thread. RE2 does not backtrack: a
  * match takes at most the length of the address times the steps of the expression, and both are bounded. An organization's
- * expressions share `maxSteps`, at which a RCPT was measured at 20 ms in the worst case.
+ * expressions share `maxSteps`, at which the worst that were tried took 4 ms of the processor in the median and 35 ms at most,
+ * for an address of 250 characters.
  */
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
@@ -18,9 +19,9 @@ import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts
 /** As an address. */
 const maxLength = 254;
 /** Steps of compiled expressions; `.{100}` has about a hundred. */
-export const maxSteps = 1000;
+export const maxSteps = 300;
 /** A longer local part is taken by no expression; RFC 5321 section 4.5.3.1.1 allows 64 bytes, and reply addresses have more. */
-const maxMatched = 254;
+const maxMatched = 128;
 
 export interface RoutePattern {
   /** In canonical form. */
@@ -84,8 +85,8 @@ export function stepsOf(pattern: string): number {
 
 const isExpression = (local: string) => local.length > 2 && local.startsWith('/') && local.endsWith('/');
 
-/** Compiling costs more than a match; the key is the text, so that whoever has the same expression shares it. */
-const expressions = new LRUCache<string, RE2JS>({ max: 100 });
+/** Compiling takes 0.4 ms, a match usually a hundredth of it; organizations with the same expression share it. */
+const expressions = new LRUCache<string, RE2JS>({ max: 2000 });
 
 function compiled(local: string): RE2JS {
   const known = expressions.get(local);

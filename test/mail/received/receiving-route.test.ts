@@ -87,7 +87,7 @@ test('a pattern that means nothing, or too much, is refused with a reason', (t) 
     ['*@*.x.test', /each subdomain that receives is registered/],
     ['ord\u200bers@x.test', /without the zero width space/],
     ['a'.repeat(6_000_000), /at most 254 characters/],
-    [`/${'a{1000}'.repeat(20)}/@x.test`, /too large: 20\d\d\d steps, of 1000 at most/],
+    [`/${'a{1000}'.repeat(20)}/@x.test`, /too large: 20\d\d\d steps, of 300 at most/],
     ['/((a{100}){100}){100}/@x.test', /invalid repeat count/],
     ['/(a{0,1000}){0,1000}/@x.test', /no expression in RE2's syntax.*too large/],
     ['/(?=a)b/@x.test', /no look-around/],
@@ -105,9 +105,9 @@ test('expressions that never end elsewhere end here', (t) => {
     '/(.*)(.*)(.*)(.*)(.*)(.*)c/@x.test',
     '/(a|a|aa)+$/@x.test',
   ];
-  const address = `${'a'.repeat(250)}!@x.test`;
-  const largest = `/(?:a|b|ab|.*a.{60}|.*b.{70}|.*c.{80}|.*d.{90}|.*e.{90}|.*f.{100}|.*g.{100}){1}/@x.test`;
-  t.true(stepsOf(largest) > 500 && stepsOf(largest) <= maxSteps);
+  const address = `${'a'.repeat(125)}!@x.test`;
+  const largest = `/(?:a|b|ab|.*a.{60}|.*b.{70}|.*c.{80}){1}/@x.test`;
+  t.true(stepsOf(largest) > 200 && stepsOf(largest) <= maxSteps);
   for (const pattern of [...patterns, largest]) {
     const routes = [routeOf(pattern)];
     for (let n = 0; n < 10; n++) t.notThrows(() => routeFor(routes, `${n}${address}`), pattern);
