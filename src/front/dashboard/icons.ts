@@ -17,6 +17,7 @@ const paths: Record<string, string> = {
   organizations: 'M4 21V5h9v16M13 10h7v11M2.5 21h19M7 9h3M7 13h3M7 17h3M16.5 14h.5M16.5 17.5h.5',
   received: 'M3 6.5h18v11.5H3zM12 3v9M8.5 8.5L12 12l3.5-3.5',
   routes: 'M4 12h6M10 12l8-6M10 12l8 6M14.5 5.5H18.5V9M14.5 18.5h4V15',
+  streams: 'M3 7c3-2.5 6 2.5 9 0s6 2.5 9 0M3 12.5c3-2.5 6 2.5 9 0s6 2.5 9 0M3 18c3-2.5 6 2.5 9 0s6 2.5 9 0',
   plus: 'M12 5v14M5 12h14',
   copy: 'M9 9h11v11H9zM15 9V4H4v11h5',
   check: 'M5 12.5l4.5 4.5L19 7',

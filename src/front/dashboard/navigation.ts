@@ -25,6 +25,7 @@ const organizationEntries: NavEntry[] = [
   { name: 'Test inbox', icon: 'inbox', path: '/inbox' },
   { name: 'Domains', icon: 'domains', path: '/domains' },
   { name: 'Routes', icon: 'routes', path: '/routes' },
+  { name: 'Streams', icon: 'streams', path: '/streams' },
   { name: 'Suppressions', icon: 'suppressions', path: '/suppressions' },
   { name: 'Webhooks', icon: 'webhooks', path: '/webhooks' },
   { name: 'API keys', icon: 'keys', path: '/keys' },

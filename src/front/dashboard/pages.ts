@@ -24,6 +24,7 @@ import { signInByLinkPage } from '#front/dashboard/pages/sign-in/by-link.ts';
 import { forgottenPage } from '#front/dashboard/pages/sign-in/forgotten.ts';
 import { signInPage } from '#front/dashboard/pages/sign-in/routes.ts';
 import { statisticsPage } from '#front/dashboard/pages/statistics/routes.ts';
+import { streamsPage } from '#front/dashboard/pages/streams/routes.ts';
 import { listPage } from '#front/dashboard/pages/suppressions/list.ts';
 import { suppressionsPage } from '#front/dashboard/pages/suppressions/routes.ts';
 import { teamPage } from '#front/dashboard/pages/team/routes.ts';
@@ -59,6 +60,7 @@ export const pages: DashboardPage[] = [
   dkimPage,
   routesPage,
   receivedPage,
+  streamsPage,
   listPage,
   suppressionsPage,
   webhooksPage,

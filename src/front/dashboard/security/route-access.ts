@@ -95,6 +95,13 @@ export const access: Record<string, RouteAccess> = {
   'POST /dashboard/o/:org/routes': 'developer',
   'POST /dashboard/o/:org/routes/:id/remove': 'developer',
 
+  // Streams
+  'GET /dashboard/o/:org/streams': 'viewer',
+  'POST /dashboard/o/:org/streams': 'developer',
+  'GET /dashboard/o/:org/streams/:stream': 'viewer',
+  'POST /dashboard/o/:org/streams/:stream': 'developer',
+  'POST /dashboard/o/:org/streams/:stream/remove': 'developer',
+
   // Suppressions
   'GET /dashboard/o/:org/suppressions': 'viewer',
   'POST /dashboard/o/:org/suppressions': 'developer',

@@ -4,6 +4,7 @@ import { allowedDomains, grants, parseScopes } from '#accounts/api-keys.ts';
 import { defaultOverlapMs, makeKey, rotateKey } from '#accounts/create-key.ts';
 import { listDomains } from '#accounts/rows/domains-table.ts';
 import { findKey, type KeyRecord, listKeys, revokeKey } from '#accounts/rows/keys.ts';
+import { listStreams } from '#accounts/rows/streams.ts';
 import { asProblem, itemIn, showForm } from '#front/dashboard/form-page.ts';
 import {
   checkbox,
@@ -34,12 +35,13 @@ const fields = z
     domains: z.string().max(5000).default(''),
     mode: z.enum(['live', 'test'], { error: 'Choose one of the two.' }).default('live'),
     strict: checkbox,
+    stream: z.string().max(30).default(''),
   })
   .transform((checked, context) => {
     const domains = checked.domains.split(/[\s,]+/).filter((name) => name !== '');
     const scopes = parseScopes([...checked.scopes, ...domains.map((name) => `domain_scope:${name}`)]);
-    const { label, strict, mode } = checked;
-    if (Array.isArray(scopes)) return { label, scopes, strict, test: mode === 'test' };
+    const { label, strict, mode, stream } = checked;
+    if (Array.isArray(scopes)) return { label, scopes, strict, test: mode === 'test', stream };
     context.addIssue({
       code: 'custom',
       path: ['domains'],
@@ -126,7 +128,8 @@ async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
   const keys = await pageOf(visit, pageSize, (page) => listKeys(db, visit.org.id, page));
   const values = visit.form.size === 0 ? await firstValues(visit.org.id, db) : valuesOf(visit.form);
   values.scopes ??= visit.form.getAll('scopes');
-  const data = { ...keys, rows: keys.rows.map((key) => present(key, visit.now)), values };
+  const streams = await listStreams(db, visit.org.id);
+  const data = { ...keys, streams, rows: keys.rows.map((key) => present(key, visit.now)), values };
   return showForm('keys/keys', 'API keys', visit, data, errors);
 }
 

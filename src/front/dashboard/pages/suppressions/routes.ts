@@ -1,9 +1,11 @@
 /** An organization's suppression list: search, add, remove, the reason of each entry. list.ts imports and exports CSV. */
 import { z } from 'zod';
+import { listStreams } from '#accounts/rows/streams.ts';
 import {
   causeOf,
   findSuppression,
   findSuppressionById,
+  ofAll,
   type SuppressionRecord,
 } from '#accounts/rows/suppressions.ts';
 import { defaultReason, searchList, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
@@ -36,12 +38,18 @@ export const suppressionsPage: DashboardPage = {
       return show('suppressions/why', one.address, { one, why, emailId });
     },
     async 'POST /dashboard/o/:org/suppressions/:id/remove'(visit, parts) {
-      const { address } = await suppressionIn(visit, parts.db);
-      await unsuppressAddress({ ...parts, orgId: visit.org.id, now: visit.now }, address);
-      return redirect(`${visit.base}/suppressions`, `${address} was removed. Mail can be sent to it again.`);
+      const { address, stream } = await suppressionIn(visit, parts.db);
+      await unsuppressAddress({ ...parts, orgId: visit.org.id, now: visit.now, stream }, address);
+      return redirect(
+        `${visit.base}/suppressions${queryOf(stream)}`,
+        `${address} was removed. Mail can be sent to it again.`,
+      );
     },
   },
 };
+
+/** Of the list that a stream has. */
+const queryOf = (stream: string) => (stream === ofAll ? '' : `?${new URLSearchParams({ stream })}`);
 
 const pageSize = 50;
 
@@ -49,8 +57,11 @@ async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
   const { org, query, context } = visit;
   const text = (query.get('q') ?? '').trim().slice(0, 320);
   const after = cursorIn(query);
-  const { found, next } = await search(db, org.id, text, after);
+  const streams = await listStreams(db, org.id);
+  const stream = streams.find(({ name }) => name === query.get('stream')) ?? null;
+  const { found, next } = await search(db, { orgId: org.id, stream: stream?.name ?? ofAll }, text, after);
   const more = new URLSearchParams({
+    ...(stream && { stream: stream.name }),
     ...(text && { q: text }),
     ...(next !== null && { after: cursorOf(next) }),
   });
@@ -58,6 +69,8 @@ async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
     rows: found.map((one) => ({ ...one, why: whyOf(one.reason) })),
     text,
     orgName: org.name,
+    streams,
+    stream,
     next: next === null ? null : `${context.path}?${more}`,
     isFirst: after === null,
   };
@@ -71,12 +84,17 @@ function cursorIn(query: URLSearchParams): string | null {
 }
 
 /** A complete address is looked up; anything else is searched as a part of addresses. */
-async function search(db: PageParts['db'], orgId: string, text: string, after: string | null) {
+async function search(
+  db: PageParts['db'],
+  list: { orgId: string; stream: string },
+  text: string,
+  after: string | null,
+) {
   if (domainOf(text) !== null && after === null) {
-    const one = await findSuppression(db, orgId, compareKey(text));
+    const one = await findSuppression(db, list.orgId, compareKey(text), list.stream);
     if (one) return { found: [one], next: null };
   }
-  return searchList(db, text, { orgId, after, limit: pageSize });
+  return searchList(db, text, { ...list, after, limit: pageSize });
 }
 
 function suppressionIn(visit: OrgVisit, db: PageParts['db']): Promise<SuppressionRecord> {

@@ -51,6 +51,7 @@ export function whyOf(reason: string): Why {
       text: 'The recipient reported your mail as spam, and the mailbox provider told us.',
       isByEmail: true,
     };
+  if (reason === 'unsubscribed') return plain('Unsubscribed', 'The recipient unsubscribed from the stream.');
   if (reason === 'imported') return plain('Imported', 'The address was imported with a list.');
   if (reason === 'manual') return plain('Manual', 'The address was added manually.');
   return plain('Manual', `The address was added manually, with the reason: ${reason}`, reason);
