@@ -14,6 +14,7 @@ import { findAnswered } from '#mail/received/rows/answered-emails.ts';
 import { storedBytes } from '#mail/received/rows/received-mails.ts';
 import { routesOfDomain } from '#mail/received/rows/receiving-routes.ts';
 import { type Reception, recordReceived } from '#mail/received/rows/record-received.ts';
+import { createSpamFilter } from '#mail/received/spam-filter.ts';
 import { createJudge } from '#mail/received/verdicts.ts';
 import type { BounceHandler } from '#mail/returned/bounce-handler.ts';
 import { cachedAnswer } from '#platform/base/bounded-cache.ts';
@@ -63,7 +64,7 @@ export function createReceiving(
     storedBytes: (orgId) => storedBytes(db, orgId),
     reader,
     judge: createJudge(createResolver(config.dnsServers)),
-    spamVerdict: async () => null,
+    spamVerdict: createSpamFilter({ url: config.spamFilter, clock, onError }),
     findAnswered: (orgId, messageIds) => findAnswered(db, orgId, messageIds, readMessageId),
     async record(mails) {
       const result = await record(mails);

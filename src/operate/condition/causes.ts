@@ -42,6 +42,7 @@ const table = {
   locked: ours('locked', null, 'database is locked'),
   clock: ours('clock', null, 'the clock has leapt forward'),
   no_route: ours('no route', 'cannot be reached: this machine does not let connections to it out'),
+  store_full: ours('store full', null, 'no room for received mail'),
   resolver_failing: ours('no resolver', 'cannot be looked up: our DNS resolver does not answer'),
   refusing: theirs('refusing', 'refuses or defers our mail'),
   tls_failing: theirs('TLS failing', 'does not offer the TLS that is demanded'),

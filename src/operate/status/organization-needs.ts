@@ -4,6 +4,8 @@ import { hourMs } from '#mail/record/rows/statistics.ts';
 import {
   blockedBounces,
   countsSince,
+  type FullStore,
+  fullStores,
   type OrganizationCounts,
   type TroubledDomain,
   type TroubledWebhook,
@@ -20,7 +22,8 @@ const maxOfAKind = 20;
 /** The current hour and the day before it. */
 const rateHours = 24;
 
-export async function readOrganizationNeeds(db: Db, now: number): Promise<Need[]> {
+/** `storeBytes`: what an organization's received mail may take. */
+export async function readOrganizationNeeds(db: Db, now: number, storeBytes: number): Promise<Need[]> {
   const since = now - (now % hourMs) - rateHours * hourMs;
   const counts = await countsSince(db, since);
   const rates = counts.flatMap((some) =>
@@ -34,7 +37,28 @@ export async function readOrganizationNeeds(db: Db, now: number): Promise<Need[]
     ...(await Promise.all(rates.slice(0, maxOfAKind).map((need) => withBlocklist(db, need, since)))),
     ...(await troubledDomains(db, maxOfAKind)).map(domainNeed),
     ...(await troubledWebhooks(db, maxOfAKind)).map((one) => webhookNeed(one, now)),
+    ...(await fullStores(db, Math.floor(storeBytes * fullShare), maxOfAKind)).map((one) =>
+      storeNeed(one, storeBytes),
+    ),
   ];
+}
+
+/** A large mail has no room before the store is full. */
+const fullShare = 0.95;
+
+function storeNeed({ orgId, orgName, bytes }: FullStore, storeBytes: number): Need {
+  return {
+    cause: 'store_full',
+    severity: 'act',
+    subject: orgName,
+    orgId,
+    since: null,
+    figure: `received mail takes ${Math.round((bytes / storeBytes) * 100)}% of POSTERN_RECEIVED_STORE`,
+    advice:
+      'More is deferred until the oldest is deleted. Raise the setting, or lower POSTERN_KEEP_RECEIVED.',
+    command: `postern received list --org ${shellWord(orgName)}`,
+    path: `/o/${orgId}/received`,
+  };
 }
 
 /** `period`: that of the counts. */

@@ -42,7 +42,7 @@ export async function readStatus(parts: {
   const statuses = await readDestinationStatuses(db, now, served);
   const server = await readServerNeeds({ db, config, statuses, now, triesLock });
   const { needs, ...rest } = await readDestinationNeeds(db, statuses, { now, port: config.mtaPort });
-  const organizations = await readOrganizationNeeds(db, now);
+  const organizations = await readOrganizationNeeds(db, now, config.receivedStore);
   return {
     at: now,
     isServed: statuses.isServed,

@@ -200,6 +200,19 @@ export const webAddress = textOf((text) => {
   return url.origin;
 });
 
+/** Rspamd's or spamd's address. */
+export const spamFilterUrl = textOf((text) => {
+  const url = URL.parse(text);
+  const isKnown = url !== null && ['http:', 'https:', 'spamd:'].includes(url.protocol);
+  if (!isKnown || url.hostname === '' || url.username || /[?#]/.test(text) || /[^/]/.test(url.pathname))
+    return refuse(
+      withoutPassword(text),
+      "a spam filter's address",
+      'http://HOST:11333 (Rspamd) or spamd://HOST:783',
+    );
+  return url.protocol === 'spamd:' ? `spamd://${url.hostname}:${url.port || 783}` : url.origin;
+});
+
 /** RFC 8555 section 6.1: ACME needs HTTPS. */
 export const httpsUrl = textOf((text) => {
   const url = URL.parse(text);

@@ -3,7 +3,15 @@
  * platform/settings/config.ts.
  */
 import { none } from './defaults.ts';
-import { anyText, hostToListen, portOrOff, proxyNetworks, wholeNumber, yesOrNo } from './grammar.ts';
+import {
+  anyText,
+  hostToListen,
+  portOrOff,
+  proxyNetworks,
+  spamFilterUrl,
+  wholeNumber,
+  yesOrNo,
+} from './grammar.ts';
 import { computed, setting } from './setting.ts';
 
 export const smtpSettings = {
@@ -12,6 +20,13 @@ export const smtpSettings = {
     default: 'off',
     description:
       'Port that receives bounces and complaints, 25 in production; without it, bounces that arrive as mail are not seen.',
+  }),
+  spamFilter: computed(spamFilterUrl, none, {
+    name: 'POSTERN_SPAM_FILTER',
+    default: 'none',
+    example: 'http://127.0.0.1:11333',
+    description:
+      'Rspamd (http://HOST:11333) or SpamAssassin (spamd://HOST:783), asked for its verdict on received mail. Without an answer within 5 s the mail has none.',
   }),
   submissionPort: setting(portOrOff, {
     name: 'POSTERN_SUBMISSION_PORT',

@@ -52,6 +52,33 @@ export async function domainsWithoutMx(db: Db, limit: number, orgId: string) {
   return rows.map((row) => ({ ...unreached.read(row), since: Number(row.mx_missing_since) }));
 }
 
+const store = records({
+  orgId: text,
+  orgName: inColumn('organization', text),
+  bytes: number,
+});
+
+export type FullStore = ReturnType<typeof store.read>;
+
+/** The organizations whose received mail takes at least so many bytes. */
+export async function fullStores(db: Db, bytes: number, limit: number): Promise<FullStore[]> {
+  const rows = await db('received_stores')
+    .where('bytes', '>=', bytes)
+    .orderBy('bytes', 'desc')
+    .limit(limit)
+    .select('org_id', 'bytes');
+  // The ids of organizations have another type in PostgreSQL.
+  const names = await db('organizations')
+    .whereIn(
+      'id',
+      rows.map((row) => row.org_id),
+    )
+    .select('id', 'name');
+  return rows.map((row) =>
+    store.read({ ...row, organization: names.find(({ id }) => id === row.org_id)?.name ?? '' }),
+  );
+}
+
 const webhook = records({
   id: text,
   orgId: text,
