@@ -105,7 +105,7 @@ const processFaults = {
   },
   'clock ahead': {
     minutes: [5, 90],
-    weight: 2,
+    weight: 3,
     begin(scene, random) {
       const ms = random.pick([2 * minute, 20 * minute, 5 * 60 * minute, 3 * 24 * 60 * minute]);
       scene.setClock(ms);
@@ -117,7 +117,7 @@ const processFaults = {
   },
   'clock behind': {
     minutes: [5, 90],
-    weight: 1,
+    weight: 2,
     begin(scene, random) {
       const ms = random.pick([2 * minute, 20 * minute, 5 * 60 * minute]);
       scene.setClock(-ms);
@@ -125,6 +125,22 @@ const processFaults = {
         scene.setClock(ms);
       };
       return [`the clock is set back by ${ms / minute} min`, end];
+    },
+  },
+  'another machine takes over': {
+    minutes: [5, 60],
+    weight: 2,
+    begin(scene, random) {
+      const ms = random.pick([-5 * 60 * minute, -20 * minute, -2 * minute, 20 * minute, 24 * 60 * minute]);
+      scene.postern.kill();
+      scene.setClock(ms);
+      boot(scene, random.between(500, 120_000));
+      const end = () => {
+        scene.postern.kill();
+        scene.setClock(-ms);
+        boot(scene, random.between(500, 120_000));
+      };
+      return [`a machine whose clock is ${ms / minute} min ahead takes over, then the first again`, end];
     },
   },
 } satisfies Record<string, Fault>;

@@ -85,9 +85,9 @@ export const plantedFaults: Record<string, PlantedFault> = {
     by: 'counts.set',
   },
   'the daily limit is one too high': {
-    file: 'acceptance.ts',
-    replace: 'today.before + today.emails + Math.max(payable, 1) > org.emailsPerDay',
-    by: 'today.before > org.emailsPerDay',
+    file: 'full-day.ts',
+    replace: 'emailsPerDay !== null && today.before + today.emails + wanted > emailsPerDay;',
+    by: 'emailsPerDay !== null && today.before > emailsPerDay;',
   },
   'a canceled mail stays in the queue': {
     file: 'apply-queue-action.ts',

@@ -164,8 +164,11 @@ function replaceClock(): void {
   performance.now = scheduler.monotonic;
 }
 
-function replaceRandomness(random: Random): void {
-  const bytes = random.stream('bytes');
+/** Of the run. A library may have taken a function below for itself when it was loaded, in an earlier run. */
+let numbers = new Random('none');
+let bytes = new Random('none');
+
+function replaceRandomness(): void {
   const randomBytes = (size: number) => {
     const filled = Buffer.alloc(size);
     bytes.fill(filled);
@@ -175,7 +178,7 @@ function replaceRandomness(random: Random): void {
     bytes.fill(new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength));
     return buffer;
   };
-  Math.random = random.stream('numbers').next;
+  Math.random = () => numbers.next();
   Object.assign(crypto, {
     randomBytes,
     randomFillSync,
@@ -260,11 +263,13 @@ export function replaceBuiltins(): void {
   replaceTimers();
   replaceClock();
   replaceFiles();
+  replaceRandomness();
   syncBuiltinESMExports();
 }
 
 /** Makes random numbers a function of the seed. */
 export function seedRandomness(seed: string): void {
-  replaceRandomness(new Random(`${seed}/process`));
-  syncBuiltinESMExports();
+  const random = new Random(`${seed}/process`);
+  numbers = random.stream('numbers');
+  bytes = random.stream('bytes');
 }

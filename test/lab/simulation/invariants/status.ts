@@ -22,8 +22,15 @@ const statusIsSilentWhenAllIsWell: Check = ({ status, calmMs, isClockMoved }) =>
     : null;
 };
 
-const statusNamesTheFault: Check = ({ scene, rows, status, openForMs, isClockMoved }) => {
-  if (!status || isClockMoved || !unreachable.some((name) => openForMs(name) > namedAfterMs)) return null;
+/** A process that has just started knows nothing yet. */
+const statusNamesTheFault: Check = ({ scene, rows, status, openForMs, wellMs, isClockMoved }) => {
+  if (
+    !status ||
+    isClockMoved ||
+    wellMs < namedAfterMs ||
+    !unreachable.some((name) => openForMs(name) > namedAfterMs)
+  )
+    return null;
   if (status.needs.length > 0 || status.orders.length > 0) return null;
   const since = scene.serviceTime - namedAfterMs;
   const [failed] = rows.all<{ recipient: string }>(
