@@ -11,7 +11,7 @@ import { Refusal } from '#platform/values/refusal.ts';
 import { pausedMessage } from './create-organization.ts';
 import type { RequestLimits } from './limits.ts';
 
-export const grants = ['email:send', 'email:read', 'full_access'] as const;
+export const grants = ['email:send', 'email:read', 'received:read', 'full_access'] as const;
 export type Grant = (typeof grants)[number];
 
 const domainScope = 'domain_scope:';

@@ -51,10 +51,11 @@ import { isPostgres } from '#platform/database/engine/open.ts';
 import { createQuietCheck } from '#platform/database/engine/quiet-check.ts';
 import { heartbeat, leave, readHeartbeats, readStates } from '#platform/database/tables/nodes.ts';
 import { type CurrentShaping, createCurrentShaping } from '#platform/settings/current-shaping.ts';
-import { headerOf } from '#platform/values/address.ts';
+import { domainOf, headerOf } from '#platform/values/address.ts';
 import type { DestinationOf } from '#platform/values/destination-shape.ts';
+import type { Delivery } from '#platform/values/glossary.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
-import { testRoute } from '#platform/values/test-route.ts';
+import { receivedTestDomain, testRoute } from '#platform/values/test-route.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 import { createOperatorRules, type OperatorRules } from './operator-rules.ts';
 import { createReturnPaths, type ReturnPaths } from './return-path-choice.ts';
@@ -90,10 +91,17 @@ export interface DeliveryEngine {
   close(): Promise<void>;
 }
 
-/** `complain` records that the recipient of a delivered mail has complained about it. */
+/** What delivered test mail brings about. */
+interface TestMailEffects {
+  /** Records that the recipient has complained about a mail. */
+  complain(deliveryId: string): Promise<void>;
+  /** The mail comes in for its sender's organization. */
+  receive(delivery: Delivery): Promise<void>;
+}
+
 export function createDelivery(
   context: ServerContext,
-  complain: (deliveryId: string) => Promise<void>,
+  { complain, receive }: TestMailEffects,
 ): DeliveryEngine {
   const { config, db, node, clock } = context;
   const shaping = createCurrentShaping(config, context.onError);
@@ -140,6 +148,7 @@ export function createDelivery(
       onTestMail: async (delivery, attempt) => {
         const isDelivered = attempt.verdict.outcome === 'delivered';
         if (isDelivered && simulated.complains(delivery)) await complain(delivery.id);
+        if (isDelivered && domainOf(delivery.recipient) === receivedTestDomain) await receive(delivery);
       },
     }),
     onWaiting: publisher.route,

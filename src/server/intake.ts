@@ -20,7 +20,6 @@ import { type AcceptBatch, createAcceptBatch } from '#front/api/send/accept-batc
 import { createFetchAttachments } from '#front/api/send/fetch-attachments.ts';
 import { createDashboard } from '#front/dashboard/dashboard.ts';
 import { dialectsNamed } from '#front/dialects/all-dialects.ts';
-import { createFileLinks } from '#front/dialects/file-links.ts';
 import { serveDialects } from '#front/dialects/serve-dialects.ts';
 import { Admission } from '#front/http/admission.ts';
 import { createAuthThrottle } from '#front/http/auth-throttle.ts';
@@ -36,6 +35,8 @@ import { dryRun } from '#mail/accept/rows/acceptance.ts';
 import { type Compose, type ComposeOrder, isLarge } from '#mail/compose/compose-order.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import type { Runner } from '#mail/queue/runner.ts';
+import { receivedLinks } from '#mail/received/received-links.ts';
+import { findReceived } from '#mail/received/rows/received-mails.ts';
 import { signalsAfter } from '#mail/record/event-signal.ts';
 import { logAccepted, logRepeated } from '#mail/record/mail-log-lines.ts';
 import { createRefusedSends, type RefusedSend } from '#mail/record/refused-sends.ts';
@@ -49,6 +50,7 @@ import type { AttemptWebhook } from '#mail/webhooks/webhook-attempt.ts';
 import { countRefusals, countRequests } from '#operate/metrics/request-metrics.ts';
 import { createServerMailer, type ServerMailer } from '#operate/notices/server-mail.ts';
 import { cached } from '#platform/base/bounded-cache.ts';
+import { createFileLinks } from '#platform/base/file-links.ts';
 import { countInFlight } from '#platform/base/limits/in-flight.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
@@ -57,7 +59,7 @@ import type { Send } from '#platform/database/tables/send-record.ts';
 import type { Client } from '#platform/values/mail-handler.ts';
 import { createMessageId } from '#platform/values/message-id.ts';
 import { leaseMs, type ServerContext } from './context.ts';
-import { createMessageReader } from './message-reading.ts';
+import type { MessageReader } from './message-reading.ts';
 
 /** A client of a live event stream that reads nothing for this long is disconnected. */
 const streamTimeoutMs = 60_000;
@@ -70,6 +72,7 @@ interface IntakeParts {
   hasSpace(): boolean;
   baseUrl(): string;
   attemptWebhook: AttemptWebhook;
+  reader: MessageReader;
 }
 
 export interface Intake {
@@ -100,17 +103,16 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   };
   const customerHosts = new CustomerHosts({ ...context, hostname: config.hostname, baseUrl: parts.baseUrl });
   const links = createLinkPages(context, customerHosts);
-  const reader = createMessageReader(config, onError);
-  const readSubmitted = createReadSubmitted(reader.submitted);
+  const readSubmitted = createReadSubmitted(parts.reader.submitted);
   const feed = createEventFeed(context);
-  const management = managementOf(context, parts.attemptWebhook);
+  const management = managementOf(context, parts);
   const serverMailer = mailerOf(context, sending.accept);
   const dashboard = createDashboard({
     ...context,
     ...management,
     isDevelopment: context.allIsTest,
     sending: { ...sending, countRequest: callers.take },
-    reading: reader,
+    reading: parts.reader,
     mailer: serverMailer,
     baseUrl: parts.baseUrl,
   });
@@ -120,6 +122,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
     ...sending,
     authorize,
     fetchAttachments,
+    findReceived: findReceived.bind(null, db),
     clock,
     ...links.routers,
     feed,
@@ -130,7 +133,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       authorize,
       fetchAttachments,
       ...management,
-      readFiles: reader.files,
+      readFiles: parts.reader.files,
       readSubmitted,
       fileLinks: createFileLinks(context.secrets, parts.baseUrl),
       baseUrl: parts.baseUrl,
@@ -144,7 +147,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   return {
     answer: customerHosts.serve(app.callback()),
     async settled() {
-      await Promise.all([links.settled(), uses.flush(), dashboard.stop(), reader.close()]);
+      await Promise.all([links.settled(), uses.flush(), dashboard.stop()]);
     },
     accept: sending.accept,
     serverMailer,
@@ -288,7 +291,7 @@ function createEventFeed({ db, secrets, eventSignal, onError }: ServerContext) {
 
 function managementOf(
   { config, db, clock, secrets, eventSignal }: ServerContext,
-  attemptWebhook: AttemptWebhook,
+  { attemptWebhook, reader, baseUrl }: IntakeParts,
 ) {
   return {
     db,
@@ -300,6 +303,8 @@ function managementOf(
     allowPrivate: config.webhookAllowPrivate,
     attemptWebhook,
     eventSignal,
+    receivedReading: reader,
+    receivedLinks: receivedLinks(secrets, baseUrl),
   };
 }
 

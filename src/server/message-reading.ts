@@ -11,8 +11,12 @@ import { shownEmail } from '#front/dashboard/pages/email/shown-email.ts';
 import { filesOf, type SentFile } from '#front/dialects/sent-files.ts';
 import { type SubmittedResult, submittedResult } from '#front/submission/read-submitted.ts';
 import type { Submitted } from '#front/submission/send-request.ts';
+import { readContent, readFile, readMail } from '#mail/received/read-mail.ts';
+import type { ReceivedReader } from '#mail/received/reading-tasks.ts';
 import { createTrackingLinks } from '#mail/record/tracking/tracking-links.ts';
 import { untracked } from '#mail/record/tracking/untracked.ts';
+import type { PostBody } from '#mail/webhooks/received/received-post.ts';
+import { type ReceivedOrder, writeReceived } from '#mail/webhooks/received/write-received.ts';
 import {
   bufferOf,
   GuardedThread,
@@ -30,10 +34,12 @@ interface Task {
   option: unknown;
 }
 
-export interface MessageReader extends MessageReading {
+export interface MessageReader extends MessageReading, Pick<ReceivedReader, 'mail' | 'content' | 'file'> {
   /** The attached files; the one with the id `wanted` has its content. */
   files(orgId: string, raw: Buffer, wanted: string | null): Promise<SentFile[] | null>;
   submitted(orgId: string, raw: Buffer, submitted: Submitted): Promise<SubmittedResult | null>;
+  /** The body of a post of a received mail. */
+  receivedPost(orgId: string, raw: Buffer, order: ReceivedOrder): Promise<PostBody | null>;
   close(): Promise<void>;
 }
 
@@ -48,6 +54,10 @@ export function createReadings(secrets: Secrets) {
     unsent: (raw: Buffer) => withoutSignatures(raw, links),
     files: (raw: Buffer, wanted: string | null) => filesOf(raw, wanted),
     submitted: submittedResult,
+    receivedMail: readMail,
+    receivedContent: readContent,
+    receivedFile: readFile,
+    receivedPost: writeReceived,
   };
 }
 
@@ -92,6 +102,16 @@ export function createMessageReader(
       return files?.map((file) => ({ ...file, content: file.content && bufferOf(file.content) })) ?? null;
     },
     submitted: (orgId, raw, submitted) => read('submitted', orgId, raw, submitted),
+    mail: (orgId, raw) => read('receivedMail', orgId, raw),
+    content: (orgId, raw) => read('receivedContent', orgId, raw),
+    async file(orgId, raw, position) {
+      const bytes = await read('receivedFile', orgId, raw, position);
+      return bytes && bufferOf(bytes);
+    },
+    async receivedPost(orgId, raw, order) {
+      const post = await read('receivedPost', orgId, raw, order);
+      return post && { ...post, body: bufferOf(post.body) };
+    },
     close: () => thread.close(),
   };
 }

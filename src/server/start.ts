@@ -11,7 +11,9 @@ import { onlyForLoopbackHosts } from '#front/http/loopback-hosts.ts';
 import { composeAlone } from '#mail/compose/compose-alone.ts';
 import { type Composers, createComposers } from '#mail/compose/compose-threads.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
+import { receivedLinks } from '#mail/received/received-links.ts';
 import { takeProblems } from '#mail/record/rows/destination-status-rows.ts';
+import { createReceivedBodies } from '#mail/webhooks/received/received-bodies.ts';
 import { createWebhooks, type Webhooks } from '#mail/webhooks/service.ts';
 import { startNightlyBackups } from '#operate/backup/nightly-backups.ts';
 import type { Certificate } from '#operate/certificates/listener-certificate.ts';
@@ -28,9 +30,11 @@ import { type DiskGuard, startDiskGuard } from './disk-guard.ts';
 import { createIntake, type Intake } from './intake.ts';
 import { startMaintenance } from './maintenance.ts';
 import { maintenanceJobs } from './maintenance-jobs.ts';
+import { createMessageReader, type MessageReader } from './message-reading.ts';
 import { stayRegistered } from './node-heartbeat.ts';
 import { openFileCertificate, openHostCertificates, openWebPorts, startKeeper } from './open-certificates.ts';
 import { openOperationsEndpoints } from './operations-endpoints.ts';
+import { receiveTestMail } from './receive-test-mail.ts';
 import { createReceiving, type Receiving } from './receiving.ts';
 import { type Listeners, openListeners } from './smtp-listeners.ts';
 
@@ -104,7 +108,9 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   const delivers = config.roles.includes('mta');
   // A node that delivers registers itself with its heartbeat (mail/queue/cluster/peers.ts).
   if (!delivers) stops.push(stayRegistered(context));
-  const webhooks = webhooksOf(context);
+  const reader = createMessageReader(config, onError);
+  stops.push(reader.close);
+  const webhooks = webhooksOf(context, reader, baseUrl);
   if (delivers) {
     stops.push(webhooks.stop);
     await webhooks.start();
@@ -112,7 +118,10 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   const bounces = createBounceHandling(context);
   stops.push(bounces.close);
   const delivery = delivers
-    ? createDelivery(context, bounces.complain)
+    ? createDelivery(context, {
+        complain: bounces.complain,
+        receive: (delivery) => receiveTestMail(context, reader, delivery),
+      })
     : disabledDelivery(context.notify.backlog);
   const composers = startComposers(context);
   stops.push(composers.close);
@@ -129,6 +138,7 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
     onScheduled: (at: number) => delivery.runner.noteScheduled(at),
     hasSpace: () => diskGuard.hasSpace(),
     attemptWebhook: webhooks.attemptWebhook,
+    reader,
     baseUrl,
   };
   const intake = config.roles.includes('http') ? createIntake(context, intakeParts) : disabledIntake;
@@ -247,11 +257,17 @@ async function openDiskGuard({ config, db, freeBytes, clock, log }: ServerContex
   });
 }
 
-function webhooksOf(context: ServerContext): Webhooks {
+function webhooksOf(context: ServerContext, reader: MessageReader, baseUrl: () => string): Webhooks {
   const { config, db, node, log, metrics, eventSignal, clock, onError } = context;
   return createWebhooks({
     db,
     seal: createSeal(context.secrets),
+    makeReceivedBody: createReceivedBodies({
+      db,
+      links: receivedLinks(context.secrets, baseUrl),
+      write: reader.receivedPost,
+      clock,
+    }),
     resolve: createResolver(config.dnsServers),
     allowPrivate: config.webhookAllowPrivate,
     timeoutMs: context.webhookTimeoutMs,

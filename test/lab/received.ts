@@ -9,6 +9,7 @@ export const emptySummary: ReceivedSummary = {
   textLength: 0,
   htmlLength: 0,
   attachments: [],
+  references: [],
   isAutomatic: false,
   verdicts: {
     spf: { result: 'none', domain: null },

@@ -36,7 +36,7 @@ export function keyCommands(program: Command, context: CommandContext): void {
     .requiredOption('--label <L>', 'what the key is used for', name)
     .requiredOption(
       '--scope <S>',
-      'email:send, email:read, full_access or domain_scope:DOMAIN',
+      'email:send, email:read, received:read, full_access or domain_scope:DOMAIN',
       scopesArgument,
     )
     .option(

@@ -7,10 +7,13 @@ import type { Command } from 'commander';
 import { eventTypes, url, webhookSecret } from '#cli/args/arguments.ts';
 import { organizationId } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
+import { receivedBodies } from '#cli/posted-mail.ts';
 import { type Output, sanitize } from '#cli/render/output.ts';
 import { outwardEvent } from '#mail/record/event.ts';
-import { readEvents, settledPosition } from '#mail/record/rows/read-events.ts';
-import { newStandardSecret, standard } from '#mail/webhooks/formats/standard-format.ts';
+import { type EventRecord, readEvents, settledPosition } from '#mail/record/rows/read-events.ts';
+import { newStandardSecret } from '#mail/webhooks/formats/standard-format.ts';
+import type { MakeReceivedBody } from '#mail/webhooks/received/received-bodies.ts';
+import { signedPost, signedReceived } from '#mail/webhooks/signed-post.ts';
 
 interface Options {
   forward: string;
@@ -43,6 +46,7 @@ async function listen(context: CommandContext, options: Options): Promise<void> 
   const db = await context.db();
   const orgId = (await organizationId(db, options.org)) ?? null;
   const secret = options.secret ?? newStandardSecret();
+  const makeBody = await receivedBodies(context);
   let after = await settledPosition(db);
   out.warn(`forwarding to ${options.forward}, signed with ${secret}; press Ctrl-C to stop`);
   const end = context.abortOn();
@@ -50,10 +54,8 @@ async function listen(context: CommandContext, options: Options): Promise<void> 
     const page = await readEvents(db, { orgId, after, limit: pageSize, types: options.event });
     for (const event of page.events) {
       const { id, ...described } = outwardEvent(event);
-      const timestamp = Math.floor(context.now() / 1000);
-      const { body, headers } = standard.write(event, { secrets: [secret], timestamp });
       const begun = performance.now();
-      const response = await post(options.forward, body, headers);
+      const response = await forward(event, { url: options.forward, secret, now: context.now(), makeBody });
       printResult(out, { id, ...described, ...response, ms: Math.round(performance.now() - begun) });
     }
     after = page.position;
@@ -66,12 +68,23 @@ interface PostResult {
   error: string | null;
 }
 
-async function post(url: string, body: string, headers: Record<string, string>): Promise<PostResult> {
+interface Forwarding {
+  url: string;
+  secret: string;
+  now: number;
+  makeBody: MakeReceivedBody;
+}
+
+async function forward(event: EventRecord, { url, secret, now, makeBody }: Forwarding): Promise<PostResult> {
   try {
+    const signAs = { format: 'standard', secrets: [secret], now, url } as const;
+    const { headers, body } = await (event.type === 'email.received'
+      ? signedReceived(event, signAs, makeBody)
+      : signedPost(event, signAs));
     const response = await fetch(url, {
       method: 'POST',
-      headers: { ...headers, 'content-type': 'application/json' },
-      body,
+      headers,
+      body: new Uint8Array(Buffer.from(body)),
       redirect: 'manual',
       signal: AbortSignal.timeout(timeoutMs),
     });

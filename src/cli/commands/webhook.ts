@@ -12,6 +12,7 @@ import {
   withOwner,
 } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
+import { receivedBodies } from '#cli/posted-mail.ts';
 import { attemptFields, attemptRows, documentOf, rowsOf, webhookFields } from '#cli/render/webhook-view.ts';
 import { presentAttempt, presentStoredAttempt } from '#front/api/webhooks/present-webhook.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
@@ -124,7 +125,12 @@ async function test(context: CommandContext, id: string): Promise<void> {
   const { dnsServers, webhookAllowPrivate: allowPrivate } = config();
   const poster = createPoster({ resolve: createResolver(dnsServers), allowPrivate, timeoutMs });
   const { open: openSecret } = createSeal(secrets());
-  const attemptWebhook = createAttemptWebhook({ post: poster.post, openSecret, clock: systemClock });
+  const attemptWebhook = createAttemptWebhook({
+    post: poster.post,
+    makeReceivedBody: await receivedBodies(context),
+    openSecret,
+    clock: systemClock,
+  });
   const attempt = await testWebhook(await db(), webhook, {
     attemptWebhook,
     clock: systemClock,

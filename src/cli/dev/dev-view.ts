@@ -6,7 +6,7 @@ import { sendSamples } from '#front/api/send-samples.ts';
 import type { EventRecord } from '#mail/record/rows/read-events.ts';
 import type { WebhookAttemptRecord } from '#mail/webhooks/rows/webhook-attempts.ts';
 import { iso } from '#platform/base/clock.ts';
-import { testDomain } from '#platform/values/test-route.ts';
+import { receivedTestDomain, testDomain } from '#platform/values/test-route.ts';
 
 export interface DevServer {
   url: string;
@@ -44,6 +44,7 @@ ${samples}
 
 ${bold('Recipients')} that behave as they are named, at any domain: unknown@, full@, greylist@, deferred@, slow@, complain@.
 They do at ${testDomain} with the test keys of a real server, too. Mail to all others is delivered to the inbox.
+Mail to any address at ${receivedTestDomain} comes in as mail for your application: see \`email.received\`.
 
 ${bold('Mail')}
 `;
@@ -52,12 +53,20 @@ ${bold('Mail')}
 export function printEvent(out: Output, event: EventRecord, emails: string): void {
   const { type, at, recipient, email, data } = event;
   // The mail log says more about a repeat.
+  if (type === 'email.received') printReceived(out, event, emails);
   if (email === null || type === 'email.repeated') return;
   const url = `${emails}/${email.id}`;
   const verb = type.replace(/^email\./, '');
   const reason = verb === 'delivered' ? '' : reasonIn(data);
   const document = { type, timestamp: iso(at), recipient, subject: email.subject, url };
   print(out, { at, verb, words: [recipient ?? '', email.subject, reason], url, document });
+}
+
+function printReceived(out: Output, { type, at, recipient, data }: EventRecord, emails: string): void {
+  const url = `${emails.replace(/emails$/, 'received')}/${data.receivedId}`;
+  const subject = String(data.subject);
+  const document = { type, timestamp: iso(at), recipient, subject, url };
+  print(out, { at, verb: 'received', words: [recipient ?? '', subject], url, document });
 }
 
 /** A line of the mail log that no event tells of: a refused send, a repeat, ignored members. */

@@ -8,6 +8,7 @@ import { type EventParts, eventEndpoints } from '#front/api/events/routes.ts';
 import { keyEndpoints } from '#front/api/keys/routes.ts';
 import type { Document } from '#front/api/openapi/openapi-types.ts';
 import { openApiEndpoints } from '#front/api/openapi/routes.ts';
+import { receivedEndpoints } from '#front/api/received/routes.ts';
 import { routeEndpoints } from '#front/api/receiving-routes/routes.ts';
 import { type BatchParts, batchEndpoints } from '#front/api/send/batch.ts';
 import { sendEndpoints } from '#front/api/send/routes.ts';
@@ -29,6 +30,7 @@ export const endpoints: readonly Endpoint<EndpointParts>[] = [
   ...changeEmailEndpoints,
   ...emailsEndpoints,
   ...eventEndpoints,
+  ...receivedEndpoints,
   ...domainEndpoints,
   ...keyEndpoints,
   ...streamEndpoints,

@@ -18,9 +18,11 @@ import { readQuery, uuidIn } from '#front/http/query.ts';
 import { BodyBudgetExceeded, parseJson, readBody } from '#front/http/request-body.ts';
 import { rule } from '#front/http/schema-rule.ts';
 import { CallSlots } from '#front/http/server-busy.ts';
+import type { ReceivedReader } from '#mail/received/reading-tasks.ts';
 import type { EventSignal } from '#mail/record/event-signal.ts';
 import type { AttemptWebhook } from '#mail/webhooks/webhook-attempt.ts';
 import type { Clock } from '#platform/base/clock.ts';
+import type { FileLinks } from '#platform/base/file-links.ts';
 import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import { isOneLine } from '#platform/base/sanitize.ts';
@@ -53,12 +55,15 @@ export interface Management {
   /** Posts to a webhook once. */
   attemptWebhook: AttemptWebhook;
   eventSignal: Pick<EventSignal, 'notify'>;
+  receivedReading: Pick<ReceivedReader, 'content' | 'file'>;
+  /** Links to the parts of received mail. */
+  receivedLinks: FileLinks;
   /** Bounds the bodies in memory. */
   admission: Admission;
 }
 
 /** The keys that may call: those that manage the organization, those and test keys, or those with a scope. */
-type Access = 'manager' | 'key manager' | 'email:read' | 'email:send';
+type Access = 'manager' | 'key manager' | 'email:read' | 'email:send' | 'received:read';
 
 const manages = (access: Access): access is 'manager' | 'key manager' =>
   access === 'manager' || access === 'key manager';

@@ -18,11 +18,11 @@ import { parametersOf, uuidIn } from '#front/http/query.ts';
 import type { ReadSubmitted } from '#front/submission/read-submitted.ts';
 import type { Accept, DryRun } from '#mail/accept/accept.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
+import type { FileLinks } from '#platform/base/file-links.ts';
 import { domainOf } from '#platform/values/address.ts';
 import type { DialectName } from '#platform/values/glossary.ts';
 import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import type { FileLinks } from './file-links.ts';
 import type { SentFile } from './sent-files.ts';
 
 export interface Dialect {
@@ -46,7 +46,16 @@ export interface Dialect {
 
 type Services = Pick<
   Management,
-  'db' | 'clock' | 'seal' | 'names' | 'resolve' | 'keepKeysMs' | 'allowPrivate' | 'eventSignal'
+  | 'db'
+  | 'clock'
+  | 'seal'
+  | 'names'
+  | 'resolve'
+  | 'keepKeysMs'
+  | 'allowPrivate'
+  | 'eventSignal'
+  | 'receivedReading'
+  | 'receivedLinks'
 >;
 
 export interface DialectParts extends SendCapacity, Services {

@@ -1,4 +1,5 @@
-/** Finds the files of a sent email for as long as its message is kept, and serves the links to them (file-links.ts). */
+/** Finds the files of a sent email for as long as its message is kept, and serves the links to them. */
+import { answerFile } from '#front/api/received/answer-file.ts';
 import { uuidIn } from '#front/http/query.ts';
 import { CallSlots } from '#front/http/server-busy.ts';
 import { type EmailRecord, findEmail, readSources } from '#mail/record/rows/emails.ts';
@@ -38,31 +39,13 @@ export async function requireFile(call: FilesCall, email: EmailRecord, id: strin
   return requireItem(files.find((file) => file.id === id) ?? null, 'attachment');
 }
 
-/** The path has `:id` (of the email) and `:file`. A file that somebody sent is never shown in a page of this host. */
+/** The path has `:id` (of the email) and `:file`. */
 export async function downloadFile(call: OpenCall): Promise<Buffer> {
   const { context, params, db, fileLinks, now } = call;
   const emailId = uuidIn(params.id!);
-  const orgId = emailId && fileLinks.read({ emailId, id: params.file! }, context.query, now);
+  const orgId = emailId && fileLinks.read({ mailId: emailId, id: params.file! }, context.query, now);
   const email = orgId && (await findEmail(db, emailId, orgId));
   if (!email) throw new Refusal('NOT_FOUND', 'The link is not valid, or it has expired. Ask for a new one.');
   const { filename, type, content } = await requireFile(call, email, params.file!);
-  const name = shownName(filename ?? 'attachment');
-  context.attachment(name, { fallback: asciiOf(name) });
-  context.type = type;
-  context.set('Content-Security-Policy', "default-src 'none'; sandbox");
-  context.set('Cache-Control', 'private, no-store');
-  return content!;
-}
-
-/** Without what no header can have. */
-function shownName(filename: string): string {
-  return filename.replace(/\p{Cc}+/gu, '_').toWellFormed();
-}
-
-/** The name for clients that do not read `filename*` (RFC 6266 section 4.3, appendix D): `größe.csv` is `gro_e.csv`. */
-function asciiOf(name: string): string {
-  return name
-    .normalize('NFKD')
-    .replace(/\p{M}+/gu, '')
-    .replace(/[^\x20-\x7e]/gu, '_');
+  return answerFile(context, { filename, type, content: content! });
 }

@@ -26,7 +26,7 @@ export interface ReadMail {
   fromDomains: string[] | null;
   summary: Pick<
     ReceivedSummary,
-    'isReadable' | 'preview' | 'textLength' | 'htmlLength' | 'attachments' | 'isAutomatic'
+    'isReadable' | 'preview' | 'textLength' | 'htmlLength' | 'attachments' | 'references' | 'isAutomatic'
   >;
 }
 
@@ -63,18 +63,35 @@ export function readMail(raw: Buffer): ReadMail {
       textLength: content?.text.length ?? 0,
       htmlLength: content?.html?.length ?? 0,
       attachments: content?.attachments ?? [],
+      references: referencesIn(head),
       isAutomatic: isAutomatic(head),
     },
   };
 }
 
+/** A mail that is read whole. */
+export interface OpenMail {
+  content: ReceivedContent;
+  /** The decoded bytes of an attached file. */
+  file(position: number): Buffer;
+}
+
 /** Null if the mail cannot be parsed. */
-export function readContent(raw: Buffer): ReceivedContent | null {
+export function openMail(raw: Buffer): OpenMail | null {
   const tree = readTree(raw, limits);
   if (!tree) return null;
   const headers = tree.head.fields.map(({ label, value }) => ({ name: label, value: decodeWords(value) }));
   const parts = partsIn(raw, tree);
-  return { headers, ...parts, reply: replyIn(parts.text) };
+  const { attached } = shownParts(tree);
+  return {
+    content: { headers, ...parts, reply: replyIn(parts.text) },
+    file: (position) => bodyOf(raw, attached[position]!),
+  };
+}
+
+/** Null if the mail cannot be parsed. */
+export function readContent(raw: Buffer): ReceivedContent | null {
+  return openMail(raw)?.content ?? null;
 }
 
 /** The decoded bytes of an attached file; null if there is none at this position. */
@@ -130,6 +147,14 @@ function storable(text: string): string {
 function answeredIn(head: Head): string[] {
   const ids = [...idsIn(fieldValue(head, 'in-reply-to')), ...idsIn(fieldValue(head, 'references')).reverse()];
   return [...new Set(ids)].slice(0, maxAnswered);
+}
+
+const longestReference = 200;
+
+/** The last of them; one that is longer is left out, because an answer repeats them. */
+function referencesIn(head: Head): string[] {
+  const ids = idsIn(fieldValue(head, 'references')).filter((id) => id.length <= longestReference);
+  return ids.slice(-maxAnswered);
 }
 
 function idsIn(value: string | null): string[] {

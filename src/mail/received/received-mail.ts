@@ -100,6 +100,8 @@ export interface ReceivedSummary {
   textLength: number;
   htmlLength: number;
   attachments: ReceivedAttachment[];
+  /** The Message-IDs of References, without angle brackets: the last ones, for an answer. */
+  references: string[];
   /** It was sent by a program: Auto-Submitted, a list, the null sender. Answering it by a program may loop. */
   isAutomatic: boolean;
   verdicts: Verdicts;

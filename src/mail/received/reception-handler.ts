@@ -253,6 +253,7 @@ const unreadable: ReadMail = {
     textLength: 0,
     htmlLength: 0,
     attachments: [],
+    references: [],
     isAutomatic: false,
   },
 };

@@ -11,6 +11,9 @@ import type { WebhookFormatName } from './subscribed-types.ts';
 const maxShown = 200;
 const maxLength = 2048;
 
+/** The formats whose posts are not signed. */
+const unsigned: readonly WebhookFormatName[] = ['postmark', 'raw'];
+
 export interface EndpointUrl {
   /** Without credentials, because it appears in logs and API responses. */
   url: string;
@@ -33,7 +36,7 @@ export function parseWebhookUrl(
   }
   if (url.href.length > maxLength) return { problem: `the URL is longer than ${maxLength} characters` };
   const credentials = url.username || url.password ? `${decode(url.username)}:${decode(url.password)}` : '';
-  if (credentials !== '' && format !== 'postmark')
+  if (credentials !== '' && !unsigned.includes(format))
     return {
       problem:
         'the URL has a user name or password; leave them out, because the signature authenticates posts',

@@ -122,7 +122,7 @@ export async function rotateSecret(
   if (secret === '')
     throw new Refusal(
       'BAD_REQUEST',
-      'Posts in the format of Postmark are not signed. To change the user name and password, add the webhook again.',
+      'Posts in this format are not signed. To change the user name and password, add the webhook again.',
     );
   const until = now + overlapMs;
   if (!(await replaceSecret(db, id, { secret: seal.close(secret), publicKey }, { now, until }))) return null;

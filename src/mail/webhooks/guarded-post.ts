@@ -23,7 +23,7 @@ import { hostOf, isLocalhost } from './endpoint-url.ts';
 interface Request {
   url: string;
   headers: Record<string, string>;
-  body: string;
+  body: string | Buffer;
 }
 
 export type Post = (request: Request, stopped: AbortSignal) => Promise<WebhookResponse>;
@@ -38,8 +38,9 @@ export interface PosterOptions extends AddressOptions {
   timeoutMs: number;
 }
 
-/** An endpoint must answer within this time. */
+/** An endpoint must answer within this time, and a second more for each MiB of the body. */
 export const timeoutMs = 15_000;
+const bytesPerSecond = 1024 * 1024;
 const bodyTimeoutMs = 2_000;
 /** Delay before the next address is tried. Node's 250 ms are too short to connect to another continent. */
 export const nextAddressMs = 2_000;
@@ -90,14 +91,15 @@ export function createPoster(options: PosterOptions): Poster {
       const host = hostOf(url);
       // A literal address is not looked up, so `lookup` cannot check it.
       if (isIP(host) && isForbidden(host, allowPrivate)) throw new Error(`${host} is a private address`);
-      const timedOut = AbortSignal.timeout(timeoutMs);
+      const allowedMs = timeoutMs + 1000 * Math.floor(Buffer.byteLength(request.body) / bytesPerSecond);
+      const timedOut = AbortSignal.timeout(allowedMs);
       try {
         const response = await open(url, request, AbortSignal.any([stopped, timedOut]), false);
         const text = await readBeginning(response);
         return { status: response.statusCode!, retryAfter: response.headers['retry-after'] ?? null, text };
       } catch (error) {
         if (stopped.aborted) throw stopped.reason;
-        if (timedOut.aborted) throw new Error(`${host} did not answer within ${timeoutMs / 1000} s`);
+        if (timedOut.aborted) throw new Error(`${host} did not answer within ${allowedMs / 1000} s`);
         throw new Error(sentenceOf(host, error as NodeJS.ErrnoException));
       }
     },

@@ -16,6 +16,7 @@ import type { Db } from '#platform/database/engine/open.ts';
 import { createQuietCheck } from '#platform/database/engine/quiet-check.ts';
 import { createPoster } from './guarded-post.ts';
 import { createFeed } from './outbox-feed.ts';
+import type { MakeReceivedBody } from './received/received-bodies.ts';
 import { type AttemptWebhook, createAttemptWebhook } from './webhook-attempt.ts';
 import { createWebhookRunner } from './webhook-runner.ts';
 
@@ -24,6 +25,7 @@ type RecordTries = (tries: WebhookTry[]) => ReturnType<typeof recordTries>;
 export interface WebhookParts {
   db: Db;
   seal: Seal;
+  makeReceivedBody: MakeReceivedBody;
   resolve: Resolve;
   allowPrivate: boolean;
   /** How long an endpoint may take to answer. */
@@ -48,8 +50,8 @@ export interface Webhooks {
 
 /** Concurrent posts in total. */
 const concurrency = 256;
-/** A post takes about 15 seconds at most. */
-const leaseMs = 60_000;
+/** A post takes about 15 seconds at most; one of a large mail, with the wait for memory, a minute. */
+const leaseMs = 90_000;
 /** How long an outcome waits for others to share its commit. */
 const recordMaxWaitMs = 20;
 
@@ -63,6 +65,7 @@ export function createWebhooks({
   clock,
   onError,
   seal,
+  makeReceivedBody,
   ...guard
 }: WebhookParts): Webhooks {
   const poster = createPoster(guard);
@@ -70,7 +73,12 @@ export function createWebhooks({
     measured((tries) => recordTries(db, node, tries)),
     { isComing: () => true, maxWaitMs: recordMaxWaitMs },
   );
-  const attemptWebhook = createAttemptWebhook({ post: poster.post, openSecret: seal.open, clock });
+  const attemptWebhook = createAttemptWebhook({
+    post: poster.post,
+    makeReceivedBody,
+    openSecret: seal.open,
+    clock,
+  });
   const quietUntil = createQuietCheck(changeToken, () => nextDueMessageAt(db));
   const runner = createWebhookRunner({
     listDue: async (now, isWoken) =>

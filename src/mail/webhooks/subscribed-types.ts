@@ -1,7 +1,7 @@
 /** The events that an endpoint gets: those that its format can write, of the types that it asks for. */
 import type { EventType } from '#platform/values/glossary.ts';
 
-export const webhookFormats = ['standard', 'resend', 'postmark', 'sendgrid', 'mailgun'] as const;
+export const webhookFormats = ['standard', 'resend', 'postmark', 'sendgrid', 'mailgun', 'raw'] as const;
 
 export type WebhookFormatName = (typeof webhookFormats)[number];
 
@@ -17,6 +17,7 @@ const mailTypes = [
   'email.opened',
   'email.clicked',
   'email.complained',
+  'email.received',
 ] as const;
 
 /** The types that another service has an event for (mail/webhooks/formats/). Our own format has one for each type. */
@@ -29,11 +30,13 @@ const writtenTypes = {
     'email.complained',
     'email.opened',
     'email.clicked',
+    'email.received',
     'suppression.added',
     'suppression.removed',
   ],
   sendgrid: [...mailTypes, 'email.unsubscribed'],
   mailgun: [...mailTypes, 'email.unsubscribed'],
+  raw: ['email.received'],
 } as const satisfies Record<Exclude<WebhookFormatName, 'standard'>, readonly EventType[]>;
 
 export type WrittenType<Format extends keyof typeof writtenTypes> = (typeof writtenTypes)[Format][number];
@@ -42,6 +45,16 @@ export interface Subscription {
   /** No types means all. */
   types: readonly string[];
   format: WebhookFormatName;
+}
+
+/** Whether an endpoint gets an event. What its route says decides about a received mail; a route names an endpoint, or none. */
+export function isFor(
+  endpoint: Subscription & { id: string },
+  { type, data }: { type: string; data: Record<string, unknown> },
+): boolean {
+  if (type !== 'email.received') return wants(endpoint, type);
+  if (data.action !== 'webhook') return false;
+  return data.webhookId == null ? wants(endpoint, type) : data.webhookId === endpoint.id;
 }
 
 /** Whether an endpoint gets events of a type. webhook.test is posted only to the endpoint under test. */

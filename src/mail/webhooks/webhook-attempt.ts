@@ -1,10 +1,11 @@
-/** One attempt: builds the body of an event, signs it and posts it. Rejects only if it is stopped. */
+/** One attempt: builds the body of an event, signs it and posts it. Rejects only if it was not made, for a reason of ours. */
 
 import type { EventRecord } from '#mail/record/rows/read-events.ts';
-import { formatOf } from '#mail/webhooks/formats/all-formats.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failureOf, type WebhookAttempt, type WebhookResponse } from './classify-response.ts';
 import type { Post } from './guarded-post.ts';
+import { type MakeReceivedBody, NotTried } from './received/received-bodies.ts';
+import { signedPost, signedReceived } from './signed-post.ts';
 import type { WebhookFormatName } from './subscribed-types.ts';
 
 interface AttemptRequest {
@@ -18,24 +19,19 @@ interface AttemptRequest {
 
 export interface AttemptParts {
   post: Post;
+  makeReceivedBody: MakeReceivedBody;
   openSecret(sealed: string): string;
   clock: Clock;
 }
 
-const commonHeaders = { 'content-type': 'application/json', 'user-agent': 'Postern-Webhooks' };
-
-/** The post of an event, signed at the given time; `secrets`: opened. */
-export function signedPost(
-  event: EventRecord,
-  { format, secrets, now }: { format: WebhookFormatName; secrets: readonly string[]; now: number },
-): { headers: Record<string, string>; body: string } {
-  const { headers, body } = formatOf(format).write(event, { secrets, timestamp: Math.floor(now / 1000) });
-  return { headers: { ...commonHeaders, ...headers }, body };
-}
-
 export type AttemptWebhook = (message: AttemptRequest, stopped: AbortSignal) => Promise<WebhookAttempt>;
 
-export function createAttemptWebhook({ post, openSecret, clock }: AttemptParts): AttemptWebhook {
+export function createAttemptWebhook({
+  post,
+  makeReceivedBody,
+  openSecret,
+  clock,
+}: AttemptParts): AttemptWebhook {
   return async ({ url, format, secrets, event }, stopped) => {
     const startedAt = clock.now();
     const begun = performance.now();
@@ -44,17 +40,21 @@ export function createAttemptWebhook({ post, openSecret, clock }: AttemptParts):
       return { startedAt, endedAt: clock.now(), duration, url, answer, error };
     };
     if (event === null) return attemptOf(null, 'the event has been deleted because of its age');
+    let release = () => {};
     try {
-      const { headers, body } = signedPost(event, {
-        format,
-        secrets: secrets.map(openSecret),
-        now: startedAt,
-      });
+      const signAs = { format, secrets: secrets.map(openSecret), now: startedAt, url };
+      const { headers, body, ...held } =
+        event.type === 'email.received'
+          ? await signedReceived(event, signAs, makeReceivedBody)
+          : signedPost(event, signAs);
+      if ('release' in held) release = held.release;
       const answer = await post({ url, headers, body }, stopped);
       return attemptOf(answer, failureOf(answer.status));
     } catch (error) {
-      if (stopped.aborted) throw error;
+      if (stopped.aborted || error instanceof NotTried) throw error;
       return attemptOf(null, (error as Error).message);
+    } finally {
+      release();
     }
   };
 }

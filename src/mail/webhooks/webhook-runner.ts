@@ -94,7 +94,7 @@ async function attemptAndRecord(
   stopped: AbortSignal,
 ): Promise<void> {
   const attempt = await attemptWebhook(message, stopped).catch(() => null);
-  // It was aborted by a stop.
+  // It was aborted by a stop, or not made: it is due again when its lease ends.
   if (attempt === null) return;
   // A message without its event can never be delivered: retrying is pointless.
   const verdict: WebhookVerdict =

@@ -13,6 +13,16 @@ export const testRoute = 'test';
 /** Recipients at this domain decide how test mail to them ends. `.test` is reserved (RFC 6761), so no real mail goes there. */
 export const testDomain = 'postern.test';
 
+/**
+ * Test mail to this domain is received by the organization that sends it, as mail for an application that comes in, and so is a
+ * received test mail: a test key reads those, and no others.
+ */
+export const receivedTestDomain = 'received.test';
+
+export function isReceivedTest({ domain }: { domain: string }): boolean {
+  return domain === receivedTestDomain;
+}
+
 export function isTestMail({ domain }: { domain: string }): boolean {
   return domain === testRoute;
 }

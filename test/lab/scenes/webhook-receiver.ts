@@ -12,7 +12,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import type { ExecutionContext } from 'ava';
 import { Webhook } from 'standardwebhooks';
 import { freePort } from '../load/ports.ts';
@@ -22,6 +22,7 @@ export interface Received {
   id: string;
   timestamp: number;
   headers: IncomingMessage['headers'];
+  bytes: Buffer;
   raw: string;
   // biome-ignore lint/suspicious/noExplicitAny: what was posted is what the tests look at
   body: any;
@@ -52,13 +53,16 @@ export async function startReceiver(
   const sockets = { count: 0 };
 
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const raw = await text(request);
+    const bytes = await buffer(request);
+    const raw = bytes.toString();
+    const isJson = request.headers['content-type'] === 'application/json';
     const received: Received = {
       id: String(request.headers['webhook-id']),
       timestamp: Number(request.headers['webhook-timestamp']),
       headers: request.headers,
+      bytes,
       raw,
-      body: JSON.parse(raw),
+      body: isJson ? JSON.parse(raw) : null,
       fault: faultOf(receiver.secret, raw, request.headers, now),
       status: 0,
     };

@@ -130,7 +130,7 @@ test('a test, a rotation, and a format that has no secret', async (t) => {
     const rotated = await rotateSecret(db, webhook, { seal, now: clock.now() }).catch(
       ({ message }: Error) => message,
     );
-    if (format === 'postmark') t.regex(String(rotated), /not signed/);
+    if (format === 'postmark' || format === 'raw') t.regex(String(rotated), /not signed/);
     else t.is((rotated as { secret: string | null }).secret === null, format === 'sendgrid', format);
   }
 });
@@ -156,7 +156,7 @@ test('a bounce has the kind that consumers act on: an address that is dead, or a
     const rest = { id: 'e', orgId: 'o', at: 1, recipient: 'b@b.example', position: 7, email };
     const format = formatOf(name);
     const options = { secrets: [format.newSecret().secret], timestamp: 1 };
-    return JSON.parse(format.write({ ...rest, type: 'email.bounced', data: { bounce } }, options).body);
+    return JSON.parse(format.write({ ...rest, type: 'email.bounced', data: { bounce } }, options));
   };
   for (const [type, category, postmark, sendgrid] of [
     ['hard', 'unknown_user', 'HardBounce', 'bounce Invalid Address'],
@@ -197,9 +197,9 @@ test('whatever happens, every format writes less than 20 kB of JSON, and tags re
         };
         for (const name of webhookFormats) {
           const format = formatOf(name);
-          if (!wants({ types: [], format: name }, type)) continue;
+          if (type === 'email.received' || !wants({ types: [], format: name }, type)) continue;
           const { secret } = format.newSecret();
-          const { body } = format.write(event, { secrets: [secret], timestamp: 1 });
+          const body = format.write(event, { secrets: [secret], timestamp: 1 });
           t.true(Buffer.byteLength(body) < 20_000);
           const written = JSON.parse(body);
           if (name === 'sendgrid') t.is(written[0].email, 'b@b.example');

@@ -29,12 +29,15 @@ export const newKeyRequest = z.object({
       .transform((names, context) => {
         const parsed = parseScopes(names);
         if (Array.isArray(parsed)) return parsed;
-        const params = { expected: 'email:send, email:read, full_access, domain_scope:<domain>' };
+        const params = {
+          expected: 'email:send, email:read, received:read, full_access, domain_scope:<domain>',
+        };
         context.addIssue({ code: 'custom', message: parsed.problem, params, input: names });
         return z.NEVER;
       }),
   ).meta({
-    description: 'One or more of `email:send`, `email:read`, `full_access` and `domain_scope:<domain>`.',
+    description:
+      'One or more of `email:send`, `email:read`, `received:read`, `full_access` and `domain_scope:<domain>`.',
   }),
   strict: z.boolean().optional().meta({
     description:

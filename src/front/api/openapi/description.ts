@@ -25,6 +25,7 @@ it is created. Keep it on your servers, and revoke or rotate it if it leaks. The
 | --- | --- |
 | \`email:send\` | \`POST /api/public/email/send\` |
 | \`email:read\` | \`GET /api/public/email/{id}\`, \`GET /api/public/emails\`, \`GET /api/public/events\` |
+| \`received:read\` | \`GET /api/public/received\` and below it |
 | \`full_access\` | everything, including future endpoints; management only if no \`domain_scope\` restricts the key |
 | \`domain_scope:<domain>\` | nothing by itself; it restricts the key to senders of that domain |
 

@@ -5,7 +5,12 @@ export type ComponentSchema = z.core.JSONSchema.BaseSchema;
 
 export type Method = 'get' | 'post' | 'patch' | 'delete';
 
-export type MediaType = 'application/json' | 'text/csv' | 'text/event-stream';
+export type MediaType =
+  | 'application/json'
+  | 'application/octet-stream'
+  | 'message/rfc822'
+  | 'text/csv'
+  | 'text/event-stream';
 
 export type Examples = Record<string, { summary: string; value: unknown }>;
 

@@ -124,9 +124,9 @@ function errorResponse(
   more: string[] = [],
 ): DocumentedResponse {
   const texts = Object.entries(whenByCode);
-  const examples = texts.map(([code, summary]) => {
-    const { value } = recorded[`${operationId} ${status} application/json ${code}`] ?? {};
-    return [code, { summary, value }];
+  const examples = texts.flatMap(([code, summary]) => {
+    const found = recorded[`${operationId} ${status} application/json ${code}`];
+    return found ? [[code, { summary, value: found.value }]] : [];
   });
   return {
     description: texts.map(([code, when]) => `\`${code}\`: ${when}`).join('\n\n'),

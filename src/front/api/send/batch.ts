@@ -18,6 +18,7 @@ import { LargeBatches, parseSends } from './batch-body.ts';
 import { checkSend, type FetchAll } from './check-send.ts';
 import { acceptCounted, type CountedParts } from './counted-batch.ts';
 import { refuseLike } from './dry-run.ts';
+import { asReply, type FindReceived } from './in-reply-to.ts';
 import { fetcherOf, type SendParts, sendErrors, withSendSlot } from './routes.ts';
 import { sendSchema } from './schema.ts';
 import { batchBody, maxElements } from './send-body.ts';
@@ -124,7 +125,14 @@ async function handle(
   const fetchAll = fetcherOf(parts, context, caller, slot);
   const ignored: UnknownMember[] = [];
   const warn = (request: SendRequest) => warnOf(context, request);
-  const requests = requestsIn(elements, { caller, requestId, fetchAll, ignored, warn });
+  const requests = requestsIn(elements, {
+    caller,
+    requestId,
+    fetchAll,
+    ignored,
+    warn,
+    findReceived: parts.findReceived,
+  });
   try {
     const batch = { requests, count: elements.length, isAtomic };
     const results = await acceptCounted(parts, context, caller, batch);
@@ -144,22 +152,24 @@ interface Origin {
   fetchAll: FetchAll;
   ignored: UnknownMember[];
   warn(request: SendRequest): void;
+  findReceived: FindReceived;
 }
 
 /** More than the header names. */
 const maxIgnored = 20;
 
 async function* requestsIn(elements: Buffer[], origin: Origin): AsyncGenerator<SendRequest | Refusal> {
-  const { caller, requestId, fetchAll, ignored, warn } = origin;
+  const { caller, requestId, fetchAll, ignored, warn, findReceived } = origin;
   let index = 0;
   for await (const body of parseSends(elements)) {
     try {
       if (body instanceof Refusal) throw body;
-      const request = checkSend(body, { caller, requestId, fetchAll }, (found) => {
+      const checked = checkSend(body, { caller, requestId, fetchAll }, (found) => {
         const room = Math.max(maxIgnored - ignored.length, 0);
         const at = String(index);
         ignored.push(...found.slice(0, room).map((one) => ({ ...one, path: [at, ...one.path] })));
       });
+      const request = await asReply(findReceived, checked, caller);
       warn(request);
       yield { ...request, isInBatch: true };
     } catch (refusal) {

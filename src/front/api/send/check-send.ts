@@ -6,6 +6,7 @@ import { maxIssues, toIssues } from '#front/http/issues.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { headersLackOneClick } from '#platform/values/one-click.ts';
 import { Refusal } from '#platform/values/refusal.ts';
+import type { ReplyRequest } from './in-reply-to.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
 import {
   ignoredNote,
@@ -33,15 +34,22 @@ export function checkSend(
   given: unknown,
   { caller, requestId, idempotencyKey, fetchAll }: Origin,
   onUnknown: (unknown: UnknownMember[]) => void,
-): SendRequest {
+): ReplyRequest {
   const unknown = unknownMembers(given);
   const body = withoutNulls(sendSchema, given);
   if (unknown.length > 0) onUnknown(unknown);
-  const fields = checkFields(body, unknown, caller.strict);
+  const lacksSubject = isReplyWithoutSubject(body);
+  const fields = checkFields(lacksSubject ? { ...body, subject: 'Re:' } : body, unknown, caller.strict);
   const idempotency = idempotencyOfBody(idempotencyKey, fields);
   const request = toRequest(fields, fetchAll);
   const lacksOneClick = headersLackOneClick(request.headers);
-  return { ...request, idempotency, requestId, ignored: ignoredNote(unknown), lacksOneClick };
+  return { ...request, lacksSubject, idempotency, requestId, ignored: ignoredNote(unknown), lacksOneClick };
+}
+
+/** An answer to a received mail has the subject of that. */
+function isReplyWithoutSubject(body: unknown): body is object {
+  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
+  return isObject && 'inReplyTo' in body && !('subject' in body);
 }
 
 /** All violations at once; unknown members are violations if the key is strict. */

@@ -15,6 +15,7 @@ import { admitSend, type SendCapacity } from './admit-send.ts';
 import { checkSend, type FetchAll, maxKeyLength } from './check-send.ts';
 import { isDryRun, presentDryRun, sendQuery, sendResult } from './dry-run.ts';
 import type { FetchAttachments } from './fetch-attachments.ts';
+import { asReply, type FindReceived } from './in-reply-to.ts';
 import { sendSchema } from './schema.ts';
 import { sendBody } from './send-body.ts';
 import { presentSend } from './send-response.ts';
@@ -26,6 +27,8 @@ export interface SendParts extends SendCapacity {
   accept: Accept;
   dryRun: DryRun;
   fetchAttachments: FetchAttachments;
+  /** The received mail that a send answers. */
+  findReceived: FindReceived;
 }
 
 export const sendErrors: EndpointErrors = {
@@ -88,9 +91,10 @@ function sendEmail(parts: SendParts): Middleware {
     const { requestId } = context.state;
     const idempotencyKey = context.req.headers['idempotency-key'] as string | undefined;
     const fetchAll = fetcherOf(parts, context, caller, slot);
-    const request = checkSend(body, { caller, requestId, idempotencyKey, fetchAll }, (unknown) =>
+    const checked = checkSend(body, { caller, requestId, idempotencyKey, fetchAll }, (unknown) =>
       nameIgnored(context, ignoredNames(unknown)),
     );
+    const request = await asReply(parts.findReceived, checked, caller);
     warnOf(context, request);
     const answer = dryRun ? await tryOut(parts, request, caller) : await acceptNow(parts, request, caller);
     if (answer.replayed) context.set('Idempotent-Replayed', 'true');

@@ -7,6 +7,7 @@
  */
 import { z } from 'zod';
 import { streamName } from '#front/api/streams/schema.ts';
+import { id } from '#front/http/query.ts';
 import { characters, rule } from '#front/http/schema-rule.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
@@ -239,6 +240,12 @@ export const sendSchema = z
       description:
         'The plain-text body. One of `html` and `text` is required, and not empty. If it is left out, it is made from `html`, unless `POSTERN_TEXT_FROM_HTML` is off; an empty string prevents that.',
     }),
+    inReplyTo: id.optional().meta({
+      format: 'uuid',
+      description:
+        'The `receivedId` of a received mail that this email answers: sets `In-Reply-To` and `References`, unless `headers` has ' +
+        'them, and `subject` may be left out: it is then `Re: ` and that of the mail.',
+    }),
     replyTo: addressOr(() => 'give only one address')
       .optional()
       .meta({ description: 'The address for replies, if it is not the sender.' }),
@@ -283,7 +290,7 @@ export type SendFields = z.infer<typeof sendSchema>;
 export function toRequest(
   parsed: SendFields,
   fetchAll: (files: GivenAttachment[]) => Promise<Attachment[]>,
-): Omit<SendRequest, 'idempotency' | 'requestId'> {
+): Omit<SendRequest, 'idempotency' | 'requestId'> & { inReplyTo?: string | undefined } {
   const { idempotencyKey: _, to, cc, bcc, replyTo, ...fields } = parsed;
   return {
     ...fields,

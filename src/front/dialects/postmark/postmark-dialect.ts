@@ -5,6 +5,7 @@ import { apiKey, type Credential } from '#front/http/authorize.ts';
 import { postmarkBounceRoutes } from './postmark-bounces.ts';
 import { postmarkDomainRoutes } from './postmark-domains.ts';
 import { writePostmarkError } from './postmark-errors.ts';
+import { postmarkInboundRoutes } from './postmark-inbound.ts';
 import { postmarkMessageRoutes } from './postmark-messages.ts';
 import { postmarkSendRoutes } from './postmark-send.ts';
 import { postmarkStreamRoutes } from './postmark-stream.ts';
@@ -22,6 +23,7 @@ export const postmark: Dialect = {
   routes: [
     ...postmarkSendRoutes,
     ...postmarkMessageRoutes,
+    ...postmarkInboundRoutes,
     ...postmarkBounceRoutes,
     ...postmarkStreamRoutes,
     ...postmarkSuppressionRoutes,

@@ -33,7 +33,7 @@ async function getOne(call: DialectCall) {
 function present({ fileLinks, orgId, now }: DialectCall, emailId: string, file: SentFile) {
   const { id, filename, type, isInline, contentId, size } = file;
   const path = `/compat/resend/emails/${emailId}/attachments/${id}/content`;
-  const { url, expiresAt } = fileLinks.sign({ orgId, emailId, id }, path, now);
+  const { url, expiresAt } = fileLinks.sign({ orgId, mailId: emailId, id }, path, now);
   return {
     id,
     ...(filename !== null && { filename }),

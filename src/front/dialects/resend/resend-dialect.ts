@@ -5,6 +5,7 @@ import { bearerKey } from '#front/http/authorize.ts';
 import { resendAttachmentRoutes, resendOpenRoutes } from './resend-attachments.ts';
 import { resendEmailRoutes } from './resend-emails.ts';
 import { writeResendError } from './resend-errors.ts';
+import { resendReceivingRoutes } from './resend-receiving.ts';
 import { resendSetUpRoutes } from './resend-set-up.ts';
 import { resendSuppressionRoutes } from './resend-suppressions.ts';
 import { resendWebhookRoutes } from './resend-webhooks.ts';
@@ -17,6 +18,7 @@ export const resend: Dialect = {
   name: 'resend',
   verify: ({ req }) => bearerKey(req.headers.authorization),
   routes: [
+    ...resendReceivingRoutes,
     ...resendEmailRoutes,
     ...resendAttachmentRoutes,
     ...resendSetUpRoutes,

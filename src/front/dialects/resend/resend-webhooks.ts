@@ -3,10 +3,12 @@ import { z } from 'zod';
 import { type DialectCall, type DialectRoute, requireById, requireItem } from '#front/dialects/dialect.ts';
 import { noBody, smallJson } from '#front/http/body-limits.ts';
 import { checked } from '#front/http/issues.ts';
-import { findEvents } from '#mail/record/rows/read-events.ts';
+import { findReceived } from '#mail/received/rows/received-mails.ts';
+import { type EventRecord, findEvents } from '#mail/record/rows/read-events.ts';
 import { parseWebhookUrl } from '#mail/webhooks/endpoint-url.ts';
 import { addWebhook, changeWebhook, rotateSecret } from '#mail/webhooks/endpoints.ts';
-import { resendTypes, writeBody } from '#mail/webhooks/formats/resend-format.ts';
+import { resend, resendTypes } from '#mail/webhooks/formats/resend-format.ts';
+import { resendEvent } from '#mail/webhooks/received/resend-received.ts';
 import {
   listWebhookAttempts,
   listWebhookMessages,
@@ -140,8 +142,14 @@ async function getEvent(call: DialectCall) {
     ...eventFields(message),
     next_attempt_at: isoOrNull(message.leaseOwner === null ? message.dueAt : null),
     // Events are deleted after their retention.
-    payload: event ? JSON.parse(writeBody(event)) : null,
+    payload: event ? await payloadOf(call, event) : null,
   };
+}
+
+async function payloadOf({ db, orgId }: DialectCall, event: EventRecord) {
+  if (event.type !== 'email.received') return JSON.parse(resend.write(event, { secrets: [], timestamp: 0 }));
+  const mail = await findReceived(db, orgId, String(event.data.receivedId));
+  return mail && resendEvent(mail, null);
 }
 
 async function listAttempts(call: DialectCall) {

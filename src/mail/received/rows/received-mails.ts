@@ -7,6 +7,7 @@ import type { ReceivedMail, ReceivedSummary } from '#mail/received/received-mail
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { json, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
 import { packMessage, unpackMessage } from '#platform/values/packed-message.ts';
+import { receivedTestDomain } from '#platform/values/test-route.ts';
 
 const receivedMails = records({
   id: text,
@@ -48,11 +49,11 @@ export async function findReceived(db: Db, orgId: string | null, id: string): Pr
   return row ? receivedMails.read(row) : null;
 }
 
-/** Lists an organization's mails, the newest first. `before`: the id of the last one of the page before. */
+/** Lists an organization's mails, the newest first: those before the id `before`, or the last ones after `after`. */
 export async function listReceived(
   db: Db,
   orgId: string,
-  { before, limit }: { before?: string | undefined; limit: number },
+  { before, after, limit, onlyTest = false }: ReceivedPage,
 ): Promise<ReceivedMail[]> {
   const rows = db('received_mails')
     .where({ org_id: orgId })
@@ -60,7 +61,10 @@ export async function listReceived(
     .limit(limit)
     .select(receivedMails.columns);
   if (before !== undefined) rows.where('id', '<', before);
-  return (await rows).map((row) => receivedMails.read(row));
+  if (after !== undefined) rows.clearOrder().where('id', '>', after).orderBy('id');
+  if (onlyTest) rows.where({ domain: receivedTestDomain });
+  const mails = (await rows).map((row) => receivedMails.read(row));
+  return after === undefined ? mails : mails.reverse();
 }
 
 /** The bytes of a mail as they came, after our fields; null if it does not exist. */
@@ -125,4 +129,11 @@ async function count(
         mails: trx.raw('received_stores.mails + excluded.mails'),
         bytes: trx.raw('received_stores.bytes + excluded.bytes'),
       });
+}
+
+interface ReceivedPage {
+  before?: string | undefined;
+  after?: string | undefined;
+  limit: number;
+  onlyTest?: boolean;
 }

@@ -12,6 +12,7 @@
 import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import { number, orNull, records, text } from '#platform/database/engine/records.ts';
 import { eventData } from '#platform/database/tables/packed-records.ts';
+import { receivedTestDomain } from '#platform/values/test-route.ts';
 
 const events = records({
   position: number,
@@ -119,7 +120,10 @@ async function rowsOf(db: Db, query: EventQuery, end: number): Promise<EventReco
     .limit(limit + 1)
     .select('events.*', ...emailColumns);
   if (types) rows.whereIn('events.type', types);
-  if (onlyTest) rows.whereRaw('emails.is_test');
+  if (onlyTest)
+    rows.whereRaw("(emails.is_test or (events.type = 'email.received' and events.recipient like ?))", [
+      `%@${receivedTestDomain}`,
+    ]);
   if (emailId !== undefined) {
     // Expressions, so that neither database scans the organization's events for those of this email.
     rows.where('events.email_id', emailId).orderByRaw('events.position + 0');

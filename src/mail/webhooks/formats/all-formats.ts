@@ -2,6 +2,7 @@
 import type { WebhookFormatName } from '#mail/webhooks/subscribed-types.ts';
 import { mailgun } from './mailgun-format.ts';
 import { postmark } from './postmark-format.ts';
+import { raw } from './raw-format.ts';
 import { resend } from './resend-format.ts';
 import { sendgrid } from './sendgrid-format.ts';
 import { standard } from './standard-format.ts';
@@ -13,6 +14,7 @@ const formats: Record<WebhookFormatName, WebhookFormat> = {
   postmark,
   sendgrid,
   mailgun,
+  raw,
 };
 
 export function formatOf(name: WebhookFormatName): WebhookFormat {

@@ -4,11 +4,12 @@
  */
 
 import { createHmac, randomBytes } from 'node:crypto';
+import { mailgunReceived } from '#mail/webhooks/received/mailgun-received.ts';
 import type { WrittenType } from '#mail/webhooks/subscribed-types.ts';
 import { domainOf } from '#platform/values/address.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf } from './email-event.ts';
-import type { WebhookFormat } from './webhook-format.ts';
+import type { Signing, WebhookFormat } from './webhook-format.ts';
 
 const writers: Record<string, (email: EmailEvent) => object> = {
   'email.queued': () => ({ event: 'accepted', 'log-level': 'info' }),
@@ -28,7 +29,7 @@ const writers: Record<string, (email: EmailEvent) => object> = {
   'email.clicked': (email) => ({ event: 'clicked', url: email.url, ...visitor(email) }),
   'email.complained': () => ({ event: 'complained', 'log-level': 'warn' }),
   'email.unsubscribed': (email) => ({ event: 'unsubscribed', ...visitor(email) }),
-} satisfies Record<WrittenType<'mailgun'>, (email: EmailEvent) => object>;
+} satisfies Record<Exclude<WrittenType<'mailgun'>, 'email.received'>, (email: EmailEvent) => object>;
 
 /** Mailgun's names of our events. */
 export const mailgunTypes: Readonly<Record<string, string>> = {
@@ -43,19 +44,27 @@ export const mailgunTypes: Readonly<Record<string, string>> = {
   'email.clicked': 'clicked',
   'email.complained': 'complained',
   'email.unsubscribed': 'unsubscribed',
-} satisfies Record<WrittenType<'mailgun'>, string>;
+} satisfies Record<Exclude<WrittenType<'mailgun'>, 'email.received'>, string>;
 
 export const mailgun: WebhookFormat = {
   hasSeveralSignatures: false,
   newSecret: () => ({ secret: randomBytes(32).toString('hex'), publicKey: null }),
-  write(event, { secrets: [secret], timestamp }) {
-    const token = randomBytes(25).toString('hex');
-    const signature = createHmac('sha256', secret!).update(`${timestamp}${token}`).digest('hex');
-    const signed = { timestamp: String(timestamp), token, signature };
-    const body = boundedJson({ signature: signed, 'event-data': mailgunEvent(emailEventOf(event)) });
-    return { body, headers: {} };
+  contentType: 'application/json',
+  write(event, signing) {
+    return boundedJson({
+      signature: mailgunSignature(signing),
+      'event-data': mailgunEvent(emailEventOf(event)),
+    });
   },
+  headersOf: () => ({}),
+  writeReceived: mailgunReceived,
 };
+
+export function mailgunSignature({ secrets: [secret], timestamp }: Signing) {
+  const token = randomBytes(25).toString('hex');
+  const signature = createHmac('sha256', secret!).update(`${timestamp}${token}`).digest('hex');
+  return { timestamp: String(timestamp), token, signature };
+}
 
 export function mailgunEvent(email: EmailEvent) {
   return {

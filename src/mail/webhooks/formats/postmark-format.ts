@@ -2,11 +2,13 @@
  * Postmark's webhooks: https://postmarkapp.com/developer/webhooks/webhooks-overview. They are not signed: the URL can hold a user
  * name and a password, which each post carries (Basic authentication, RFC 7617) and which are stored as the endpoint's secret.
  */
+
+import { postmarkReceived } from '#mail/webhooks/received/postmark-received.ts';
 import type { WrittenType } from '#mail/webhooks/subscribed-types.ts';
 import { postmarkStreamOf } from '#platform/values/stream.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf, replyText } from './email-event.ts';
-import type { WebhookFormat } from './webhook-format.ts';
+import type { Signing, WebhookFormat } from './webhook-format.ts';
 
 const writers: Record<string, (email: EmailEvent) => object> = {
   'email.delivered': (email) => ({
@@ -34,19 +36,29 @@ const writers: Record<string, (email: EmailEvent) => object> = {
   }),
   'suppression.added': (email) => subscriptionChange(email, true),
   'suppression.removed': (email) => subscriptionChange(email, false),
-} satisfies Record<WrittenType<'postmark'>, (email: EmailEvent) => object>;
+} satisfies Record<Exclude<WrittenType<'postmark'>, 'email.received'>, (email: EmailEvent) => object>;
 
 export const postmark: WebhookFormat = {
   hasSeveralSignatures: false,
   newSecret: () => ({ secret: '', publicKey: null }),
-  write(event, { secrets: [credentials] }) {
+  contentType: 'application/json',
+  write(event) {
     const email = emailEventOf(event);
-    const authorization = credentials && {
-      authorization: `Basic ${Buffer.from(credentials).toString('base64')}`,
-    };
-    return { body: boundedJson(writers[email.type]!(email)), headers: { ...authorization } };
+    return boundedJson(writers[email.type]!(email));
   },
+  headersOf: basicAuthorization,
+  writeReceived: postmarkReceived,
 };
+
+/** The secret is what the URL had as user name and password. */
+export function basicAuthorization(
+  _id: string,
+  _body: string | Buffer,
+  { secrets: [credentials] }: Signing,
+): Record<string, string> {
+  if (!credentials) return {};
+  return { authorization: `Basic ${Buffer.from(credentials).toString('base64')}` };
+}
 
 function common(email: EmailEvent) {
   return {

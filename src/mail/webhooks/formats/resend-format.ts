@@ -1,4 +1,6 @@
 /** Resend's webhooks: https://resend.com/docs/webhooks/emails/sent and the other pages of events. */
+
+import { resendReceived } from '#mail/webhooks/received/resend-received.ts';
 import type { WrittenType } from '#mail/webhooks/subscribed-types.ts';
 import { boundedJson } from './bounded-json.ts';
 import { type EmailEvent, emailEventOf } from './email-event.ts';
@@ -18,23 +20,21 @@ export const resendTypes: Readonly<Record<string, string>> = {
   'email.suppressed': 'email.suppressed',
   'email.opened': 'email.opened',
   'email.clicked': 'email.clicked',
+  'email.received': 'email.received',
 } satisfies Record<WrittenType<'resend'>, string>;
 
 export const resend: WebhookFormat = {
   hasSeveralSignatures: true,
   newSecret: () => ({ secret: newStandardSecret(), publicKey: null }),
-  write(event, signing) {
-    const body = writeBody(event);
-    return { body, headers: standardHeaders(event.id, body, signing) };
+  contentType: 'application/json',
+  write(event) {
+    const email = emailEventOf(event);
+    const at = new Date(email.at).toISOString();
+    return boundedJson({ type: resendTypes[email.type], created_at: at, data: dataOf(email, at) });
   },
+  headersOf: standardHeaders,
+  writeReceived: resendReceived,
 };
-
-/** The members of an event that are posted. */
-export function writeBody(event: Parameters<WebhookFormat['write']>[0]): string {
-  const email = emailEventOf(event);
-  const at = new Date(email.at).toISOString();
-  return boundedJson({ type: resendTypes[email.type], created_at: at, data: dataOf(email, at) });
-}
 
 function dataOf(email: EmailEvent, at: string) {
   const { tag, tags } = email;

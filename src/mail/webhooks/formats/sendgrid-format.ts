@@ -3,7 +3,8 @@
  * signed with ECDSA over the timestamp and the body; the public key verifies it.
  */
 
-import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
+import { createPrivateKey, createSign, generateKeyPairSync } from 'node:crypto';
+import { sendgridReceived } from '#mail/webhooks/received/sendgrid-received.ts';
 import type { WrittenType } from '#mail/webhooks/subscribed-types.ts';
 import { streamNumber } from '#platform/values/stream.ts';
 import { boundedJson } from './bounded-json.ts';
@@ -38,7 +39,7 @@ const writers: Record<string, (email: EmailEvent) => object> = {
   }),
   'email.complained': () => ({ event: 'spamreport' }),
   'email.unsubscribed': (email) => ({ event: 'group_unsubscribe', asm_group_id: streamNumber(email.stream) }),
-} satisfies Record<WrittenType<'sendgrid'>, (email: EmailEvent) => object>;
+} satisfies Record<Exclude<WrittenType<'sendgrid'>, 'email.received'>, (email: EmailEvent) => object>;
 
 export const sendgrid: WebhookFormat = {
   hasSeveralSignatures: false,
@@ -49,21 +50,22 @@ export const sendgrid: WebhookFormat = {
       publicKey: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'),
     };
   },
-  write(event, { secrets: [secret], timestamp }) {
+  contentType: 'application/json',
+  write(event) {
     const email = emailEventOf(event);
     // The tags come first, so that none of them replaces a member.
-    const body = boundedJson([{ ...email.tags, ...common(email), ...writers[email.type]!(email) }]);
+    return boundedJson([{ ...email.tags, ...common(email), ...writers[email.type]!(email) }]);
+  },
+  /** Posts of Inbound Parse are signed in the same way. */
+  headersOf(_id, body, { secrets: [secret], timestamp }) {
     const key = createPrivateKey({ key: Buffer.from(secret!, 'base64'), type: 'pkcs8', format: 'der' });
+    const signature = createSign('sha256').update(String(timestamp)).update(body).sign(key, 'base64');
     return {
-      body,
-      headers: {
-        'x-twilio-email-event-webhook-timestamp': String(timestamp),
-        'x-twilio-email-event-webhook-signature': sign('sha256', Buffer.from(timestamp + body), key).toString(
-          'base64',
-        ),
-      },
+      'x-twilio-email-event-webhook-timestamp': String(timestamp),
+      'x-twilio-email-event-webhook-signature': signature,
     };
   },
+  writeReceived: sendgridReceived,
 };
 
 function common(email: EmailEvent) {

@@ -4,6 +4,7 @@
  */
 import { createHmac, randomBytes } from 'node:crypto';
 import { outwardEvent } from '#mail/record/event.ts';
+import { standardReceived } from '#mail/webhooks/received/standard-received.ts';
 import { boundedJson } from './bounded-json.ts';
 import type { Signing, WebhookFormat } from './webhook-format.ts';
 
@@ -12,15 +13,14 @@ const prefix = 'whsec_';
 export const standard: WebhookFormat = {
   hasSeveralSignatures: true,
   newSecret: () => ({ secret: newStandardSecret(), publicKey: null }),
-  write(event, signing) {
+  contentType: 'application/json',
+  write(event) {
     const { type, timestamp, data } = outwardEvent(event);
     const { emailId, id, recipient } = data;
-    const body = boundedJson(
-      { type, timestamp, data },
-      { type, timestamp, data: { emailId, id, recipient } },
-    );
-    return { body, headers: standardHeaders(event.id, body, signing) };
+    return boundedJson({ type, timestamp, data }, { type, timestamp, data: { emailId, id, recipient } });
   },
+  headersOf: standardHeaders,
+  writeReceived: standardReceived,
 };
 
 /** 256 bits; the specification requires 192 to 512. */
@@ -34,10 +34,10 @@ export function newStandardSecret(): string {
  */
 export function standardHeaders(
   id: string,
-  body: string,
+  body: string | Buffer,
   { secrets, timestamp }: Signing,
 ): Record<string, string> {
-  const signature = sign(secrets, `${id}.${timestamp}.${body}`);
+  const signature = sign(secrets, `${id}.${timestamp}.`, body);
   return {
     'webhook-id': id,
     'webhook-timestamp': String(timestamp),
@@ -49,9 +49,10 @@ export function standardHeaders(
 }
 
 /** One signature per secret, so that a receiver with the old secret can also verify. */
-function sign(secrets: readonly string[], text: string): string {
-  return secrets
-    .map((secret) => createHmac('sha256', Buffer.from(secret.slice(prefix.length), 'base64')).update(text))
+function sign(secrets: readonly string[], before: string, body: string | Buffer): string {
+  const keys = secrets.map((secret) => Buffer.from(secret.slice(prefix.length), 'base64'));
+  return keys
+    .map((key) => createHmac('sha256', key).update(before).update(body))
     .map((hmac) => `v1,${hmac.digest('base64')}`)
     .join(' ');
 }

@@ -4,13 +4,20 @@
  * replays are the same.
  */
 import type { EventRecord } from '#mail/record/rows/read-events.ts';
+import type { WriteReceived } from '#mail/webhooks/received/received-post.ts';
 
 export interface WebhookFormat {
   newSecret(): FormatSecret;
   /** A post can carry the signatures of an old and a new secret. */
   hasSeveralSignatures: boolean;
+  /** The type of the bodies that `write` makes. */
+  contentType: string;
   /** Built again for each attempt, because events do not change. `webhook.test` is written as a sample. */
-  write(event: EventRecord, signing: Signing): SignedPost;
+  write(event: EventRecord, signing: Signing): string;
+  /** The headers that prove where a post comes from; `id`: that of the event. */
+  headersOf(id: string, body: string | Buffer, signing: Signing): Record<string, string>;
+  /** The body of `email.received`, whose mail is read for it. */
+  writeReceived: WriteReceived;
 }
 
 interface FormatSecret {
@@ -24,9 +31,4 @@ export interface Signing {
   secrets: readonly string[];
   /** Seconds since the epoch. */
   timestamp: number;
-}
-
-interface SignedPost {
-  headers: Record<string, string>;
-  body: string;
 }

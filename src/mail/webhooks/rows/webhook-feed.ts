@@ -5,7 +5,7 @@
  */
 
 import { type EventRecord, readEvents } from '#mail/record/rows/read-events.ts';
-import { wants } from '#mail/webhooks/subscribed-types.ts';
+import { isFor } from '#mail/webhooks/subscribed-types.ts';
 import { newId } from '#platform/base/id.ts';
 import { insertOf } from '#platform/database/engine/insert-rows.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
@@ -44,7 +44,7 @@ async function makeMessages(trx: Trx, events: EventRecord[], now: number): Promi
   const wanted = endpoints.map((row) => ({ ...row, types: JSON.parse(row.types) }));
   const messages = events.flatMap((event) =>
     wanted
-      .filter((endpoint) => endpoint.org_id === event.orgId && wants(endpoint, event.type))
+      .filter((endpoint) => endpoint.org_id === event.orgId && isFor(endpoint, event))
       .filter(({ after_position }) => event.position > after_position)
       .map(({ id }) => ({ webhookId: id as string, event })),
   );

@@ -5,7 +5,7 @@
  */
 
 import { type EventRecord, findEvents } from '#mail/record/rows/read-events.ts';
-import { wants } from '#mail/webhooks/subscribed-types.ts';
+import { isFor } from '#mail/webhooks/subscribed-types.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { addMessages } from './webhook-feed.ts';
 import { orderingKeyOf, promote } from './webhook-outbox.ts';
@@ -100,9 +100,7 @@ async function replayPage(trx: Trx, webhook: Webhook, ids: string[], now: number
   const again = events.filter(({ id }) => isKnown.has(id));
   for (const event of again) await reopen(trx, webhook.id, event, now);
   const keys = again.map((event) => ({ webhookId: webhook.id, orderingKey: orderingKeyOf(event) }));
-  const fresh = events.filter(
-    ({ id, type }) => !isKnown.has(id) && wants({ types: [], format: webhook.format }, type),
-  );
+  const fresh = events.filter((event) => !isKnown.has(event.id) && isFor({ ...webhook, types: [] }, event));
   const added = await addMessages(
     trx,
     fresh.map((event) => ({ webhookId: webhook.id, event })),

@@ -16,7 +16,7 @@ import {
   type WebhookMessageRecord,
 } from '#mail/webhooks/rows/webhook-attempts.ts';
 import type { Webhook } from '#mail/webhooks/rows/webhooks.ts';
-import { signedPost } from '#mail/webhooks/webhook-attempt.ts';
+import { signedPost } from '#mail/webhooks/signed-post.ts';
 import { pagedSearch } from '#platform/database/tables/paged-search.ts';
 import { shellWord } from '#platform/settings/shell-word.ts';
 import { eventTypes } from '#platform/values/glossary.ts';
@@ -126,8 +126,9 @@ async function eventPage(visit: OrgVisit, { db, seal }: PageParts) {
     url: `${visit.base}/webhooks/${webhook.id}`,
     row: rowOf(message, await listAttemptsOf(db, webhook.id, [id], maxAttempts)),
     emailId: event?.email?.id ?? null,
-    /** Null if the event has been deleted. */
-    post: event ? postOf(webhook, event, seal, visit.now) : null,
+    /** Null if the event has been deleted, or is a received mail, which has a page of its own. */
+    post: event && event.type !== 'email.received' ? postOf(webhook, event, seal, visit.now) : null,
+    receivedId: event?.data.receivedId ?? null,
   };
   return show('webhooks/event', message.type, data);
 }

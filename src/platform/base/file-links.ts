@@ -1,27 +1,28 @@
 /**
- * Links to files of sent emails that need no key, as other services' APIs give them: who has the link can read the file until it
+ * Links to the files of a mail that need no key, as other services' APIs give them: who has the link can read the file until it
  * expires. It is signed with a key of our own secrets, so nothing is stored, and a link that we did not make reads nothing.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import { deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
+import { deriveKey, keysOf, type Secrets } from './secrets.ts';
 
-const ttlMs = 60 * 60_000;
+const hourMs = 60 * 60_000;
 
 interface File {
   orgId: string;
-  emailId: string;
-  /** The position of the file in the email. */
+  /** An email that was sent, or a received mail. */
+  mailId: string;
+  /** The position of the file in the mail, or the name of another part. */
   id: string;
 }
 
 export interface FileLinks {
-  /** `path`: where the dialect serves the file. */
+  /** `path`: where the file is served. */
   sign(file: File, path: string, now: number): { url: string; expiresAt: number };
-  /** The organization of the email; null if we did not make the link, or it has expired. */
+  /** The organization of the mail; null if we did not make the link, or it has expired. */
   read(file: Omit<File, 'orgId'>, query: Record<string, unknown>, now: number): string | null;
 }
 
-export function createFileLinks(secrets: Secrets, baseUrl: () => string): FileLinks {
+export function createFileLinks(secrets: Secrets, baseUrl: () => string, ttlMs = hourMs): FileLinks {
   const keys = keysOf(secrets, (secret) => deriveKey(secret, 'file-link'));
   return {
     sign(file, path, now) {
@@ -43,8 +44,8 @@ export function createFileLinks(secrets: Secrets, baseUrl: () => string): FileLi
   };
 }
 
-function signatureOf(key: Buffer, { orgId, emailId, id }: File, expires: string): Buffer {
+function signatureOf(key: Buffer, { orgId, mailId, id }: File, expires: string): Buffer {
   return createHmac('sha256', key)
-    .update(JSON.stringify([orgId, emailId, id, expires]))
+    .update(JSON.stringify([orgId, mailId, id, expires]))
     .digest();
 }

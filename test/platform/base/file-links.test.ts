@@ -1,8 +1,8 @@
 import test from 'ava';
-import { createFileLinks } from '#front/dialects/file-links.ts';
+import { createFileLinks } from '#platform/base/file-links.ts';
 import { fixedSecrets } from '#platform/base/secrets.ts';
 
-const file = { orgId: 'o1', emailId: 'e1', id: '0' };
+const file = { orgId: 'o1', mailId: 'e1', id: '0' };
 const now = 1_800_000_000_000;
 const linksOf = (...secrets: [string, ...string[]]) =>
   createFileLinks(fixedSecrets(...secrets), () => 'https://mail.example.com');
@@ -17,7 +17,7 @@ test('a link reads the file that it was made for, for an hour, and survives a ne
   t.is(links.read(file, query, expiresAt - 1), 'o1');
   t.is(links.read(file, query, expiresAt), null);
   t.is(linksOf('second').read(file, query, now), null);
-  for (const other of [{ id: '1' }, { emailId: 'e2' }])
+  for (const other of [{ id: '1' }, { mailId: 'e2' }])
     t.is(links.read({ ...file, ...other }, query, now), null);
   for (const changed of [
     { org: 'o2' },
