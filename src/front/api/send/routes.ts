@@ -10,11 +10,12 @@ import type { Accept, DryRun } from '#mail/accept/accept.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
-import { Refusal } from '#platform/values/refusal.ts';
+import type { Refusal } from '#platform/values/refusal.ts';
 import { admitSend, type SendCapacity } from './admit-send.ts';
-import { checkSend, type FetchAll, maxKeyLength } from './check-send.ts';
+import { checkSend, maxKeyLength } from './check-send.ts';
 import { isDryRun, presentDryRun, sendQuery, sendResult } from './dry-run.ts';
 import type { FetchAttachments } from './fetch-attachments.ts';
+import { fetcherOf } from './fetcher.ts';
 import { asReply, type FindReceived } from './in-reply-to.ts';
 import { sendSchema } from './schema.ts';
 import { sendBody } from './send-body.ts';
@@ -122,26 +123,6 @@ export function withSendSlot(
       slot?.release();
     }
   };
-}
-
-/** Fetches the attachments that are at URLs, while the client waits. */
-export function fetcherOf(
-  { fetchAttachments }: Pick<SendParts, 'fetchAttachments'>,
-  context: Context,
-  caller: Caller,
-  slot: ByteHold,
-): FetchAll {
-  return (files) => fetchAttachments(caller.orgId, files, slot, whenHungUp(context.res));
-}
-
-/** Aborts if the client disconnects before the response is written. */
-function whenHungUp(response: Context['res']): AbortSignal {
-  const hungUp = new AbortController();
-  const abort = () =>
-    hungUp.abort(new Refusal('BAD_REQUEST', 'The connection ended before the attachments were fetched.'));
-  if (response.destroyed) abort();
-  else response.once('close', abort);
-  return hungUp.signal;
 }
 
 async function acceptNow({ accept }: SendParts, request: SendRequest, caller: Caller) {
