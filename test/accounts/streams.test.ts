@@ -1,7 +1,7 @@
 /** Streams: a part of an organization's mail with its own suppressions, tracking, limit, IP pool and statistics. */
 import test, { type ExecutionContext } from 'ava';
-import { findStream } from '#accounts/rows/streams.ts';
 import { alterStream, makeStream } from '#accounts/manage-streams.ts';
+import { findStream } from '#accounts/rows/streams.ts';
 import { cliOf } from '#lab/cli.ts';
 import { worldOfFile } from '#lab/scenes/shared-world.ts';
 import { asNewTenant, startWorld } from '#lab/scenes/world.ts';

@@ -3,12 +3,12 @@
  * each documented error is provoked.
  */
 import test from 'ava';
+import { makeStream } from '#accounts/manage-streams.ts';
 import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import { findDomain } from '#accounts/rows/domains-table.ts';
 import { listKeys } from '#accounts/rows/keys.ts';
 import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
-import { makeStream } from '#accounts/manage-streams.ts';
 import { managementTags } from '#front/api/openapi/description.ts';
 import type { Method } from '#front/api/openapi/openapi-types.ts';
 import { operationsOf } from '#lab/openapi.ts';

@@ -4,9 +4,9 @@
  */
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
+import { makeStream } from '#accounts/manage-streams.ts';
 import { roles } from '#accounts/people/roles.ts';
 import { inviteMember } from '#accounts/people/team.ts';
-import { makeStream } from '#accounts/manage-streams.ts';
 import { runAlone } from '#lab/alone.ts';
 import { createCli } from '#lab/cli.ts';
 import { rowsOf, type Things, type Visitor, walkOwnership } from '#lab/ownership-walk.ts';

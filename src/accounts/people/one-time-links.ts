@@ -8,6 +8,7 @@ const ttls: Record<LinkPurpose, number> = {
   'set-up': 24 * hour,
   invitation: 7 * 24 * hour,
   reset: 24 * hour,
+  open: hour / 6,
   // `postern dev` replaces it at its next start.
   'sign-in': 10 * 365 * 24 * hour,
 };
@@ -23,7 +24,13 @@ export async function makeLink(
   { purpose, userId }: Pick<OneTimeLink, 'purpose' | 'userId'>,
   now: number,
 ): Promise<MadeLink> {
-  const page = purpose === 'set-up' || purpose === 'sign-in' ? purpose : 'welcome';
+  const page = {
+    'set-up': 'set-up',
+    open: 'sign-in',
+    'sign-in': 'sign-in',
+    invitation: 'welcome',
+    reset: 'welcome',
+  }[purpose];
   const { hash, ...link } = newLink(page, now + ttls[purpose]);
   await insertLink(db, { hash, purpose, userId, expiresAt: link.expiresAt }, now);
   return link;

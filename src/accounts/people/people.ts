@@ -62,7 +62,7 @@ export async function invite(
   });
 }
 
-/** A link to set a password. The old password is valid until the link is used. */
+/** A link to set a password, or to sign in (`open`). The old password is valid until a link to set one is used. */
 export async function makeUserLink(
   db: Db,
   user: Pick<User, 'id'>,

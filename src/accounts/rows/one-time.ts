@@ -5,8 +5,8 @@ import { countOf } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { number, orNull, records, text, value } from '#platform/database/engine/records.ts';
 
-/** Creates the first operator, sets a new user's password, resets a lost one, or (`postern dev`) signs a user in. */
-export type LinkPurpose = 'set-up' | 'invitation' | 'reset' | 'sign-in';
+/** Creates the first operator, sets a new user's password, resets a lost one, signs a user in once, or (`postern dev`) always. */
+export type LinkPurpose = 'set-up' | 'invitation' | 'reset' | 'open' | 'sign-in';
 
 const links = records({
   hash: text,

@@ -79,7 +79,7 @@ const lines: [line: string, description: string][] = [
   ['key rotate 9eda6307a7e9 --now', 'the old one has leaked'],
   ['key revoke 9eda6307a7e9', 'end a key at once'],
   [
-    'stream create newsletter --kind subscribed --title "Our newsletter"',
+    "stream create newsletter --kind subscribed --title 'Our newsletter'",
     'mail that people can unsubscribe from',
   ],
   ['stream set newsletter --emails-per-day 20000', 'its limit'],
@@ -129,6 +129,9 @@ const lines: [line: string, description: string][] = [
   ['received raw 9eda6307a7e9 > mail.eml', 'the mail as it came'],
   ['received why orders@in.example.com', 'what becomes of mail for an address'],
   ['listen --forward http://localhost:3000/webhooks', 'post new events to your own machine'],
+  ['use Acme', 'the organization of the commands from now on'],
+  ['open', 'a link that signs you in to the dashboard'],
+  ['bugreport postern-report.json', 'what a person needs who helps you'],
   ['doctor', 'check ports, names, blocklists and disk'],
   ['doctor example.com --fix', 'publish the DNS records that are missing'],
   ['config', 'every setting with its source'],

@@ -11,6 +11,7 @@ import {
   type Organization,
 } from '#accounts/rows/organizations.ts';
 import { findUserByEmail, type User } from '#accounts/rows/users.ts';
+import { chosenOrganization } from '#cli/args/chosen-organization.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
 import { findEmailsInLog } from '#cli/maillog/find-emails.ts';
@@ -31,15 +32,18 @@ export async function requireOrganization(db: Db, idOrName: string): Promise<Org
   return found ?? missing(`there is no organization "${idOrName}"; \`postern org list\` lists them`);
 }
 
-/** The organization that a command acts for: that of --org, else that of POSTERN_ORG, else the only one. */
+/** The organization that a command acts for: of --org, else of POSTERN_ORG, else of `postern use`, else the only one. */
 export async function requireOwner(context: CommandContext, org: string | undefined): Promise<Organization> {
   const db = await context.db();
   const named = org ?? (context.env().POSTERN_ORG?.trim() || undefined);
   if (named !== undefined) return requireOrganization(db, named);
+  const id = chosenOrganization(context.config().dataDir);
+  const chosen = id === null ? null : await findOrganization(db, id);
+  if (chosen) return chosen;
   const [first, ...others] = await listOrganizations(db);
   if (!first) return missing('there is no organization yet; `postern org create --name NAME` creates one');
   if (others.length === 0) return first;
-  const problem = `error: there are ${others.length + 1} organizations; give --org ORG, or set POSTERN_ORG to one of \`postern org list\``;
+  const problem = `error: there are ${others.length + 1} organizations; give --org ORG, or choose one of \`postern org list\` with \`postern use ORG\``;
   throw new CommanderError(2, 'postern.organization', problem);
 }
 

@@ -1,8 +1,20 @@
-/** `postern status`: one verdict, and what is wrong. Exit code 1 if something needs action, so that a monitor can run it. */
+/**
+ * `postern status`: one verdict, and what is wrong. Exit code 1 if something needs action, so that a monitor can run it. With
+ * --watch it is drawn again and again, with --json a line each time.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
+import { spanOption } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
+import { openScreen } from '#cli/render/screen.ts';
 import { statusBlock } from '#cli/render/status-view.ts';
-import { isWell, readStatus, statusDocument } from '#operate/status/read-status.ts';
+import { isWell, readStatus, type Status, statusDocument } from '#operate/status/read-status.ts';
+
+interface Options {
+  full?: boolean;
+  watch?: boolean;
+  every: number;
+}
 
 export function statusCommand(program: Command, context: CommandContext): void {
   program
@@ -11,14 +23,49 @@ export function statusCommand(program: Command, context: CommandContext): void {
       'Print one verdict, then what is wrong, the most urgent first, each with the next command. Exit code 1 if something needs action.',
     )
     .option('--full', 'print replies and advice even if they do not fit the screen')
-    .action(async ({ full = false }: { full?: true | false }) => {
-      const { out, now } = context;
-      const db = await context.db();
-      const at = now();
-      const served = await context.isServed();
-      const status = await readStatus({ db, config: context.config(), now: at, served, triesLock: true });
-      const size = { columns: out.columns, rows: full ? Number.POSITIVE_INFINITY : out.rows };
-      out.print(statusDocument(status), statusBlock(status, size));
-      if (!isWell(status)) context.exitCode = 1;
-    });
+    .option(
+      '--watch',
+      'draw it again and again until q or Ctrl-C; with --json, or in a pipe, print it each time',
+    )
+    .addOption(spanOption('--every <TIME>', 'time between two updates of --watch', '5s'))
+    .action((options: Options) => (options.watch ? watch(context, options.every) : once(context, options)));
+}
+
+async function read(context: CommandContext): Promise<Status> {
+  const [db, served] = [await context.db(), await context.isServed()];
+  return readStatus({ db, config: context.config(), now: context.now(), served, triesLock: true });
+}
+
+async function once(context: CommandContext, { full = false }: Options): Promise<void> {
+  const { out } = context;
+  const status = await read(context);
+  const size = { columns: out.columns, rows: full ? Number.POSITIVE_INFINITY : out.rows };
+  out.print(statusDocument(status), statusBlock(status, size));
+  if (!isWell(status)) context.exitCode = 1;
+}
+
+const minIntervalMs = 1_000;
+
+async function watch(context: CommandContext, everyMs: number): Promise<void> {
+  const { out, process, abortOn } = context;
+  const stopped = new AbortController();
+  abortOn('SIGINT', 'SIGTERM', 'SIGHUP').onabort = () => stopped.abort();
+  const isDrawn = out.terminal && !out.json;
+  let status = await read(context);
+  const draw = () => screen?.draw((statusBlock(status, screen.size()) as { lines: string[] }).lines);
+  const onKey = (key: string) => {
+    if (key === 'q' || key === '\x03') stopped.abort();
+  };
+  const screen = isDrawn ? openScreen(process.stdin, process.stdout, { onKey, onResize: draw }) : null;
+  try {
+    while (!stopped.signal.aborted) {
+      if (screen) draw();
+      else if (out.json) out.write(`${JSON.stringify(statusDocument(status))}\n`);
+      else out.print(null, statusBlock(status, { columns: out.columns, rows: Number.POSITIVE_INFINITY }));
+      await sleep(Math.max(everyMs, minIntervalMs), undefined, { signal: stopped.signal }).catch(() => {});
+      if (!stopped.signal.aborted) status = await read(context);
+    }
+  } finally {
+    screen?.close();
+  }
 }

@@ -379,3 +379,20 @@ test('who is disabled is out at once and stays out, until the command line lets 
   t.is((await browser.get('/dashboard/account')).status, 200);
   t.regex(await refusal(1, 'user disable nobody@postern.invalid'), /postern user list/);
 });
+
+test('the link of `postern open` signs an operator in once, soon after, and sets no password', async (t) => {
+  const world = await startWorld(t);
+  const { json, refusal } = cliOf(t, world);
+  await setUp(createBrowser(world), world);
+  const { url, expiresAt } = await json('open');
+  t.true(Date.parse(expiresAt) <= Date.now() + 11 * 60_000);
+  const link = new URL(url).pathname;
+  t.is((await createBrowser(world).ask('GET', link.replace('sign-in', 'welcome'))).status, 404);
+  const [first, second] = [createBrowser(world), createBrowser(world)];
+  await first.get(link);
+  t.true(await isIn(first));
+  t.is((await second.ask('GET', link)).status, 404);
+  t.false(await isIn(second));
+  await json(`user disable ${olga}`);
+  t.regex(await refusal(1, `open --email ${olga}`), /can sign in/);
+});

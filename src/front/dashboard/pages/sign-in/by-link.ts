@@ -1,9 +1,9 @@
 /**
- * Signs a browser in by a link that `postern dev` prints; no other server makes such links. The link works until the next one
- * replaces it, because a developer opens it as often as they like.
+ * Signs a browser in by a link: of `postern open`, once; or of `postern dev`, until the next one replaces it, because a developer
+ * opens it as often as they like. Only the owner of the data can make either.
  */
 import { tokenHash } from '#accounts/people/one-time-links.ts';
-import { findLink } from '#accounts/rows/one-time.ts';
+import { findLink, useLink } from '#accounts/rows/one-time.ts';
 import { findUser } from '#accounts/rows/users.ts';
 import {
   type DashboardPage,
@@ -22,9 +22,12 @@ export const signInByLinkPage: DashboardPage = {
 async function signIn({ context, query, now }: PageVisit, { db, sessions }: PageParts): Promise<PageAnswer> {
   const { token } = context.params as { token: string };
   const link = await findLink(db, tokenHash(token), now);
-  const user = link?.purpose === 'sign-in' && link.userId ? await findUser(db, link.userId) : null;
+  const isOpen =
+    link?.purpose === 'sign-in' ||
+    (link?.purpose === 'open' && (await db.transaction((trx) => useLink(trx, link.hash, now))));
+  const user = isOpen && link.userId ? await findUser(db, link.userId) : null;
   if (!user || user.disabledAt !== null) {
-    const advice = 'The last start of `postern dev` printed a newer one.';
+    const advice = '`postern open` prints another; of `postern dev`, the last start printed a newer one.';
     throw new PageError(404, 'This link is no longer valid', advice);
   }
   await sessions.begin(context, user);

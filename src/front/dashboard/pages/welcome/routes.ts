@@ -55,7 +55,8 @@ function form({ user, link }: Guest, error?: string): PageAnswer {
 async function linkOf({ context, now }: PageVisit, { db }: PageParts): Promise<Guest> {
   const { token } = context.params as { token: string };
   const link = await findLink(db, tokenHash(token), now);
-  const user = link?.userId && link.purpose !== 'sign-in' ? await findUser(db, link.userId) : null;
+  const isForPassword = link?.purpose === 'invitation' || link?.purpose === 'reset';
+  const user = isForPassword && link.userId ? await findUser(db, link.userId) : null;
   if (!link || !user || user.disabledAt !== null) throw used();
   return { link, user };
 }
