@@ -26,7 +26,7 @@ export interface ComposeOrder {
   signer: { domain: string; second?: ComposeKey } & ComposeKey;
 }
 
-export interface OrderedSubscription {
+interface OrderedSubscription {
   stream: string;
   isTest: boolean;
   /** In the order of the deliveries. */

@@ -12,7 +12,7 @@
  */
 export const receivingActions = ['webhook', 'store', 'reject', 'drop'] as const;
 
-export type ReceivingAction = (typeof receivingActions)[number];
+type ReceivingAction = (typeof receivingActions)[number];
 
 /** What becomes of a mail that fails the DMARC policy `reject` of its From domain. */
 export const dmarcChoices = ['accept', 'reject'] as const;

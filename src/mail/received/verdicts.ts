@@ -9,7 +9,7 @@ import type { ReadMail } from './read-mail.ts';
 import type { KeyRecords } from './reading-tasks.ts';
 import type { AuthenticationResult, Verdicts } from './received-mail.ts';
 
-export interface Judged {
+interface Judged {
   /** Of MAIL FROM; empty: the null sender. */
   sender: string;
   helo: string;

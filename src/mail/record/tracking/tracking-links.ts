@@ -18,7 +18,7 @@ import { type Hmac, hmacSha256 } from '#platform/base/hmac.ts';
 import { type DerivedKeys, deriveKey, keysOf, type Secrets } from '#platform/base/secrets.ts';
 
 export type VisitKind = 'open' | 'click';
-export type LinkKind = VisitKind | 'unsubscribe';
+type LinkKind = VisitKind | 'unsubscribe';
 
 /** The contents of a genuine link. The target of a click is an http or https URL, that of `unsubscribe` a subscription. */
 export interface LinkRead {
