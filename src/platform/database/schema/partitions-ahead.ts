@@ -58,18 +58,41 @@ async function step(
   { db, openWithoutTimeout, now, periods }: AheadParts,
   table: PartitionedTable,
 ): Promise<boolean> {
-  const last = (await partitionsOf(db, table)).at(-1)!;
   const plan = await planOf(db, table, now(), periods[table]);
-  const { newestKey, ahead } = plan;
-  if (last.from !== null && last.from >= newestKey + ahead) return false;
-  const end = await endOf(db, table, last);
-  if (end && end.bound - newestKey < plan.margin / 2)
-    return !!(await withTableLock(db, table, (trx) => dropEnd(trx, last)));
-  if (end && !end.isValid) {
-    await validate(openWithoutTimeout, last);
+  const last = await lastPartition(db, table);
+  if (last.from !== null && last.from >= plan.newestKey + plan.ahead) return false;
+  const next = await nextStep(db, table, last, plan);
+  if (next === 'validate the end') {
+    await validateEnd(openWithoutTimeout, last);
     return true;
   }
-  return !!(await withTableLock(db, table, (trx) => split(trx, table, last.name, plan)));
+  const done = await withTableLock(db, table, async (trx) => {
+    // Another node may have done a step meanwhile.
+    const isStillLast = (await lastPartition(trx, table)).name === last.name;
+    if (isStillLast && (await nextStep(trx, table, last, plan)) === next)
+      await steps[next](trx, table, last, plan);
+    return true;
+  });
+  return done === true;
+}
+
+type Step = 'give an end' | 'validate the end' | 'drop the end' | 'split';
+
+/** The step that the last partition needs so that another one can follow it. */
+async function nextStep(db: Db, table: PartitionedTable, last: Partition, plan: Plan): Promise<Step> {
+  const end = await endOf(db, table, last);
+  if (!end) return (await newestIn(db, table, last)) === null ? 'split' : 'give an end';
+  if (end.bound - plan.newestKey < plan.margin / 2) return 'drop the end';
+  return end.isValid ? 'split' : 'validate the end';
+}
+
+const steps: Record<
+  Exclude<Step, 'validate the end'>,
+  (trx: Trx, table: PartitionedTable, last: Partition, plan: Plan) => Promise<void>
+> = { 'give an end': giveEnd, 'drop the end': dropEnd, split };
+
+async function lastPartition(db: Db, table: PartitionedTable): Promise<Partition> {
+  return (await partitionsOf(db, table)).at(-1)!;
 }
 
 /** How far the partitions must reach. */
@@ -119,39 +142,25 @@ async function endOf(
   return { bound: boundFrom(table, /< '?([\da-f-]+)/.exec(row.def)![1]!)!, isValid: row.convalidated };
 }
 
-/** Reads the partitions again, because another node may have changed them. */
-async function split(trx: Trx, table: PartitionedTable, name: string, plan: Plan): Promise<boolean> {
-  const last = (await partitionsOf(trx, table)).at(-1)!;
-  if (last.name !== name) return true;
+/** The partition gets its end as its bound, and a new last one begins there. */
+async function split(trx: Trx, table: PartitionedTable, last: Partition, plan: Plan): Promise<void> {
   const end = await endOf(trx, table, last);
-  const key = partitionColumn(table);
-  const newest = await trx(name).orderBy(key, 'desc').first(key);
-  if (end ? !end.isValid : newest) {
-    if (!end) await giveEnd(trx, table, last, plan, newest[key]);
-    return true;
-  }
   const bound = end?.bound ?? rounded(table, Math.max(last.from ?? 0, plan.newestKey) + plan.width);
   const from = last.from === null ? 'minvalue' : boundText(table, last.from);
-  await trx.raw(`alter table ${table} detach partition ${name}`);
+  await trx.raw(`alter table ${table} detach partition ${last.name}`);
   await trx.raw(
-    `alter table ${table} attach partition ${name} for values from (${from}) to (${boundText(table, bound)})`,
+    `alter table ${table} attach partition ${last.name} for values from (${from}) to (${boundText(table, bound)})`,
   );
-  if (end) await dropEnd(trx, last);
+  await dropEnd(trx, table, last);
   await createPartition(trx, table, {
     name: `${table}_${boundName(table, bound)}`,
     from: bound,
     to: null,
   });
-  return true;
 }
 
-async function giveEnd(
-  trx: Trx,
-  table: PartitionedTable,
-  last: Partition,
-  plan: Plan,
-  newest: string | number,
-) {
+async function giveEnd(trx: Trx, table: PartitionedTable, last: Partition, plan: Plan): Promise<void> {
+  const newest = (await newestIn(trx, table, last))!;
   const newestKey = Math.max(plan.newestKey, typeof newest === 'number' ? newest : timeOfId(newest));
   const bound = rounded(table, newestKey + plan.width + plan.margin);
   await trx.raw(
@@ -159,15 +168,25 @@ async function giveEnd(
   );
 }
 
-async function dropEnd(trx: Trx, last: Partition): Promise<boolean> {
+async function dropEnd(trx: Trx, _table: PartitionedTable, last: Partition): Promise<void> {
   await trx.raw(`alter table ${last.name} drop constraint if exists ${endName(last)}`);
-  return true;
+}
+
+/** The greatest position or id in a partition; null: it has no rows. */
+async function newestIn(
+  db: Db,
+  table: PartitionedTable,
+  { name }: Partition,
+): Promise<string | number | null> {
+  const key = partitionColumn(table);
+  const row = await db(name).orderBy(key, 'desc').first(key);
+  return row ? row[key] : null;
 }
 
 const undefinedObject = '42704';
 
 /** Waits if another node does the same. If that node has then set the partition's end, the constraint does not exist. */
-async function validate(
+async function validateEnd(
   openWithoutTimeout: AheadParts['openWithoutTimeout'],
   last: Partition,
 ): Promise<void> {
