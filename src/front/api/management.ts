@@ -127,6 +127,11 @@ interface Responding<
   respond(call: Call<Found, z.output<Body>, z.output<Query>>): Promise<Omit<z.input<Members>, 'success'>>;
 }
 
+/** Any of them: `resource` has checked that `respond` fits what is declared beside it. */
+type AnyResponding = Omit<Responding<unknown, z.ZodType, z.ZodType, z.ZodType<object, object>>, 'respond'> & {
+  respond(call: never): Promise<object>;
+};
+
 /** How a path names one item of a resource. */
 interface Item<Found> {
   /** The resource in errors, such as `key`. */
@@ -174,15 +179,15 @@ export function resource<Found>(tag: string, item?: Item<Found>, access: Access 
   };
 }
 
-interface Resource<Found> {
+interface Resource {
   tag: string;
   access: Access;
-  item?: Item<Found> | undefined;
+  item?: Item<unknown> | undefined;
 }
 
-function declare<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
-  of: Resource<Found>,
-  declared: Responding<Found, B, Q, M>,
+function declare(
+  of: Resource,
+  declared: AnyResponding,
   errors: EndpointErrors,
 ): Endpoint<{ management: Management }> {
   const { body: given, maxInFlight, respond, ...rest } = declared;
@@ -197,9 +202,9 @@ function declare<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.Zo
   return managementEndpoint(of.tag, endpoint, of.access);
 }
 
-function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.ZodType<object, object>>(
-  { access, item }: Resource<Found>,
-  { body: given, query, maxInFlight, respond }: Responding<Found, B, Q, M>,
+function handlerOf(
+  { access, item }: Resource,
+  { body: given, query, maxInFlight, respond }: AnyResponding,
   parts: Management,
 ): Middleware {
   const body = schemaOf(given);
@@ -220,7 +225,7 @@ function handlerOf<Found, B extends z.ZodType, Q extends z.ZodType, M extends z.
         found: item && (await findItem(context, caller, parts.db, item)),
         body: body && (await readJson(context, body, () => parts.admission.acquire(orgId))),
         now: parts.clock.now(),
-      } as Call<Found, z.output<B>, z.output<Q>>);
+      } as never);
       context.body = { success: true, ...members };
     } finally {
       release?.();
