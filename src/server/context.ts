@@ -21,7 +21,7 @@ import { requireUsable } from '#platform/database/admin/usable.ts';
 import { lockDataDir } from '#platform/database/engine/data-dir-lock.ts';
 import { nodeId } from '#platform/database/engine/node-id.ts';
 import { type Db, isPostgres, openDatabase, type Trx } from '#platform/database/engine/open.ts';
-import { createTokenReader } from '#platform/database/engine/quiet-check.ts';
+import { createTokenReader, type TokenReader } from '#platform/database/engine/quiet-check.ts';
 import { migrate, type Upgrade, upgradeNotice } from '#platform/database/schema/migrate.ts';
 import { refuseOtherNodes, register } from '#platform/database/tables/nodes.ts';
 import type { Config } from '#platform/settings/config.ts';
@@ -72,7 +72,9 @@ export interface ServerContext extends Overrides {
   /** Signals each commit of events, on this node and (through `notify`) on the others. */
   eventSignal: EventSignal;
   /** Another one than before: something was committed in between. */
-  changeToken(): Promise<string>;
+  changeToken: TokenReader['read'];
+  /** Transactions after which nothing is new. */
+  ignoreTransaction: TokenReader['ignore'];
   notify: Notify;
   onError(what: string, error: unknown): void;
 }
@@ -101,7 +103,7 @@ export async function createContext(
   const sends = config.roles.includes('mta');
   const notify = createNotify({ databaseUrl: config.databaseUrl, node, sends, onError });
   stops.push(notify.close);
-  const changeToken = createTokenReader(db, clock);
+  const { read: changeToken, ignore: ignoreTransaction } = createTokenReader(db, clock);
   const eventSignal = createEventSignal({
     changeToken,
     position: () => settledPosition(db),
@@ -123,6 +125,7 @@ export async function createContext(
     lastLeap,
     eventSignal,
     changeToken,
+    ignoreTransaction,
     notify,
     onError,
   };

@@ -114,7 +114,7 @@ export function createDelivery(
     sources: config.mtaSources,
     readAssignments: () => readPoolAssignments(db),
     readPaused: () => readPaused(db),
-    publish: (pools, now) => publishPools(db, node, pools, now),
+    publish: (pools, now) => publishPools(db, node, pools, now, context.ignoreTransaction),
     readOthers: (now) => readPools(db, now, node),
     publishIntervalMs: isPostgres(db) ? poolsIntervalMs : Number.POSITIVE_INFINITY,
   });
@@ -289,14 +289,17 @@ function createOfferWithTls(
 }
 
 /** `onChange`: this node's share of the limits has changed, so idle connections may exceed it. */
-function peersOf({ config, db, node, clock, onError }: ServerContext, onChange: () => void): Peers {
+function peersOf(
+  { config, db, node, clock, ignoreTransaction, onError }: ServerContext,
+  onChange: () => void,
+): Peers {
   if (!isPostgres(db)) return noPeers;
   const version = readVersion();
   const hasPools = config.mtaSources.some(({ pool }) => pool !== defaultPool);
   return createPeers({
     node,
     min: hasPools ? 1 : 0,
-    exchangeHeartbeats: (members, at) => heartbeat(db, { node, members, at, version }),
+    exchangeHeartbeats: (members, at) => heartbeat(db, { node, members, at, version }, ignoreTransaction),
     readHeartbeats: () => readHeartbeats(db, node),
     async readReports(after) {
       const rows = await readStates(db, node, after);

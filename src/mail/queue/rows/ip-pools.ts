@@ -8,6 +8,7 @@ import { realOrganizations } from '#accounts/rows/organizations.ts';
 import { findStream } from '#accounts/rows/streams.ts';
 import { query } from '#platform/database/engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
+import { type TokenReader, transactionId } from '#platform/database/engine/quiet-check.ts';
 import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
 
@@ -49,9 +50,18 @@ export function sendersOf(db: Db | Trx, sourcePools: string[]) {
   return senders.select('id');
 }
 
-export async function publishPools(db: Db, node: string, pools: string[], now: number): Promise<void> {
+/** Repeated, it changes only a time, which no poll of this node has to see. */
+export async function publishPools(
+  db: Db,
+  node: string,
+  pools: string[],
+  now: number,
+  ignore: TokenReader['ignore'] = () => {},
+): Promise<void> {
   const rows = pools.map((pool) => ({ node, pool, at: now }));
-  await db('source_pools').insert(rows).onConflict(['node', 'pool']).merge();
+  const insert = db('source_pools').insert(rows).onConflict(['node', 'pool']).merge();
+  if (isPostgres(db)) ignore((await insert.returning(transactionId(db)))[0].transaction);
+  else await insert;
   await db('source_pools')
     .where('at', '<', now - keepMs)
     .orWhere((others) => others.where({ node }).whereNotIn('pool', pools))

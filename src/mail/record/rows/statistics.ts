@@ -36,6 +36,9 @@ const eventsAtOnce = 1000;
 
 /** Returns how many events it has read. */
 export async function sumUp(db: Db): Promise<number> {
+  // The lock would be a commit, after which everything is looked at again.
+  const { position: seen } = await db('event_readers').where(reader).first();
+  if ((await settledPosition(db)) <= seen) return 0;
   return db.transaction(async (trx) => {
     const { position: after } = await trx('event_readers').where(reader).forUpdate().first();
     // Must come before the events are read (read-events.ts).

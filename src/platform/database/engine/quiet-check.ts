@@ -1,7 +1,8 @@
 /**
  * Lets a poll skip its look while nothing can be found: nothing was committed since the last look, by this process or by
  * another one such as the command line or another node, and time alone makes nothing due. That takes one statement, and
- * writes nothing. On PostgreSQL the commits of all databases of the server count.
+ * writes nothing. On PostgreSQL the commits of all databases of the server count, except those of this node that change nothing
+ * which a poll looks for, such as its heartbeats: after each of them, everything would be looked at again.
  */
 import { type Clock, isRecent } from '#platform/base/clock.ts';
 import { type Db, isPostgres } from './open.ts';
@@ -26,21 +27,51 @@ export async function changeToken(db: Db): Promise<string> {
 /** Polls come at the same times (`untilPoll`), give or take what the others do first. */
 const sharedMs = 100;
 
+export interface TokenReader {
+  read(): Promise<string>;
+  /** The token stays the same after this transaction of PostgreSQL (`transactionId`). */
+  ignore(transaction: string): void;
+}
+
+/** The column of a statement that returns its transaction, for `ignore`. */
+export const transactionId = (db: Db) => db.raw('txid_current()::text as transaction');
+
+/** After so many they are forgotten, which costs one look. */
+const maxIgnored = 1000;
+
 /**
  * The change token, read once for all who ask at about the same time. It may be a little older than the question, so a commit
  * in between is found by the next poll; who has been told of a commit looks without asking.
  */
-export function createTokenReader(db: Db, clock: Clock): () => Promise<string> {
+export function createTokenReader(db: Db, clock: Clock): TokenReader {
   let token: Promise<string>;
   let askedAt = Number.NEGATIVE_INFINITY;
-  return () => {
-    const now = clock.now();
-    if (!isRecent(askedAt, now, sharedMs)) {
-      askedAt = now;
-      token = changeToken(db);
-    }
-    return token;
+  const ignored = new Set<number>();
+  return {
+    read() {
+      const now = clock.now();
+      if (!isRecent(askedAt, now, sharedMs)) {
+        askedAt = now;
+        token = changeToken(db).then((read) => (isPostgres(db) ? withoutIgnored(read, ignored) : read));
+      }
+      return token;
+    },
+    ignore(transaction) {
+      if (ignored.size === maxIgnored) ignored.clear();
+      ignored.add(Number(transaction));
+    },
   };
+}
+
+/**
+ * `snapshot`: the first transaction in progress, the next one, and those in progress. How many have ended and count is the same
+ * before and after one that is ignored.
+ */
+export function withoutIgnored(snapshot: string, ignored: ReadonlySet<number>): string {
+  const [, next, inProgress] = snapshot.split(':');
+  const begun = [...ignored].filter((transaction) => transaction < Number(next)).length;
+  const others = inProgress!.split(',').filter((transaction) => !ignored.has(Number(transaction)));
+  return `${Number(next) - begun}:${others}`;
 }
 
 /**

@@ -3,6 +3,7 @@
  * with the members that they see (mail/queue/cluster/membership.ts). The states of destinations are in destination-status-rows.ts.
  */
 import { DatabaseError, type Db, type Trx } from '#platform/database/engine/open.ts';
+import { type TokenReader, transactionId } from '#platform/database/engine/quiet-check.ts';
 
 interface Heartbeat {
   node: string;
@@ -19,11 +20,17 @@ const keepMs = 3600_000;
  * Two statements, because the first must be committed before the second reads: of two nodes that start at the same time, at
  * least one must see the other.
  */
-export async function heartbeat(db: Db, own: Heartbeat & { version: string }): Promise<Heartbeat[]> {
-  await db('nodes')
+export async function heartbeat(
+  db: Db,
+  own: Heartbeat & { version: string },
+  ignore: TokenReader['ignore'],
+): Promise<Heartbeat[]> {
+  const [row] = await db('nodes')
     .insert({ ...own, sends: true })
     .onConflict('node')
-    .merge();
+    .merge()
+    .returning(transactionId(db));
+  ignore(row.transaction);
   return readHeartbeats(db, own.node);
 }
 
