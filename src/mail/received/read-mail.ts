@@ -1,9 +1,8 @@
 /**
  * Reads a received mail: its parts, and what of it is stored beside its bytes. Runs on a guarded thread, because strangers wrote
- * it. The time is linear in its size (mail/compose/mime-tree.ts), except for the reply's, whose text is bounded.
+ * it. The time is linear in its size (mail/compose/mime-tree.ts), except for the lines of a reply, which are bounded.
  */
 import { isUtf8 } from 'node:buffer';
-import EmailReplyParser from 'email-reply-parser';
 import { decodeWords } from 'postal-mime';
 import { fieldValue, type Head, type HeadLimits, readHead } from '#mail/compose/head.ts';
 import { type MimeTreePart, readTree } from '#mail/compose/mime-tree.ts';
@@ -11,6 +10,7 @@ import { bodyOf, contentIdOf, isInline, shownParts } from '#mail/compose/shown-p
 import { textFromHtml } from '#mail/compose/text-from-html.ts';
 import { toDomain } from '#platform/values/address.ts';
 import { readAddressList } from '#platform/values/mailbox-list.ts';
+import { replyIn } from '#platform/vendor/email-reply-parser.ts';
 import type { ReceivedAttachment, ReceivedContent, ReceivedSummary } from './received-mail.ts';
 import { type SignatureFields, signaturesIn } from './signature-fields.ts';
 
@@ -37,7 +37,7 @@ const longestPreview = 200;
 const longestValue = 998;
 const maxAnswered = 20;
 const maxFromLength = 16 * 1024;
-/** The expressions of the reply's parser take more than linear time. */
+/** Some of the expressions for a reply's lines take more than linear time in a line. */
 const longestReplied = 32 * 1024;
 const longestRepliedLine = 1000;
 
@@ -84,7 +84,7 @@ export function openMail(raw: Buffer): OpenMail | null {
   const parts = partsIn(raw, tree);
   const { attached } = shownParts(tree);
   return {
-    content: { headers, ...parts, reply: replyIn(parts.text) },
+    content: { headers, ...parts, reply: replyOf(parts.text) },
     file: (position) => bodyOf(raw, attached[position]!),
   };
 }
@@ -191,8 +191,8 @@ function isAutomatic(head: Head): boolean {
   );
 }
 
-function replyIn(text: string): string {
+function replyOf(text: string): string {
   const isBounded =
     text.length <= longestReplied && text.split('\n').every((line) => line.length <= longestRepliedLine);
-  return isBounded ? new EmailReplyParser().read(text).getVisibleText().trim() : text;
+  return isBounded ? replyIn(text) : text;
 }

@@ -1,0 +1,69 @@
+/**
+ * email-reply-parser, with its expressions for the line above a quoted mail ("On Monday, Ann wrote:") run by RE2. JavaScript's
+ * backtrack: 32 KB of "Op a schreef" take them more than 20 s. The package asks for `re2` itself, which is a native module; it
+ * offers no other way in, and joins such a line, if it was broken, by a replacement in which `$'` repeats the rest of the text.
+ * Read in email-reply-parser 2.3.9.
+ */
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import EmailReplyParser from 'email-reply-parser';
+import { RE2JS } from 're2js';
+
+interface Expressions {
+  quoteHeadersRegex: (RegExp | LinearExpression)[];
+}
+
+interface LinearExpression {
+  test(line: string): boolean;
+  /** Null: the text is joined already. */
+  [Symbol.match](): null;
+}
+
+let headers: RE2JS[] | null = null;
+
+/** What a text says beside what it quotes and its signature. */
+export function replyIn(text: string): string {
+  headers ??= linearHeaders();
+  return new EmailReplyParser()
+    .read(joined(text.replaceAll('\r\n', '\n'), headers))
+    .getVisibleText()
+    .trim();
+}
+
+function linearHeaders(): RE2JS[] {
+  const require = createRequire(import.meta.url);
+  const path = join(require.resolve('email-reply-parser'), '..', 'regex.js');
+  const expressions: Expressions = require(path).default;
+  const given = expressions.quoteHeadersRegex as RegExp[];
+  const anyOf = RE2JS.compile(
+    given.map((one) => `(?${one.flags.includes('i') ? 'i' : ''}:${sourceOf(one)})`).join('|'),
+  );
+  expressions.quoteHeadersRegex = [
+    { test: (line) => anyOf.matcher(line).find(), [Symbol.match]: () => null },
+  ];
+  return given.map((one) => RE2JS.compile(sourceOf(one), flagsOf(one)));
+}
+
+/** JavaScript's white space has more characters than RE2's; French puts one of them before a colon. */
+const space =
+  '[\\t-\\r \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}]';
+
+function sourceOf({ source }: RegExp): string {
+  return source.replace(/\[\\s\\S\]|\\s/g, (found) => (found === '\\s' ? space : '(?s:.)'));
+}
+
+function flagsOf({ flags }: RegExp): number {
+  return (flags.includes('m') ? RE2JS.MULTILINE : 0) | (flags.includes('i') ? RE2JS.CASE_INSENSITIVE : 0);
+}
+
+/** The first match of each expression, on one line. */
+function joined(text: string, expressions: RE2JS[]): string {
+  return expressions.reduce((all, expression) => {
+    const found = expression.matcher(all);
+    if (!found.find() || found.groupCount() === 0) return all;
+    const [start, end] = [found.start(1), found.end(1)];
+    return start < 0
+      ? all
+      : all.slice(0, start) + all.slice(start, end).replaceAll('\n', ' ') + all.slice(end);
+  }, text);
+}

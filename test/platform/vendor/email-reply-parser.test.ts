@@ -1,0 +1,46 @@
+/** The reply in a text: what is found, and that no text takes long. */
+import test from 'ava';
+import { costsAtMost } from '#lab/cost.ts';
+import { replyIn } from '#platform/vendor/email-reply-parser.ts';
+
+test('what a mail quotes is left out, in many languages, and over two lines', (t) => {
+  for (const header of [
+    'On Mon, 28 Nov 2026, Ann <ann@there.invalid>\nwrote:',
+    'Le lun. 28 nov. 2026, Ann <ann@there.invalid>\na écrit\u00a0:',
+    'Am Montag, 28. November 2026 schrieb Ann <ann@there.invalid>:',
+    'Op ma 28 nov. 2026 om 10:00\nschreef Ann <ann@there.invalid>:',
+    'W dniu 28.11.2026\nAnn pisze:',
+    '在 2026年11月28日，Ann\n写道：',
+    '-----Original Message-----',
+  ])
+    t.is(
+      replyIn(`Yes 👍, $' and $& too.\r\n\r\n${header}\r\n\r\n> Really?\r\n> Ann`),
+      "Yes 👍, $' and $& too.",
+      header,
+    );
+});
+
+test('a quoted header that reads like a replacement repeats nothing', (t) => {
+  const text = `Op ${"$' $` ".repeat(5000)}\nschreef Ann:\n\nthe rest`;
+  t.true(replyIn(text).length <= text.length);
+});
+
+test('32 KB of what almost begins a quotation take no long time', async (t) => {
+  const texts = [
+    '\n',
+    `${' '.repeat(900)}\n`,
+    `${'>'.repeat(900)}\n`,
+    `On ${'a '.repeat(480)}\n`,
+    `${'a on at wrote '.repeat(70)}\n`,
+    'Op a schreef \n',
+    'abc. x skrev : \n',
+    'Dnia a pisze\n',
+    '在a\n',
+    `01.01.2001 ${'01.01" <>'.repeat(100)}\n`,
+    `From: ${'< '.repeat(450)}\n`,
+  ];
+  for (const line of texts) {
+    const text = line.repeat(Math.floor((32 * 1024) / line.length));
+    await costsAtMost(t, 1000, () => replyIn(text), JSON.stringify(line.slice(0, 20)));
+  }
+});
