@@ -2,7 +2,9 @@
  * Builds the handling of returned mail: addresses → a parser thread → one commit → the mail log. start.ts passes the handler
  * to the listener of POSTERN_INBOUND_PORT.
  */
+
 import { Worker } from 'node:worker_threads';
+import { findReceivingDomain } from '#accounts/rows/receiving-domains.ts';
 import { isReturnPath } from '#accounts/rows/return-paths.ts';
 import { simulatedHost } from '#mail/deliver/smtp-out/simulated-host.ts';
 import { subscriptionOf, unsubscribe } from '#mail/record/rows/unsubscribes.ts';
@@ -48,7 +50,11 @@ export function createBounceHandling(context: ServerContext) {
     logBounce({ mailLog, note: (text) => log.info(text) }, to, reading, outcome);
   const handler = new BounceHandler({
     readAddress: createServiceAddressReader(
-      { ...config, isReturnPath: (name) => isReturnPath(db, name) },
+      {
+        ...config,
+        isReturnPath: (name) => isReturnPath(db, name),
+        isReceiving: async (name) => (await findReceivingDomain(db, name)) !== null,
+      },
       readReturnPath,
       createReturnPathReader(secrets, unsubscribeAddress),
     ),

@@ -123,6 +123,7 @@ test.serial('no bounce and no complaint is ever credited to another delivery', a
         returnPathDomain: goldenDomain,
         hostname: 'mail.postern.example',
         isReturnPath: async () => false,
+        isReceiving: async () => false,
       },
       readReturnPath,
     ),

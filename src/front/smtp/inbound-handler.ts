@@ -4,6 +4,7 @@
  */
 
 import { maxReceivedBytes } from '#mail/received/received-mail.ts';
+import { isPostmaster } from '#mail/received/receiving-route.ts';
 import type { ReceptionHandler } from '#mail/received/reception-handler.ts';
 import type { BounceHandler } from '#mail/returned/bounce-handler.ts';
 import { clientNetwork } from '#platform/base/net/client-network.ts';
@@ -51,6 +52,8 @@ export class InboundHandler implements MailHandler<null> {
 
   async onRcpt(address: string, session: MailSession<null>): Promise<void> {
     const { bounces, reception } = this.#parts;
+    // RFC 5321 section 4.5.1: postmaster exists. It is the operator's, unless a route of the domain takes it.
+    if (isPostmaster(address) && (await reception.takes(address, session))) return;
     const refusal = await bounces.onRcpt(address).then(
       () => null,
       (error) => error,

@@ -4,7 +4,7 @@ import { routesOfDomain } from '#mail/received/rows/receiving-routes.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { toDomain } from '#platform/values/address.ts';
 import type { ReceivingRoute } from './received-mail.ts';
-import { routeFor } from './receiving-route.ts';
+import { isPostmaster, routeFor } from './receiving-route.ts';
 
 export const checkResults = ['webhook', 'store', 'reject', 'drop', 'no_route', 'not_receiving'] as const;
 
@@ -30,7 +30,7 @@ export async function checkAddress(db: Db, orgId: string, address: string): Prom
   if (!route)
     return refused(
       'no_route',
-      `None of the ${routes.length} routes of ${domain} takes this address, so its mail is refused: 550 5.1.1.`,
+      `None of the ${routes.length} routes of ${domain} takes this address, so its mail ${isPostmaster(address) ? 'goes to the operator of this server (RFC 5321 section 4.5.1)' : 'is refused: 550 5.1.1'}.`,
     );
   return { result: route.action, reason: `The route ${route.pattern} takes it: ${outcomeOf(route)}.`, route };
 }

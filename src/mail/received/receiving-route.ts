@@ -9,3 +9,8 @@ export function routeFor(routes: readonly ReceivingRoute[], address: string): Re
   const domain = key.slice(key.lastIndexOf('@') + 1);
   return routes.find((route) => route.domain === domain && matchesPattern(route.pattern, key)) ?? null;
 }
+
+/** RFC 5321 section 4.5.1: each domain with mail has one. */
+export function isPostmaster(address: string): boolean {
+  return /^postmaster@/i.test(address);
+}

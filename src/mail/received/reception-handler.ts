@@ -19,6 +19,7 @@ import { type Envelope, type MailSession, SmtpRefusal } from '#platform/values/m
 import type { ReadMail } from './read-mail.ts';
 import type { ReceivedReader } from './reading-tasks.ts';
 import { maxReceivedBytes, type ReceivingRoute, type SpamVerdict, type Verdicts } from './received-mail.ts';
+import { isPostmaster } from './receiving-route.ts';
 import type { ReceptionRates } from './reception-limits.ts';
 import { defaultReply, parseReply } from './reject-reply.ts';
 import { countHops, headerLength, traceFields, withoutForged } from './trace-fields.ts';
@@ -78,13 +79,14 @@ export class ReceptionHandler {
     this.#parts = parts;
   }
 
-  /** False if the address is at no receiving domain. Throws the refusal of an address that is. */
+  /** False if the address is at no receiving domain, or a postmaster without a route. Throws the refusal of others. */
   async takes(address: string, session: MailSession<null>): Promise<boolean> {
     const domain = await this.#domainOf(address);
     if (!domain) return false;
     if (domain.status !== 'verified')
       throw new SmtpRefusal(451, '4.3.5', `${domain.name} is not verified at the moment. Retry later.`);
     const route = await this.#parts.findRoute(domain, address);
+    if (!route && isPostmaster(address)) return false;
     if (!route) throw new SmtpRefusal(550, '5.1.1', 'No such address here');
     if (route.action === 'reject') throw ownRefusal(route.reply);
     const accepted = this.acceptedIn(session);

@@ -8,7 +8,7 @@
  *   dmarc@, tls-reports@         reports on domains: DMARC aggregate (RFC 7489), TLS (RFC 8460)
  *
  * They are at the return path domain of the server and at those of the sender domains; the named ones also at the host's own
- * name. Letter case never matters.
+ * name. At a domain that an application receives at, postmaster@ is one as well if no route takes it. Letter case never matters.
  */
 import { toDomain } from '#platform/values/address.ts';
 import type { ReadReturnPath } from './return-path.ts';
@@ -43,6 +43,8 @@ export interface OwnNames {
   hostname: string;
   /** Whether the name is the return path of a sender domain. */
   isReturnPath(name: string): Promise<boolean>;
+  /** Whether an organization receives mail at the name. */
+  isReceiving(name: string): Promise<boolean>;
 }
 
 export function createServiceAddressReader(
@@ -61,6 +63,10 @@ export function createServiceAddressReader(
     }
     return null;
   };
+  const elsewhere = async (localPart: string, domain: string): Promise<ServiceAddress> => {
+    const isTheirs = localPart === 'postmaster' && (await own.isReceiving(domain));
+    return isTheirs ? named('postmaster')! : { role: 'other-domain' };
+  };
   return async (address) => {
     const at = address.lastIndexOf('@');
     // RFC 5321 section 4.5.1: postmaster needs no domain.
@@ -71,7 +77,7 @@ export function createServiceAddressReader(
     const domain = toDomain(written) ?? written.toLowerCase();
     const isReturnPath =
       domain === returnPathDomain || (domain !== hostname && (await own.isReturnPath(domain)));
-    if (!isReturnPath && domain !== hostname) return { role: 'other-domain' };
+    if (!isReturnPath && domain !== hostname) return elsewhere(localPart, domain);
     const keyed = isReturnPath ? keyedAddress(localPart) : null;
     if (keyed !== null) return keyed;
     // A percent hack or a route in the local part asks to be relayed (RFC 5321 section 3.6.1, appendix C).

@@ -127,6 +127,7 @@ const placeOf = createServiceAddressReader(
     returnPathDomain: goldenDomain,
     hostname: 'mail.postern.example',
     isReturnPath: async (name) => name === 'bounces.shop.example',
+    isReceiving: async (name) => name === 'shop.example',
   },
   createReturnPathReader(fixedSecrets(goldenSecret)),
 );
@@ -148,6 +149,8 @@ const places: [address: string, place: ServiceAddress['role']][] = [
   [ownReturnPath.replace(goldenDomain, 'Bounces.shop.example.'), 'return-path'],
   ['postmaster@bounces.shop.example', 'letters'],
   ['ann@bounces.shop.example', 'unknown'],
+  ['PostMaster@shop.example.', 'letters'],
+  ['abuse@shop.example', 'other-domain'],
   [ownReturnPath.replace(goldenDomain, 'bounces.other.example'), 'other-domain'],
   [ownReturnPath.replace(goldenDomain, 'shop.example'), 'other-domain'],
   // A return path is at its domain alone.
