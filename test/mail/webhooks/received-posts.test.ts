@@ -421,3 +421,18 @@ test('test mail to received.test comes in, is posted as a test, and is answered'
   }
   t.deepEqual((await send({ subject: undefined })).body.issues[0].path, ['subject']);
 });
+
+test('a mail that is one file is posted as a file, and its header says nothing of how that was written', async (t) => {
+  const { endpoint, receive, posted, mailOf } = await startReceiving(t);
+  const { receiver } = await endpoint('sendgrid');
+  const fields = [
+    'From: a@there.invalid',
+    'Content-Type: application/pdf; name=a.pdf',
+    'Content-Disposition: attachment; filename=a.pdf',
+    'Content-Transfer-Encoding: base64',
+  ];
+  await receive(mailOf(`${fields.join('\r\n')}\r\n\r\n${image.toString('base64')}\r\n`));
+  const form = await formOf(await posted(receiver));
+  t.deepEqual(await bytesOf(form.get('attachment1')), image);
+  t.notRegex(String(form.get('headers')), /^content-(?:disposition|transfer-encoding):/im);
+});

@@ -4,8 +4,12 @@ import { mailboxText } from '#platform/values/address.ts';
 import { readAddressList } from '#platform/values/mailbox-list.ts';
 import type { NamedAddress } from '#platform/values/recipients.ts';
 
-/** Fields that say what we found out; those of the sender would be mistaken for ours. */
-const ours = /^(?:return-path|received-spf|x-spam-.*|x-mailgun-.*|x-original-to)$/i;
+/**
+ * Fields that say what we found out: those of the sender would be mistaken for ours. And those that say how the content of the
+ * whole mail was written, because programs put the header before the content that they are given.
+ */
+const left =
+  /^(?:return-path|received-spf|x-spam-.*|x-mailgun-.*|x-original-to|content-disposition|content-transfer-encoding|content-id)$/i;
 
 const addressFields = /^(?:from|to|cc|bcc|reply-to|sender)$/i;
 
@@ -14,7 +18,7 @@ export function sendersFields({
   headers,
 }: Pick<ReceivedContent, 'headers'>): { name: string; value: string }[] {
   return headers
-    .filter(({ name }) => !ours.test(name))
+    .filter(({ name }) => !left.test(name))
     .map(({ name, value }) => ({
       name: onOneLine(name),
       value: onOneLine(addressFields.test(name) ? listText(value) : value),
