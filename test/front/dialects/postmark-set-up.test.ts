@@ -214,7 +214,6 @@ test('Postmark: what Postern does not have is answered 404, with a sentence', as
     client.getTemplate('welcome'),
     client.createTemplate({ Name: 'x', Subject: 'x', TextBody: 'x' }),
     client.getOutboundOverview(),
-    client.getInboundMessages(),
     client.getMessageOpens(),
     client.getInboundRuleTriggers(),
     account.getServers(),

@@ -4,6 +4,7 @@
  */
 
 import { randomUUID } from 'node:crypto';
+import { makeStream } from '#accounts/manage-streams.ts';
 import { inviteMember } from '#accounts/people/team.ts';
 import type { Sample, Sampler } from './dashboard-sample.ts';
 import type { Org, Scene } from './dashboard-scene.ts';
@@ -67,6 +68,18 @@ const onMember =
   (fields: Sample['fields'] = {}): Sampler =>
   async ({ make }, { id }) => ({ params: { id: await make.member(id, 'viewer') }, fields });
 
+/** An organization has ten at most, so those of earlier samples go. */
+async function newStreamIn({ world: { db, clock } }: Scene, { id: orgId }: Org): Promise<{ stream: string }> {
+  await db('streams').where({ org_id: orgId }).where('name', 'like', 'sample-%').delete();
+  const name = `sample-${uniqueName().slice(0, 13)}`;
+  await makeStream(db, { orgId, name }, clock.now());
+  return { stream: name };
+}
+
+const onStream =
+  (fields: Sample['fields'] = {}): Sampler =>
+  async (scene, org) => ({ params: await newStreamIn(scene, org), fields });
+
 export const orgSamples: Record<string, Sampler> = {
   'GET /dashboard/o/:org': nothing,
 
@@ -124,6 +137,21 @@ export const orgSamples: Record<string, Sampler> = {
   'GET /dashboard/o/:org/received/:id/attachments/:at': (_scene, org) => ({
     params: { id: org.receivedId, at: '0' },
   }),
+  'GET /dashboard/o/:org/streams': nothing,
+  'POST /dashboard/o/:org/streams': async (scene, org) => {
+    await newStreamIn(scene, org);
+    return { fields: { name: `sample-${uniqueName().slice(0, 13)}`, title: 'Sample', kind: 'subscribed' } };
+  },
+  'GET /dashboard/o/:org/streams/:stream': onStream(),
+  'POST /dashboard/o/:org/streams/:stream': onStream({
+    title: 'Another',
+    kind: 'subscribed',
+    emailsPerDay: '5',
+    openTracking: '',
+    clickTracking: 'on',
+    color: '#123456',
+  }),
+  'POST /dashboard/o/:org/streams/:stream/remove': onStream(),
   'GET /dashboard/o/:org/routes': nothing,
   'POST /dashboard/o/:org/routes': (_scene, { domain }) => ({
     fields: { pattern: `${uniqueName()}@${domain}`, action: 'store' },
