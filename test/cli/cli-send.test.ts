@@ -117,7 +117,7 @@ test('--org: the only organization, else POSTERN_ORG, else a question', async (t
   await json('org create --name Other');
   t.regex(
     await refusal(2, 'suppression list'),
-    /there are 2 organizations; give --org ORG, or set POSTERN_ORG .*; see `postern suppression list --help`/,
+    /there are 2 organizations; give --org ORG, or choose one of `postern org list` with `postern use ORG`; see `postern suppression list --help`/,
   );
 
   const other = createCli(t, { POSTERN_DATA_DIR: dataDir, POSTERN_ORG: 'Other' });

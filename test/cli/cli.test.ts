@@ -293,7 +293,7 @@ test('without a command there is help; --json may stand anywhere; every bad sett
   const table = (await commandTable()).map(({ command }) => command);
   t.true(
     table.includes(
-      'postern key create [--org ORG] --label L --scope S [--scope S]… [--domain D]… [--strict] [--no-strict] [--test]',
+      'postern key create [--org ORG] --label L --scope S [--scope S]… [--domain D]… [--strict] [--no-strict] [--test] [--stream NAME]',
     ),
   );
 });

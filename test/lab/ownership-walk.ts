@@ -65,6 +65,8 @@ const kinds: Record<string, keyof Named> = {
   webhooks: 'webhook',
   routes: 'route',
   received: 'received',
+  receiving: 'received',
+  inbound: 'received',
   keys: 'key',
   'api-keys': 'key',
   domains: 'domain',
@@ -92,6 +94,9 @@ const plain: Record<string, string> = {
   token: 'x',
   at: '1',
   file: '1',
+  position: '0',
+  part: 'text',
+  attachment: '0',
   path: 'x',
   hash: 'x',
 };

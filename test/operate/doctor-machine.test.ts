@@ -95,7 +95,7 @@ names(
     check: 'source addresses',
     subject: machine,
     verdict: 'failure',
-    found: /^1 organization sends from bulk, but no running node/,
+    found: /^1 organization or stream sends from bulk, but no running node/,
     advice: /192\.0\.2\.10@bulk/,
   },
 );

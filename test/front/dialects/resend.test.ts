@@ -226,7 +226,7 @@ test.serial(
       statusCode: 422,
       name: 'invalid_attachment',
     });
-    t.regex((await refused({ topicId: 'news' })).message, /no topics/);
+    t.regex((await refused({ topicId: 'news' })).message, /^stream: the organization has no stream "news"/);
     t.regex((await refused({ replyTo: 'nobody' })).message, /^reply_to/);
     t.regex((await refused({ template: { id: 'x' } })).message, /no templates/);
     t.regex(
