@@ -15,7 +15,9 @@ export function shownParts(tree: MimeTreePart): ShownParts {
     ({ children, type }) => children.length === 0 && !type.startsWith('multipart/'),
   );
   const html = htmlParts(tree);
-  const text = leaves.find(({ type, isAttached }) => type === 'text/plain' && !isAttached) ?? null;
+  const isText = ({ type, isAttached }: MimeTreePart) => type === 'text/plain' && !isAttached;
+  // A multipart without parts, because its boundary is missing: text, as of an invalid type (RFC 2045 section 5.2).
+  const text = leaves.find(isText) ?? (leaves.length === 0 ? tree : null);
   // The invitation among the alternatives is attached as well.
   const attached = leaves.filter((part) => part !== text && !html.includes(part) && !isUnnamedCalendar(part));
   return { html, text, attached };

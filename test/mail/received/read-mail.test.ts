@@ -125,3 +125,12 @@ test('text that no database stores is replaced', (t) => {
   const raw = mail('Subject: a\0b', 'Message-ID: <a\0@b>', '', 'x\0y');
   t.like(readMail(raw), { subject: 'a\ufffdb', messageId: 'a\ufffd@b', summary: { preview: 'x\ufffdy' } });
 });
+
+test('a multipart without a boundary, or without parts, is read as text', (t) => {
+  for (const parameter of ['', '; boundary=', '; boundary=other'])
+    t.like(readContent(mail(`Content-Type: multipart/mixed${parameter}`, '', 'Hello')), {
+      text: 'Hello',
+      reply: 'Hello',
+      attachments: [],
+    });
+});
