@@ -1,6 +1,6 @@
 /** The files of a sent email, read from its message. Runs on a thread of its own. */
 import { readTree } from '#mail/compose/mime-tree.ts';
-import { bodyOf, contentIdOf, isInline, shownParts } from '#mail/compose/shown-parts.ts';
+import { bodyOf, contentIdOf, shownParts } from '#mail/compose/shown-parts.ts';
 
 export interface SentFile {
   /** Its position in the message. */
@@ -23,7 +23,7 @@ export function filesOf(raw: Buffer, wanted: string | null): SentFile[] | null {
       id: String(index),
       filename: part.filename,
       type: part.type,
-      isInline: isInline(part),
+      isInline: part.isInline,
       contentId: contentIdOf(part),
       size: content.length,
       content: String(index) === wanted ? content : null,

@@ -20,6 +20,7 @@ export interface MimeTreePart {
   /** Content-Transfer-Encoding in lower case; empty if there is none. */
   encoding: string;
   isAttached: boolean;
+  isInline: boolean;
   filename: string | null;
   children: MimeTreePart[];
 }
@@ -83,13 +84,15 @@ function describe(head: Head, parentType: string): PartDescription {
   const charsetLabel = content.params.charset ?? null;
   const boundary = content.params.boundary ?? '';
   const isBoundary = /^[\x20-\x7e]+$/.test(boundary);
+  const shown = disposition.value.toLowerCase();
   const filename = disposition.params.filename ?? content.params.name ?? null;
   return {
     type,
     charset: charsetLabel === null ? null : charsetNamed(charsetLabel),
     charsetLabel,
     encoding: encodingNamed(fieldValue(head, 'content-transfer-encoding') ?? ''),
-    isAttached: disposition.value.toLowerCase() === 'attachment',
+    isAttached: shown === 'attachment',
+    isInline: shown === 'inline',
     filename: filename === null ? null : decodeWords(filename),
     boundary: type.startsWith('multipart/') && isBoundary ? boundary : null,
   };

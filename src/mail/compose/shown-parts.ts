@@ -1,12 +1,18 @@
-/** The parts of a message that people see: its HTML, its text, and the files that are attached. Read from its MIME tree. */
+/**
+ * The parts of a message that people see: its HTML, its text, and the files that are attached. Read from its MIME tree.
+ *
+ * Several parts can be the text, because Apple Mail puts files between them; a list puts its notice after. A text with a file name
+ * is a file, unless the message begins with it or has it as an alternative: some programs name the body.
+ */
+import { isAscii, isUtf8 } from 'node:buffer';
 import { fieldValue } from './head.ts';
-import { htmlParts } from './html-parts.ts';
 import { type MimeTreePart, partsOf } from './mime-tree.ts';
 import { decoded } from './transfer-encoding.ts';
 
 export interface ShownParts {
   html: MimeTreePart[];
-  text: MimeTreePart | null;
+  /** Plain text, and HTML that has no alternative in plain text. */
+  text: MimeTreePart[];
   attached: MimeTreePart[];
 }
 
@@ -14,30 +20,61 @@ export function shownParts(tree: MimeTreePart): ShownParts {
   const leaves = [...partsOf(tree)].filter(
     ({ children, type }) => children.length === 0 && !type.startsWith('multipart/'),
   );
-  const html = htmlParts(tree);
-  const isText = ({ type, isAttached }: MimeTreePart) => type === 'text/plain' && !isAttached;
+  const bodies = new Set(bodiesIn(tree, leaves[0]));
+  const html = leaves.filter((part) => part.type === 'text/html' && bodies.has(part));
   // A multipart without parts, because its boundary is missing: text, as of an invalid type (RFC 2045 section 5.2).
-  const text = leaves.find(isText) ?? (leaves.length === 0 ? tree : null);
-  // The invitation among the alternatives is attached as well.
-  const attached = leaves.filter((part) => part !== text && !html.includes(part) && !isUnnamedCalendar(part));
+  const text = leaves.length === 0 ? [tree] : textsIn(tree, bodies);
+  const shown = new Set([...html, ...text]);
+  const files = leaves.filter((part) => !shown.has(part));
+  // An invitation is often there twice: among the alternatives, and as a file.
+  const isTwice = files.some((part) => calendar.test(part.type) && isFile(part));
+  const attached = files.filter((part) => !(isTwice && calendar.test(part.type) && !isFile(part)));
   return { html, text, attached };
 }
 
-function isUnnamedCalendar({ type, filename, isAttached }: MimeTreePart): boolean {
-  return type === 'text/calendar' && filename === null && !isAttached;
+const calendar = /^(?:text\/calendar|application\/ics)$/;
+
+const isFile = ({ filename, isAttached }: MimeTreePart) => filename !== null || isAttached;
+
+function bodiesIn(part: MimeTreePart, first: MimeTreePart | undefined, parentType = ''): MimeTreePart[] {
+  if (part.children.length > 0) return part.children.flatMap((child) => bodiesIn(child, first, part.type));
+  const isBody = part.filename === null || part === first || parentType === 'multipart/alternative';
+  return /^text\/(?:plain|html)$/.test(part.type) && !part.isAttached && isBody ? [part] : [];
 }
 
-export function isInline({ head }: MimeTreePart): boolean {
-  return /^inline\b/i.test(fieldValue(head, 'content-disposition') ?? '');
+function textsIn(part: MimeTreePart, bodies: ReadonlySet<MimeTreePart>): MimeTreePart[] {
+  if (part.children.length === 0) return bodies.has(part) ? [part] : [];
+  const texts = part.children.map((child) => textsIn(child, bodies));
+  if (part.type !== 'multipart/alternative') return texts.flat();
+  const plain = texts.find((parts) => parts.some(({ type }) => type === 'text/plain'));
+  return plain ?? texts.findLast((parts) => parts.length > 0) ?? [];
 }
 
-/** Without its angle brackets. */
+/** Without its angle brackets, which some programs leave out. */
 export function contentIdOf({ head }: MimeTreePart): string | null {
-  return /^<(.+)>$/.exec(fieldValue(head, 'content-id') ?? '')?.[1] ?? null;
+  return (fieldValue(head, 'content-id') ?? '').replace(/^<|>$/g, '') || null;
 }
 
 /** Decoded, if the encoding is known here. */
 export function bodyOf(raw: Buffer, { head, end, encoding }: MimeTreePart): Buffer {
   const body = raw.subarray(head.bodyStart, end);
   return decoded(body, encoding) ?? body;
+}
+
+/** The text of a part, of which at most `max` bytes are decoded. */
+export function textOf(raw: Buffer, part: MimeTreePart, max = Number.POSITIVE_INFINITY): string {
+  const body = bodyOf(raw, part);
+  const shown = body.subarray(0, max);
+  try {
+    return new TextDecoder(charsetOf(part, body)).decode(shown);
+  } catch {
+    return shown.toString('latin1');
+  }
+}
+
+/** The label is not believed if the bytes beyond ASCII are UTF-8, which those of no other charset happen to be. */
+function charsetOf({ charset }: MimeTreePart, body: Buffer): string {
+  // RFC 1468: Japanese in ASCII bytes.
+  if (isAscii(body)) return charset ?? (body.includes('\x1b$') ? 'iso-2022-jp' : 'utf-8');
+  return isUtf8(body) ? 'utf-8' : (charset ?? 'windows-1252');
 }

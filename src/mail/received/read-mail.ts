@@ -2,11 +2,10 @@
  * Reads a received mail: its parts, and what of it is stored beside its bytes. Runs on a guarded thread, because strangers wrote
  * it. The time is linear in its size (mail/compose/mime-tree.ts), except for the lines of a reply, which are bounded.
  */
-import { isUtf8 } from 'node:buffer';
 import { decodeWords } from 'postal-mime';
 import { fieldValue, type Head, type HeadLimits, readHead } from '#mail/compose/head.ts';
 import { type MimeTreePart, readTree } from '#mail/compose/mime-tree.ts';
-import { bodyOf, contentIdOf, isInline, shownParts } from '#mail/compose/shown-parts.ts';
+import { bodyOf, contentIdOf, shownParts, textOf } from '#mail/compose/shown-parts.ts';
 import { textFromHtml } from '#mail/compose/text-from-html.ts';
 import { toDomain } from '#platform/values/address.ts';
 import { readAddressList } from '#platform/values/mailbox-list.ts';
@@ -80,7 +79,10 @@ export interface OpenMail {
 export function openMail(raw: Buffer): OpenMail | null {
   const tree = readTree(raw, limits);
   if (!tree) return null;
-  const headers = tree.head.fields.map(({ label, value }) => ({ name: label, value: decodeWords(value) }));
+  const headers = tree.head.fields.map(({ label, value }) => ({
+    name: label,
+    value: storable(decodeWords(value)),
+  }));
   const parts = partsIn(raw, tree);
   const { attached } = shownParts(tree);
   return {
@@ -103,10 +105,14 @@ export function readFile(raw: Buffer, position: number): Buffer | null {
 
 function partsIn(raw: Buffer, tree: MimeTreePart): Pick<ReceivedContent, 'text' | 'html' | 'attachments'> {
   const { text, html, attached } = shownParts(tree);
-  const htmlText = html.length === 0 ? null : html.map((part) => textOf(raw, part)).join('\n');
+  const read = new Map([...new Set([...text, ...html])].map((part) => [part, storable(textOf(raw, part))]));
+  const plain = text.map((part) => {
+    const content = read.get(part)!;
+    return part.type === 'text/html' ? textFromHtml(content) : content;
+  });
   return {
-    text: text ? textOf(raw, text) : ((htmlText && textFromHtml(htmlText)) ?? ''),
-    html: htmlText,
+    text: plain.join('\n'),
+    html: html.length === 0 ? null : html.map((part) => read.get(part)!).join('\n'),
     attachments: attached.map((part, position) => describe(raw, part, position)),
   };
 }
@@ -119,18 +125,8 @@ function describe(raw: Buffer, part: MimeTreePart, position: number): ReceivedAt
     type: storable(part.type).slice(0, longestValue),
     size: bodyOf(raw, part).length,
     contentId: contentId === null ? null : storable(contentId).slice(0, longestValue),
-    isInline: isInline(part),
+    isInline: part.isInline,
   };
-}
-
-function textOf(raw: Buffer, part: MimeTreePart): string {
-  const body = bodyOf(raw, part);
-  if (part.charset === null || isUtf8(body)) return body.toString('utf8');
-  try {
-    return new TextDecoder(part.charset).decode(body);
-  } catch {
-    return body.toString('latin1');
-  }
 }
 
 function decodedValue(head: Head, name: string): string {
@@ -138,7 +134,7 @@ function decodedValue(head: Head, name: string): string {
   return storable(decodeWords(value)).slice(0, longestValue);
 }
 
-/** PostgreSQL stores no NUL, and neither database half a surrogate pair. */
+/** PostgreSQL, ours or an application's, stores no NUL, and no database half a surrogate pair. */
 function storable(text: string): string {
   return text.replaceAll('\0', '\ufffd').toWellFormed();
 }

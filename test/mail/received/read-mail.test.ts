@@ -73,6 +73,87 @@ test('mail that has only HTML has a text, too', (t) => {
   t.is(readContent(raw)!.text.replace(/\s+/g, ' ').trim(), 'Hello World');
 });
 
+const parts = (boundary: string, ...bodies: string[][]) => [
+  ...bodies.flatMap((lines) => [`--${boundary}`, ...lines]),
+  `--${boundary}--`,
+];
+
+const mixed = (...bodies: string[][]) =>
+  mail('Content-Type: multipart/mixed; boundary=m', '', ...parts('m', ...bodies), '');
+
+const plain = (text: string) => ['Content-Type: text/plain', '', text];
+
+const files = (raw: Buffer) => readContent(raw)!.attachments.map(({ filename, type }) => [filename, type]);
+
+test('text between files and after HTML is text, and a text that is a file is none', (t) => {
+  const picture = ['Content-Type: image/png; name=a.png', 'Content-Disposition: inline', '', 'AAAA'];
+  const ofApple = mixed(plain('Look:'), picture, plain('Do you see it?'));
+  t.is(readContent(ofApple)!.text, 'Look:\nDo you see it?');
+  t.deepEqual(files(ofApple), [['a.png', 'image/png']]);
+
+  const html = ['Content-Type: text/html', '', '<p>Hello</p>'];
+  const ofList = readContent(mixed(html, plain('To leave the list')))!;
+  t.is(ofList.text.replace(/\s+/g, ' '), 'Hello To leave the list');
+  t.is(ofList.html, '<p>Hello</p>');
+
+  const log = ['Content-Type: text/plain; name=log.txt', 'Content-Disposition: inline', '', 'LOG'];
+  const page = ['Content-Type: text/html; name=a.html', 'Content-Disposition: inline', '', '<p>A</p>'];
+  t.is(readContent(mixed(html, log, page))!.text.trim(), 'Hello');
+  t.is(readContent(mixed(html, log, page))!.html, '<p>Hello</p>');
+  t.deepEqual(files(mixed(html, log, page)), [
+    ['log.txt', 'text/plain'],
+    ['a.html', 'text/html'],
+  ]);
+  t.is(readContent(mail('Content-Type: text/plain; name=body.txt', '', 'Named'))!.text, 'Named');
+});
+
+test('HTML of a signed mail is its HTML', (t) => {
+  const signature = ['Content-Type: application/pkcs7-signature; name=smime.p7s', '', 'AAAA'];
+  const body = parts('s', ['Content-Type: text/html', '', '<p>Signed</p>'], signature);
+  const raw = mail('Content-Type: multipart/signed; boundary=s', '', ...body, '');
+  t.is(readContent(raw)!.html, '<p>Signed</p>');
+  t.deepEqual(files(raw), [['smime.p7s', 'application/pkcs7-signature']]);
+});
+
+test('an invitation is a file, once', (t) => {
+  const invitation = ['Content-Type: text/calendar; method=REQUEST', '', 'BEGIN:VCALENDAR'];
+  const alternatives = [
+    'Content-Type: multipart/alternative; boundary=a',
+    '',
+    ...parts('a', plain('Come'), invitation),
+  ];
+  const file = ['Content-Type: application/ics; name=invite.ics', '', 'BEGIN:VCALENDAR'];
+  t.deepEqual(files(mail(...alternatives, '')), [[null, 'text/calendar']]);
+  t.deepEqual(files(mail(...invitation, '')), [[null, 'text/calendar']]);
+  t.deepEqual(files(mixed(alternatives, file)), [['invite.ics', 'application/ics']]);
+});
+
+test('a text is read in its charset, whatever its label says of it', (t) => {
+  const text = (type: string, bytes: string) =>
+    readContent(Buffer.concat([mail(`Content-Type: ${type}`, '', ''), Buffer.from(bytes, 'latin1')]))!.text;
+  const japanese = '\x1b$BF|K\\8l\x1b(B';
+  t.is(text('text/plain; charset=iso-2022-jp', japanese), '日本語', 'ASCII bytes are not its letters');
+  t.is(text('text/plain', japanese), '日本語');
+  t.is(text('text/plain; charset=iso-2022-jp', Buffer.from('日本').toString('latin1')), '日本');
+  t.is(text('text/plain; charset=utf-16le', 'H\0i\0'), 'Hi');
+  for (const label of ['', '; charset=unknown-8bit', '; charset=x-none', '; charset=us-ascii'])
+    t.is(text(`text/plain${label}`, 'caf\xe9'), 'café', label);
+});
+
+test('a Content-ID without brackets, and a disposition that is encoded', (t) => {
+  const picture = (id: string) => [
+    'Content-Type: image/png',
+    'Content-Disposition: =?utf-8?Q?inline?=',
+    `Content-ID: ${id}`,
+    '',
+    'AAAA',
+  ];
+  t.like(readContent(mixed(picture('logo@x.invalid'), picture('<>')))!.attachments, [
+    { contentId: 'logo@x.invalid', isInline: true },
+    { contentId: null, isInline: true },
+  ]);
+});
+
 test('mail that a program sent is told by what it says of itself', (t) => {
   const isAutomatic = (field: string) => readMail(mail(field, '', 'x')).summary.isAutomatic;
   for (const field of [
@@ -124,6 +205,8 @@ test('signatures that would take long to check are not checked', (t) => {
 test('text that no database stores is replaced', (t) => {
   const raw = mail('Subject: a\0b', 'Message-ID: <a\0@b>', '', 'x\0y');
   t.like(readMail(raw), { subject: 'a\ufffdb', messageId: 'a\ufffd@b', summary: { preview: 'x\ufffdy' } });
+  const { text, headers } = readContent(raw)!;
+  t.deepEqual([text, headers[0]], ['x\ufffdy', { name: 'Subject', value: 'a\ufffdb' }]);
 });
 
 test('a multipart without a boundary, or without parts, is read as text', (t) => {

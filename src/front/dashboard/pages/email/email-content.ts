@@ -7,9 +7,8 @@ import { legible } from '#front/dashboard/legible.ts';
 import { byReference, comparedId, safeIdsFor } from '#mail/compose/content-ids/content-ids.ts';
 import { withReferences } from '#mail/compose/content-ids/references.ts';
 import type { Field } from '#mail/compose/head.ts';
-import { htmlParts } from '#mail/compose/html-parts.ts';
 import { type MimeTreePart, partsOf, readTree } from '#mail/compose/mime-tree.ts';
-import { bodyOf, contentIdOf, isInline, shownParts } from '#mail/compose/shown-parts.ts';
+import { bodyOf, contentIdOf, shownParts, textOf } from '#mail/compose/shown-parts.ts';
 
 export interface EmailContent {
   hasHtml: boolean;
@@ -34,15 +33,16 @@ export function readContent(raw: Buffer): EmailContent | null {
   const tree = readTree(raw);
   if (!tree) return null;
   const { html, text, attached } = shownParts(tree);
+  const plain = text.filter(({ type }) => type !== 'text/html');
   return {
     hasHtml: html.length > 0,
-    text: text && cut(textOf(raw, text, 4 * maxText), maxText),
+    text: plain.length === 0 ? null : cut(joined(raw, plain), maxText),
     fields: tree.head.fields.map(presentField),
     attachments: attached.map((part) => ({
       name: legible(part.filename ?? '(no name)'),
       type: legible(part.type),
       size: sizeOf(part),
-      isInline: isInline(part),
+      isInline: part.isInline,
     })),
   };
 }
@@ -55,7 +55,7 @@ export function sourceOf(raw: Buffer): Shown {
 /** Null if the message has no HTML. `undo` removes our own tracking from it. */
 export function readHtml(raw: Buffer, undo: (html: string) => string): string | null {
   const tree = readTree(raw);
-  const part = tree && htmlParts(tree)[0];
+  const part = tree && shownParts(tree).html[0];
   return part ? withPictures(undo(textOf(raw, part, maxHtml)), raw, tree) : null;
 }
 
@@ -82,14 +82,13 @@ function withPictures(html: string, raw: Buffer, tree: MimeTreePart): string {
   });
 }
 
-function textOf(raw: Buffer, part: MimeTreePart, max: number): string {
-  const body = bodyOf(raw, part).subarray(0, max);
-  if (part.charset === null || isUtf8(body)) return body.toString('utf8');
-  try {
-    return new TextDecoder(part.charset).decode(body);
-  } catch {
-    return body.toString('latin1');
+function joined(raw: Buffer, parts: MimeTreePart[]): string {
+  let text = '';
+  for (const part of parts) {
+    if (text.length > maxText) break;
+    text += `${text === '' ? '' : '\n'}${textOf(raw, part, 4 * maxText)}`;
   }
+  return text;
 }
 
 /** The decoded size; for base64 an estimate that needs no decoding. */
