@@ -37,9 +37,10 @@ function composeFields(given: Fields, tracking: MessageTracking, signer: DkimSig
   const tracked = fields.html ? prepareTracking(fields.html, tracking, allowance) : null;
   const attached = attachedParts(fields.attachments, Boolean(fields.html));
   const head = headOf(fields);
-  const isPersonal = isSubscribed(tracking.trackers, () => Object.keys(fields.headers));
+  const names = Object.keys(fields.headers);
+  const isPersonal = isSubscribed(tracking.trackers, () => names);
   const compose = (html: string | undefined, tracker?: Tracker): Buffer => {
-    const added = isPersonal && tracker ? unsubscribeFields(tracker) : [];
+    const added = isPersonal && tracker ? unsubscribeFields(tracker, names) : [];
     const own = { ...head, fields: [...added, ...head.fields] };
     const { message } = composeMime(fields, html, attached, own);
     return toBytes({ ...message, fields: [...signatures(message, signer, fields.date), ...message.fields] });

@@ -35,10 +35,12 @@ export function composeRaw(message: RawMessage, tracking: MessageTracking, signe
   const raw = toSevenBit(withRequiredFields(message));
   const allowance = newAllowance();
   const tracked = trackedParts(raw, tracking, allowance);
-  const isPersonal = isSubscribed(tracking.trackers, () => readHead(raw).fields.map(({ name }) => name));
+  const names = () => readHead(raw).fields.map(({ name }) => name);
+  const isPersonal = isSubscribed(tracking.trackers, names);
+  const own = isPersonal ? names() : [];
   const copyFor = (tracker: Tracker) => {
     const copy = tracked ? tracked(tracker) : raw;
-    return signed(isPersonal ? withUnsubscribe(copy, tracker) : copy, signer, message.date);
+    return signed(isPersonal ? withUnsubscribe(copy, tracker, own) : copy, signer, message.date);
   };
   const copies =
     tracked || isPersonal
@@ -47,8 +49,8 @@ export function composeRaw(message: RawMessage, tracking: MessageTracking, signe
   return { messageId: message.messageId, ...copies, trackedLinks: linkLimitIfExceeded(allowance) };
 }
 
-function withUnsubscribe(raw: Buffer, tracker: Tracker): Buffer {
-  const fields = unsubscribeFields(tracker).map(({ text }) => `${text}\r\n`);
+function withUnsubscribe(raw: Buffer, tracker: Tracker, names: readonly string[]): Buffer {
+  const fields = unsubscribeFields(tracker, names).map(({ text }) => `${text}\r\n`);
   return Buffer.concat([Buffer.from(fields.join('')), raw]);
 }
 

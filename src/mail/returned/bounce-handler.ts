@@ -4,13 +4,14 @@
  *   RCPT      check that the address is ours and that its tag is valid
  *   message   parse it, find the delivery, commit the result, write the mail log
  *
- * Mail to an address that unsubscribes does that, whatever it says, unless its sender is null: such mail was sent by a program
- * that answers.
+ * Mail to an address that unsubscribes does that, whatever it says, unless a program answered: then its sender is null, or it
+ * says so itself. (Mail readers unsubscribe by mail that is generated; that is no answer.)
  *
  * Never sends mail in response: a bounce becomes an event, and a mail that no rule recognises is kept for the operator. The 250 is
  * sent after the commit; after an error of the server, the reply is 451 and the client retries.
  */
 import { setTimeout as pause } from 'node:timers/promises';
+import { fieldValue, readHead } from '#mail/compose/head.ts';
 import type {
   BouncedDelivery,
   BounceResult,
@@ -122,7 +123,7 @@ export class BounceHandler implements MailHandler<null> {
     parse: (role: AddressRole) => Promise<ParseResult>,
   ): Promise<void> {
     if (address.role === 'unsubscribe') {
-      if (mail.sender !== '') await this.#parts.unsubscribe(address.deliveryId);
+      if (mail.sender !== '' && !isAutoReply(mail.raw)) await this.#parts.unsubscribe(address.deliveryId);
       return;
     }
     const reading = await parse(address.role);
@@ -157,4 +158,9 @@ export class BounceHandler implements MailHandler<null> {
     const to = deliveryId === null ? null : await this.#parts.findDelivery(deliveryId);
     if (to) this.#parts.report(to, reading, null);
   }
+}
+
+/** RFC 3834 section 5: an answer, such as that of a person who is away. */
+function isAutoReply(raw: Buffer): boolean {
+  return /^auto-replied\b/i.test(fieldValue(readHead(raw), 'auto-submitted') ?? '');
 }

@@ -102,6 +102,15 @@ test('a caller’s own List-Unsubscribe wins', async (t) => {
   t.notRegex(raw.toString('latin1'), /^List-Unsubscribe-Post/im);
 });
 
+test('a caller’s own List-Unsubscribe-Post is not there twice', async (t) => {
+  const world = await start();
+  const { header, raw } = await sent(world, {
+    headers: { 'list-unsubscribe-post': 'List-Unsubscribe=One-Click' },
+  });
+  t.regex(header, /^<https?:/);
+  t.is(raw.toString('latin1').match(/^List-Unsubscribe-Post/gim)!.length, 1);
+});
+
 test('each recipient has a link of his own, whether the mail is tracked or not', async (t) => {
   const world = await start();
   for (const openTracking of [false, true]) {
@@ -270,6 +279,8 @@ test('mail to the address does the same; what a program answers there does not',
   const world = await withNews(await startReturns(t));
   const { mailto } = await sent(world);
   await world.comesBack(mailto, 'Subject: Out of office\r\n\r\nI am away.\r\n', '');
+  const answer = 'Subject: Away\r\nAuto-Submitted: auto-replied (vacation)\r\n\r\nI am away.\r\n';
+  await world.comesBack(mailto, answer, 'ann@there.invalid');
   t.deepEqual(await listOf(world), []);
   await world.comesBack(mailto.toUpperCase(), 'Subject: unsubscribe\r\n\r\n\r\n', 'ann@there.invalid');
   t.deepEqual((await listOf(world))[0]!.slice(1), ['news', 'unsubscribed']);
@@ -286,11 +297,12 @@ test('submitted mail has the links by a header of ours, or by its key', async (t
   await makeStream(world.db, { orgId: world.orgId, ...news }, 0);
   const transport = transportOf({ world, key: world.key, orgId: world.orgId });
   const head =
-    'From: app@sender.invalid\r\nTo: ann@there.invalid\r\nSubject: Hi\r\nX-Postern-Stream: news\r\n';
+    'From: app@sender.invalid\r\nTo: ann@there.invalid\r\nSubject: Hi\r\nX-Postern-Stream: news\r\nList-Unsubscribe-Post: List-Unsubscribe=One-Click\r\n';
   const envelope = { from: 'app@sender.invalid', to: ['ann@there.invalid'] };
   await transport.sendMail({ envelope, raw: `${head}\r\nHi\r\n` });
   const { raw } = await messageTo(world, 'ann@there.invalid');
   t.regex(placesIn(raw).header, /\/t\/u\//);
+  t.is(raw.toString('latin1').match(/^List-Unsubscribe-Post/gim)!.length, 1);
   t.notRegex(raw.toString('latin1'), /X-Postern-Stream/i);
   await areSigned(t, world);
 });

@@ -6,18 +6,23 @@
 import { type FieldLine, field } from '#mail/compose/field.ts';
 import type { Tracker } from './html-tracking.ts';
 
-/** None if the recipient cannot unsubscribe. */
-export function unsubscribeFields({ unsubscribe }: Pick<Tracker, 'unsubscribe'>): FieldLine[] {
+const post = 'List-Unsubscribe-Post';
+
+/** None if the recipient cannot unsubscribe. `names`: of the fields of the caller's message; two of a kind would be ignored. */
+export function unsubscribeFields(
+  { unsubscribe }: Pick<Tracker, 'unsubscribe'>,
+  names: readonly string[],
+): FieldLine[] {
   if (!unsubscribe) return [];
-  return [
-    field('List-Unsubscribe', unsubscribe),
-    field('List-Unsubscribe-Post', 'List-Unsubscribe=One-Click'),
-  ];
+  const link = field('List-Unsubscribe', unsubscribe);
+  return has(names, post) ? [link] : [link, field(post, 'List-Unsubscribe=One-Click')];
 }
 
 /** Whether each recipient gets fields of his own. `names`: of the fields of the caller's message. */
-export function isSubscribed(trackers: Tracker[], names: () => string[]): boolean {
-  return (
-    Boolean(trackers[0]?.unsubscribe) && !names().some((name) => name.toLowerCase() === 'list-unsubscribe')
-  );
+export function isSubscribed(trackers: Tracker[], names: () => readonly string[]): boolean {
+  return Boolean(trackers[0]?.unsubscribe) && !has(names(), 'List-Unsubscribe');
+}
+
+function has(names: readonly string[], wanted: string): boolean {
+  return names.some((name) => name.toLowerCase() === wanted.toLowerCase());
 }
