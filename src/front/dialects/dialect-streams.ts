@@ -4,14 +4,19 @@ import { Refusal } from '#platform/values/refusal.ts';
 import { streamNumber } from '#platform/values/stream.ts';
 import type { DialectCall } from './dialect.ts';
 
-/** The stream that the first of these categories or tags names; undefined: none does. Without streams, nothing is looked up. */
+/** The stream that the first of these categories or tags names; undefined: none does. */
 export async function streamNamedBy(
-  { db, orgId, caller }: DialectCall,
+  call: DialectCall,
   names: readonly string[],
 ): Promise<string | undefined> {
-  if (!caller.hasStreams || names.length === 0) return undefined;
-  const known = new Set((await listStreams(db, orgId)).map(({ name }) => name));
+  if (names.length === 0) return undefined;
+  const known = new Set(await streamNames(call));
   return names.find((name) => known.has(name));
+}
+
+/** Without streams, nothing is looked up. */
+export async function streamNames({ db, orgId, caller }: DialectCall): Promise<string[]> {
+  return caller.hasStreams ? (await listStreams(db, orgId)).map(({ name }) => name) : [];
 }
 
 /** By its number (SendGrid's unsubscribe groups). */

@@ -140,6 +140,48 @@ test('Mailgun: a tag that names a stream is the stream, and people unsubscribe f
   ]);
 });
 
+test('Mailgun: an address is one item with all its tags, and is taken off one of them or off all', async (t) => {
+  const world = await start();
+  for (const name of ['news', 'tips'])
+    await makeStream(world.db, { orgId: world.orgId, name, kind: 'subscribed' }, 0);
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  const path = '/v3/sender.invalid/unsubscribes';
+  const call = async (method: string, more = '', body?: string | URLSearchParams) => {
+    const authorization = `Basic ${Buffer.from(`api:${world.key}`).toString('base64')}`;
+    const isJson = typeof body === 'string';
+    const headers = { authorization, ...(isJson && { 'content-type': 'application/json' }) };
+    const response = await fetch(world.url() + path + more, { method, headers, ...(body && { body }) });
+    // biome-ignore lint/suspicious/noExplicitAny: the answer of a service, as its documents say it
+    return { status: response.status, body: (await response.json()) as any };
+  };
+  const ann = '/ann@there.invalid';
+  const several = [
+    { address: 'ann@there.invalid', tags: ['summer', 'news', 'tips'] },
+    { address: 'bob@there.invalid', tags: ['news', '*'] },
+  ];
+  t.is((await call('POST', '', JSON.stringify(several))).status, 200);
+  const form = new URLSearchParams([
+    ['address', 'cleo@there.invalid'],
+    ['tag', 'tips'],
+    ['tag', 'news'],
+  ]);
+  t.is((await call('POST', '', form)).status, 200);
+  const page = async (query: string) =>
+    (await call('GET', `?${query}`)).body.items.map(
+      ({ address, tags }: { address: string; tags: string[] }) =>
+        `${address.split('@')[0]} ${tags.toSorted()}`,
+    );
+  t.deepEqual(await page('limit=2'), ['ann news,tips', 'bob *']);
+  t.deepEqual(await page('limit=2&page=next&address=bob@there.invalid'), ['cleo news,tips']);
+  t.deepEqual(await page('limit=2&page=last'), ['bob *', 'cleo news,tips']);
+  t.deepEqual((await call('GET', `${ann}?tag=tips`)).body.tags, ['tips']);
+  t.is((await call('DELETE', '/bob@there.invalid?tag=summer')).status, 404, 'not the entry of all mail');
+  t.is((await call('DELETE', `${ann}?tag=tips`)).status, 200);
+  t.deepEqual((await call('GET', ann)).body.tags, ['news']);
+  t.is((await call('DELETE', '/cleo@there.invalid')).status, 200);
+  t.deepEqual(await lists(world), ['news:ann@there.invalid', ':bob@there.invalid']);
+});
+
 test('Resend: a topic is the stream of its name', async (t) => {
   const world = await start();
   await makeStream(world.db, { orgId: world.orgId, name: 'news', kind: 'subscribed' }, 0);

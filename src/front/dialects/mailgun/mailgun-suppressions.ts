@@ -1,6 +1,7 @@
 /**
- * Mailgun has three lists of suppressed addresses. We have one; the reason of an entry says in which of them it is. People
- * unsubscribe there from all mail (`*`) or from a tag: from that which names a stream of ours, here.
+ * Mailgun has three lists of suppressed addresses. We have one for all mail and one for each stream; the reason of an entry says in
+ * which of Mailgun's it is. People unsubscribe there from all mail (`*`) or from tags: here, from the streams that they name, and
+ * from all mail if they name none. An address has one item with all its tags.
  */
 import { z } from 'zod';
 import type { SuppressionRecord } from '#accounts/rows/suppressions.ts';
@@ -13,10 +14,11 @@ import {
   requireItem,
   scalarText,
 } from '#front/dialects/dialect.ts';
-import { streamNamedBy } from '#front/dialects/dialect-streams.ts';
+import { streamNames } from '#front/dialects/dialect-streams.ts';
 import {
   bounceOf,
   findSuppressed,
+  type ListCall,
   listSuppressed,
   suppressAll,
   unsuppress,
@@ -72,7 +74,7 @@ async function list(call: DialectCall, kind: Kind) {
   await requirePathDomain(call);
   const { limit: wanted, page, address: edge } = readParameters(call.context, pageQuery);
   const limit = Math.min(Math.max(Math.trunc(Number(wanted)) || 100, 1), maxLimit);
-  const { found } = await listSuppressed(call, {
+  const found = await itemsOf(call, {
     ...(page === 'next' && edge && { after: edge }),
     ...(page === 'previous' && { before: edge ?? '' }),
     ...(page === 'last' && { before: null }),
@@ -87,11 +89,31 @@ async function list(call: DialectCall, kind: Kind) {
     items: found.map((item) => present(item, kind)),
     paging: {
       first: `${base}?limit=${limit}`,
-      next: url('next', found.at(-1)?.address),
-      previous: url('previous', found[0]?.address),
+      next: url('next', found.at(-1)?.[0].address),
+      previous: url('previous', found[0]?.[0].address),
       last: url('last', ''),
     },
   };
+}
+
+/** The entries of one address. */
+type Item = [SuppressionRecord, ...SuppressionRecord[]];
+
+/** Each list gives as many as are wanted, of which those that come first, or last, are the page. */
+async function itemsOf(call: DialectCall, wanted: Parameters<typeof listSuppressed>[1]): Promise<Item[]> {
+  const pages = await Promise.all((await listsOf(call)).map((list) => listSuppressed(list, wanted)));
+  const byKey = Map.groupBy(
+    pages.flatMap(({ found }) => found),
+    ({ addressKey }) => addressKey,
+  );
+  const items = [...byKey]
+    .sort(([one], [other]) => Buffer.compare(Buffer.from(one), Buffer.from(other)))
+    .map(([, entries]) => entries as Item);
+  return wanted.before === undefined ? items.slice(0, wanted.limit) : items.slice(-wanted.limit);
+}
+
+async function listsOf(call: DialectCall): Promise<ListCall[]> {
+  return [null, ...(await streamNames(call))].map((stream) => ({ ...call, stream }));
 }
 
 function isIn(found: SuppressionRecord, kind: Kind): boolean {
@@ -123,16 +145,20 @@ async function add(call: DialectCall, kind: Kind) {
           address: body.one('address'),
           code: body.one('code'),
           error: body.one('error'),
-          tag: body.one('tag'),
+          tags: [...body.all('tag'), ...body.all('tags')],
         }
       : body;
   const entries = checked(z.array(entry).min(1).max(maxLimit), [given].flat());
-  const byStream = new Map<string | undefined, ListEntry[]>();
+  const known = new Set(kind === 'unsubscribes' ? await streamNames(call) : []);
+  const byStream = new Map<string | null, ListEntry[]>();
   for (const one of entries) {
-    const stream = kind === 'unsubscribes' ? await streamNamedBy(call, tagsOf(one)) : undefined;
-    byStream.set(stream, [...(byStream.get(stream) ?? []), entryOf(one, kind)]);
+    const tags = tagsOf(one);
+    const streams = [...new Set(tags)].filter((tag) => known.has(tag));
+    const isOfAll = streams.length === 0 || tags.includes('*');
+    for (const stream of isOfAll ? [null] : streams)
+      byStream.set(stream, [...(byStream.get(stream) ?? []), entryOf(one, kind)]);
   }
-  for (const [stream, list] of byStream) await suppressAll({ ...call, stream: stream ?? null }, list);
+  for (const [stream, list] of byStream) await suppressAll({ ...call, stream }, list);
   return Array.isArray(given)
     ? { message: `${entries.length} addresses have been added to the ${kind} table` }
     : { message: `Address has been added to the ${kind} table`, address: entries[0]!.address };
@@ -159,23 +185,27 @@ function oneLine(text: string, maxLength: number): string {
 
 const tagQuery = z.object({ tag: z.string().optional() });
 
-async function find(call: DialectCall, kind: Kind): Promise<SuppressionRecord> {
+/** With a tag, the entry of that alone. */
+async function find(call: DialectCall, kind: Kind): Promise<Item> {
   await requirePathDomain(call);
   const { tag } = readParameters(call.context, tagQuery);
-  const stream = tag === undefined ? undefined : await streamNamedBy(call, [tag]);
-  const found = await findSuppressed({ ...call, stream: stream ?? null }, call.params.address!);
-  return requireItem(found && isIn(found, kind) ? found : null, `address in ${kind}`);
+  const lists = (await listsOf(call)).filter(({ stream }) => tag === undefined || tag === (stream ?? '*'));
+  const found = await Promise.all(lists.map((list) => findSuppressed(list, call.params.address!)));
+  const [first, ...others] = found.filter((entry) => entry !== null && isIn(entry, kind));
+  return [requireItem(first ?? null, `address in ${kind}`), ...others.map((entry) => entry!)];
 }
 
-function present(entry: SuppressionRecord, kind: Kind) {
+function present(item: Item, kind: Kind) {
+  const [entry] = item;
   const created_at = new Date(entry.createdAt).toUTCString().replace('GMT', 'UTC');
   const { code, text: error } = bounceOf(entry);
-  const more = { bounces: { code, error }, complaints: {}, unsubscribes: { tags: [entry.stream || '*'] } };
+  const tags = item.map(({ stream }) => stream || '*');
+  const more = { bounces: { code, error }, complaints: {}, unsubscribes: { tags } };
   return { address: entry.address, ...more[kind], created_at };
 }
 
 async function remove(call: DialectCall, kind: Kind) {
-  const { address, stream } = await find(call, kind);
-  await unsuppress({ ...call, stream }, address);
-  return { message: `${kinds[kind].one} has been removed`, address };
+  const item = await find(call, kind);
+  for (const { address, stream } of item) await unsuppress({ ...call, stream }, address);
+  return { message: `${kinds[kind].one} has been removed`, address: item[0].address };
 }
