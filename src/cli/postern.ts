@@ -85,7 +85,7 @@ function errorLines(error: unknown): readonly string[] {
   return [[reason.replace(/\s+/g, ' '), remedies[code ?? '']].filter(Boolean).join('; ')];
 }
 
-/** `/etc/x: permission denied`; null if it is no error of the system about a file. */
+/** `/etc/x: permission denied`; null if it is not an error of the system about a file. */
 function systemText(error: unknown): string | null {
   const { path, syscall } = error as NodeJS.ErrnoException;
   return path === undefined || syscall === undefined ? null : `${path}: ${reasonOf(error)}`;

@@ -13,7 +13,7 @@ export const defaultReply = '550 5.7.1 This address takes no mail';
 
 export const replyForm = `a reply such as "${defaultReply}": a code from 500 to 559, and printable ASCII, at most ${maxLength} characters`;
 
-/** Null if it is no such reply. A missing enhanced code is 5.7.1: a rule of the recipient. */
+/** Null if it is not such a reply. A missing enhanced code is 5.7.1: a rule of the recipient. */
 export function parseReply(given: string): RejectReply | null {
   if (given.length > maxLength) return null;
   const found = /^(5[0-5]\d) (?:(5\.\d{1,3}\.\d{1,3}) )?([!-~][ -~]*)$/.exec(given.trim());

@@ -104,6 +104,6 @@ function problemWithExpression(local: string): string | null {
     return `the expression is too large: ${steps} steps, of ${maxSteps} at most. Repeat less in it`;
   } catch (error) {
     const said = (error as Error).message.replace(/^error parsing regexp: /, '').slice(0, 120);
-    return `${local} is no expression in RE2's syntax, which has no look-around and no back references: ${said}`;
+    return `${local} is not an expression in RE2's syntax, which has no look-around and no back references: ${said}`;
   }
 }

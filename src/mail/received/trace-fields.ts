@@ -101,7 +101,7 @@ function authenticationResults({ hostname, sender }: Trace, { spf, dkim, dmarc, 
   return `Authentication-Results: ${[hostname, ...results].join(';\r\n ')}`;
 }
 
-/** RFC 8601 section 2.2: a value that is no dot-atom is quoted. The values are the sender's. */
+/** RFC 8601 section 2.2: a value that is not a dot-atom is quoted. The values are the sender's. */
 function result(
   method: string,
   verdict: string,

@@ -1,6 +1,6 @@
 /**
  * Addresses of one delivery: its return path (VERP), so that the address that a bounce arrives at identifies the delivery, and
- * the one that mail to unsubscribes is written to. The tag is an HMAC, so that nobody can forge an address.
+ * the one that mail to unsubscribes is written to. The tag is an HMAC, so that addresses cannot be forged.
  *
  *   b- or u-<delivery id (128 bits) and tag (56 bits), 37 digits to the base 32>@<return path domain>
  *

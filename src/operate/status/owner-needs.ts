@@ -80,7 +80,7 @@ export function creditNeeds({
 
 type NeedDraft = Omit<Need, 'command'>;
 
-/** A new domain has some time for its record; later, mail is lost to whoever the record leads to. */
+/** A new domain has some time for its record; later, mail is lost to the host that the record leads to. */
 const setUpMs = 24 * 3_600_000;
 
 function mxNeed({ orgId, name, since }: Awaited<ReturnType<typeof domainsWithoutMx>>[number], now: number) {

@@ -27,7 +27,7 @@ test('a domain is switched on, a route added and checked, and what is refused sa
   t.regex(none.text, /No routes yet/);
   const add = (fields: Record<string, string>) =>
     browser.submit('/routes', { action: 'store', priority: '', reply: '', ...fields });
-  t.regex((await add({ pattern: '/(/@sender.invalid' })).text, /no expression in RE2.{1,6}s syntax/);
+  t.regex((await add({ pattern: '/(/@sender.invalid' })).text, /not an expression in RE2.{1,6}s syntax/);
   t.is(browser.page().status, 422);
   t.regex((await add({ pattern: 'there.invalid' })).text, /not registered in this organization/);
   t.regex((await add({ pattern: 'a@sender.invalid', priority: '-1' })).text, /Enter a number from 0/);

@@ -137,7 +137,7 @@ const visitor = {
   }),
 };
 
-/** Received mail is no email of ours. */
+/** Received mail is not an email of ours. */
 type EmailEvent = Exclude<Extract<EventType, `email.${string}`>, 'email.received'>;
 
 const tags = z

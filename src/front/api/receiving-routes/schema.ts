@@ -57,7 +57,7 @@ export const newRoute = z.object({
 
 export const routeChange = newRoute.partial().meta({
   description:
-    'Members that are left out do not change. With another action, `webhookId` and `reply` begin anew.',
+    'Members that are left out do not change. With another action, `webhookId` and `reply` are null again unless they are given.',
 });
 
 export const checkQuery = z.object({

@@ -40,7 +40,7 @@ export async function findRoute(db: Db, id: string, orgId: string | null): Promi
   return row ? routes.read(row) : null;
 }
 
-/** Calls `change` with the organization's routes, which nobody else changes until it ends. */
+/** Calls `change` with the organization's routes, which no other call changes until it ends. */
 export async function withRoutes<Result>(
   db: Db,
   orgId: string,

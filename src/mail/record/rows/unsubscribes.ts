@@ -18,7 +18,7 @@ export interface StreamSubscription {
   orgId: string;
   stream: string;
   address: string;
-  /** Test mail suppresses nobody. */
+  /** Test mail suppresses no one. */
   isTest: boolean;
 }
 

@@ -67,7 +67,7 @@ for (const kind of kinds) {
     t.regex(await refusal({ webhookId: ours.webhookId }), /only a route with the action webhook/);
     t.regex(await refusal({ reply: '550 No' }), /only a route with the action reject/);
     t.regex(await refusal({ action: 'reject', reply: '250 OK' }), /reply: give a reply such as/);
-    t.regex(await refusal({ pattern: '/(/@x.test' }), /no expression in RE2's syntax/);
+    t.regex(await refusal({ pattern: '/(/@x.test' }), /not an expression in RE2's syntax/);
     await add({ pattern: 'Orders@x.test' });
     t.regex(await refusal({ pattern: 'orders@X.test' }), /there is a route for Orders@x\.test already/);
 
