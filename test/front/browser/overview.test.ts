@@ -104,7 +104,9 @@ test('what was sent is there within seconds, beside what needs attention', async
       failing_since: failing.failing_since - hourMs,
     },
   ]);
-  const attempt = { id: uuid(), webhook_id: failingId, number: 1, started_at: 0, duration: 1, url: '' };
+  // From now, because maintenance deletes what is old.
+  const now = world.clock.now();
+  const attempt = { id: uuid(), webhook_id: failingId, number: 1, started_at: now, duration: 1, url: '' };
   const tried = {
     webhook_id: failingId,
     event_id: uuid(),
@@ -113,7 +115,7 @@ test('what was sent is there within seconds, beside what needs attention', async
     status: 'failed',
   };
   const messageId = uuid();
-  await world.db('webhook_messages').insert({ ...tried, id: messageId, created_at: 0, updated_at: 0 });
+  await world.db('webhook_messages').insert({ ...tried, id: messageId, created_at: now, updated_at: now });
   await world.db('webhook_attempts').insert({ ...attempt, message_id: messageId, error: 'HTTP 503' });
   await world.db('domains').where({ status: 'verified' }).update({ failures: 2, failing_since: 0 });
   await world.db.transaction((trx) => setQuota(trx, id, 2, world.clock.now()));

@@ -39,7 +39,7 @@ export function readContent(raw: Buffer): EmailContent | null {
     text: plain.length === 0 ? null : cut(joined(raw, plain), maxText),
     fields: tree.head.fields.map(presentField),
     attachments: attached.map((part) => ({
-      name: legible(part.filename ?? '(no name)'),
+      name: legible(part.filename?.trim() || '(no name)'),
       type: legible(part.type),
       size: sizeOf(part),
       isInline: part.isInline,
