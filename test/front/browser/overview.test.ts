@@ -40,8 +40,12 @@ async function past(
       ...Object.fromEntries([...counts, ...took]),
     };
   });
-  await db('statistics').where({ org_id: orgId }).delete();
-  await db.transaction((trx) => insertRows(trx, 'statistics', rows));
+  await db.transaction(async (trx) => {
+    // The lock of those who sum up.
+    await trx('event_readers').where({ name: 'statistics' }).forUpdate();
+    await trx('statistics').where({ org_id: orgId }).delete();
+    await insertRows(trx, 'statistics', rows);
+  });
 }
 
 test('what was sent is there within seconds, beside what needs attention', async (t) => {

@@ -1,4 +1,5 @@
 /** Streams as other services name them: Postmark's message streams, SendGrid's groups and categories, Mailgun's tags, Resend's topics. */
+import { randomUUID } from 'node:crypto';
 import sendgridClient from '@sendgrid/client';
 import sendgridMail from '@sendgrid/mail';
 import test from 'ava';
@@ -89,11 +90,12 @@ test('SendGrid: a group, or a category that names a stream, is the stream', asyn
   const { id } = body as { id: number };
   const base = { to: 'ann@there.invalid', from: 'app@sender.invalid', text: 'Hi' };
   const streamOf = async (fields: object) => {
-    const [{ headers }] = await mailer.send({ ...base, subject: JSON.stringify(fields), ...fields });
+    const [{ headers }] = await mailer.send({ ...base, subject: randomUUID(), ...fields });
     return (await world.get(headers['x-message-id'])).stream;
   };
   t.is(await streamOf({ asm: { groupId: id } }), 'news');
-  t.is(await streamOf({ categories: ['welcome', 'news'] }), 'news');
+  // A key is remembered for a second, and with it that its organization had no streams.
+  await until(async () => (await streamOf({ categories: ['welcome', 'news'] })) === 'news');
   t.is(await streamOf({ categories: ['welcome'] }), undefined);
   await client.request({
     method: 'POST',
