@@ -46,7 +46,7 @@ export function editedParts<Input>(raw: Buffer, edit: EditPart<Input>): ((input:
 }
 
 /** The HTML parts that readers show as the mail's body. */
-export function htmlParts(part: MimeTreePart): MimeTreePart[] {
+function htmlParts(part: MimeTreePart): MimeTreePart[] {
   if (/^multipart\/(signed|encrypted)$/.test(part.type)) return [];
   if (part.children.length > 0) return part.children.flatMap(htmlParts);
   return part.type === 'text/html' && !part.isAttached ? [part] : [];
