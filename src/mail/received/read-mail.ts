@@ -21,7 +21,7 @@ export interface ReadMail {
   /** The Message-IDs of In-Reply-To and References, without angle brackets; the most likely ones first. */
   answered: string[];
   signatures: SignatureFields;
-  /** The domains of its From fields, each once, as A-labels; null if a field cannot be read in one way only. */
+  /** The domains of its From, each once, as A-labels; null if it cannot be read in one way only. */
   fromDomains: string[] | null;
   summary: Pick<
     ReceivedSummary,
@@ -160,20 +160,14 @@ function idsIn(value: string | null): string[] {
   return ids.length === 0 && /^[^\s<>]{1,998}$/.test(text) ? [storable(text)] : ids;
 }
 
-/** Null: one of them names no domain, or could be read in two ways. */
+/** Null: there are several fields, which readers choose from as they like, or an address names no domain. */
 function fromDomainsIn(head: Head): string[] | null {
-  const domains = new Set<string>();
-  for (const { name, value } of head.fields) {
-    if (name !== 'from') continue;
-    const list = value.length > maxFromLength ? null : readAddressList(value);
-    if (!list) return null;
-    for (const { address } of list.mailboxes) {
-      const domain = toDomain(address.slice(address.lastIndexOf('@') + 1));
-      if (domain === null) return null;
-      domains.add(domain);
-    }
-  }
-  return [...domains];
+  const [from, ...others] = head.fields.filter(({ name }) => name === 'from');
+  if (!from) return [];
+  const list = others.length > 0 || from.value.length > maxFromLength ? null : readAddressList(from.value);
+  const domains = list?.mailboxes.map(({ address }) => toDomain(address.slice(address.lastIndexOf('@') + 1)));
+  if (!domains || domains.includes(null)) return null;
+  return [...new Set(domains as string[])];
 }
 
 /** RFC 3834 section 5, RFC 2919, and what programs wrote before those. */

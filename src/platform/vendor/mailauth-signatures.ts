@@ -8,26 +8,23 @@ import { createRequire } from 'node:module';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 
 export interface SignatureChecks {
-  dkim: { result: string; domain: string; selector: string }[];
+  dkim: { result: string; domain: string | null; selector: string | null }[];
   /** `none` without a chain. */
   arc: string;
-  /** The addresses of the From fields. */
-  headerFrom: string[];
 }
 
 interface DkimVerification {
-  headerFrom: string[];
-  results: { id: string; signingDomain: string; selector: string; status: { result: string } }[];
+  results: { signingDomain?: string; selector?: string; status: { result: string } }[];
   arc: unknown;
 }
 
 type DkimVerify = (
   input: Buffer,
-  options: { resolver: Resolve; minBitLength: number },
+  options: { resolver: Resolve; minBitLength: number; strict: true },
 ) => Promise<DkimVerification>;
 type VerifyChain = (
   data: unknown,
-  options: { resolver: Resolve },
+  options: { resolver: Resolve; strict: true },
 ) => Promise<{ status: { result: string } } | false>;
 
 const require = createRequire(import.meta.url);
@@ -38,18 +35,17 @@ const minBitLength = 1024;
 export async function checkSignatures(raw: Buffer, resolver: Resolve): Promise<SignatureChecks> {
   const { dkimVerify }: { dkimVerify: DkimVerify } = require('mailauth/lib/dkim/verify');
   const { arc: verifyChain }: { arc: VerifyChain } = require('mailauth/lib/arc');
-  const { headerFrom, results, arc } = await dkimVerify(raw, { resolver, minBitLength });
-  const chain = await verifyChain(arc, { resolver });
+  const { results, arc } = await dkimVerify(raw, { resolver, minBitLength, strict: true });
+  const chain = await verifyChain(arc, { resolver, strict: true });
   return {
-    // Without a signature there is one result, `none`, which names no domain.
+    // Without a signature there is one result, `none`.
     dkim: results
-      .filter(({ signingDomain }) => signingDomain)
+      .filter(({ status }) => status.result !== 'none')
       .map(({ signingDomain, selector, status }) => ({
         result: status.result,
-        domain: signingDomain,
-        selector,
+        domain: signingDomain || null,
+        selector: selector || null,
       })),
     arc: chain ? chain.status.result : 'none',
-    headerFrom,
   };
 }

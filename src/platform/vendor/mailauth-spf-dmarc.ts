@@ -19,7 +19,12 @@ export interface SpfOptions {
 export async function evaluateSpf(options: SpfOptions): Promise<{ result: string; comment?: string }> {
   const { spf } = await import('mailauth/lib/spf/index.js');
   // The name of the receiver, which is only for its Received-SPF field.
-  const { status } = await spf({ ...options, mta: options.helo, resolver: options.resolver as never });
+  const { status } = await spf({
+    ...options,
+    strict: true,
+    mta: options.helo,
+    resolver: options.resolver as never,
+  });
   return status;
 }
 
