@@ -1,5 +1,10 @@
 /** A received mail as its users see it, in the API and in webhooks of our own format. */
-import type { ReceivedAttachment, ReceivedContent, ReceivedMail } from '#mail/received/received-mail.ts';
+import {
+  answeredEmail,
+  type ReceivedAttachment,
+  type ReceivedContent,
+  type ReceivedMail,
+} from '#mail/received/received-mail.ts';
 import { iso } from '#platform/base/clock.ts';
 import { isReceivedTest } from '#platform/values/test-route.ts';
 
@@ -50,7 +55,7 @@ export function outwardReceived(
 
 /** The members that lists have. */
 export function outwardSummary(mail: ReceivedMail) {
-  const { summary, routeId, inReplyTo: emailId } = mail;
+  const { summary, routeId } = mail;
   return {
     receivedId: mail.id,
     receivedAt: iso(mail.at),
@@ -61,7 +66,7 @@ export function outwardSummary(mail: ReceivedMail) {
     from: mail.fromHeader,
     subject: mail.subject,
     messageId: mail.messageId,
-    inReplyTo: emailId === null ? null : { emailId },
+    inReplyTo: answeredEmail(mail),
     isReadable: summary.isReadable,
     isAutomatic: summary.isAutomatic,
     preview: summary.preview,

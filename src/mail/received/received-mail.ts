@@ -168,9 +168,8 @@ export interface ReceivedEvent {
   subject: string;
   messageId: string | null;
   size: number;
-  /** Their number. */
-  attachments: number;
-  inReplyTo: string | null;
+  attachmentCount: number;
+  inReplyTo: { emailId: string } | null;
   automatic: boolean;
   spf: AuthenticationResult;
   /** `pass` if any signature passes, else that of the first. */
@@ -199,8 +198,8 @@ export function receivedEvent(mail: ReceivedMail): ReceivedEvent {
     subject: cut(mail.subject),
     messageId: mail.messageId && cut(mail.messageId),
     size: mail.size,
-    attachments: attachments.length,
-    inReplyTo: mail.inReplyTo,
+    attachmentCount: attachments.length,
+    inReplyTo: answeredEmail(mail),
     automatic: isAutomatic,
     spf: verdicts.spf.result,
     dkim: dkimResult(verdicts),
@@ -211,6 +210,11 @@ export function receivedEvent(mail: ReceivedMail): ReceivedEvent {
     action: mail.action,
     webhookId: mail.webhookId,
   };
+}
+
+/** As it is shown outside. */
+export function answeredEmail({ inReplyTo: emailId }: ReceivedMail): { emailId: string } | null {
+  return emailId === null ? null : { emailId };
 }
 
 function dkimResult({ dkim }: Verdicts): AuthenticationResult {

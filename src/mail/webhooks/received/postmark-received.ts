@@ -2,6 +2,8 @@
  * Postmark's inbound webhook: https://postmarkapp.com/developer/webhooks/inbound-webhook, with `RawEmail`. A mail that is too large
  * for one post has links instead of the contents: `RawEmailUrl`, and `ContentUrl` of each attachment.
  */
+import { isUtf8 } from 'node:buffer';
+import { toSevenBit } from '#mail/compose/seven-bit.ts';
 import type { ReceivedContent, ReceivedMail } from '#mail/received/received-mail.ts';
 import { mailboxText } from '#platform/values/address.ts';
 import type { NamedAddress } from '#platform/values/recipients.ts';
@@ -23,7 +25,7 @@ export const postmarkReceived: WriteReceived = (post) => {
     ...postmarkMembers(mail, content),
     ...postmarkTexts(mail, content, texts),
     ...(texts.isCut && { TextBodyUrl: links.text, HtmlBodyUrl: links.html }),
-    ...(hasAll ? { RawEmail: raw.toString() } : { RawEmailUrl: links.raw }),
+    ...(hasAll ? { RawEmail: textOf(raw) } : { RawEmailUrl: links.raw }),
     Attachments: mail.summary.attachments.map((one) => ({
       ...postmarkAttachment(one),
       ...(hasAll
@@ -32,6 +34,11 @@ export const postmarkReceived: WriteReceived = (post) => {
     })),
   });
 };
+
+/** JSON has no bytes: those that are no UTF-8 are encoded as MIME has it, which a reader of the mail undoes. */
+function textOf(raw: Buffer): string {
+  return (isUtf8(raw) ? raw : toSevenBit(raw)).toString();
+}
 
 /** The members that a search shows, too. */
 export function postmarkMembers(mail: ReceivedMail, content: ReceivedContent | null) {

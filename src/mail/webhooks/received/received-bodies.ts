@@ -46,7 +46,7 @@ const reservedForSmall = 16 * 1024 * 1024;
 /** A post that waits this long for memory still ends within its lease. */
 const maxWaitMs = 10_000;
 /** A form of which every byte is escaped is three times as long as its mail, and the mail is there as well. */
-const mostPerByte = 4;
+const maxPerByte = 4;
 
 export function createReceivedBodies({ db, links, write, clock }: ReceivedBodyParts): MakeReceivedBody {
   const budget = new ByteBudget({
@@ -71,8 +71,10 @@ export function createReceivedBodies({ db, links, write, clock }: ReceivedBodyPa
         links: linksTo(mail, links, clock.now()),
         signature: mailgunSignature(signing),
       };
-      const body = await write(orgId, raw, order);
-      if (!body) throw new NotTried('the mail could not be written');
+      // A mail that ends the thread is posted like one that could not be parsed: it must not hold up those behind it.
+      const body =
+        (await write(orgId, raw, order)) ?? (await write(orgId, raw, { ...order, mail: unread(mail) }));
+      if (!body) throw new Error('the mail could not be read');
       return { ...body, release: hold.release };
     } catch (error) {
       hold.release();
@@ -81,6 +83,10 @@ export function createReceivedBodies({ db, links, write, clock }: ReceivedBodyPa
   };
 }
 
+function unread(mail: ReceivedMail): ReceivedMail {
+  return { ...mail, summary: { ...mail.summary, isReadable: false, attachments: [] } };
+}
+
 function bytesFor(format: WebhookFormatName, { size }: ReceivedMail): number {
-  return format === 'raw' || size > maxPostedMail ? 2 * size : mostPerByte * size;
+  return format === 'raw' || size > maxPostedMail ? 2 * size : maxPerByte * size;
 }
