@@ -2,8 +2,9 @@
 import test from 'ava';
 import { createCli } from '#lab/cli.ts';
 import { freePort } from '#lab/load/ports.ts';
-import { receivedMail } from '#lab/received.ts';
+import { emptySummary, receivedMail } from '#lab/received.ts';
 import { startWorld } from '#lab/scenes/world.ts';
+import { readMail } from '#mail/received/read-mail.ts';
 import { insertReceived } from '#mail/received/rows/received-mails.ts';
 
 async function start(t: Parameters<typeof startWorld>[0]) {
@@ -37,6 +38,19 @@ test('a domain is switched on, a route added, listed, checked and removed', asyn
     priority: 200,
   });
   await json('route add sender.invalid --action reject --reply', '550 5.7.1 No replies here');
+  t.like(await json(`route change ${id} --priority 50 --largest 2M`), {
+    priority: 50,
+    largest: 2 ** 21,
+    dmarc: 'reject',
+  });
+  t.like(await json(`route change ${id} --action reject --reply`, '551 5.1.6 Gone'), {
+    reply: '551 5.1.6 Gone',
+  });
+  t.regex(await refusal(1, `route change ${id} --webhook all --pattern there.invalid`), /not registered/);
+  t.like(await json(`route change ${id} --action webhook --priority 200`), {
+    action: 'webhook',
+    reply: null,
+  });
   const listed = await json('route list');
   t.deepEqual(
     listed.map(({ priority }: { priority: number }) => priority),
@@ -87,6 +101,24 @@ test('received mail is listed, shown and printed as it came', async (t) => {
   t.deepEqual((await cli(`received raw ${hostile.id}`)).stdout, raw);
   t.is(Buffer.from((await json(`received raw ${hostile.id}`)).raw, 'base64').compare(raw), 0);
   t.regex(await refusal(1, `received raw ${orgId}`), /there is no received mail with the id/);
+
+  const file = Buffer.from('PDF\0\xff', 'latin1');
+  const head =
+    'Content-Type: application/pdf; name=a.pdf\r\nContent-Disposition: attachment\r\nContent-Transfer-Encoding: base64';
+  const attached = Buffer.from(`${head}\r\n\r\n${file.toString('base64')}\r\n`);
+  const { summary } = readMail(attached);
+  const withFile = receivedMail({ orgId, raw: attached, summary: { ...emptySummary, ...summary } });
+  await db.transaction((trx) => insertReceived(trx, [withFile]));
+  t.regex(
+    (await cli(`received show ${withFile.id}`)).stdout.toString(),
+    /0: a\.pdf \(application\/pdf, 5 bytes\)/,
+  );
+  t.deepEqual((await cli(`received attachment ${withFile.id} 0`)).stdout, file);
+  t.like(await json(`received attachment ${withFile.id} 0`), {
+    filename: 'a.pdf',
+    content: file.toString('base64'),
+  });
+  t.regex(await refusal(1, `received attachment ${withFile.id} 1`), /has no attachment 1/);
 });
 
 test('received why follows the server: the MX record, the organization, the route, what came', async (t) => {

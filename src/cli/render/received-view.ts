@@ -32,7 +32,8 @@ export function receivedRows(mails: ReceivedMail[]): Rows {
 export function receivedFields(mail: ReceivedMail): Record<string, Cell> {
   const { summary } = mail;
   const files = summary.attachments.map(
-    ({ filename, type, size }) => `${filename ?? '(no name)'} (${type}, ${size} bytes)`,
+    ({ position, filename, type, size }) =>
+      `${position}: ${filename ?? '(no name)'} (${type}, ${size} bytes)`,
   );
   return {
     id: mail.id,

@@ -20,7 +20,7 @@ const maxRoutes = 200;
 
 export const maxPriority = 1_000_000;
 /** Of the largest mail that a route takes, in bytes. */
-export const leastLargest = 1024;
+export const minLargest = 1024;
 
 export interface RouteRequest {
   pattern: string;

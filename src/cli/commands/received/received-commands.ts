@@ -1,16 +1,20 @@
 /** `postern received`: mail that came in for organizations' domains, and what becomes of mail for an address. */
 import type { Command } from 'commander';
-import { lines, type Moment, moment, timeOf } from '#cli/args/arguments.ts';
+import { lines, type Moment, moment, parser, timeOf } from '#cli/args/arguments.ts';
 import { type OwnerOption, requireOwner, requireReceived, withOwner } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
+import { Failure } from '#cli/failure.ts';
 import { receivedDocument, receivedFields, receivedRows } from '#cli/render/received-view.ts';
+import { readFile } from '#mail/received/read-mail.ts';
 import type { ReceivedMail } from '#mail/received/received-mail.ts';
 import { rawOf } from '#mail/received/rows/received-mails.ts';
 import { searchReceived } from '#mail/received/rows/search-received.ts';
+import { wholeNumber } from '#platform/settings/grammar.ts';
 import { whyCommand } from './received-why.ts';
 
 const defaultLimit = 50;
 const maxMails = 1000;
+const position = parser(wholeNumber('a position', 0, 100_000).read);
 
 interface ListOptions extends OwnerOption {
   to?: string;
@@ -45,8 +49,24 @@ export function receivedCommands(program: Command, context: CommandContext): voi
   );
 
   ofOne('raw', 'Print a received mail to standard output, as it came after the fields that we added.').action(
-    async (id: string) => raw(context, await requireReceived(await context.db(), id)),
+    async (id: string) => {
+      const { mail, raw } = await readRaw(context, id);
+      print(context, { id: mail.id, size: mail.size }, { raw });
+    },
   );
+
+  ofOne('attachment', 'Print an attachment of a received mail to standard output, decoded.')
+    .argument('<POSITION>', 'its number, from 0; `received show` has them', position)
+    .action(async (id: string, at: number) => {
+      const { mail, raw } = await readRaw(context, id);
+      const file = mail.summary.attachments[at];
+      const content = file ? readFile(raw, at) : null;
+      if (!file || !content)
+        throw new Failure(
+          `this mail has no attachment ${at}; \`postern received show ${mail.id}\` lists them`,
+        );
+      print(context, { id: mail.id, ...file }, { content });
+    });
 
   whyCommand(received, context);
 }
@@ -70,8 +90,18 @@ async function list(context: CommandContext, { org, since, limit, ...words }: Li
   context.out.print(found.map(receivedDocument), receivedRows(found));
 }
 
-async function raw({ db, out }: CommandContext, { id, orgId, size }: ReceivedMail): Promise<void> {
-  const bytes = (await rawOf(await db(), orgId, id)) ?? Buffer.alloc(0);
-  if (out.json) return out.print({ id, size, encoding: 'base64', raw: bytes.toString('base64') });
-  out.write(bytes);
+async function readRaw(
+  context: CommandContext,
+  idOrEnd: string,
+): Promise<{ mail: ReceivedMail; raw: Buffer }> {
+  const db = await context.db();
+  const mail = await requireReceived(db, idOrEnd);
+  return { mail, raw: (await rawOf(db, mail.orgId, mail.id)) ?? Buffer.alloc(0) };
+}
+
+/** The bytes, or with --json the document, in which they are a member. */
+function print({ out }: CommandContext, document: object, named: Record<string, Buffer>): void {
+  const [[name, bytes]] = Object.entries(named) as [[string, Buffer]];
+  if (out.json) out.print({ ...document, encoding: 'base64', [name]: bytes.toString('base64') });
+  else out.write(bytes);
 }

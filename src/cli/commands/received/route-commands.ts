@@ -6,7 +6,7 @@ import { type OwnerOption, requireOwner, requireRoute, requireWebhook, withOwner
 import type { CommandContext } from '#cli/command-context.ts';
 import { presentRoute } from '#front/api/receiving-routes/routes.ts';
 import { checkAddress, outcomeOf } from '#mail/received/check-address.ts';
-import { addRoute, leastLargest, maxPriority } from '#mail/received/define-route.ts';
+import { addRoute, changeRoute, maxPriority, minLargest } from '#mail/received/define-route.ts';
 import {
   dmarcChoices,
   maxReceivedBytes,
@@ -15,6 +15,7 @@ import {
 } from '#mail/received/received-mail.ts';
 import { defaultReply } from '#mail/received/reject-reply.ts';
 import { deleteRoute, listRoutes } from '#mail/received/rows/receiving-routes.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { byteSize, refuse, wholeNumber } from '#platform/settings/grammar.ts';
 
 const action = choice('an action', receivingActions);
@@ -22,7 +23,7 @@ const dmarc = choice('an answer to a failed DMARC', dmarcChoices);
 const priority = parser(wholeNumber('a priority', 0, maxPriority).read);
 const largest = parser((text) => {
   const size = byteSize.read(text);
-  if (size >= leastLargest && size <= maxReceivedBytes) return size;
+  if (size >= minLargest && size <= maxReceivedBytes) return size;
   return refuse(text, 'a size', 'one from 1K to 25M');
 });
 
@@ -31,24 +32,25 @@ export function routeCommands(program: Command, context: CommandContext): void {
     .command('route')
     .description('Manage receiving routes, which say what becomes of mail that comes in.');
 
-  withOwner(route.command('add'))
-    .description(
-      'Add a route for addresses of a domain that receives mail; the first that takes an address decides.',
-    )
-    .argument(
-      '<PATTERN>',
-      "orders@example.com, orders+*@example.com, example.com, or '/[0-9]+/@example.com' (RE2)",
-    )
-    .requiredOption('--action <A>', `one of ${receivingActions.join(', ')}`, action)
-    .option(
-      '--webhook <ID>',
-      'webhook that the mail is posted to; by default all that subscribe to email.received',
-    )
-    .option('--reply <TEXT>', `what a rejected sender is told; by default "${defaultReply}"`)
-    .option('--priority <N>', 'lower comes first; by default, the narrower pattern does', priority)
-    .option('--dmarc <A>', `mail that fails a DMARC policy of reject: ${dmarcChoices.join(' or ')}`, dmarc)
-    .option('--largest <SIZE>', 'size of the largest mail', largest)
-    .action((pattern: string, options: AddOptions) => add(context, pattern, options));
+  withMembers(
+    withOwner(route.command('add'))
+      .description(
+        'Add a route for addresses of a domain that receives mail; the first that takes an address decides.',
+      )
+      .argument('<PATTERN>', patterns)
+      .requiredOption('--action <A>', actions, action),
+  ).action((pattern: string, options: AddOptions) => add(context, pattern, options));
+
+  withMembers(
+    route
+      .command('change')
+      .description(
+        'Change a route; what is not given stays. Another action has the default webhook and reply unless they are given.',
+      )
+      .argument('<ID>', 'id of the route, or its end')
+      .option('--pattern <PATTERN>', patterns)
+      .option('--action <A>', actions, action),
+  ).action((id: string, options: Partial<MemberOptions>) => change(context, id, options));
 
   withOwner(route.command('list').description('List the routes of an organization, in their order.')).action(
     ({ org }: OwnerOption) => list(context, org),
@@ -75,7 +77,22 @@ export function routeCommands(program: Command, context: CommandContext): void {
   ).action((address: string, { org }: OwnerOption) => check(context, address, org));
 }
 
-interface AddOptions extends OwnerOption {
+const patterns = "orders@example.com, orders+*@example.com, example.com, or '/[0-9]+/@example.com' (RE2)";
+const actions = `one of ${receivingActions.join(', ')}`;
+
+const withMembers = (command: Command) =>
+  command
+    .option(
+      '--webhook <ID|all>',
+      'webhook that the mail is posted to; all: those that subscribe to it (default)',
+    )
+    .option('--reply <TEXT>', `what a rejected sender is told; by default "${defaultReply}"`)
+    .option('--priority <N>', 'lower comes first; by default, the narrower pattern does', priority)
+    .option('--dmarc <A>', `mail that fails a DMARC policy of reject: ${dmarcChoices.join(' or ')}`, dmarc)
+    .option('--largest <SIZE>', 'size of the largest mail', largest);
+
+interface MemberOptions {
+  pattern?: string;
   action: ReceivingRoute['action'];
   webhook?: string;
   reply?: string;
@@ -84,6 +101,8 @@ interface AddOptions extends OwnerOption {
   largest?: number;
 }
 
+type AddOptions = MemberOptions & OwnerOption;
+
 async function add(
   context: CommandContext,
   pattern: string,
@@ -91,12 +110,27 @@ async function add(
 ): Promise<void> {
   const db = await context.db();
   const { id: orgId } = await requireOwner(context, org);
-  const webhookId = webhook === undefined ? null : (await requireWebhook(db, webhook)).id;
-  const request = { ...options, pattern, webhookId };
+  const request = { ...options, pattern, webhookId: await webhookIdOf(db, webhook) };
   const route = await addRoute(db, orgId, request, context.now());
   print(context, route);
   const { result, reason } = await checkAddress(db, orgId, `x@${route.domain}`);
   if (result === 'not_receiving') context.out.note(reason);
+}
+
+async function change(
+  context: CommandContext,
+  id: string,
+  { webhook, ...options }: Partial<MemberOptions>,
+): Promise<void> {
+  const db = await context.db();
+  const route = await requireRoute(db, id);
+  const changes = { ...options, webhookId: await webhookIdOf(db, webhook) };
+  print(context, await changeRoute(db, route, changes, context.now()));
+}
+
+/** Undefined if none is given; null: all that subscribe. */
+async function webhookIdOf(db: Db, given: string | undefined): Promise<string | null | undefined> {
+  return given === 'all' ? null : given && (await requireWebhook(db, given)).id;
 }
 
 function print({ out }: CommandContext, route: ReceivingRoute): void {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { moment, success } from '#front/api/management.ts';
 import { checkResults } from '#mail/received/check-address.ts';
-import { leastLargest, maxPriority } from '#mail/received/define-route.ts';
+import { maxPriority, minLargest } from '#mail/received/define-route.ts';
 import { dmarcChoices, maxReceivedBytes, receivingActions } from '#mail/received/received-mail.ts';
 import { defaultReply } from '#mail/received/reject-reply.ts';
 
@@ -37,7 +37,7 @@ const dmarc = z.enum(dmarcChoices, { error: `must be one of ${dmarcChoices.join(
     'What becomes of an email that fails DMARC if the domain of its From asks to reject such email: accept takes it and says so in ' +
     'its verdicts.',
 });
-const largest = z.int().min(leastLargest).max(maxReceivedBytes).nullable().meta({
+const largest = z.int().min(minLargest).max(maxReceivedBytes).nullable().meta({
   description: 'The bytes of the largest email that the route takes; null: as many as the server takes.',
 });
 
