@@ -46,6 +46,20 @@ test('a domain is switched on, a route added and checked, and what is refused sa
   await add({ pattern: 'sender.invalid', action: 'reject', reply: '550 5.7.1 <b>No</b>' });
   t.true(browser.page().html.includes('550 5.7.1 &lt;b&gt;No&lt;/b&gt;'));
 
+  const { id } = await world.db('receiving_routes').where({ action: 'webhook' }).first('id');
+  const change = async (fields: Record<string, string>) => {
+    await browser.get(`${base}/routes/${id}`);
+    return browser.submit(`/routes/${id}`, fields);
+  };
+  t.regex((await change({ pattern: 'there.invalid' })).text, /not registered in this organization/);
+  t.regex((await change({ priority: '150' })).text, /The route Orders\+\*@sender\.invalid was changed/);
+  t.like(await world.db('receiving_routes').where({ id }).first(), {
+    priority: 150,
+    action: 'webhook',
+    dmarc: 'accept',
+  });
+  t.is((await browser.get(`${base}/routes/${base.split('/').at(-1)}`)).status, 404);
+
   const check = async (address: string) =>
     (await browser.get(`${base}/routes?address=${encodeURIComponent(address)}`)).text;
   t.regex(await check('orders+17@sender.invalid'), /The route Orders\+\*@sender\.invalid takes it/);

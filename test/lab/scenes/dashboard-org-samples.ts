@@ -52,6 +52,8 @@ const receivingDomain: Sampler = async ({ world, make }, { id }) => {
   return { params: { name }, fields: {} };
 };
 
+const routeId: Sampler = async ({ make }, org) => ({ params: { id: await make.route(org, uniqueName()) } });
+
 const receivedId: Sampler = (_scene, org) => ({ params: { id: org.receivedId } });
 
 const suppressionId: Sampler = async ({ make }, { id }) => ({
@@ -157,9 +159,12 @@ export const orgSamples: Record<string, Sampler> = {
     fields: { pattern: `${uniqueName()}@${domain}`, action: 'store' },
     isNamedByField: true,
   }),
-  'POST /dashboard/o/:org/routes/:id/remove': async ({ make }, org) => ({
+  'GET /dashboard/o/:org/routes/:id': routeId,
+  'POST /dashboard/o/:org/routes/:id': async ({ make }, org) => ({
     params: { id: await make.route(org, uniqueName()) },
+    fields: { pattern: `${uniqueName()}@${org.domain}`, action: 'drop' },
   }),
+  'POST /dashboard/o/:org/routes/:id/remove': routeId,
 
   'GET /dashboard/o/:org/suppressions': nothing,
   'POST /dashboard/o/:org/suppressions': () => ({ fields: { address: `${uniqueName()}@there.invalid` } }),

@@ -93,6 +93,8 @@ export const access: Record<string, RouteAccess> = {
   'GET /dashboard/o/:org/received/:id/attachments/:at': 'viewer',
   'GET /dashboard/o/:org/routes': 'viewer',
   'POST /dashboard/o/:org/routes': 'developer',
+  'GET /dashboard/o/:org/routes/:id': 'developer',
+  'POST /dashboard/o/:org/routes/:id': 'developer',
   'POST /dashboard/o/:org/routes/:id/remove': 'developer',
 
   // Streams
