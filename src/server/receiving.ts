@@ -8,7 +8,7 @@ import { InboundHandler } from '#front/smtp/inbound-handler.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { createReceivedReader } from '#mail/received/reading-tasks.ts';
 import { routeFor } from '#mail/received/receiving-route.ts';
-import { ReceptionHandler } from '#mail/received/reception-handler.ts';
+import { ReceptionHandler, type TakenMail } from '#mail/received/reception-handler.ts';
 import { limitsFrom, ReceptionRates } from '#mail/received/reception-limits.ts';
 import { findAnswered } from '#mail/received/rows/answered-emails.ts';
 import { storedBytes } from '#mail/received/rows/received-mails.ts';
@@ -20,6 +20,7 @@ import type { BounceHandler } from '#mail/returned/bounce-handler.ts';
 import { cachedAnswer } from '#platform/base/bounded-cache.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
+import type { MailLog } from '#platform/values/mail-log.ts';
 import { createMessageIdReader } from '#platform/values/message-id.ts';
 import type { ServerContext } from './context.ts';
 
@@ -37,7 +38,7 @@ export function createReceiving(
   context: ServerContext,
   { bounces, hasSpace }: { bounces: BounceHandler; hasSpace(): boolean },
 ) {
-  const { config, db, secrets, metrics, log, eventSignal, clock, onError } = context;
+  const { config, db, secrets, metrics, mailLog, eventSignal, clock, onError } = context;
   const readMessageId = createMessageIdReader(secrets);
   const reader = createReceivedReader({
     spawn: () =>
@@ -71,7 +72,10 @@ export function createReceiving(
       eventSignal.notify();
       return result;
     },
-    log: (text) => log.info(text),
+    report(taken) {
+      metrics.meters.receivedMails.inc({ action: taken.action });
+      logReceived(mailLog, taken);
+    },
     clock,
   });
   return {
@@ -79,4 +83,20 @@ export function createReceiving(
     /** Called after the listener has closed. */
     close: () => reader.close(),
   };
+}
+
+function logReceived(mailLog: MailLog, { id, orgId, action, sender, recipients, peer }: TakenMail): void {
+  for (const recipient of recipients)
+    mailLog.write(
+      'received',
+      `from <${sender}> for <${recipient}>: ${action === 'drop' ? 'dropped' : 'kept'}`,
+      {
+        orgId,
+        recipient,
+        from: sender,
+        address: peer,
+        category: action,
+        ...(id !== undefined && { receivedId: id }),
+      },
+    );
 }

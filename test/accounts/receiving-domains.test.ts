@@ -157,7 +157,7 @@ test('an MX record that goes away is found by the watch, and its owners are told
   const org = (await findOrganization(db, world.orgId))!;
   const none = Object.fromEntries(sumNames.map((column) => [column, 0])) as never;
   const needs = async (now: number) =>
-    (await readOwnerNeeds({ db, org, counts: none, lowShare: 0, now })).filter(
+    (await readOwnerNeeds({ db, org, counts: none, lowShare: 0, storeBytes: 2 ** 30, now })).filter(
       ({ cause }) => cause === 'mx_missing',
     );
   const now = clock.now();

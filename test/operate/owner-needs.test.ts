@@ -15,7 +15,14 @@ for (const kind of kinds) {
     await db('organizations').update({ quota_limit: null });
     const read = async (id: string) => {
       const org = (await findOrganization(db, id))!;
-      const needs = await readOwnerNeeds({ db, org, counts: totalOf([]), lowShare: 0.1, now });
+      const needs = await readOwnerNeeds({
+        db,
+        org,
+        counts: totalOf([]),
+        lowShare: 0.1,
+        storeBytes: 2 ** 30,
+        now,
+      });
       t.true(needs.every(({ command, traffic }) => command === '' && traffic === undefined));
       return needs;
     };
@@ -102,7 +109,14 @@ for (const kind of kinds) {
     const read = async (row: object) => {
       await db('organizations').where({ id: orgId }).update(row);
       const org = (await findOrganization(db, orgId))!;
-      const needs = await readOwnerNeeds({ db, org, counts: totalOf([]), lowShare: 0.1, now });
+      const needs = await readOwnerNeeds({
+        db,
+        org,
+        counts: totalOf([]),
+        lowShare: 0.1,
+        storeBytes: 2 ** 30,
+        now,
+      });
       return needs.map(({ cause, severity, figure }) => `${cause} ${severity}: ${figure}`);
     };
     const quota = { quota_limit: 100, quota_since: now };
@@ -111,6 +125,11 @@ for (const kind of kinds) {
       'credits watch: 5 of 100 left in the quota, 7 in the wallet',
     ]);
     t.deepEqual(await read({ ...quota, quota_used: 100, wallet: 0 }), ['credits act: none left']);
+    await db('received_stores').insert({ org_id: orgId, mails: 1, bytes: Math.round(0.97 * 2 ** 30) });
+    t.deepEqual(await read({ quota_limit: null }), [
+      'store_full act: received mail takes 97% of POSTERN_RECEIVED_STORE',
+    ]);
+    await db('received_stores').delete();
     await publishPools(db, 'a', ['default'], now);
     t.deepEqual(await read({ quota_limit: null, pool: 'bulk' }), [], 'nothing waits');
     await add({ recipient: 'ann@there.invalid' });

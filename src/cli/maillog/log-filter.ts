@@ -17,6 +17,7 @@ export const states = [
   'deferred',
   'bounced',
   'expired',
+  'received',
 ] as const;
 
 export interface Filters {
@@ -98,8 +99,8 @@ const maxSearches = 10;
 const idEnd = /^[0-9a-f]{6,12}$/;
 
 /**
- * `wanted`: the id of a request, an email or a delivery, the end of an email's id, a Message-ID, a word of a host's reply,
- * or an address.
+ * `wanted`: the id of a request, an email, a delivery or a received mail, the end of an email's id, a Message-ID, a word of a
+ * host's reply, or an address.
  */
 export function createIdSearch(wanted: string): IdSearch {
   const id = wanted.trim().replace(/^<(.*)>$/, '$1');
@@ -122,7 +123,8 @@ export function createIdSearch(wanted: string): IdSearch {
       return emails.size > maxSearches || [...emails].some((email) => text.includes(email));
     },
     has(line) {
-      if (typeof line.emailId !== 'string') return line.event === 'refused' && line.requestId === id;
+      if (typeof line.emailId !== 'string')
+        return line.receivedId === lower || (line.event === 'refused' && line.requestId === id);
       if (key !== null && line.event === 'accepted' && isSame(line.recipient, id)) newestTo = line.emailId;
       if (!emails.has(line.emailId) && emails.size < maxEmails && isNamed(line)) emails.add(line.emailId);
       return emails.has(line.emailId);

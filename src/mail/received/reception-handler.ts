@@ -18,7 +18,13 @@ import { toDomain } from '#platform/values/address.ts';
 import { type Envelope, type MailSession, SmtpRefusal } from '#platform/values/mail-handler.ts';
 import type { ReadMail } from './read-mail.ts';
 import type { ReceivedReader } from './reading-tasks.ts';
-import { maxReceivedBytes, type ReceivingRoute, type SpamVerdict, type Verdicts } from './received-mail.ts';
+import {
+  maxReceivedBytes,
+  type ReceivedMail,
+  type ReceivingRoute,
+  type SpamVerdict,
+  type Verdicts,
+} from './received-mail.ts';
 import { isPostmaster } from './receiving-route.ts';
 import type { ReceptionRates } from './reception-limits.ts';
 import { defaultReply, parseReply } from './reject-reply.ts';
@@ -44,9 +50,15 @@ export interface ReceptionParts {
   /** The first of the emails, by Message-ID, that the organization has sent. */
   findAnswered(orgId: string, messageIds: readonly string[]): Promise<string | null>;
   record(reception: Reception): Promise<RecordedReception>;
-  log(text: string): void;
+  report(taken: TakenMail): void;
   clock: Clock;
 }
+
+/** What was taken and is not refused any more, by one route; without an id, it was dropped. */
+export type TakenMail = Pick<ReceivedMail, 'orgId' | 'sender' | 'recipients' | 'peer'> & {
+  id?: string;
+  action: ReceivingRoute['action'];
+};
 
 export interface FilteredMail {
   raw: Buffer;
@@ -143,14 +155,27 @@ export class ReceptionHandler {
     session: MailSession<null>,
     recipients: AcceptedRecipient[],
   ): Promise<void> {
-    const { hostname, reader, judge, spamVerdict, log } = this.#parts;
+    const { hostname, report } = this.#parts;
     const header = headerOf(raw);
     requireNoLoop(header, hostname);
-    const kept = recipients.filter(({ route }) => route.action !== 'drop');
+    const [kept, dropped] = [false, true].map((drops) =>
+      recipients.filter(({ route }) => (route.action === 'drop') === drops),
+    ) as [AcceptedRecipient[], AcceptedRecipient[]];
+    if (kept.length > 0) await this.#keep(withoutForged(raw, header, hostname), envelope, session, kept);
+    const { address: peer } = session.client;
+    for (const { address, route } of dropped)
+      report({ orgId: route.orgId, action: 'drop', sender: envelope.from, recipients: [address], peer });
+  }
+
+  async #keep(
+    sent: Buffer,
+    envelope: Envelope,
+    session: MailSession<null>,
+    kept: AcceptedRecipient[],
+  ): Promise<void> {
+    const { reader, judge, spamVerdict, report } = this.#parts;
     const { address: peer, helo } = session.client;
-    if (kept.length === 0) return log(`received and dropped: ${named(envelope, recipients)}`);
     const owner = kept[0]!.route.orgId;
-    const sent = withoutForged(raw, header, hostname);
     const read = (await reader.mail(owner, sent)) ?? unreadable;
     const [verdicts, spam] = await Promise.all([
       judge({
@@ -166,7 +191,7 @@ export class ReceptionHandler {
     failpoint('judged');
     const mails = await this.#recordsOf({ sent, envelope, session, read, verdicts, spam }, kept);
     if ((await this.#parts.record(mails)) === 'full') throw storeIsFull();
-    for (const { id, recipients: to } of mails) log(`received ${id}: ${named(envelope, to)}`);
+    for (const mail of mails) report(mail);
   }
 
   /** One for each route. */
@@ -306,9 +331,4 @@ function ownRefusal(reply: string | null): SmtpRefusal {
 
 function storeIsFull(): SmtpRefusal {
   return new SmtpRefusal(452, '4.2.2', 'The mailbox is full. Retry later.');
-}
-
-function named({ from }: Envelope, to: readonly (string | AcceptedRecipient)[]): string {
-  const addresses = to.map((one) => (typeof one === 'string' ? one : one.address));
-  return `from ${from || '<>'} to ${addresses.join(', ')}`;
 }

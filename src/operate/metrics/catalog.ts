@@ -148,8 +148,13 @@ export const catalog = {
   ),
   returnedMails: counter(
     'postern_inbound_mails_total',
-    'Mail received on the inbound port, by kind: failed, delayed, arrived, automatic, complaint, letter, dmarc, tls.',
+    'Returned mail on the inbound port, by kind: failed, delayed, arrived, automatic, complaint, letter, dmarc, tls.',
     ['kind'],
+  ),
+  receivedMails: counter(
+    'postern_received_mails_total',
+    'Mail that came in for applications, by the action of its route: webhook, store, drop.',
+    ['action'],
   ),
   webhookPosts: counter(
     'postern_webhook_posts_total',

@@ -37,14 +37,17 @@ export async function readOrganizationNeeds(db: Db, now: number, storeBytes: num
     ...(await Promise.all(rates.slice(0, maxOfAKind).map((need) => withBlocklist(db, need, since)))),
     ...(await troubledDomains(db, maxOfAKind)).map(domainNeed),
     ...(await troubledWebhooks(db, maxOfAKind)).map((one) => webhookNeed(one, now)),
-    ...(await fullStores(db, Math.floor(storeBytes * fullShare), maxOfAKind)).map((one) =>
-      storeNeed(one, storeBytes),
-    ),
+    ...(await storeNeeds(db, storeBytes, maxOfAKind)),
   ];
 }
 
 /** A large mail has no room before the store is full. */
 const fullShare = 0.95;
+
+export async function storeNeeds(db: Db, storeBytes: number, limit: number, orgId?: string): Promise<Need[]> {
+  const full = await fullStores(db, Math.floor(storeBytes * fullShare), limit, orgId);
+  return full.map((one) => storeNeed(one, storeBytes));
+}
 
 function storeNeed({ orgId, orgName, bytes }: FullStore, storeBytes: number): Need {
   return {
@@ -55,7 +58,7 @@ function storeNeed({ orgId, orgName, bytes }: FullStore, storeBytes: number): Ne
     since: null,
     figure: `received mail takes ${Math.round((bytes / storeBytes) * 100)}% of POSTERN_RECEIVED_STORE`,
     advice:
-      'More is deferred until the oldest is deleted. Raise the setting, or lower POSTERN_KEEP_RECEIVED.',
+      'More is deferred until the oldest is deleted. The operator can raise the setting, or lower POSTERN_KEEP_RECEIVED.',
     command: `postern received list --org ${shellWord(orgName)}`,
     path: `/o/${orgId}/received`,
   };

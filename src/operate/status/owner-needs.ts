@@ -20,7 +20,7 @@ import { dueIn, span } from '#platform/base/span.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
 import { type Need, ranked, thisServer } from './need.ts';
-import { domainNeed, rateNeeds, webhookNeed } from './organization-needs.ts';
+import { domainNeed, rateNeeds, storeNeeds, webhookNeed } from './organization-needs.ts';
 
 const maxOfAKind = 3;
 const maxDestinations = 10;
@@ -36,12 +36,14 @@ interface OwnerParts {
   counts: Counts;
   /** Credits are low if less than this share of the quota is left. */
   lowShare: number;
+  /** What received mail may take. */
+  storeBytes: number;
   now: number;
 }
 
 /** Without commands, which owners cannot run. */
 export async function readOwnerNeeds(parts: OwnerParts): Promise<Need[]> {
-  const { db, org, counts, now } = parts;
+  const { db, org, counts, storeBytes, now } = parts;
   const all: NeedDraft[] = [
     ...creditNeeds(parts),
     ...rateNeeds({ ...counts, orgId: org.id, orgName: org.name }, '7 days'),
@@ -49,6 +51,7 @@ export async function readOwnerNeeds(parts: OwnerParts): Promise<Need[]> {
     ...(await troubledDomains(db, maxOfAKind, org.id)).map(domainNeed),
     ...(await domainsWithoutMx(db, maxOfAKind, org.id)).map((one) => mxNeed(one, now)),
     ...(await troubledWebhooks(db, maxOfAKind, org.id)).map((one) => webhookNeed(one, now)),
+    ...(await storeNeeds(db, storeBytes, 1, org.id)),
   ];
   return ranked(all.map((need) => ({ ...need, command: '' })));
 }

@@ -1,5 +1,5 @@
 /**
- * The mail log, for operators to grep: lines of seven verbs, on standard output and in `log/mail.log` in the data directory
+ * The mail log, for operators to grep: lines of eight verbs, on standard output and in `log/mail.log` in the data directory
  * (rotated by size, the newest ten kept). Every line is a JSON object with a sentence in `msg`.
  *
  *   accepted   a send was committed; one line per recipient
@@ -9,6 +9,7 @@
  *   delivered  a host accepted the message
  *   deferred   the attempt failed for now; `nextAttemptAt` is the time of the next one
  *   bounced    the delivery failed permanently; `category` is the reason, `expired` among them
+ *   received   mail came in for an application; `category` is the action of its route
  *
  * The ids lead from line to line: `accepted` has the ids of the request, the email and the delivery, and the Message-ID;
  * all lines have the email's id, those of attempts the delivery's; the reply to an accepted message usually has the id
@@ -23,11 +24,21 @@ import { type Clock, iso } from '#platform/base/clock.ts';
 import type { Log } from '#platform/base/log.ts';
 import { sanitize, sanitizeJson } from '#platform/base/sanitize.ts';
 
-export type Verb = 'accepted' | 'refused' | 'repeated' | 'attempted' | 'delivered' | 'deferred' | 'bounced';
+export type Verb =
+  | 'accepted'
+  | 'refused'
+  | 'repeated'
+  | 'attempted'
+  | 'delivered'
+  | 'deferred'
+  | 'bounced'
+  | 'received';
 
 export interface MailLogLine {
   /** Not in `refused`, unless other recipients were accepted. */
   emailId?: string;
+  /** In `received`, the id of the record; absent if the mail was dropped. */
+  receivedId?: string;
   orgId: string;
   /** Not in `refused` if the request could not be read. */
   recipient?: string;

@@ -1,7 +1,10 @@
 /** Mail for applications over SMTP: which recipients are taken, what is kept and told, and what is refused before the 250. */
 import test from 'ava';
+import { cliOf } from '#lab/cli.ts';
+import { readExposition } from '#lab/exposition.ts';
 import { receiveAt, startReceiving } from '#lab/scenes/receiving.ts';
 import { asNewTenant } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 import { addRoute } from '#mail/received/define-route.ts';
 import { deleteOldReceived, rawOf, storedBytes } from '#mail/received/rows/received-mails.ts';
 
@@ -41,7 +44,15 @@ test('a mail for a route is kept as it came, under our two fields, and told as a
   t.like(body.events[0], {
     type: 'email.received',
     recipient: 'Orders@X.invalid',
-    data: { receivedId: kept!.id, subject: 'Order', automatic: true, dmarc: 'none', action: 'webhook' },
+    data: {
+      receivedId: kept!.id,
+      subject: 'Order',
+      automatic: true,
+      dmarc: 'none',
+      action: 'webhook',
+      attachmentCount: 0,
+      inReplyTo: null,
+    },
   });
   t.is(world.mx[0]!.messages.length, 0, 'nothing was sent');
 });
@@ -60,6 +71,17 @@ test('each recipient has its answer at RCPT', async (t) => {
   t.regex(await answer('orders@x.invalid'), /^250/);
   t.like(await world.kept(), [{ action: 'store' }]);
   t.regex(await answer('postmaster@postern.invalid'), /^250/, 'roles of our own come first');
+  const metrics = readExposition(await (await fetch(`${world.url()}/metrics`)).text());
+  for (const action of ['drop', 'store']) t.is(metrics.value('postern_received_mails_total', { action }), 1);
+  const { id } = (await world.kept())[0]!;
+  const { json } = cliOf(t, world);
+  const of = async (...options: string[]) => json('logs --status received', ...options);
+  const line = { event: 'received', orgId: world.orgId, from: 'ann@there.invalid', address: '127.0.0.1' };
+  await until(async () => (await of()).length === 2);
+  t.like(await of('--id', id), [
+    { ...line, receivedId: id, recipient: 'orders@x.invalid', category: 'store' },
+  ]);
+  t.like(await of('--to', 'drop@x.invalid'), [{ ...line, category: 'drop' }]);
 });
 
 test('postmaster of a receiving domain is the operator, until a route takes it', async (t) => {
@@ -135,6 +157,8 @@ test('an answer to a mail of ours names it, for its own organization only', asyn
   await world.receives(answer);
   await world.receives(answer, { to: ['orders@y.invalid'] });
   t.like(await world.kept(), [{ inReplyTo: body.emailId }]);
+  const told = (await world.call('GET', '/api/public/events?type=email.received')).body.events[0];
+  t.deepEqual(told.data.inReplyTo, { emailId: body.emailId });
   t.like(await world.kept(other.orgId), [{ inReplyTo: null }]);
 });
 

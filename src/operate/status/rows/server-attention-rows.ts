@@ -61,8 +61,9 @@ const store = records({
 export type FullStore = ReturnType<typeof store.read>;
 
 /** The organizations whose received mail takes at least so many bytes. */
-export async function fullStores(db: Db, bytes: number, limit: number): Promise<FullStore[]> {
+export async function fullStores(db: Db, bytes: number, limit: number, orgId?: string): Promise<FullStore[]> {
   const rows = await db('received_stores')
+    .where(orgId === undefined ? {} : { org_id: orgId })
     .where('bytes', '>=', bytes)
     .orderBy('bytes', 'desc')
     .limit(limit)

@@ -36,7 +36,8 @@ async function overview(
   if (!organization) throw notFound('organization');
   const counts = totalOf(of(week));
   const lowShare = config.creditsLow / 100;
-  const needs = await readOwnerNeeds({ db, org: organization, counts, lowShare, now });
+  const storeBytes = config.receivedStore;
+  const needs = await readOwnerNeeds({ db, org: organization, counts, lowShare, storeBytes, now });
   const ofServer = (status: Status) => presentVerdict(status, isDevelopment);
   const bars = barsOf(of(window), window, await countWaiting(db, org.id), now);
   const data = {
