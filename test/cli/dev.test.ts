@@ -85,6 +85,19 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   t.is(complaint!.body.data.recipient, 'complain@example.org');
   t.is(complaint!.fault, null);
 
+  const listening = createCli(t, { POSTERN_DATA_DIR: data }).start(
+    ...['listen', '--forward', url, '--event', 'email.received'],
+  );
+  await until(() => listening.stderr().includes('forwarding to'), {
+    timeout,
+    what: () => listening.stderr(),
+  });
+  t.is((await dev.send('orders+17@received.test')).status, 200);
+  await until(() => dev.stdout().includes('"email.received"'), { timeout, what: 'the mail that came in' });
+  await until(() => receiver.requests.length === 2, { timeout, what: () => listening.stderr() });
+  t.like(receiver.requests[1]!.body.data, { test: true, recipients: ['orders+17@received.test'] });
+  await listening.exit();
+
   const { host, port, user } = server.smtp;
   const transport = createTransport({ host, port, auth: { user, pass: server.key } });
   await transport.sendMail({ from: `app@${server.domain}`, to: 'smtp@example.org', text: 'By SMTP' });

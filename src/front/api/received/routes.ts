@@ -28,8 +28,17 @@ const mails = resource(tag, byId(noun, findOwnReceived, 'The id of the received 
 /** Of an answer in bytes. A longer text is read by its link. */
 const maxAnswer = 4 * 1024 * 1024;
 
+const idParameter = pathParameter('id', 'The id of the received mail.', exampleId, 'uuid');
 const position = pathParameter('position', 'The position of the attachment, from 0.', '0');
-const isGone = 'The mail does not exist, is no longer kept, or belongs to another organization.';
+
+/** A part of a mail as a file. */
+function download(declared: Parameters<typeof managementEndpoint>[1]) {
+  const errors = {
+    BAD_REQUEST: 'The id in the path is not a UUID.',
+    NOT_FOUND: 'The mail does not exist, is no longer kept, or belongs to another organization.',
+  };
+  return managementEndpoint(tag, { ...declared, errors }, scope);
+}
 
 export const receivedEndpoints = [
   mails.collection({
@@ -60,36 +69,26 @@ export const receivedEndpoints = [
       return { mail: outwardReceived(found, content, linksTo(found, receivedLinks, now), maxAnswer) };
     },
   }),
-  managementEndpoint(
-    tag,
-    {
-      route: 'GET /received/{id}/raw',
-      operationId: 'getReceivedRaw',
-      summary: 'Download a received mail',
-      description:
-        'The mail as it came, after the header fields `Received` and `Authentication-Results` of this server.',
-      parameters: [pathParameter('id', 'The id of the received mail.', exampleId, 'uuid')],
-      response: { description: 'The mail.', content: { 'message/rfc822': z.string() } },
-      errors: { BAD_REQUEST: 'The id in the path is not a UUID.', NOT_FOUND: isGone },
-      handler: (parts) => withKey(parts, () => 'raw'),
-    },
-    scope,
-  ),
-  managementEndpoint(
-    tag,
-    {
-      route: 'GET /received/{id}/attachments/{position}',
-      operationId: 'getReceivedAttachment',
-      summary: 'Download an attachment',
-      description: 'An attachment of a received mail, decoded. Its type is the one that the sender gave.',
-      parameters: [pathParameter('id', 'The id of the received mail.', exampleId, 'uuid'), position],
-      response: { description: 'The attachment.', content: { 'application/octet-stream': z.string() } },
-      errors: { BAD_REQUEST: 'The id in the path is not a UUID.', NOT_FOUND: isGone },
-      handler: (parts) =>
-        withKey(parts, ({ params }) => (/^\d+$/.test(params.position) ? params.position : '')),
-    },
-    scope,
-  ),
+  download({
+    route: 'GET /received/{id}/raw',
+    operationId: 'getReceivedRaw',
+    summary: 'Download a received mail',
+    description:
+      'The mail as it came, after the header fields `Received` and `Authentication-Results` of this server.',
+    parameters: [idParameter],
+    response: { description: 'The mail.', content: { 'message/rfc822': z.string() } },
+    handler: (parts) => withKey(parts, () => 'raw'),
+  }),
+  download({
+    route: 'GET /received/{id}/attachments/{position}',
+    operationId: 'getReceivedAttachment',
+    summary: 'Download an attachment',
+    description: 'An attachment of a received mail, decoded. Its type is the one that the sender gave.',
+    parameters: [idParameter, position],
+    response: { description: 'The attachment.', content: { 'application/octet-stream': z.string() } },
+    handler: (parts) =>
+      withKey(parts, ({ params }) => (/^\d+$/.test(params.position) ? params.position : '')),
+  }),
   {
     ...managementEndpoint(
       tag,
@@ -100,7 +99,7 @@ export const receivedEndpoints = [
         description:
           'What the URLs in received mail and in its webhooks lead to. They need no key, and work for a day.',
         parameters: [
-          pathParameter('id', 'The id of the received mail.', exampleId, 'uuid'),
+          idParameter,
           pathParameter('part', '`raw`, `text`, `html`, or the position of an attachment.', 'raw'),
         ],
         response: { description: 'The part.', content: { 'application/octet-stream': z.string() } },
