@@ -4,7 +4,7 @@
  */
 import Router from '@koa/router';
 import type { Context, Middleware, Next } from 'koa';
-import { type Caller, requireManager } from '#accounts/api-keys.ts';
+import { requireManager } from '#accounts/api-keys.ts';
 import { admitSend } from '#front/api/send/admit-send.ts';
 import { acceptCounted, type CountedParts } from '#front/api/send/counted-batch.ts';
 import { fetcherOf } from '#front/api/send/fetcher.ts';
@@ -111,22 +111,24 @@ function routerOf(
 }
 
 function handlerOf(dialect: DialectName, route: DialectRoute, parts: ServeParts): Middleware {
+  const declared = route.body === undefined || route.body.kind === 'none' ? null : route.body;
   return async (context) => {
     let slot: ByteHold | undefined;
     try {
-      const { caller, body } = await enter(parts, context, route, async (orgId) => {
-        slot = await admitSend(parts, orgId, 0);
-        return slot;
+      // The body is read after the call was counted.
+      const caller = await parts.authorize.enter(context, route.grant, async ({ orgId }) => {
+        if (declared) slot = await admitSend(parts, orgId, 0);
       });
+      if (route.grant === 'full_access') requireManager(caller, route.manages);
+      const body = declared ? await readDialectBody(context, slot!, declared) : undefined;
       context.state.sent = body instanceof Form ? body.recipients() : body;
       const sender = { ...caller, dialect };
-      const { orgId } = caller;
       context.body = await route.respond({
         ...parts,
         context,
         params: context.params,
         caller: sender,
-        orgId,
+        orgId: caller.orgId,
         fetchAll: fetcherOf(parts, context, caller, slot!),
         acceptAll: (batch) => acceptCounted(parts, context, sender, batch),
         body,
@@ -138,20 +140,4 @@ function handlerOf(dialect: DialectName, route: DialectRoute, parts: ServeParts)
       nameUnknownParameters(context, new Set(parameters), nameOf);
     }
   };
-}
-
-/** The body is read after the call was counted. */
-async function enter(
-  { authorize }: ServeParts,
-  context: Context,
-  { grant, manages, body: declared }: DialectRoute,
-  takeSlot: (orgId: string) => Promise<ByteHold>,
-): Promise<{ caller: Caller; body: unknown }> {
-  const hasBody = declared !== undefined && declared.kind !== 'none';
-  let slot: ByteHold | undefined;
-  const caller = await authorize.enter(context, grant, async ({ orgId }) => {
-    if (hasBody) slot = await takeSlot(orgId);
-  });
-  if (grant === 'full_access') requireManager(caller, manages);
-  return { caller, body: hasBody ? await readDialectBody(context, slot!, declared) : undefined };
 }

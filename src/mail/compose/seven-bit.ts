@@ -12,7 +12,7 @@ import { asciiField } from '#mail/compose/ascii/ascii-field.ts';
 import { newCharset } from '#mail/compose/ascii/text-charset.ts';
 import { type Edit, splice } from '#platform/base/splice.ts';
 import { encodeWords } from '#platform/vendor/nodemailer.ts';
-import { composed, fieldValue } from './head.ts';
+import { composed, type Field, fieldValue } from './head.ts';
 import { hasLongLine, sealed, unencoded } from './long-lines.ts';
 import { type MimeTreePart, readTree } from './mime-tree.ts';
 import { base64, decoded, isMostlyLetters, quotedPrintable } from './transfer-encoding.ts';
@@ -161,29 +161,45 @@ function fieldEdits(raw: Buffer, part: MimeTreePart, labels: NewLabels): Edit[] 
   const { encoding } = labels;
   const given = head.fields.filter(({ name }) => name === 'content-transfer-encoding');
   const keepsLabel = encoding === null || (given.length === 1 && given[0]!.value.toLowerCase() === encoding);
-  const edits = head.fields.flatMap((one): Edit[] => {
-    const { start, end } = one;
-    if (given.includes(one) && !keepsLabel) return [{ start, end, bytes: Buffer.alloc(0) }];
-    const bytes = raw.subarray(start, end);
-    const isTyped = one.name === 'content-type' && (labels.charset ?? labels.type) !== null;
-    const isEncoded = /^content-(?:type|disposition)$/.test(one.name) && one.value.startsWith('=?');
-    const isFine = isAscii(bytes) && !hasLongLine(bytes) && !isTyped && !isEncoded;
-    if (isFine) return [];
-    const text = asciiField(one, labels);
-    if (text === null && isAscii(bytes)) return [];
-    return [{ start, end, bytes: Buffer.from(text === null ? '' : `${text}\r\n`) }];
+  const edits = head.fields.flatMap((field) => {
+    const isReplaced = !keepsLabel && given.includes(field);
+    return isReplaced ? [without(field)] : fieldEdit(raw, field, labels);
   });
-  const type = labels.type ?? (labels.charset === null ? null : 'text/plain');
-  const isTypeMissing = type !== null && fieldValue(head, 'content-type') === null;
-  const isLabelMissing = !keepsLabel && (encoding !== '7bit' || given.length > 0);
+  // A part without a label is 7bit (RFC 2045 section 6.1).
+  const needsLabel = !keepsLabel && (encoding !== '7bit' || given.length > 0);
   const added = [
-    ...(isTypeMissing
-      ? [`Content-Type: ${type}${labels.charset === null ? '' : `; charset=${labels.charset}`}\r\n`]
-      : []),
-    ...(isLabelMissing ? [`Content-Transfer-Encoding: ${encoding}\r\n`] : []),
+    ...missingType(part, labels),
+    ...(needsLabel ? [`Content-Transfer-Encoding: ${encoding}`] : []),
   ];
-  const bytes = Buffer.from(added.join(''));
+  const bytes = Buffer.from(added.map((line) => `${line}\r\n`).join(''));
   return [...edits, ...strayEdits(raw, part), { start: head.end, end: head.end, bytes }];
+}
+
+const without = ({ start, end }: Pick<Edit, 'start' | 'end'>): Edit => ({
+  start,
+  end,
+  bytes: Buffer.alloc(0),
+});
+
+/** None if the field stays as it is. */
+function fieldEdit(raw: Buffer, field: Field, labels: NewLabels): Edit[] {
+  const { name, value, start, end } = field;
+  const bytes = raw.subarray(start, end);
+  const isPlainText = isAscii(bytes) && !hasLongLine(bytes);
+  const isRelabeled = name === 'content-type' && (labels.charset ?? labels.type) !== null;
+  // The whole value as an encoded word, which no reader takes for a type.
+  const isEncodedWord = /^content-(?:type|disposition)$/.test(name) && value.startsWith('=?');
+  if (isPlainText && !isRelabeled && !isEncodedWord) return [];
+  const text = asciiField(field, labels);
+  if (text !== null) return [{ start, end, bytes: Buffer.from(`${text}\r\n`) }];
+  return isAscii(bytes) ? [] : [without(field)];
+}
+
+/** The Content-Type of a part that has none, if it gets a type or a charset. */
+function missingType({ head }: MimeTreePart, { type, charset }: NewLabels): string[] {
+  const isMissing = (type ?? charset) !== null && fieldValue(head, 'content-type') === null;
+  if (!isMissing) return [];
+  return [`Content-Type: ${type ?? 'text/plain'}${charset === null ? '' : `; charset=${charset}`}`];
 }
 
 /** Lines of a header that belong to no field, which readers pass over. Only a part can have them (message-rules.ts). */
@@ -193,6 +209,6 @@ function strayEdits(raw: Buffer, { start, head }: MimeTreePart): Edit[] {
   return starts.flatMap((from, index) => {
     const to = ends[index]!;
     const bytes = raw.subarray(from, to);
-    return isAscii(bytes) && !hasLongLine(bytes) ? [] : [{ start: from, end: to, bytes: Buffer.alloc(0) }];
+    return isAscii(bytes) && !hasLongLine(bytes) ? [] : [without({ start: from, end: to })];
   });
 }
