@@ -45,7 +45,8 @@ const insecure = { rejectUnauthorized: false };
 export async function connectSmtp(port: number, options: SmtpClientOptions = {}): Promise<SmtpClient> {
   const { host = '127.0.0.1', from = '127.0.0.1', tls = false, greeted = true } = options;
   let received = '';
-  let consumed = 0;
+  /** Apart, because a piece of a long text keeps all of it in memory. */
+  let unread = '';
   let isOver = false;
   let socket: Socket = connectTcp({ host, port, localAddress: from, noDelay: true });
   await once(socket, 'connect');
@@ -54,7 +55,9 @@ export async function connectSmtp(port: number, options: SmtpClientOptions = {})
 
   function attend(): void {
     socket.on('data', (chunk) => {
-      received += chunk.toString('latin1');
+      const text = chunk.toString('latin1');
+      received += text;
+      unread += text;
     });
     socket.on('error', () => {});
     socket.on('close', () => {
@@ -63,7 +66,7 @@ export async function connectSmtp(port: number, options: SmtpClientOptions = {})
   }
 
   /** RFC 5321 section 4.2.1: lines with a hyphen, then one without. */
-  const next = () => /^(?:\d{3}-.*\r\n)*\d{3}(?: .*)?\r\n/.exec(received.slice(consumed))?.[0];
+  const next = () => /^(?:\d{3}-.*\r\n)*\d{3}(?: .*)?\r\n/.exec(unread)?.[0];
 
   const talk: SmtpClient = {
     get received() {
@@ -90,7 +93,7 @@ export async function connectSmtp(port: number, options: SmtpClientOptions = {})
       const reply = await until(next, {
         what: () => `${expected}; heard ${JSON.stringify(received.slice(-500))}`,
       });
-      consumed += reply.length;
+      unread = unread.slice(reply.length);
       if (!reply.startsWith(expected)) throw new Error(`${JSON.stringify(reply)} instead of ${expected}`);
       return reply;
     },
