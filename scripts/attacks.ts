@@ -3,8 +3,8 @@
  * (attacks/), while another organization sends a small mail every 50 ms, whose p95 must stay under 250 ms. The items are
  * 1 large bodies, 2 many links, 3 reserved space, 4 returned mail, 5 open connections, 6 forged domain reports, 7 redirects,
  * 8 guessed passwords and keys, 9 limits and headers, 10 the walk over every route, 11 a long queue of one organization,
- * 12 shares of what all use, 13 what is not one's own, certificates; with --named, those whose names have this text. Each has its own server,
- * which scripts/start runs. "Stall" is the longest time in which /health/live did not answer. "Unclear" is an attack of which
+ * 12 shares of what all use, 13 what is not one's own, certificates, 14 received mail; with --named, those whose names have this text.
+ * Each has its own server, which scripts/start runs. "Stall" is the longest time in which /health/live did not answer. "Unclear" is an attack of which
  * only times are too long, if others waited for more than 100 ms before it or after it too.
  *
  * Linux, on a quiet machine. Exits 0 if every attack is withstood, 1 if one is not or is unclear. Leaves nothing behind.
@@ -26,6 +26,7 @@ import { hostileBodies } from './attacks/hostile-bodies.ts';
 import { longQueue } from './attacks/long-queue.ts';
 import { manyLinks } from './attacks/many-links.ts';
 import { ownership } from './attacks/ownership.ts';
+import { receivedMail } from './attacks/received-mail.ts';
 import { redirects } from './attacks/redirects.ts';
 import { reservations } from './attacks/reservations.ts';
 import { returnedMail } from './attacks/returned-mail.ts';
@@ -38,6 +39,7 @@ const all: Attack[] = [
   ...manyLinks,
   ...reservations,
   ...returnedMail,
+  ...receivedMail,
   ...connections,
   ...domainReports,
   ...redirects,
@@ -59,7 +61,7 @@ const args = readOptions(usage, {
 const attacks = all.filter(({ name }) => name.includes(args.named));
 const items = args.only?.split(',').map(Number) ?? [...new Set(attacks.map(({ item }) => item))];
 if (attacks.length === 0 || !items.every((item) => attacks.some((attack) => attack.item === item))) {
-  console.error(`there is no such attack; the items are 1 to 13\nusage: ${usage}`);
+  console.error(`there is no such attack; the items are 1 to 14\nusage: ${usage}`);
   process.exit(2);
 }
 

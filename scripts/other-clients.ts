@@ -1,10 +1,11 @@
 /**
  * `node scripts/other-clients.ts`: sends mail with Debian's Django Anymail and Symfony Mailer by the APIs of Postmark, SendGrid and
  * Mailgun: an email with all that they can write, one to a suppressed address, one with a wrong key, and one from a domain that is
- * not ours. Shows what each client was told, and what arrived. Installs nothing; says what is missing:
+ * not ours. Shows what each client was told, and what arrived. Then posts a received mail to Anymail's inbound views and to Rails'
+ * Action Mailbox, and shows what they made of it. Installs nothing; says what is missing:
  *
  *   apt-get install -y --no-install-recommends python3-django-anymail php-cli php-curl php-symfony-http-client \
- *     php-symfony-{mailgun,postmark,sendgrid}-mailer
+ *     php-symfony-{mailgun,postmark,sendgrid}-mailer ruby-actionmailbox ruby-sqlite3 ruby-webrick
  *
  * Exits 0 if all is right, 1 if not, 2 if no client is installed.
  */
@@ -21,10 +22,12 @@ import { verifyDkim } from '#lab/dkim.ts';
 import { type Dns, startDns } from '#lab/dns/dns.ts';
 import { conclude } from '#lab/load/conclude.ts';
 import { tableOf } from '#lab/load/figures.ts';
+import { freePort } from '#lab/load/ports.ts';
 import { runScript, type Stage } from '#lab/load/stage.ts';
 import { type Mx, startMx } from '#lab/mx/mx.ts';
 import { type Postern, startPostern } from '#lab/scenes/postern.ts';
 import { until } from '#lab/until.ts';
+import { inboundViews, tryView } from './other-clients/inbound-views.ts';
 
 interface Host {
   url: string;
@@ -175,7 +178,8 @@ async function play(stage: Stage): Promise<string[]> {
   const mx = await stage.start(startMx({ host: '127.0.0.2' }), (it) => it.close());
   const zone = { 'there.invalid': { MX: ['10 mx1.invalid'] }, 'mx1.invalid': { A: [mx.host] } };
   const dns = await stage.start(startDns(zone), (it) => it.close());
-  const settings = { POSTERN_LOG_LEVEL: 'error' };
+  const inboundPort = await freePort('127.0.0.1');
+  const settings = { POSTERN_LOG_LEVEL: 'error', POSTERN_INBOUND_PORT: String(inboundPort) };
   const postern = await startPostern(stage, { dns, mtaPort: mx.port, settings });
   const { url, key } = postern;
   const host = { url, tlsHost: await startTls(stage, url) };
@@ -199,11 +203,27 @@ async function play(stage: Stage): Promise<string[]> {
     rows.push([client.name, ...cells]);
   }
   console.log(tableOf(['client', ...calls.map(({ name }) => name)], rows, [24, 24, 40, 40, 40]));
-  return all;
+  return [...all, ...(await playViews(stage, postern, inboundPort))];
 }
 
-const missing = clients.filter(({ isInstalled }) => !isInstalled).map(({ name }) => name);
+/** Mail that comes in, as other programs take it. */
+async function playViews(stage: Stage, postern: Postern, port: number): Promise<string[]> {
+  const tried = [];
+  for (const view of inboundViews.filter(({ isInstalled }) => isInstalled))
+    tried.push(await tryView(stage, postern, port, view));
+  console.log(
+    tableOf(
+      ['inbound view', '', 'got'],
+      tried.map(({ row }) => row),
+      [24, 6, 100],
+    ),
+  );
+  return tried.flatMap(({ faults }) => faults);
+}
+
+const programs = [...clients, ...inboundViews];
+const missing = programs.filter(({ isInstalled }) => !isInstalled).map(({ name }) => name);
 if (missing.length > 0) console.error(`not installed, left out: ${missing.join('; ')}`);
-if (missing.length === clients.length) process.exit(2);
+if (missing.length === programs.length) process.exit(2);
 const faults = await runScript('other-clients', play);
 conclude({ faults });

@@ -79,6 +79,7 @@ const valid: Record<string, object> = {
   keys: { label: 'hostile', scopes: ['email:send'] },
   suppressions: { address: 'hostile@there.invalid' },
   webhooks: { url: 'https://hooks.invalid/' },
+  routes: { pattern: 'sender.invalid', action: 'store' },
 };
 
 function bodyWith({ path, isList }: Endpoint, member: string | null, value: Buffer): Buffer[] {
@@ -175,11 +176,15 @@ const isWebhook = ({ path }: Endpoint) => path.includes('/webhooks');
 
 async function managementTrials(scene: Scene, isOurs: (endpoint: Endpoint) => boolean) {
   const { url, key } = scene;
-  const made = await callJson(`${url}/api/public/webhooks`, key, 'POST', valid.webhooks);
-  const id = JSON.parse(made.text).webhook.id;
+  const make = async (path: string) =>
+    JSON.parse((await callJson(`${url}/api/public/${path}`, key, 'POST', valid[path]!)).text);
+  const [{ webhook }, { route }] = await Promise.all([make('webhooks'), make('routes')]);
   const endpoints = (await endpointsOf(scene)).filter(isOurs).map(({ path, ...rest }) => ({
     ...rest,
-    path: path.replace('{name}', 'sender.invalid').replace('{id}', id),
+    path: path
+      .replace('{name}', 'sender.invalid')
+      .replace('routes/{id}', `routes/${route.id}`)
+      .replace('{id}', webhook.id),
   }));
   return jsonTrials(scene, endpoints, Object.keys(kinds) as Kind[], otherSizes);
 }

@@ -91,7 +91,7 @@ async function handIn(
 }
 
 /** An email that was delivered, and its bounce. */
-async function deliver(scene: Scene): Promise<{ emailId: string; path: string; bounce: string }> {
+export async function deliver(scene: Scene): Promise<{ emailId: string; path: string; bounce: string }> {
   const { url, key, db, config } = scene;
   const to = `bounced-${performance.now()}@there.invalid`;
   const mail = { from: 'a@sender.invalid', to, subject: 'x', text: 'x' };
@@ -127,7 +127,7 @@ async function besideBounce(
   }
 }
 
-async function timeOfBounce(
+export async function timeOfBounce(
   scene: Scene,
   { emailId, path, bounce }: Awaited<ReturnType<typeof deliver>>,
 ): Promise<number> {

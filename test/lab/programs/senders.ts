@@ -1,9 +1,11 @@
 /**
- * Postfix and Exim as senders with their usual, opportunistic TLS: the programs that Postern's TLS is compared with. They take
- * mail for any domain of `routes` from loopback and give it to that domain's host, with short timeouts and retries.
+ * Postfix, Exim and OpenSMTPD as senders with their usual, opportunistic TLS: the programs that Postern's TLS is compared with, and
+ * that send mail to it. They take mail for any domain of `routes` from loopback and give it to that domain's host, with short
+ * timeouts and retries.
  */
 import { connectSmtp } from '../mx/smtp-client.ts';
 import { eximMain, startExim } from './exim.ts';
+import { startOpenSmtpd } from './opensmtpd.ts';
 import { startPostfix } from './postfix.ts';
 
 export interface SenderOptions {
@@ -81,6 +83,20 @@ begin retry
 `;
   const receiver = { ...options, hostname: 'exim.invalid', domain: 'exim.invalid', mailboxes: [] };
   return startExim(receiver, config, ['-bdf', '-q3s']);
+}
+
+/** Debian 12's fails every handshake (its issue 1171), so it sends in clear. */
+export function startSendingOpenSmtpd(options: SenderOptions): Promise<Sender> {
+  const { host, port, routes, mxPort } = options;
+  const hostname = 'opensmtpd.invalid';
+  const all = [...routes].map(([domain, address], index) => ({ domain, address, action: `out${index}` }));
+  const config = [
+    `listen on ${host} port ${port} hostname ${hostname}`,
+    ...all.map(({ action, address }) => `action "${action}" relay host smtp+notls://${address}:${mxPort}`),
+    ...all.map(({ domain, action }) => `match from any for domain "${domain}" action "${action}"`),
+  ];
+  const receiver = { ...options, hostname, domain: hostname, mailboxes: [] };
+  return startOpenSmtpd(receiver, `${config.join('\n')}\n`);
 }
 
 /** Gives it one mail for each recipient. */
