@@ -5,7 +5,7 @@
  * Action Mailbox, and shows what they made of it. Installs nothing; says what is missing:
  *
  *   apt-get install -y --no-install-recommends python3-django-anymail php-cli php-curl php-symfony-http-client \
- *     php-symfony-{mailgun,postmark,sendgrid}-mailer ruby-actionmailbox ruby-sqlite3 ruby-webrick
+ *     php-symfony-{mailgun,postmark,sendgrid}-mailer ruby-{railties,actionmailbox,sqlite3,webrick}
  *
  * Exits 0 if all is right, 1 if not, 2 if no client is installed.
  */
@@ -176,10 +176,17 @@ async function startTls(stage: Stage, url: string): Promise<string> {
 
 async function play(stage: Stage): Promise<string[]> {
   const mx = await stage.start(startMx({ host: '127.0.0.2' }), (it) => it.close());
-  const zone = { 'there.invalid': { MX: ['10 mx1.invalid'] }, 'mx1.invalid': { A: [mx.host] } };
+  const zone = {
+    'there.invalid': { MX: ['10 mx1.invalid'], TXT: ['v=spf1 ip4:127.0.0.1 -all'] },
+    'mx1.invalid': { A: [mx.host] },
+  };
   const dns = await stage.start(startDns(zone), (it) => it.close());
   const inboundPort = await freePort('127.0.0.1');
-  const settings = { POSTERN_LOG_LEVEL: 'error', POSTERN_INBOUND_PORT: String(inboundPort) };
+  const settings = {
+    POSTERN_LOG_LEVEL: 'error',
+    POSTERN_INBOUND_PORT: String(inboundPort),
+    POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true',
+  };
   const postern = await startPostern(stage, { dns, mtaPort: mx.port, settings });
   const { url, key } = postern;
   const host = { url, tlsHost: await startTls(stage, url) };

@@ -56,9 +56,13 @@ export const inboundViews: InboundView[] = [
   },
   {
     name: 'Rails, Action Mailbox',
-    packages: 'ruby-actionmailbox ruby-sqlite3 ruby-webrick',
+    packages: 'ruby-railties ruby-actionmailbox ruby-sqlite3 ruby-webrick',
     command: ['ruby', file('receive_by_rails.rb')],
-    isInstalled: succeeds('ruby', '-e', "require 'action_mailbox'; require 'sqlite3'; require 'webrick'"),
+    isInstalled: succeeds(
+      'ruby',
+      '-e',
+      `${['rails', 'action_mailbox/engine', 'sqlite3', 'webrick'].map((name) => `require '${name}';`).join('')}`,
+    ),
     format: 'raw',
     path: '/rails/action_mailbox/relay/inbound_emails',
     user: `actionmailbox:${encodeURIComponent(password)}`,
@@ -130,7 +134,7 @@ export async function tryView(
   const told: string[] = [];
   const [program, ...args] = view.command as [string, ...string[]];
   const child = spawn(program, args, { stdio: ['pipe', 'pipe', 'pipe'] });
-  await stage.start(Promise.resolve(child), async (it: ChildProcess) => void it.kill('SIGKILL'));
+  await stage.start(Promise.resolve(child), async (it: ChildProcess) => void it.kill('SIGTERM'));
   let errors = '';
   child.stderr.on('data', (text) => {
     errors += text;

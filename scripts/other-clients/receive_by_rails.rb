@@ -12,9 +12,12 @@ require 'webrick'
 require 'rack/handler/webrick'
 require 'tmpdir'
 
-class Site < Rails::Application
-  directory = Dir.mktmpdir
-  at_exit { FileUtils.rm_rf(directory) }
+directory = Dir.mktmpdir
+at_exit { FileUtils.rm_rf(directory) }
+trap('TERM') { exit }
+ENV['DATABASE_URL'] = "sqlite3:#{directory}/db"
+
+Site = Class.new(Rails::Application) do
   config.root = directory
   config.eager_load = false
   config.secret_key_base = 'x' * 30
@@ -24,16 +27,29 @@ class Site < Rails::Application
   config.active_storage.service = :local
   config.active_storage.service_configurations = { local: { service: 'Disk', root: directory } }
   config.action_mailbox.ingress = :relay
+  config.action_mailbox.incinerate = false
 end
 
-ENV['DATABASE_URL'] = 'sqlite3::memory:?pool=1'
 Site.initialize!
 ActiveRecord::Migration.verbose = false
-[ActiveStorage::Engine, ActionMailbox::Engine].each do |engine|
-  Dir[engine.root.join('db/migrate/*.rb').to_s].sort.each do |file|
-    before = ActiveRecord::Migration.descendants
-    load file
-    (ActiveRecord::Migration.descendants - before).last.new.migrate(:up)
+# As the migrations of Active Storage and Action Mailbox make them.
+ActiveRecord::Schema.define do
+  create_table :active_storage_blobs do |t|
+    %i[key filename content_type service_name checksum].each { |name| t.string name }
+    t.text :metadata
+    t.bigint :byte_size
+    t.datetime :created_at
+  end
+  create_table :active_storage_attachments do |t|
+    t.string :name
+    t.references :record, polymorphic: true
+    t.references :blob
+    t.datetime :created_at
+  end
+  create_table :action_mailbox_inbound_emails do |t|
+    t.integer :status, default: 0, null: false
+    t.string :message_id, :message_checksum
+    t.timestamps
   end
 end
 
@@ -46,7 +62,7 @@ class TellingMailbox < ApplicationMailbox
     files = mail.attachments.map { |one| [one.filename, one.mime_type, one.decoded.unpack1('H*')] }
     text = mail.text_part || mail
     puts JSON.generate(
-      service: 'Rails', from: mail[:from].decoded, to: mail.to, subject: mail.subject, text: text.decoded.gsub("\n", "\r\n"),
+      service: 'Rails', from: mail[:from].decoded, to: mail.to, subject: mail.subject, text: text.decoded,
       html: mail.html_part&.decoded, files: files.sort, header: mail['X-Order']&.decoded, sender: mail.return_path,
       recipient: mail['X-Original-To']&.decoded, reply: nil
     )

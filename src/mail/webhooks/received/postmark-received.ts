@@ -2,8 +2,6 @@
  * Postmark's inbound webhook: https://postmarkapp.com/developer/webhooks/inbound-webhook, with `RawEmail`. A mail that is too large
  * for one post has links instead of the contents: `RawEmailUrl`, and `ContentUrl` of each attachment.
  */
-import { isUtf8 } from 'node:buffer';
-import { toSevenBit } from '#mail/compose/seven-bit.ts';
 import type { ReceivedContent, ReceivedMail } from '#mail/received/received-mail.ts';
 import { mailboxText } from '#platform/values/address.ts';
 import type { NamedAddress } from '#platform/values/recipients.ts';
@@ -15,7 +13,7 @@ import {
   receivedSpf,
   sendersFields,
 } from './received-fields.ts';
-import { isWhole, jsonBody, textsOf, type WriteReceived } from './received-post.ts';
+import { isWhole, jsonBody, mimeText, textsOf, type WriteReceived } from './received-post.ts';
 
 export const postmarkReceived: WriteReceived = (post) => {
   const { mail, content, raw, links, file } = post;
@@ -25,7 +23,7 @@ export const postmarkReceived: WriteReceived = (post) => {
     ...postmarkMembers(mail, content),
     ...postmarkTexts(mail, content, texts),
     ...(texts.isCut && { TextBodyUrl: links.text, HtmlBodyUrl: links.html }),
-    ...(hasAll ? { RawEmail: textOf(raw) } : { RawEmailUrl: links.raw }),
+    ...(hasAll ? { RawEmail: mimeText(raw).toString() } : { RawEmailUrl: links.raw }),
     Attachments: mail.summary.attachments.map((one) => ({
       ...postmarkAttachment(one),
       ...(hasAll
@@ -34,11 +32,6 @@ export const postmarkReceived: WriteReceived = (post) => {
     })),
   });
 };
-
-/** JSON has no bytes: those that are no UTF-8 are encoded as MIME has it, which a reader of the mail undoes. */
-function textOf(raw: Buffer): string {
-  return (isUtf8(raw) ? raw : toSevenBit(raw)).toString();
-}
 
 /** The members that a search shows, too. */
 export function postmarkMembers(mail: ReceivedMail, content: ReceivedContent | null) {

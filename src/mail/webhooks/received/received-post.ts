@@ -3,6 +3,8 @@
  * messages, because they work through all that a stranger has sent.
  */
 
+import { isUtf8 } from 'node:buffer';
+import { toSevenBit } from '#mail/compose/seven-bit.ts';
 import type { ReceivedLinks } from '#mail/received/received-links.ts';
 import type { ReceivedContent, ReceivedMail } from '#mail/received/received-mail.ts';
 
@@ -37,6 +39,11 @@ export const maxBody = 32 * 1024 * 1024;
 
 export function jsonBody(value: unknown): PostBody {
   return { contentType: 'application/json', body: Buffer.from(JSON.stringify(value)) };
+}
+
+/** The mail as UTF-8, as which JSON and forms are read: other bytes are encoded as MIME has it, which a reader of the mail undoes. */
+export function mimeText(raw: Buffer): Buffer {
+  return isUtf8(raw) ? raw : toSevenBit(raw);
 }
 
 /** Whether all of the mail is in the post. */
