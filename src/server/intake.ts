@@ -31,6 +31,7 @@ import { createSubmission, type SubmissionParts } from '#front/submission/submis
 import { createUnsubscribe } from '#front/unsubscribe/unsubscribe-routes.ts';
 import { type Accept, createAccept, createDryRun, type DryRun } from '#mail/accept/accept.ts';
 import { createCommit } from '#mail/accept/commit.ts';
+import { createFeedbackId } from '#mail/accept/feedback-id.ts';
 import { dryRun } from '#mail/accept/rows/acceptance.ts';
 import { type Compose, type ComposeOrder, isLarge } from '#mail/compose/compose-order.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
@@ -242,6 +243,7 @@ function createAcceptance(
     clock,
     textFromHtml: config.textFromHtml,
     messageIdOf: createMessageId(context.secrets, config.hostname),
+    feedbackIdOf: createFeedbackId(config.returnPathDomain),
     maxAgeMs: config.mtaMaxAge,
     allIsTest: context.allIsTest,
     node,

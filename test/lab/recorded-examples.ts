@@ -53,6 +53,7 @@ const substitutes: [pattern: RegExp, shown: string][] = [
   [/\bt=\d{10}; /g, 't=1772439330; '],
   [/\b(bh?)=[\w+/ ]{20,}=*/g, '$1=AmAg6vLOUsHO9VNqkFQtxBqkZAeZ5p7y'],
   [/"size":\d+/g, '"size":912'],
+  [/org-[0-9a-f]{12}:postern-[0-9a-f]{6}/g, 'org-8cb6a1f0d3e9:postern-3b9c41'],
   [/\bem_[\w-]{20,}/g, 'em_5Zq0mD2nYw9cVb7LkT1xRj4sGh8uPa3e'],
   [/whsec_[\w+/]+=*/g, 'whsec_dGhpcyBpcyBub3QgYSBzZWNyZXQhIQ=='],
   [/pstn[0-9a-f]{8}/g, 'pstn4f2a91c0'],

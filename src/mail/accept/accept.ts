@@ -54,6 +54,8 @@ export interface AcceptParts extends AfterCommit, SendStreamParts {
   textFromHtml: boolean;
   /** The Message-ID of an email that comes without one. */
   messageIdOf(emailId: string): string;
+  /** Feedback-ID (feedback-id.ts). */
+  feedbackIdOf(send: Pick<Send, 'orgId' | 'stream' | 'tags'>): string;
   maxAgeMs: number;
   /** Everything that is sent is test mail (platform/values/test-route.ts). */
   allIsTest: boolean;
@@ -158,7 +160,7 @@ type CheckParts = Pick<
 >;
 type ComposeParts = Pick<
   AcceptParts,
-  'compose' | 'trackingBase' | 'unsubscribeDomain' | 'textFromHtml' | 'sealMessage'
+  'compose' | 'feedbackIdOf' | 'trackingBase' | 'unsubscribeDomain' | 'textFromHtml' | 'sealMessage'
 >;
 
 async function check(parts: CheckParts, request: SendRequest, caller: Sender): Promise<CheckedSend> {
@@ -292,18 +294,20 @@ function orderOf(parts: ComposeParts, { draft, request, from, domain, stream }: 
 }
 
 function contentOf(
-  { textFromHtml }: ComposeParts,
-  { emailId, messageId, acceptedAt, scheduledAt }: Send,
+  { textFromHtml, feedbackIdOf }: ComposeParts,
+  draft: Send,
   request: SendRequest,
   from: Mailbox,
 ) {
-  const date = scheduledAt ?? acceptedAt;
+  const { emailId, messageId } = draft;
+  const date = draft.scheduledAt ?? draft.acceptedAt;
+  const feedbackId = feedbackIdOf(draft);
   const { rawMessage, replyTo, subject, html, amp, text, headers } = request;
   const attachments = typeof request.attachments === 'function' ? [] : request.attachments;
   if (rawMessage) {
     const { raw, received: how } = rawMessage;
     const received = how && `${how} id ${emailId}`;
-    return { raw, messageId: rawMessage.messageId ?? messageId, date, received };
+    return { raw, messageId: rawMessage.messageId ?? messageId, date, received, feedbackId };
   }
   return {
     from,
@@ -318,6 +322,7 @@ function contentOf(
     attachments,
     headers,
     messageId,
+    feedbackId,
     date,
   };
 }

@@ -31,6 +31,8 @@ export interface Fields {
   headers: CustomHeaders;
   /** Without angle brackets. A Message-ID among `headers` replaces it. */
   messageId: string;
+  /** Feedback-ID, unless `headers` have one, which may be empty. */
+  feedbackId?: string;
   date: number;
 }
 
@@ -69,6 +71,7 @@ export function headOf(fields: Fields): MessageHead {
   const values: [name: string, value: string][] = [
     ['Subject', unstructured(fields.subject)],
     ...custom.map(({ key, value }): [string, string] => [key, customValue(key, value)]),
+    ['Feedback-ID', hasOwnFeedbackId(custom) ? '' : (fields.feedbackId ?? '')],
     ['From', mailbox(fields.from)],
     ['Sender', addressee(own.sender)],
     ['To', addressList(fields.to)],
@@ -83,6 +86,9 @@ export function headOf(fields: Fields): MessageHead {
     messageId,
   };
 }
+
+const hasOwnFeedbackId = (custom: { key: string }[]) =>
+  custom.some(({ key }) => key.toLowerCase() === 'feedback-id');
 
 /** In memory of its own, so that it can be transferred to another thread. */
 export function toBytes({ fields, body }: MimeMessage): Buffer {

@@ -29,6 +29,8 @@ export interface RawMessage {
    * every recipient where the application runs. RFC 5321 section 4.4 wants them, for tracing; the id serves that here.
    */
   received?: string;
+  /** Feedback-ID, unless the message has one. */
+  feedbackId?: string;
 }
 
 export function composeRaw(message: RawMessage, tracking: MessageTracking, signer: DkimSigner): Unpacked {
@@ -69,11 +71,12 @@ function signed(raw: Buffer, signer: DkimSigner, at: number): Buffer {
   return Buffer.concat([Buffer.from(signatureFields.map(({ text }) => `${text}\r\n`).join('')), raw]);
 }
 
-function withRequiredFields({ raw, messageId, date, received }: RawMessage): Buffer {
+function withRequiredFields({ raw, messageId, date, received, feedbackId }: RawMessage): Buffer {
   const head = readHead(raw);
   const now = new Date(date).toUTCString().replace('GMT', '+0000');
   const missing = [
     ...(received ? [`${field('Received', `${received}; ${now}`).text}\r\n`] : []),
+    ...(feedbackId ? fieldIfMissing(head, 'Feedback-ID', feedbackId) : []),
     ...fieldIfMissing(head, 'Date', now),
     ...fieldIfMissing(head, 'Message-ID', `<${messageId}>`),
     ...fieldIfMissing(head, 'MIME-Version', '1.0'),

@@ -101,7 +101,7 @@ test('the message goes out as it came, to the byte', async (t) => {
   const message = await messageTo(world, 'bytes@there.invalid');
   const raw = message.raw.toString('utf8');
   const signatureEnd = raw.indexOf('\r\nReceived: from cms') + 2;
-  const received = String.raw`Received: by postern\.invalid with ESMTPSA\s+id\s+${emailIdOf(reply)};\s+\w{3}, .* \+0000\r\nMIME-Version: 1\.0\r\n`;
+  const received = String.raw`Received: by postern\.invalid with ESMTPSA\s+id\s+${emailIdOf(reply)};\s+\w{3}, .* \+0000\r\nFeedback-ID: stream-transactional:org-\S+\r\nMIME-Version: 1\.0\r\n`;
   t.regex(raw.slice(0, signatureEnd), new RegExp(`^DKIM-Signature: [^\0]*\r\n${received}$`));
   t.notRegex(raw, /127\.0\.0\.1|client\.invalid/, 'where the application runs is not told');
   t.is(raw.slice(signatureEnd), `${kept.join('\r\n')}\r\n`);

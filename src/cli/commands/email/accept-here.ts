@@ -10,6 +10,7 @@ import { createSeal, sealMessage } from '#accounts/seal.ts';
 import { createTestSender } from '#accounts/test-sender.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { type Accept, createAccept } from '#mail/accept/accept.ts';
+import { createFeedbackId } from '#mail/accept/feedback-id.ts';
 import { acceptAll, dryRun } from '#mail/accept/rows/acceptance.ts';
 import { systemClock } from '#platform/base/clock.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
@@ -42,6 +43,7 @@ export async function createAcceptHere(context: CommandContext): Promise<Accept>
     clock: systemClock,
     textFromHtml: config.textFromHtml,
     messageIdOf: createMessageId(secrets, config.hostname),
+    feedbackIdOf: createFeedbackId(config.returnPathDomain),
     maxAgeMs: config.mtaMaxAge,
     allIsTest: false,
     node,

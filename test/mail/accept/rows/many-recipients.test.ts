@@ -73,6 +73,7 @@ async function ready(t: ExecutionContext, kind: DatabaseKind) {
     onAccepted() {},
     clock: { now: () => now } as AcceptParts['clock'],
     messageIdOf: (id) => `${id}@sender.invalid`,
+    feedbackIdOf: () => '',
     maxAgeMs: 60 * minute,
     node: 'node',
     leaseMs: minute,
