@@ -3,7 +3,10 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
 import Mailgun from 'mailgun.js';
+import { makeKey } from '#accounts/create-key.ts';
+import { makeStream } from '#accounts/manage-streams.ts';
 import { emailIdOf, loggedIn, startSubmission, submit } from '#lab/scenes/submission.ts';
+import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 import { checkBulkMail } from '#operate/doctor/checks/bulk-mail.ts';
 
@@ -85,4 +88,78 @@ test('bulk mail without one-click unsubscribe is warned of, whichever way it com
   const finding = await doctor();
   t.is(finding.verdict, 'warning');
   t.regex(finding.found, /^6 of the newest 9 mails are bulk mail without it, from sender\.invalid$/);
+});
+
+test('mail of a stream that adds one click is not warned of, unless it has a List-Unsubscribe of its own', async (t) => {
+  const world = await startWorld(t);
+  const stream = { orgId: world.orgId, title: 'News', kind: 'subscribed' } as const;
+  await makeStream(world.db, { ...stream, name: 'news' }, 0);
+  await makeStream(world.db, { ...stream, name: 'alerts', kind: 'transactional' }, 0);
+  const warned = async (fields: object, path = '/api/public/email/send') => {
+    const mail = {
+      from: 'app@sender.invalid',
+      to: 'ann@there.invalid',
+      text: 'Hi',
+      headers: bulk,
+      ...fields,
+    };
+    const body = JSON.stringify({ ...mail, subject: String(Math.random()) });
+    return (await world.call('POST', path, { body })).headers.get(warningHeader) !== null;
+  };
+  t.false(await warned({ stream: 'news' }));
+  t.false(await warned({ stream: 'news' }, '/api/public/email/send?dryRun=true'));
+  t.true(await warned({ stream: 'alerts' }));
+  t.true(await warned({ stream: 'transactional' }));
+  t.true(
+    await warned({ stream: 'news', headers: { ...bulk, 'List-Unsubscribe': '<mailto:off@list.invalid>' } }),
+  );
+  const { key } = await makeKey(
+    world.db,
+    { orgId: world.orgId, label: 'news', scopes: ['email:send'], stream: 'news' },
+    0,
+  );
+  const response = await fetch(`${world.url()}/api/public/email/send`, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+    body: JSON.stringify({
+      from: 'app@sender.invalid',
+      to: 'bob@there.invalid',
+      subject: 's',
+      text: 't',
+      headers: bulk,
+    }),
+  });
+  t.is(response.status, 200);
+  t.is(response.headers.get(warningHeader), null);
+});
+
+test('one body for fifty people is warned of: at the send if it is one call, by the doctor if it is many emails', async (t) => {
+  const world = await startWorld(t);
+  const addresses = (count: number) => Array.from({ length: count }, (_, index) => `p${index}@there.invalid`);
+  const ask = (path: string, body: object) =>
+    fetch(world.url() + path, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+  const sendgrid = (count: number) =>
+    ask('/v3/mail/send', {
+      personalizations: addresses(count).map((email) => ({ to: [{ email }] })),
+      from: { email: 'app@sender.invalid' },
+      subject: 'Sale',
+      content: [{ type: 'text/plain', value: `Sale of ${count}` }],
+    });
+  t.is((await sendgrid(49)).headers.get(warningHeader), null);
+  const many = await sendgrid(50);
+  t.is(many.status, 202);
+  t.regex(many.headers.get(warningHeader)!, /stream of the kind subscribed/);
+  const finding = await checkBulkMail(async () => world.db);
+  t.like(finding, { verdict: 'warning' });
+  t.regex(finding.found, /^50 of the newest 99 mails/);
+  await world.db('messages').update({ size: 0 });
+  for (let n = 0; n < 60; n += 1) {
+    const { status } = await world.send({ to: 'ann@there.invalid', subject: `Alarm ${n}`, text: 'The same' });
+    t.is(status, 200);
+  }
+  t.like(await checkBulkMail(async () => world.db), { verdict: 'ok' }, 'one person gets it often');
 });

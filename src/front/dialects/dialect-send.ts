@@ -17,7 +17,7 @@ import {
   tlsRequiredIn,
   tracking,
 } from '#front/api/send/schema.ts';
-import { warnOf } from '#front/api/send/warning.ts';
+import { warnOfBulk } from '#front/api/send/warning.ts';
 import { toIssues } from '#front/http/issues.ts';
 import { rule } from '#front/http/schema-rule.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
@@ -25,7 +25,7 @@ import { recipientsIn } from '#mail/record/refused-sends.ts';
 import { newId } from '#platform/base/id.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
-import { headersLackOneClick } from '#platform/values/one-click.ts';
+import { lackingHeader } from '#platform/values/one-click.ts';
 import { recipientsOf } from '#platform/values/recipients.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
 import { longestAddresses } from './address-texts.ts';
@@ -102,6 +102,8 @@ export interface SendTerms {
   maxRecipients: number;
   /** The dialect's names of our fields, for the paths of issues. */
   names: Readonly<Record<string, string>>;
+  /** How many people the call sends the body to, if it makes several emails of it. */
+  audience?: number;
 }
 
 /**
@@ -111,7 +113,7 @@ export interface SendTerms {
 export function requestOf(
   { caller, context, fetchAll }: DialectCall,
   send: DialectSend,
-  { maxRecipients, names }: SendTerms,
+  { maxRecipients, names, audience = 0 }: SendTerms,
   idempotency: SendRequest['idempotency'],
 ): SendRequest {
   const fields = checkBy(sendFields, send, names);
@@ -122,8 +124,6 @@ export function requestOf(
       `An email can have at most ${maxRecipients} recipients; this one has ${recipients.length}.`,
     );
   const { from, html, text, amp, headers = {} } = fields;
-  const lacksOneClick = headersLackOneClick(headers);
-  warnOf(context, { lacksOneClick });
   return {
     recipients,
     from: decodeWords(from),
@@ -141,7 +141,8 @@ export function requestOf(
     mustReach: refuses(caller.dialect, 'ALL_RECIPIENTS_SUPPRESSED') ? 'any' : 'none',
     idempotency,
     requestId: context.state.requestId,
-    lacksOneClick,
+    lacking: lackingHeader(headers, Math.max(audience, recipients.length)),
+    onLacksOneClick: () => warnOfBulk(context),
   };
 }
 

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { type Field, fieldValue, type Head, readHead } from '#mail/compose/head.ts';
-import { lacksOneClick } from '#platform/values/one-click.ts';
+import { lackingField } from '#platform/values/one-click.ts';
 import type { Recipient } from '#platform/values/recipients.ts';
 import { isTlsNotRequired, tlsRequiredField } from '#platform/values/tls-required.ts';
 import { recipientsIn } from './address-fields.ts';
@@ -53,7 +53,7 @@ export function requestOf(
     idempotency: id === null ? null : idempotencyOfMessage(id, recipients, raw, head),
     requestId,
     repaired: [...repairs, ...(hasLongLines ? ['long lines'] : [])].join(', ') || undefined,
-    lacksOneClick: lacksOneClick((name) => fieldValue(head, name)),
+    lacking: lackingField((name) => fieldValue(head, name), recipients.length),
     tlsRequired: requireTls || tlsRequiredOf(head),
     rawMessage: { raw: without(raw, head, removedPrefix), messageId, received },
   };

@@ -32,7 +32,7 @@ import { testDomain, testMaxAge, testRoute } from '#platform/values/test-route.t
 import { type AfterCommit, type RequestLog, startCommit } from './commit.ts';
 import { repeatKeyOf } from './repeat-key.ts';
 import type { Sender, SendRequest } from './requested-send.ts';
-import { type SendStreamParts, streamOf, subscriptionOf } from './send-stream.ts';
+import { type SendStreamParts, streamOf, subscriptionOf, withBulkNote } from './send-stream.ts';
 
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
 const maxRecipients = 1000;
@@ -99,7 +99,7 @@ export async function prepareSend(
     return prepareSend(parts, { ...request, attachments: await attachments() }, caller);
   }
   try {
-    return { send: await composeSend(parts, checked), request };
+    return { send: await composeSend(parts, checked), request: checked.request };
   } catch (error) {
     // Refusals of the commit come before an error in composing (docs/design.md section 2, the order of checks).
     const decision = answered(await parts.dryRun(draft), request);
@@ -177,7 +177,7 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
   }
   const stream = await streamOf(parts, request, caller);
   return {
-    request,
+    request: withBulkNote(request, stream),
     from,
     domain,
     stream,

@@ -3,6 +3,7 @@ import type { Caller } from '#accounts/api-keys.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
 import type { DialectName } from '#platform/values/glossary.ts';
+import type { LackingField } from '#platform/values/one-click.ts';
 import type { NamedAddress, Recipient } from '#platform/values/recipients.ts';
 import type { SendTimes } from '#platform/values/send-times.ts';
 import type { RequestLog } from './commit.ts';
@@ -30,6 +31,10 @@ export interface SendRequest extends SendTimes, RequestLog {
   /** The mail's demand for TLS (RFC 8689): true: REQUIRETLS; false: the header `TLS-Required: No`. */
   tlsRequired?: boolean | undefined;
   isInBatch?: boolean;
+  /** Of bulk mail, for which its stream may have it. */
+  lacking?: LackingField | undefined;
+  /** Called if the stream has not. */
+  onLacksOneClick?(): void;
   /** A complete message, such as one that was submitted over SMTP; the members from `html` to `headers` are then unused. */
   rawMessage?: { raw: Buffer; messageId: string | null; received?: string };
   /** See platform/database/tables/send-record.ts. Without it: to; for a complete message: any, because SMTP knows no kinds. */

@@ -21,6 +21,15 @@ export async function streamOf(
   return name === null ? null : requireStream(name, await findStream(caller.orgId, name));
 }
 
+/** Notes that bulk mail is sent without one-click unsubscribe, because its stream does not add it. */
+export function withBulkNote(request: SendRequest, stream: Stream | null): SendRequest {
+  const { lacking, onLacksOneClick } = request;
+  if (lacking === undefined || (lacking === 'List-Unsubscribe' && stream?.kind === 'subscribed'))
+    return request;
+  onLacksOneClick?.();
+  return { ...request, lacksOneClick: true };
+}
+
 /** For mail that people subscribe to. */
 export function subscriptionOf(
   { unsubscribeDomain }: Pick<SendStreamParts, 'unsubscribeDomain'>,

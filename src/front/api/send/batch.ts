@@ -25,7 +25,7 @@ import { sendSchema } from './schema.ts';
 import { batchBody, maxElements } from './send-body.ts';
 import { presentSend, sendAnswer } from './send-response.ts';
 import { ignoredNames, type UnknownMember } from './unknown-members.ts';
-import { warnOf } from './warning.ts';
+import { warnOfBulk } from './warning.ts';
 
 export interface BatchParts extends SendParts, CountedParts {
   clock: Clock;
@@ -125,13 +125,12 @@ async function handle(
   const { requestId } = context.state;
   const fetchAll = fetcherOf(parts, context, caller, slot);
   const ignored: UnknownMember[] = [];
-  const warn = (request: SendRequest) => warnOf(context, request);
   const requests = requestsIn(elements, {
     caller,
     requestId,
     fetchAll,
     ignored,
-    warn,
+    onLacksOneClick: () => warnOfBulk(context),
     findReceived: parts.findReceived,
   });
   try {
@@ -152,7 +151,7 @@ interface Origin {
   requestId: string;
   fetchAll: FetchAll;
   ignored: UnknownMember[];
-  warn(request: SendRequest): void;
+  onLacksOneClick(): void;
   findReceived: FindReceived;
 }
 
@@ -160,7 +159,7 @@ interface Origin {
 const maxIgnored = 20;
 
 async function* requestsIn(elements: Buffer[], origin: Origin): AsyncGenerator<SendRequest | Refusal> {
-  const { caller, requestId, fetchAll, ignored, warn, findReceived } = origin;
+  const { caller, requestId, fetchAll, ignored, onLacksOneClick, findReceived } = origin;
   let index = 0;
   for await (const body of parseSends(elements)) {
     try {
@@ -171,8 +170,7 @@ async function* requestsIn(elements: Buffer[], origin: Origin): AsyncGenerator<S
         ignored.push(...found.slice(0, room).map((one) => ({ ...one, path: [at, ...one.path] })));
       });
       const request = await asReply(findReceived, checked, caller);
-      warn(request);
-      yield { ...request, isInBatch: true };
+      yield { ...request, isInBatch: true, onLacksOneClick };
     } catch (refusal) {
       if (!(refusal instanceof Refusal)) throw refusal;
       refusal.recipients = recipientsIn(body);

@@ -4,7 +4,7 @@ import type { Caller } from '#accounts/api-keys.ts';
 import { withoutNulls } from '#front/http/absent-members.ts';
 import { maxIssues, toIssues } from '#front/http/issues.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
-import { headersLackOneClick } from '#platform/values/one-click.ts';
+import { lackingHeader } from '#platform/values/one-click.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { ReplyRequest } from './in-reply-to.ts';
 import { type SendFields, sendSchema, toRequest } from './schema.ts';
@@ -42,8 +42,8 @@ export function checkSend(
   const fields = checkFields(lacksSubject ? { ...body, subject: 'Re:' } : body, unknown, caller.strict);
   const idempotency = idempotencyOfBody(idempotencyKey, fields);
   const request = toRequest(fields, fetchAll);
-  const lacksOneClick = headersLackOneClick(request.headers);
-  return { ...request, lacksSubject, idempotency, requestId, ignored: ignoredNote(unknown), lacksOneClick };
+  const lacking = lackingHeader(request.headers);
+  return { ...request, lacksSubject, idempotency, requestId, ignored: ignoredNote(unknown), lacking };
 }
 
 /** An answer to a received mail has the subject of that. */

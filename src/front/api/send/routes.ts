@@ -21,7 +21,7 @@ import { sendSchema } from './schema.ts';
 import { sendBody } from './send-body.ts';
 import { presentSend } from './send-response.ts';
 import { ignoredNames } from './unknown-members.ts';
-import { warnOf } from './warning.ts';
+import { warnOfBulk } from './warning.ts';
 
 export interface SendParts extends SendCapacity {
   authorize: Authorize;
@@ -95,8 +95,8 @@ function sendEmail(parts: SendParts): Middleware {
     const checked = checkSend(body, { caller, requestId, idempotencyKey, fetchAll }, (unknown) =>
       nameIgnored(context, ignoredNames(unknown)),
     );
-    const request = await asReply(parts.findReceived, checked, caller);
-    warnOf(context, request);
+    const reply = await asReply(parts.findReceived, checked, caller);
+    const request = { ...reply, onLacksOneClick: () => warnOfBulk(context) };
     const answer = dryRun ? await tryOut(parts, request, caller) : await acceptNow(parts, request, caller);
     if (answer.replayed) context.set('Idempotent-Replayed', 'true');
     context.body = answer.body;

@@ -1,6 +1,5 @@
 /** Mailgun's POST /messages: one email, or with `recipient-variables` one for each recipient. */
 
-import { warnOf } from '#front/api/send/warning.ts';
 import { addressTexts } from '#front/dialects/address-texts.ts';
 import type { DialectCall } from '#front/dialects/dialect.ts';
 import {
@@ -18,7 +17,7 @@ import { acceptMade } from '#front/dialects/several-emails.ts';
 import { formBody, largestBody } from '#front/http/body-limits.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { compareKey } from '#platform/values/address.ts';
-import { headersLackOneClick } from '#platform/values/one-click.ts';
+import { lackingHeader } from '#platform/values/one-click.ts';
 import type { Recipient } from '#platform/values/recipients.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import {
@@ -78,12 +77,10 @@ export async function send(call: DialectCall) {
     const { address, key } = recipient;
     const filled = fill(address, own.get(compareKey(address)) ?? {}) as DialectContent;
     const content = checkContent(filled, terms.names);
-    const lacksOneClick = headersLackOneClick(content.headers ?? {});
-    warnOf(call.context, { lacksOneClick });
     return {
       ...whole,
       ...content,
-      lacksOneClick,
+      lacking: lackingHeader(content.headers ?? {}, whole.recipients.length),
       recipients: [recipient],
       idempotency: ofOne(idempotency, key),
     };

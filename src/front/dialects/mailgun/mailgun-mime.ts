@@ -5,7 +5,7 @@
 
 import { hash } from 'node:crypto';
 import { z } from 'zod';
-import { warnOf } from '#front/api/send/warning.ts';
+import { warnOfBulk } from '#front/api/send/warning.ts';
 import type { DialectCall } from '#front/dialects/dialect.ts';
 import { idempotencyKeyOf, idempotencyOfSend, mailbox, tags } from '#front/dialects/dialect-send.ts';
 import { streamNamedBy } from '#front/dialects/dialect-streams.ts';
@@ -69,8 +69,8 @@ export async function sendMime(call: DialectCall) {
     scheduledAt: scheduledAt === undefined ? submitted.scheduledAt : Date.parse(scheduledAt),
     mustReach: 'none',
     idempotency: (key === '' && submitted.idempotency) || idempotencyOfSend(key, [to, hash('sha256', raw)]),
+    onLacksOneClick: () => warnOfBulk(call.context),
   };
-  warnOf(call.context, request);
   return queued((await accept(request, call.caller)).answer.id);
 }
 

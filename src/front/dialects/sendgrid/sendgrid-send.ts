@@ -157,7 +157,8 @@ function emailOf(
     tracking: trackingOf(request),
     scheduledAt: timeOf(one.send_at ?? request.send_at, call.now, names.scheduledAt),
   };
-  return requestOf(call, fields, { maxRecipients, names }, idempotency);
+  const audience = request.personalizations.length;
+  return requestOf(call, fields, { maxRecipients, names, audience }, idempotency);
 }
 
 /** Older SDKs put a name with a comma into quotes. */
