@@ -24,8 +24,10 @@ export function nameUnknownParameters(
 ): void {
   if (context.querystring === '') return;
   const unknown = Object.keys(context.query).filter((name) => !known.has(nameOf(name)));
-  nameIgnored(
-    context,
-    unknown.map((name) => (name.length > maxNameLength ? `${name.slice(0, maxNameLength)}...` : name)),
-  );
+  nameIgnored(context, unknown.map(shortened));
+}
+
+/** Callers choose the names. */
+export function shortened(name: string): string {
+  return name.length > maxNameLength ? `${name.slice(0, maxNameLength)}...` : name;
 }

@@ -10,6 +10,7 @@ import { makeStream } from '#accounts/manage-streams.ts';
 import { worldOfFile } from '#lab/scenes/shared-world.ts';
 import { asNewTenant, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { streamNumber } from '#platform/values/stream.ts';
 
 const shared = worldOfFile();
 
@@ -193,4 +194,33 @@ test('Resend: a topic is the stream of its name', async (t) => {
   t.is((await world.get(data!.id)).stream, 'news');
   const { error } = await client.emails.send({ ...fields, topicId: 'none-such' });
   t.regex(error!.message, /no stream "none-such"/);
+});
+
+test('SendGrid: a group’s number in the wrong place is named, as is all that nothing reads', async (t) => {
+  const world = await start();
+  await makeStream(world.db, { orgId: world.orgId, name: 'news', kind: 'subscribed' }, 0);
+  const send = (fields: object, personalization: object = {}) =>
+    fetch(`${world.url()}/v3/mail/send`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${world.key}`, 'content-type': 'application/json' },
+      body: JSON.stringify({
+        personalizations: [{ to: [{ email: 'ann@there.invalid' }], ...personalization }],
+        from: { email: 'app@sender.invalid' },
+        subject: 'Hi',
+        content: [{ type: 'text/plain', value: 'Hi' }],
+        ...fields,
+      }),
+    });
+  const ignored = async (...fields: [object, object?]) => {
+    const response = await send(...fields);
+    t.is(response.status, 202);
+    return response.headers.get('x-postern-ignored');
+  };
+  const id = streamNumber('news');
+  t.is(await ignored({ asm: { group_id: id } }), null);
+  t.is(await ignored({ asm_group_id: id }), 'asm_group_id');
+  t.is(await ignored({ group_id: id, ip_pool_name: 'a' }), 'group_id, ip_pool_name');
+  t.is(await ignored({}, { asm: { group_id: id } }), 'personalizations.0.asm');
+  t.is(await ignored({ asm: { group_id: id, id } }), 'asm.id');
+  t.true((await ignored({ ['x'.repeat(5_000)]: 1 }))!.length < 100);
 });

@@ -1,6 +1,7 @@
 /** The body of SendGrid's mail/send. Our own rules check the values later, and the paths of both are SendGrid's. */
 import { z } from 'zod';
 import { pairs, plainAddress, recordOf, scalarText } from '#front/dialects/dialect.ts';
+import { shortened } from '#front/http/ignored.ts';
 
 const maxPersonalizations = 1000;
 /** In all personalizations together, as SendGrid has it. */
@@ -66,6 +67,9 @@ const contentType = z
   );
 export const nameOfType = (type: string) => type.split(';')[0]!.trim().toLowerCase();
 
+/** A group is a stream of ours. */
+const asm = z.object({ group_id: z.coerce.number(), groups_to_display: z.unknown().optional() });
+
 export const sendRequest = z.object({
   personalizations: z
     .array(z.unknown())
@@ -104,10 +108,23 @@ export const sendRequest = z.object({
     .nullish(),
   template_id: missing('templates', 'send content'),
   sections: missing('sections', 'put them into the substitutions'),
-  // A group is a stream of ours.
-  asm: z.object({ group_id: z.coerce.number(), groups_to_display: z.unknown().optional() }).nullish(),
+  asm: asm.nullish(),
   batch_id: missing('batches', 'give each call an Idempotency-Key, or cancel its emails with our own API'),
 });
+
+/** Members that nothing reads, such as the group of `asm` beside it or in a personalization. `body` has been checked. */
+export function ignoredIn(body: Record<string, unknown>): string[] {
+  const unread = (value: unknown, { shape }: z.ZodObject, at = '') =>
+    Object.keys((value ?? {}) as object).flatMap((name) =>
+      Object.hasOwn(shape, name) ? [] : [`${at}${shortened(name)}`],
+    );
+  const all = body.personalizations as unknown[];
+  return [
+    ...unread(body, sendRequest),
+    ...unread(body.asm, asm, 'asm.'),
+    ...all.flatMap((one, index) => unread(one, personalization, `personalizations.${index}.`)),
+  ];
+}
 
 export type SendgridRequest = z.output<typeof sendRequest>;
 export type Personalization = z.output<typeof personalization>;

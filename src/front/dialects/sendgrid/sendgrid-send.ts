@@ -5,6 +5,7 @@ import { idempotencyKeyOf, requestOf } from '#front/dialects/dialect-send.ts';
 import { findStreamByNumber, streamNamedBy } from '#front/dialects/dialect-streams.ts';
 import { acceptMade } from '#front/dialects/several-emails.ts';
 import { below, jsonBody, largestBody, largestContent } from '#front/http/body-limits.ts';
+import { nameIgnored } from '#front/http/ignored.ts';
 import { checked } from '#front/http/issues.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { iso } from '#platform/base/clock.ts';
@@ -13,6 +14,7 @@ import { domainOf, mailboxText } from '#platform/values/address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { scheduledAtRefusal } from '#platform/values/send-times.ts';
 import {
+  ignoredIn,
   nameOfType,
   type Person,
   type Personalization,
@@ -55,6 +57,7 @@ const maxRecipients = 1000;
 /** As at SendGrid, an email that reaches nobody is accepted, and its events are `dropped`. */
 async function send(call: DialectCall) {
   const request = checked(sendRequest, call.body);
+  nameIgnored(call.context, ignoredIn(call.body as Record<string, unknown>));
   const isDryRun = request.mail_settings?.sandbox_mode?.enable === true;
   const keyAt = idempotencyKeys(call);
   const stream = await streamOf(call, request);
