@@ -52,7 +52,12 @@ function sentence({ msg, event }: LogLine): string {
 function partsOf(line: LogLine): { message: string; details: string } {
   if (line.event === 'accepted') {
     const tags = Object.entries(line.tags ?? {}).map(([name, value]) => `${name}=${value}`);
-    const details = [line.requestId && `request\u00a0${line.requestId}`, ...tags].filter(Boolean).join(', ');
+    const names = [
+      line.requestId && `request\u00a0${line.requestId}`,
+      line.stream && `stream\u00a0${line.stream}`,
+      ...tags,
+    ];
+    const details = names.filter(Boolean).join(', ');
     const before = ` for <${line.recipient}>`;
     const said = sentence(line);
     return { message: said.startsWith(before) ? said.slice(before.length) : said, details };

@@ -14,6 +14,7 @@ interface AcceptedSend {
   messageId: string;
   from: string;
   tags: Record<string, string>;
+  stream?: string | null;
   recipients: { kind: RecipientKind; address: string; domain: string; deliveryId: string }[];
   /** The number of tracked links if the mail has more than that; else null. */
   trackedLinks: number | null;
@@ -86,6 +87,7 @@ export function logAccepted(
       destination: domain,
       from: send.from,
       tags: send.tags,
+      ...(send.stream && { stream: send.stream }),
       deliveryId,
       messageId: send.messageId,
       requestId,
@@ -167,6 +169,7 @@ function namesOf(delivery: Delivery) {
     from: delivery.from,
     deliveryId: delivery.id,
     tags: delivery.tags,
+    ...(delivery.stream && { stream: delivery.stream }),
     attempt: delivery.attempts + 1,
   };
 }

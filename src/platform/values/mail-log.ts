@@ -48,6 +48,8 @@ export interface MailLogLine {
   destination?: string | undefined;
   from?: string;
   tags?: Record<string, string>;
+  /** Not of mail without a stream. */
+  stream?: string;
   deliveryId?: string;
   /** The header field Message-ID, without its angle brackets. */
   messageId?: string;
