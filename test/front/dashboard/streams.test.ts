@@ -44,6 +44,14 @@ test('a stream is created, changed, used by a key, and removed; its list is its 
     (await browser.get(`${base}/suppressions?stream=news`)).text,
     /Only mail of the stream News .*ann@there\.invalid/,
   );
+  t.true(browser.page().html.includes(`${base}/suppressions/export?stream=news`));
+  const csv = await browser.get(`${base}/suppressions/export?stream=news`);
+  t.regex(csv.headers.get('content-disposition')!, /"suppressions-news\.csv"/);
+  t.regex(csv.html, /^[^\n]*createdAt"\r\n"ann@there\.invalid",[^\n]*\r\n$/);
+  t.notRegex((await browser.get(`${base}/suppressions/export`)).html, /ann@there/);
+  for (const name of ['none', '', '..%2F%22'])
+    t.is((await browser.get(`${base}/suppressions/export?stream=${name}`)).status, 404);
+  await browser.get(`${base}/suppressions?stream=news`);
   await browser.submit('/remove');
   t.is((await db('suppressions')).length, 0);
 

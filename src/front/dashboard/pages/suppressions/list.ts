@@ -1,4 +1,5 @@
-/** Export of all suppressions as CSV, streamed page by page; import from a file or text. */
+/** Export of all suppressions, or of those of a stream, as CSV, streamed page by page; import from a file or text. */
+import { findStream } from '#accounts/rows/streams.ts';
 import {
   csvStream,
   type ImportedAddresses,
@@ -13,12 +14,20 @@ import { sendExport } from '#front/dashboard/form-page.ts';
 import { valuesOf } from '#front/dashboard/forms.ts';
 import { count } from '#front/dashboard/number-format.ts';
 import { type DashboardPage, type PageView, redirect, show } from '#front/dashboard/page.ts';
+import { notFound } from '#front/dashboard/page-error.ts';
 import { formBody } from '#front/http/body-limits.ts';
+import { isStreamName } from '#platform/values/stream.ts';
 
 export const listPage: DashboardPage = {
   organization: {
-    'GET /dashboard/o/:org/suppressions/export': (visit, { db, longWorkSlots }) =>
-      sendExport(visit, longWorkSlots.exports, 'suppressions.csv', csvStream(db, visit.org.id)),
+    async 'GET /dashboard/o/:org/suppressions/export'(visit, { db, longWorkSlots }) {
+      const { org, query } = visit;
+      const stream = query.get('stream') ?? undefined;
+      if (stream !== undefined && !(isStreamName(stream) && (await findStream(db, org.id, stream))))
+        throw notFound('stream');
+      const filename = stream === undefined ? 'suppressions.csv' : `suppressions-${stream}.csv`;
+      return sendExport(visit, longWorkSlots.exports, filename, csvStream(db, org.id, stream));
+    },
     'GET /dashboard/o/:org/suppressions/import': () => form(),
     async 'POST /dashboard/o/:org/suppressions/import'({ org, base, now, context, form: sent }, parts) {
       const text = sent.get('list') ?? '';
