@@ -11,8 +11,10 @@ import { commandTable } from '#cli/commands.ts';
 import { documentOf } from '#front/api/openapi/openapi-document.ts';
 import { nextAttemptAt } from '#mail/queue/schedule.ts';
 import { catalog } from '#operate/metrics/catalog.ts';
+import { demands, senderRules } from '#operate/sender-rules/rules.ts';
 import { loadConfig, settings } from '#platform/settings/config.ts';
 import { shapingFields } from '#platform/settings/shaping-fields.ts';
+import { mailboxProviders, providerTitles } from '#platform/values/mailbox-provider.ts';
 
 /** Generated content by file: the tables of a page by their names, or the whole file. */
 const documents: Record<string, Record<string, () => string | Promise<string>> | (() => string)> = {
@@ -20,6 +22,7 @@ const documents: Record<string, Record<string, () => string | Promise<string>> |
   'docs/using-the-api.md': { routes: routesTable },
   'docs/metrics.md': { metrics: metricsTable },
   'docs/commands.md': { commands: commandsTable },
+  'docs/deliverability.md': { 'sender rules': senderRulesTable },
   'src/mail/queue/README.md': { retry: retryTable },
   'config/postern.jsonc': sample,
 };
@@ -47,6 +50,22 @@ function metricsTable(): string {
     help,
   ]);
   return table(['metric', 'kind', 'labels', 'description'], rows);
+}
+
+const askedOf = { all: 'all senders', bulk: 'bulk senders', advice: 'recommended', undefined: '' };
+
+function senderRulesTable(): string {
+  const rows = demands.map((demand) => {
+    const { title, isServers, askedBy } = senderRules[demand];
+    const asked: Partial<Record<string, keyof typeof askedOf>> = askedBy;
+    return [
+      title,
+      ...mailboxProviders.map((one) => askedOf[asked[one] ?? 'undefined']),
+      isServers ? 'operator' : 'owner',
+    ];
+  });
+  const providers = mailboxProviders.map((one) => providerTitles[one]);
+  return table(['demand', ...providers, 'met by'], rows);
 }
 
 function routesTable(): string {

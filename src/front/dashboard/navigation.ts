@@ -22,6 +22,7 @@ const organizationEntries: NavEntry[] = [
   { name: 'Emails', icon: 'emails', path: '/emails' },
   { name: 'Received mail', icon: 'received', path: '/received' },
   { name: 'Statistics', icon: 'statistics', path: '/statistics' },
+  { name: 'Sender rules', icon: 'check', path: '/sender-rules' },
   { name: 'Test inbox', icon: 'inbox', path: '/inbox' },
   { name: 'Domains', icon: 'domains', path: '/domains' },
   { name: 'Routes', icon: 'routes', path: '/routes' },

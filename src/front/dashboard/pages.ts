@@ -19,6 +19,7 @@ import { suspensionsPage } from '#front/dashboard/pages/queue/suspension-forms.t
 import { receivedPage } from '#front/dashboard/pages/received/routes.ts';
 import { routesPage } from '#front/dashboard/pages/receiving-routes/routes.ts';
 import { sendTestPage } from '#front/dashboard/pages/send-test/routes.ts';
+import { senderRulesPage } from '#front/dashboard/pages/sender-rules/routes.ts';
 import { setUpPage } from '#front/dashboard/pages/set-up/routes.ts';
 import { signInByLinkPage } from '#front/dashboard/pages/sign-in/by-link.ts';
 import { forgottenPage } from '#front/dashboard/pages/sign-in/forgotten.ts';
@@ -52,6 +53,7 @@ export const pages: DashboardPage[] = [
   overviewPage,
   emailsPage,
   statisticsPage,
+  senderRulesPage,
   exportPage,
   emailPage,
   sendTestPage,

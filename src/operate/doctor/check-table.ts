@@ -26,6 +26,7 @@ import { checkReturnPathDns, checkReturnPathHost } from '#operate/doctor/checks/
 import { checkSecret } from '#operate/doctor/checks/secret-file.ts';
 import { dkimChecks, recordChecks } from '#operate/doctor/checks/sender-domain.ts';
 import { checkSpf } from '#operate/doctor/checks/spf.ts';
+import { checkFeedbackLoops, senderRuleChecks } from '#operate/sender-rules/check-sender-rules.ts';
 import { type DoctorContext, maxDomains } from './doctor-context.ts';
 import { type Check, failure, skipped, warning } from './finding.ts';
 
@@ -44,6 +45,7 @@ export function machineChecks(context: DoctorContext): Check[] {
     'source addresses': () => checkIpPools(context),
     'blocklists named in replies': () => checkBlocklistReplies(context),
     'one-click unsubscribe': () => checkBulkMail(openDb),
+    'feedback loops': () => checkFeedbackLoops(context),
     'disk speed': () => checkDiskSpeed(config.dataDir, surroundings),
     'disk space': () => checkDiskSpace(config, surroundings),
     'open files': () => checkOpenFiles(config, surroundings),
@@ -151,6 +153,7 @@ export async function senderDomainChecks(context: DoctorContext): Promise<Check[
         ...([hostname, returnPathDomain].includes(name) ? [] : blocklistChecks(context, name)),
       ];
     }),
+    ...senderRuleChecks(domains, context),
     ...(found && found.length > maxDomains ? [tooManyDomainsCheck] : []),
   ];
 }

@@ -18,8 +18,8 @@ import {
   setUpChecks,
 } from './check-table.ts';
 import { createDoctorContext, type DoctorContext, type DoctorInputs } from './doctor-context.ts';
-import { Unanswered } from './doctor-dns.ts';
-import { type Check, type Finding, type FindingDraft, failure, skipped, warning } from './finding.ts';
+import { type Check, type Finding, skipped } from './finding.ts';
+import { findingOf } from './run-check.ts';
 import { realSurroundings, type Surroundings } from './surroundings.ts';
 
 export interface Examination extends DoctorInputs {
@@ -108,19 +108,4 @@ async function runGroups(
   }
 
   return (await Promise.all(groups.map(runGroup))).flat();
-}
-
-async function findingOf(check: Check): Promise<FindingDraft> {
-  try {
-    return await check.run();
-  } catch (error) {
-    const { message } = error as Error;
-    if (!(error instanceof Unanswered))
-      return failure(`the check itself failed: ${message}`, 'report this as a bug in Postern');
-    if (error.noServerAnswers) return skipped(`not known: ${message}`);
-    return warning(
-      message,
-      'if this persists, receivers get no answer either: check the name servers of that name and its DNSSEC signatures',
-    );
-  }
 }

@@ -107,6 +107,7 @@ export const orgSamples: Record<string, Sampler> = {
 
   'GET /dashboard/o/:org/statistics': nothing,
   'GET /dashboard/o/:org/statistics/export': nothing,
+  'GET /dashboard/o/:org/sender-rules': nothing,
   'GET /dashboard/o/:org/usage': nothing,
   'POST /dashboard/o/:org/usage/grant': () => ({ fields: { amount: '5' } }),
   'POST /dashboard/o/:org/usage/quota': () => ({ fields: { quota: someNumber() } }),

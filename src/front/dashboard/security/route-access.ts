@@ -62,6 +62,7 @@ export const access: Record<string, RouteAccess> = {
   // Statistics
   'GET /dashboard/o/:org/statistics': 'viewer',
   'GET /dashboard/o/:org/statistics/export': 'viewer',
+  'GET /dashboard/o/:org/sender-rules': 'viewer',
 
   // Usage
   'GET /dashboard/o/:org/usage': 'viewer',

@@ -1,6 +1,7 @@
 /**
  * Statistics by organization, UTC day and group: the recipient's domain, a tag, the sender, the key, the stream, the reason and
- * the fault of a bounce. Written with those by hour (statistics.ts), so each event is counted once.
+ * the fault of a bounce; and of mail to personal mailboxes, their provider and the sender's registered domain (mailbox-days.ts).
+ * Written with those by hour (statistics.ts), so each event is counted once.
  *
  * Callers choose the names of tags, senders and domains, so a group keeps a bounded number of them a day: once it has more than
  * `maxNames`, those with the least mail are added to the rest, the row with an empty name. Which names of a day are shown by
@@ -17,11 +18,22 @@ import {
 } from '#mail/record/counts.ts';
 import { jsonRows, query } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
-import { compareKey, parseMailbox } from '#platform/values/address.ts';
+import { compareKey, domainOf, parseMailbox } from '#platform/values/address.ts';
+import { mailboxProviderOf } from '#platform/values/mailbox-provider.ts';
 import { addSums } from './add-sums.ts';
+import { mailboxesName } from './mailbox-days.ts';
 
 /** The kinds of groups, and how many names of a day are shown by themselves. */
-const shownNames = { domain: 20, tag: 50, sender: 50, key: 50, stream: 50, reason: 50, fault: 50 } as const;
+const shownNames = {
+  domain: 20,
+  tag: 50,
+  sender: 50,
+  key: 50,
+  stream: 50,
+  reason: 50,
+  fault: 50,
+  mailboxes: 50,
+} as const;
 
 export type GroupKind = keyof typeof shownNames;
 
@@ -92,7 +104,10 @@ function namesOf(
   if (domain !== null) names.push(['domain', domain]);
   if (bounce) names.push(['reason', bounce.category], ['fault', bounce.fault]);
   if (sender === null) return names;
-  names.push(['sender', addressIn(sender)], ['key', key_id ?? withoutKey]);
+  const address = addressIn(sender);
+  names.push(['sender', address], ['key', key_id ?? withoutKey]);
+  const provider = domain === null ? null : mailboxProviderOf(domain);
+  if (provider !== null) names.push(['mailboxes', mailboxesName(provider, domainOf(address) ?? address)]);
   if (stream !== null) names.push(['stream', stream]);
   if (tags === null || tags === '{}') return names;
   for (const [name, value] of Object.entries(JSON.parse(tags)))

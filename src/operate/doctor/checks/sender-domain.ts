@@ -11,8 +11,10 @@ import { type Check, type FindingDraft, failure, ok, warning } from '#operate/do
 import type { Config } from '#platform/settings/config.ts';
 import { checkDmarc } from './dmarc.ts';
 
+type DnsContext = Pick<DoctorContext, 'dns' | 'config'>;
+
 /** One for each key; each organization has its own keys for a domain. */
-export function dkimChecks(domain: DomainRecord, { dns, config }: DoctorContext): Check[] {
+export function dkimChecks(domain: DomainRecord, { dns, config }: DnsContext): Check[] {
   return recordsOf(domain, config, 'dkim').map((record) => ({
     check: 'DKIM',
     subject: domain.name,
@@ -20,7 +22,7 @@ export function dkimChecks(domain: DomainRecord, { dns, config }: DoctorContext)
   }));
 }
 
-export function recordChecks(domain: DomainRecord, context: DoctorContext): Check[] {
+export function recordChecks(domain: DomainRecord, context: DnsContext): Check[] {
   const { dns, config } = context;
   const subject = domain.name;
   const [record] = recordsOf(domain, config, 'dmarc');

@@ -12,7 +12,9 @@ import { evaluateSpf } from '#platform/vendor/mailauth-spf-dmarc.ts';
 
 const timeoutMs = 8_000;
 
-export async function checkSpf(context: DoctorContext): Promise<FindingDraft> {
+export async function checkSpf(
+  context: Pick<DoctorContext, 'dns' | 'config' | 'senders'>,
+): Promise<FindingDraft> {
   const { dns, config } = context;
   const domain = config.returnPathDomain;
   const senders = await context.senders;
