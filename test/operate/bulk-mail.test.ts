@@ -107,6 +107,12 @@ test('mail of a stream that adds one click is not warned of, unless it has a Lis
     return (await world.call('POST', path, { body })).headers.get(warningHeader) !== null;
   };
   t.false(await warned({ stream: 'news' }));
+  const line = await until(async () =>
+    (await readFile(join(world.config.dataDir, 'log', 'mail.log'), 'utf8'))
+      .split('\n')
+      .find((one) => one.includes('"delivered"')),
+  );
+  t.is(JSON.parse(line).stream, 'news', 'the mail log names the stream');
   t.false(await warned({ stream: 'news' }, '/api/public/email/send?dryRun=true'));
   t.true(await warned({ stream: 'alerts' }));
   t.true(await warned({ stream: 'transactional' }));

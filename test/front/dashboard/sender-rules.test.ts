@@ -1,7 +1,8 @@
 /** The page that says whether an organization's mail meets the rules of the large providers: by its own mail, for its people. */
 import test from 'ava';
+import { invite } from '#accounts/people/people.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
-import { createBrowser, setUp } from '#lab/browser/browser.ts';
+import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
 import { kinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { readMailboxDays } from '#mail/record/rows/mailbox-days.ts';
@@ -42,5 +43,24 @@ for (const database of kinds) {
     t.regex(page.text, /0 of 0 mails to Yahoo and Outlook\.com in 30 days; Gmail's are not in it/);
     t.regex(page.text, /Yahoo \(Complaint Feedback Loop\) .*none in 30 days/);
     t.regex((await browser.get(`/dashboard/o/${other}/sender-rules`)).text, /No verified domain/);
+
+    world.dns.set({
+      [world.config.hostname]: { A: ['127.0.0.1'] },
+      '1.0.0.127.in-addr.arpa': { PTR: ['secret.hoster.invalid'] },
+    });
+    const asOperator = await browser.get(`/dashboard/o/${orgId}/sender-rules`);
+    t.regex(asOperator.text, /Reverse DNS .* It is secret\.hoster\.invalid, which does not resolve/);
+    const person = { email: 'owner@there.invalid', name: 'Owner', isOperator: false };
+    const { link } = await invite(db, { ...person, member: { orgId, role: 'viewer' } }, clock.now());
+    const member = createBrowser(world);
+    await member.get(link!.path);
+    await member.submit('', { password });
+    const shown = await member.get(`/dashboard/o/${orgId}/sender-rules`);
+    t.regex(
+      shown.text,
+      /Reverse DNS .* Something is wrong with it on this server What to do: Ask the operator/,
+    );
+    t.notRegex(shown.html, /secret\.hoster/);
+    t.is((await member.get(`/dashboard/o/${other}/sender-rules`)).status, 404);
   });
 }

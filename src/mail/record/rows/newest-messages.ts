@@ -18,15 +18,15 @@ interface NewMessage {
 export async function newestMessages(db: Db, orgId?: string): Promise<NewMessage[]> {
   const [newest, given] =
     orgId === undefined
-      ? ['id in (select id from messages order by id desc limit ?)', []]
-      : ['email_id in (select id from emails where org_id = ? order by id desc limit ?)', [orgId]];
+      ? ['id in (select id from messages order by id desc limit ?)', [maxScanned]]
+      : ['email_id in (select id from emails where org_id = ? order by id desc limit ?)', [orgId, maxRead]];
   const rows = await query<StoredMessage & { emailId: string }>(
     db,
     `select messages.email_id as "emailId", ${storedMessage}
       where messages.${newest}
         and messages.size > 0 and messages.size <= ?
       order by messages.id desc limit ?`,
-    [...given, maxScanned, maxSize, maxRead],
+    [...given, maxSize, maxRead],
   );
   const ids = [...new Set(rows.map(({ emailId }) => emailId))];
   const emails = await db('emails')
