@@ -197,33 +197,29 @@ test('if our resolver fails after the port was closed, that is the fault, and on
   t.is(faults(still, ...unresolved)[0]![0], 'port', 'a connection was tried since');
 });
 
+const attempt = (destination: string, at: number, category: string, origin: 'local' | 'remote'): Attempt => ({
+  destination,
+  signal: null,
+  startedAt: at,
+  endedAt: at,
+  verdict: {
+    outcome: 'deferred',
+    category,
+    fault: 'infrastructure',
+    bounce: null,
+    origin,
+    diagnostic: category,
+    possibleDuplicate: false,
+    rule: null,
+    retryAfterMs: null,
+  },
+  reply: null,
+  mx: null,
+  tls: null,
+  transcript: [],
+});
+
 test('once our resolver has answered for any domain, no destination is said to have none', (t) => {
-  const attempt = (
-    destination: string,
-    at: number,
-    category: string,
-    origin: 'local' | 'remote',
-  ): Attempt => ({
-    destination,
-    signal: null,
-    startedAt: at,
-    endedAt: at,
-    verdict: {
-      outcome: 'deferred',
-      category,
-      fault: 'infrastructure',
-      bounce: null,
-      origin,
-      diagnostic: category,
-      possibleDuplicate: false,
-      rule: null,
-      retryAfterMs: null,
-    },
-    reply: null,
-    mx: null,
-    tls: null,
-    transcript: [],
-  });
   const health = new DestinationHealth();
   const later = 60 * minute;
   health.note(attempt('a.invalid', 1000, 'resolver', 'local'), later);
@@ -231,6 +227,18 @@ test('once our resolver has answered for any domain, no destination is said to h
   health.note(attempt('mx.b.invalid', 2000, 'network', 'remote'), later);
   t.is(health.problem('a.invalid', 3000), null, 'its hosts were found in DNS');
   t.deepEqual(health.troubled(3000), ['mx.b.invalid']);
+});
+
+// Found by the simulation, with its seed 69.
+test('a domain that DNS names again has no trouble, although its earlier mail still waits for its turn', (t) => {
+  const health = new DestinationHealth();
+  const later = 60 * minute;
+  health.note(attempt('a.invalid', 1000, 'dns', 'remote'), later);
+  t.is(health.problem('a.invalid', 2000)?.cause, 'dns_failing');
+  health.noteResolved('b.invalid');
+  t.deepEqual(health.troubled(3000), ['a.invalid']);
+  health.noteResolved('a.invalid');
+  t.deepEqual(health.troubled(3000), []);
 });
 
 test('a single destination that is down is not "no way out"', async (t) => {

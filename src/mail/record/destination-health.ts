@@ -65,6 +65,12 @@ export class DestinationHealth {
     else if (hasAnswered && own.problem && isWithoutReply(own.problem.cause)) own.problem = null;
   }
 
+  /** DNS names the hosts of the domain again: until then it was a destination of its own. */
+  noteResolved(domain: string): void {
+    const own = this.#kept.get(domain);
+    if (own?.problem?.cause === 'dns_failing') own.problem = null;
+  }
+
   problem(name: string, now: number): DestinationProblem | null {
     const problem = this.#kept.get(name)?.problem;
     return problem && this.#lasts(problem, now)

@@ -76,7 +76,10 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
 
   return {
     /** An attempt has been recorded; `nextAt`: when the mail is tried again, or null. */
-    attempted: (attempt: Attempt, nextAt: number | null) => health.note(attempt, nextAt),
+    attempted(domain: string, attempt: Attempt, nextAt: number | null): void {
+      health.note(attempt, nextAt);
+      if (attempt.destination !== domain) health.noteResolved(domain);
+    },
     restore: (problems: Map<string, DestinationProblem>, now: number) => health.restore(problems, now),
     /** Mail for this domain waits for this destination. */
     route(domain: string, destination: string): void {

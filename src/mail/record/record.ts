@@ -65,7 +65,7 @@ export function createRecord(parts: RecordParts): RecordAttempt {
     const nextAt = isOurs ? change.dueAt : null;
     if (isOurs) logOutcome(parts.mailLog, change);
     if (isTestMail(delivery)) await parts.onTestMail(delivery, attempt);
-    else publisher.attempted(attempt, nextAt);
+    else publisher.attempted(delivery.domain, attempt, nextAt);
     if (nextAt !== null) publisher.route(delivery.domain, attempt.destination);
     return nextAt;
   };
