@@ -10,9 +10,10 @@
  * not given; --plant NAME; --keep with the numbers of the items of the plan that happen.
  */
 import { parseArgs } from 'node:util';
-import { findPlanted, runSeeds } from './simulate/many.ts';
+import { runSeeds } from './simulate/many.ts';
 import { runHere } from './simulate/one.ts';
 import { seedsOf } from './simulate/options.ts';
+import { findPlanted } from './simulate/planted.ts';
 import { shrink } from './simulate/shrink.ts';
 
 const { values } = parseArgs({
@@ -23,6 +24,7 @@ const { values } = parseArgs({
     hours: { type: 'string' },
     mails: { type: 'string' },
     'faults-per-hour': { type: 'string' },
+    nodes: { type: 'string' },
     plant: { type: 'string' },
     planted: { type: 'boolean', default: false },
     keep: { type: 'string' },

@@ -1,15 +1,14 @@
-/** Many runs in some processes, and the search for the planted faults. */
+/** Many runs in some processes. */
 import { spawn } from 'node:child_process';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { plantedFaults } from '#lab/simulation/planted-faults.ts';
 import { argumentsOf, type ManyOptions, type RunOptions, seedsOf } from './options.ts';
 
 interface Figures {
   seed: string;
   hours: number;
   plan: number;
-  fingerprint: number;
+  fingerprint: string;
   /** Null: no promise was broken. */
   failure: { invariant: string } | null;
 }
@@ -71,25 +70,7 @@ export async function runSeeds({ seeds = '1-50', jobs, ...options }: ManyOptions
   return failed.length === 0 && count === all.length;
 }
 
-/** Prints the table of planted faults: how many seeds each needs, and which invariant finds it. */
-export async function findPlanted({
-  seeds = '1-200',
-  jobs,
-  plant,
-  ...options
-}: ManyOptions): Promise<boolean> {
-  const names = Object.keys(plantedFaults).filter((name) => plant === undefined || name === plant);
-  let missed = 0;
-  await inParallel(names, Number(jobs), async (name) => {
-    const { runs, broken, output } = await runApart({ ...options, plant: name }, seeds);
-    missed += Number(broken === null);
-    console.log(broken === null ? `| ${name} | not found | |` : `| ${name} | ${runs.length} | ${broken} |`);
-    if (broken === 'theSimulationItself') console.log(output);
-  });
-  return missed === 0;
-}
-
-async function inParallel<Item>(
+export async function inParallel<Item>(
   items: Item[],
   count: number,
   work: (item: Item) => Promise<void>,

@@ -5,6 +5,7 @@ export interface RunOptions {
   hours?: string | undefined;
   mails?: string | undefined;
   'faults-per-hour'?: string | undefined;
+  nodes?: string | undefined;
   plant?: string | undefined;
   /** Numbers of items of the plan, with commas between them. */
   keep?: string | undefined;
@@ -16,7 +17,7 @@ export interface ManyOptions extends Omit<RunOptions, 'seed'> {
   jobs: string;
 }
 
-const names = ['seed', 'days', 'hours', 'mails', 'faults-per-hour', 'plant', 'keep'] as const;
+const names = ['seed', 'days', 'hours', 'mails', 'faults-per-hour', 'nodes', 'plant', 'keep'] as const;
 
 export function argumentsOf(options: Partial<RunOptions>): string[] {
   return names.flatMap((name) => (options[name] === undefined ? [] : [`--${name}`, options[name]]));

@@ -2,7 +2,8 @@
  * What really happened, as the actors saw it: the mails that callers wanted to send and the answers they got, the copies that
  * hosts took, the webhooks that endpoints got. The invariants compare the server's records with it.
  */
-import { scheduler } from './scheduler.ts';
+import { hash } from 'node:crypto';
+import { type Machine, scheduler } from './machine/scheduler.ts';
 
 export interface Answer {
   status: number;
@@ -68,6 +69,16 @@ export interface Returned {
   takenAt: number | null;
 }
 
+/** A mail that somebody elsewhere writes to an organization. */
+export interface ReceivedMail {
+  messageId: string;
+  org: number;
+  /** When it was answered with 250. */
+  takenAt: number | null;
+  /** Tries that may have arrived, although no reply came back. */
+  doubts: number;
+}
+
 export interface StoryLine {
   at: number;
   text: string;
@@ -77,12 +88,20 @@ export class Book {
   readonly mails: Mail[] = [];
   readonly byEmailId = new Map<string, Mail>();
   readonly copies = new Map<string, Copy[]>();
+  /** When a host of each recipients' domain last took a mail and could say so; by the scheduler's clock. */
+  readonly takenAt = new Map<string, number>();
   readonly posts: WebhookPost[] = [];
   readonly returned: Returned[] = [];
+  readonly received: ReceivedMail[] = [];
   /** Calls that were sent and got no answer; `at`: by the scheduler's clock. */
   readonly unanswered: { mail: number; at: number }[] = [];
+  /** Two nodes that sent the same delivery at a time. */
+  readonly overlaps: string[] = [];
+  readonly #offers = new Map<string, Machine[]>();
   /** Calls to the API. */
   calls = 0;
+  /** Tries to submit a mail to port 25 of the service. */
+  submissions = 0;
   /** By mail; those of all mails under -1. */
   readonly #stories = new Map<number, StoryLine[]>();
 
@@ -90,6 +109,11 @@ export class Book {
     const lines = this.#stories.get(mail) ?? [];
     this.#stories.set(mail, lines);
     lines.push({ at: scheduler.time, text: shortened(text) });
+  }
+
+  /** Of all that was told: ids, times and words. */
+  hash(): string {
+    return hash('sha256', JSON.stringify([...this.#stories]));
   }
 
   storyOf(mail: number): StoryLine[] {
@@ -105,10 +129,23 @@ export class Book {
   noteCopy(copy: Copy): void {
     const key = `${copy.mail} ${copy.recipient}`;
     this.copies.set(key, [...(this.copies.get(key) ?? []), copy]);
+    if (!copy.isDoubtful) this.takenAt.set(copy.host.slice(copy.host.indexOf('.') + 1), scheduler.now);
     this.tell(
       copy.mail,
       `${copy.host} takes it for ${copy.recipient}${copy.isDoubtful ? ', and its 250 is lost' : ''}`,
     );
+  }
+
+  /** A client offers a mail for the recipient; the function that is returned ends that. */
+  noteOffer(recipient: string, client: Machine): () => void {
+    const clients = this.#offers.get(recipient) ?? [];
+    this.#offers.set(recipient, clients);
+    const other = clients.find((one) => one !== client && one.isAlive);
+    // Alerts have the same recipient again and again.
+    if (other && !recipient.startsWith('alert'))
+      this.overlaps.push(`${client.name} offers the mail for ${recipient}, which ${other.name} is sending`);
+    clients.push(client);
+    return () => void clients.splice(clients.indexOf(client), 1);
   }
 
   noteAnswer(mail: Mail, answer: Answer): void {

@@ -3,40 +3,38 @@
  * over at once. To add one: add an entry; the plan (plan.ts) draws it, and the invariants judge what comes of it.
  */
 import { DatabaseSync } from 'node:sqlite';
-import { databases } from './database.ts';
-import { endpointModes } from './endpoint.ts';
-import type { HostMode } from './exchanger.ts';
-import type { NameBehavior } from './names.ts';
-import { muchSpace } from './postern-process.ts';
+import { endpointModes } from './actors/endpoint.ts';
+import type { HostMode } from './actors/exchanger.ts';
+import { databases } from './machine/database.ts';
+import type { NameBehavior } from './machine/names.ts';
+import { muchSpace, type PosternProcess } from './machine/postern-process.ts';
+import { scheduler, world } from './machine/scheduler.ts';
 import type { Random } from './random.ts';
-import type { Scene } from './scene.ts';
-import { scheduler, world } from './scheduler.ts';
+import { postgresAddress, type Scene } from './scene.ts';
+
+export type DatabaseKind = 'sqlite' | 'postgres';
 
 export interface Fault {
   /** Minutes that it lasts; 0: it is over at once. */
   minutes: [min: number, max: number];
   /** How often it is drawn, in relation to others. */
   weight: number;
-  /** Returns what is to be told, and what ends it. */
-  begin(scene: Scene, random: Random): [text: string, end: (() => void) | null];
+  /** Only with this database. */
+  on?: DatabaseKind;
+  /** Returns what is to be told, what ends it, and the recipients' domain that it is about, if it is one. */
+  begin(scene: Scene, random: Random): [text: string, end: (() => void) | null, domain?: string];
 }
 
 const minute = 60_000;
-const boot = (scene: Scene, afterMs: number) =>
-  void scheduler.after(
-    afterMs,
-    () => {
-      if (!scene.postern.machine) scene.postern.boot();
-    },
-    world,
-  );
+const boot = (node: PosternProcess, afterMs: number) =>
+  void scheduler.after(afterMs, () => node.boot(), world);
 
 /** Within so many milliseconds. */
-function killSoon(scene: Scene, random: Random, ms: number): void {
+function killSoon(scene: Scene, node: PosternProcess, random: Random, ms: number): void {
   const kill = () => {
-    scene.book.tell(-1, 'the process is killed');
-    scene.postern.kill();
-    boot(scene, random.between(500, 40_000));
+    scene.book.tell(-1, `${node.name} is killed`);
+    node.kill();
+    boot(node, random.between(500, 40_000));
   };
   scheduler.after(random.next() * ms, kill, world);
 }
@@ -44,34 +42,36 @@ function killSoon(scene: Scene, random: Random, ms: number): void {
 const processFaults = {
   crash: {
     minutes: [0, 0],
-    weight: 4,
+    weight: 2,
     begin(scene, random) {
-      scene.postern.kill();
+      const node = random.pick(scene.nodes);
+      node.kill();
       const ms = random.between(500, 40_000);
-      boot(scene, ms);
-      return [`the process is killed, and starts again after ${Math.round(ms / 1000)} s`, null];
+      boot(node, ms);
+      return [`${node.name} is killed, and starts again after ${Math.round(ms / 1000)} s`, null];
     },
   },
   'crash at a statement': {
     minutes: [2, 20],
-    weight: 3,
+    weight: 2,
     begin(scene, random) {
+      const node = random.pick(scene.nodes);
       const number = random.integer(1, 300);
       let left = number;
       databases.onStatement = (machine) => {
-        if (machine !== scene.postern.machine || --left > 0) return;
+        if (machine !== node.machine || --left > 0) return;
         databases.onStatement = null;
-        killSoon(scene, random, 2);
+        killSoon(scene, node, random, 2);
       };
       const end = () => {
         databases.onStatement = null;
       };
-      return [`the process is killed at its statement ${number} from now`, end];
+      return [`${node.name} is killed at its statement ${number} from now`, end];
     },
   },
   'crash at the dot': {
     minutes: [2, 30],
-    weight: 3,
+    weight: 2,
     begin(scene, random) {
       const hosts = scene.domains.flatMap(({ hosts }) => hosts);
       const disarm = () => {
@@ -79,7 +79,7 @@ const processFaults = {
       };
       const onTaken = () => {
         disarm();
-        killSoon(scene, random, 40);
+        killSoon(scene, random.pick(scene.nodes), random, 40);
       };
       for (const host of hosts) host.onTaken = onTaken;
       return ['the process is killed when a host has taken a mail', disarm];
@@ -89,58 +89,71 @@ const processFaults = {
     minutes: [0, 0],
     weight: 2,
     begin(scene, random) {
-      scene.postern.kill(false);
+      const node = random.pick(scene.nodes);
+      node.kill(false);
       const ms = random.between(5_000, 300_000);
-      boot(scene, ms);
-      return [`the machine loses power, and starts again after ${Math.round(ms / 1000)} s`, null];
+      boot(node, ms);
+      return [`${node.name} loses power, and starts again after ${Math.round(ms / 1000)} s`, null];
     },
   },
   restart: {
     minutes: [0, 0],
-    weight: 2,
-    begin(scene) {
-      scene.postern.stop(() => boot(scene, 1_000));
-      return ['an operator restarts the service', null];
+    weight: 1,
+    begin(scene, random) {
+      const node = random.pick(scene.nodes);
+      node.stop(() => boot(node, 1_000));
+      return [`an operator restarts ${node.name}`, null];
     },
   },
   'clock ahead': {
     minutes: [5, 90],
-    weight: 3,
+    weight: 2,
     begin(scene, random) {
       const ms = random.pick([2 * minute, 20 * minute, 5 * 60 * minute, 3 * 24 * 60 * minute]);
-      scene.setClock(ms);
-      const end = () => {
-        scene.setClock(-ms);
-      };
-      return [`the clock jumps ahead by ${ms / minute} min`, end];
+      const node = random.pick(scene.nodes);
+      scene.setClock(node, ms);
+      const end = () => scene.setClock(node, -ms);
+      return [`the clock of ${node.name} jumps ahead by ${ms / minute} min`, end];
     },
   },
   'clock behind': {
     minutes: [5, 90],
-    weight: 2,
+    weight: 1.5,
     begin(scene, random) {
       const ms = random.pick([2 * minute, 20 * minute, 5 * 60 * minute]);
-      scene.setClock(-ms);
-      const end = () => {
-        scene.setClock(ms);
-      };
-      return [`the clock is set back by ${ms / minute} min`, end];
+      const node = random.pick(scene.nodes);
+      scene.setClock(node, -ms);
+      const end = () => scene.setClock(node, ms);
+      return [`the clock of ${node.name} is set back by ${ms / minute} min`, end];
     },
   },
   'another machine takes over': {
     minutes: [5, 60],
-    weight: 2,
+    weight: 1.5,
     begin(scene, random) {
       const ms = random.pick([-5 * 60 * minute, -20 * minute, -2 * minute, 20 * minute, 24 * 60 * minute]);
-      scene.postern.kill();
-      scene.setClock(ms);
-      boot(scene, random.between(500, 120_000));
+      const node = random.pick(scene.nodes);
+      node.kill();
+      scene.setClock(node, ms);
+      boot(node, random.between(500, 120_000));
       const end = () => {
-        scene.postern.kill();
-        scene.setClock(-ms);
-        boot(scene, random.between(500, 120_000));
+        node.kill();
+        scene.setClock(node, -ms);
+        boot(node, random.between(500, 120_000));
       };
       return [`a machine whose clock is ${ms / minute} min ahead takes over, then the first again`, end];
+    },
+  },
+} satisfies Record<string, Fault>;
+
+const databaseFaults = {
+  'no way to the database': {
+    minutes: [0.05, 10],
+    weight: 4,
+    on: 'postgres',
+    begin(scene, random) {
+      const node = random.pick(scene.nodes);
+      return [`${node.name} cannot reach PostgreSQL`, scene.links.part(node.address, postgresAddress)];
     },
   },
 } satisfies Record<string, Fault>;
@@ -149,6 +162,7 @@ const diskFaults = {
   'slow disk': {
     minutes: [1, 20],
     weight: 1,
+    on: 'sqlite',
     begin(scene, random) {
       const worst = random.pick([100, 800, 3_000]);
       const slow = { extraMs: (isCommit: boolean) => (isCommit ? worst * random.next() : 2) };
@@ -159,22 +173,23 @@ const diskFaults = {
   },
   'failing disk': {
     minutes: [1, 10],
-    weight: 1,
+    weight: 2,
+    on: 'sqlite',
     begin(scene, random) {
       const code = random.pick(['SQLITE_FULL', 'SQLITE_IOERR'] as const);
       const share = random.pick([0.05, 0.5]);
       const failing = {
-        failure: (sql: string, isWrite: boolean) =>
-          (isWrite || /^\s*commit/i.test(sql)) && random.chance(share) ? code : null,
+        failure: () => (random.chance(share) ? code : null),
       };
       scene.diskFaults.add(failing);
       const end = () => void scene.diskFaults.delete(failing);
-      return [`${share * 100} % of the writes fail with ${code}`, end];
+      return [`${share * 100} % of the commits fail with ${code}`, end];
     },
   },
   'locked database': {
     minutes: [0.05, 0.6],
     weight: 1,
+    on: 'sqlite',
     begin(scene) {
       const other = new DatabaseSync(scene.databaseFile, { timeout: 0 });
       try {
@@ -189,12 +204,13 @@ const diskFaults = {
   'little space': {
     minutes: [1, 30],
     weight: 0.5,
-    begin(scene) {
-      scene.postern.freeBytes = 10_000_000;
+    begin(scene, random) {
+      const node = random.pick(scene.nodes);
+      node.freeBytes = 10_000_000;
       const end = () => {
-        scene.postern.freeBytes = muchSpace;
+        node.freeBytes = muchSpace;
       };
-      return ['the disk is nearly full', end];
+      return [`the disk of ${node.name} is nearly full`, end];
     },
   },
 } satisfies Record<string, Fault>;
@@ -208,7 +224,7 @@ function dnsFault(behavior: NameBehavior, isAll: boolean): Fault {
       const fault = (asked: string) => (isAll || asked.endsWith(name) ? behavior : null);
       scene.names.faults.add(fault);
       const end = () => void scene.names.faults.delete(fault);
-      return [`DNS ${behavior}: ${isAll ? 'all names' : name}`, end];
+      return isAll ? [`DNS ${behavior}: all names`, end] : [`DNS ${behavior}: ${name}`, end, name];
     },
   };
 }
@@ -224,10 +240,14 @@ function hostFault(mode: HostMode, weight: number): Fault {
       const end = () => {
         for (const host of hosts) host.mode = 'sound';
       };
-      return [`${domain.name} ${mode}`, end];
+      return [`${domain.name} ${mode}`, end, domain.name];
     },
   };
 }
+
+const all = (ends: (() => void)[]) => () => {
+  for (const end of ends) end();
+};
 
 const networkFaults = {
   'port 25 shut': {
@@ -249,7 +269,7 @@ const networkFaults = {
       const domain = random.pick(scene.domains);
       const how = random.pick(['silent', 'refused', 'unreachable'] as const);
       const ends = domain.addresses.map((address) => scene.links.change(address, { connecting: how }));
-      return [`${domain.name} cannot be reached: ${how}`, () => ends.map((end) => end())];
+      return [`${domain.name} cannot be reached: ${how}`, all(ends), domain.name];
     },
   },
   'bad link': {
@@ -263,7 +283,7 @@ const networkFaults = {
         extraMs: random.pick([0, 300, 5_000]),
       };
       const ends = domain.addresses.map((address) => scene.links.change(address, change));
-      return [`the way to ${domain.name} is bad: ${JSON.stringify(change)}`, () => ends.map((end) => end())];
+      return [`the way to ${domain.name} is bad: ${JSON.stringify(change)}`, all(ends), domain.name];
     },
   },
   'silent link': {
@@ -272,7 +292,7 @@ const networkFaults = {
     begin(scene, random) {
       const domain = random.pick(scene.domains);
       const ends = domain.addresses.map((address) => scene.links.change(address, { isSilent: true }));
-      return [`the connections to ${domain.name} fall silent`, () => ends.map((end) => end())];
+      return [`the connections to ${domain.name} fall silent`, all(ends), domain.name];
     },
   },
   'callers lose answers': {
@@ -285,7 +305,7 @@ const networkFaults = {
           extraMs: random.pick([0, 2_000]),
         }),
       );
-      return ['the connections of callers are cut', () => ends.map((end) => end())];
+      return ['the connections of callers are cut', all(ends)];
     },
   },
   'endpoint fails': {
@@ -339,10 +359,11 @@ const hostFaults = {
 };
 
 /** Faults of the machine of the service itself. */
-export const ownFaults = new Set([...Object.keys(processFaults), ...Object.keys(diskFaults)]);
+export const ownFaults = new Set(Object.keys({ ...processFaults, ...databaseFaults, ...diskFaults }));
 
 export const faults: Record<string, Fault> = {
   ...processFaults,
+  ...databaseFaults,
   ...diskFaults,
   ...networkFaults,
   ...dnsFaults,

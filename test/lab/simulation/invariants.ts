@@ -5,17 +5,18 @@
  */
 
 import type { Status } from '#operate/status/read-status.ts';
-import { databases } from './database.ts';
 import { ownFaults } from './faults.ts';
 import { acceptance } from './invariants/acceptance.ts';
-import type { Check, Finding, Minute } from './invariants/check.ts';
+import type { Check, Finding, HappenedFault, Minute } from './invariants/check.ts';
 import { cost } from './invariants/cost.ts';
 import { deliveries, deliveriesAtEnd } from './invariants/deliveries.ts';
+import { received } from './invariants/received.ts';
 import { returned } from './invariants/returned.ts';
 import { status } from './invariants/status.ts';
 import { webhooks, webhooksAtEnd } from './invariants/webhooks.ts';
+import { databases } from './machine/database.ts';
+import { type Machine, scheduler } from './machine/scheduler.ts';
 import type { Scene } from './scene.ts';
-import { type Machine, scheduler } from './scheduler.ts';
 
 export interface Failure extends Finding {
   invariant: string;
@@ -27,6 +28,7 @@ const always: Record<string, Check> = {
   ...acceptance,
   ...deliveries,
   ...returned,
+  ...received,
   ...webhooks,
   ...cost,
   ...status,
@@ -35,37 +37,35 @@ const atEnd: Record<string, Check> = { ...deliveriesAtEnd, ...webhooksAtEnd };
 
 export class Invariants {
   failure: Failure | null = null;
-  faultCount = 0;
+  /** All faults and orders, in the order of their begin. */
+  readonly faults: HappenedFault[] = [];
   /** Nothing has happened since the last check. */
   isQuiet = false;
   readonly #scene: Scene;
-  readonly #happened = new Set<string>();
-  /** The faults that last, by their number; since when each kind does. */
-  readonly #open = new Map<string, { count: number; since: number }>();
   #calmSince = 0;
   /** The machine of the service has been in order. */
   #wellSince = 0;
-  #counted: Minute = { statements: 0, commits: 0, causes: 0, starts: 0, awakeMinutes: 0 };
+  #counted: Minute = { statements: 0, commits: 0, causes: 0, starts: 0, minutes: 0, awakeMinutes: 0 };
 
   constructor(scene: Scene) {
     this.#scene = scene;
   }
 
-  noteFault(name: string, lasts: boolean): void {
-    this.faultCount += 1;
-    this.#happened.add(name);
-    this.#calmSince = scheduler.now;
-    if (ownFaults.has(name)) this.#wellSince = scheduler.now;
-    const { count, since } = this.#open.get(name) ?? { count: 0, since: scheduler.now };
-    if (lasts) this.#open.set(name, { count: count + 1, since });
-  }
-
-  noteFaultEnd(name: string): void {
-    const open = this.#open.get(name);
-    if (open && open.count > 1) open.count -= 1;
-    else this.#open.delete(name);
-    this.#calmSince = scheduler.now;
-    if (ownFaults.has(name)) this.#wellSince = scheduler.now;
+  /** The function that is returned notes its end. */
+  noteFault(name: string, domain: string | null, lasts: boolean): () => void {
+    const fault: HappenedFault = { name, domain, begunAt: scheduler.now, endedAt: null };
+    this.faults.push(fault);
+    const noteChange = () => {
+      this.#calmSince = scheduler.now;
+      if (ownFaults.has(name)) this.#wellSince = scheduler.now;
+    };
+    const end = () => {
+      fault.endedAt = scheduler.now;
+      noteChange();
+    };
+    if (lasts) noteChange();
+    else end();
+    return end;
   }
 
   /** Code of the service threw, and nobody caught it: the process would end. */
@@ -75,16 +75,17 @@ export class Invariants {
   }
 
   isSettled(): boolean {
-    if (!this.#scene.postern.isUp) return false;
+    if (!this.#scene.isUp) return false;
     const rows = this.#scene.rows();
     return rows !== null && rows.unfinished() === 0 && rows.openWebhookMessages() === 0;
   }
 
   /** `status`: what `postern status` says, if it was asked. */
   check(checks: Record<string, Check>, status: Status | null = null): void {
-    const { isUp } = this.#scene.postern;
-    if (!isUp || this.#open.size > 0) this.#calmSince = scheduler.now;
-    if (!isUp || [...this.#open.keys()].some((name) => ownFaults.has(name))) this.#wellSince = scheduler.now;
+    const { isUp } = this.#scene;
+    const open = this.faults.filter(({ endedAt }) => endedAt === null);
+    if (!isUp || open.length > 0) this.#calmSince = scheduler.now;
+    if (!isUp || open.some(({ name }) => ownFaults.has(name))) this.#wellSince = scheduler.now;
     const minute = this.#minute();
     this.isQuiet = minute.causes === 0 && minute.commits < 20;
     const rows = this.#scene.rows();
@@ -95,10 +96,11 @@ export class Invariants {
       calmMs: scheduler.now - this.#calmSince,
       wellMs: scheduler.now - this.#wellSince,
       isClockMoved: this.#scene.wasClockMoved,
-      hasHappened: (...names: string[]) => names.some((name) => this.#happened.has(name)),
+      faults: this.faults,
+      hasHappened: (...names: string[]) => this.faults.some(({ name }) => names.includes(name)),
       openForMs: (name: string) => {
-        const open = this.#open.get(name);
-        return open ? scheduler.now - open.since : 0;
+        const since = open.find((fault) => fault.name === name)?.begunAt ?? scheduler.now;
+        return scheduler.now - since;
       },
       minute,
       status,
@@ -121,13 +123,9 @@ export class Invariants {
       statements,
       commits,
       causes:
-        book.calls +
-        sessions +
-        book.posts.length +
-        names.questions +
-        book.returned.length +
-        databases.failures,
-      starts: this.#scene.postern.starts,
+        book.calls + sessions + book.posts.length + names.questions + book.submissions + databases.failures,
+      starts: this.#scene.nodes.reduce((sum, node) => sum + node.starts, 0),
+      minutes: scheduler.now / 60_000,
       awakeMinutes: scheduler.awakeMs / 60_000,
     };
     const before = this.#counted;
@@ -137,6 +135,7 @@ export class Invariants {
       commits: now.commits - before.commits,
       causes: now.causes - before.causes,
       starts: now.starts - before.starts,
+      minutes: now.minutes - before.minutes,
       awakeMinutes: now.awakeMinutes - before.awakeMinutes,
     };
   }

@@ -2,9 +2,9 @@
 import { pauseOrganization, resumeOrganization } from '#accounts/rows/pauses.ts';
 import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 import { resume, suspend } from '#mail/queue/rows/suspensions.ts';
+import { scheduler } from './machine/scheduler.ts';
 import type { Random } from './random.ts';
 import type { Scene } from './scene.ts';
-import { scheduler } from './scheduler.ts';
 
 const minute = 60_000;
 const reason = 'simulated';

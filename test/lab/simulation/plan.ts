@@ -4,7 +4,7 @@
  * shrinks (scripts/simulate/shrink.ts). Each seed draws from a part of the kinds only, often a small one, so that two faults that
  * must meet do so again and again in some seeds.
  */
-import { faults } from './faults.ts';
+import { type DatabaseKind, faults } from './faults.ts';
 import { orders } from './orders.ts';
 import type { Random } from './random.ts';
 
@@ -20,17 +20,24 @@ export interface PlanSize {
 }
 
 const hourMs = 3_600_000;
+/** More than the mail that the smallest settings allow in memory. */
+const maxBurst = 80;
 
-export function drawPlan(random: Random, { hours, mails, faultsPerHour }: PlanSize): PlanItem[] {
+export function drawPlan(
+  random: Random,
+  { hours, mails, faultsPerHour }: PlanSize,
+  database: DatabaseKind,
+): PlanItem[] {
   const items: PlanItem[] = [];
   const span = hours * hourMs;
   const burstShare = random.pick([0.02, 0.1, 0.5]);
   for (let planned = 0, number = 0; planned < mails; number++) {
-    const count = random.chance(burstShare) ? random.integer(5, 40) : random.integer(1, 3);
+    const isBurst = random.chance(burstShare) && mails - planned > 5;
+    const count = isBurst ? random.integer(5, Math.min(mails - planned, maxBurst)) : random.integer(1, 3);
     items.push({ kind: 'mails', at: random.next() * span, stream: `mails ${number}`, count });
     planned += count;
   }
-  const kinds = drawKinds(random, random.pick([1, 2, 3, 4, 6, 12]));
+  const kinds = drawKinds(random, random.pick([1, 2, 3, 4, 6, 12]), database);
   const weights = kinds.map((name) => faults[name]!.weight);
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   for (let at = random.exponential(hourMs / faultsPerHour), number = 0; at < span && total > 0; number++) {
@@ -56,8 +63,8 @@ export function drawPlan(random: Random, { hours, mails, faultsPerHour }: PlanSi
 }
 
 /** Different ones, the likely ones first. */
-function drawKinds(random: Random, count: number): string[] {
-  const left = Object.keys(faults);
+function drawKinds(random: Random, count: number, database: DatabaseKind): string[] {
+  const left = Object.keys(faults).filter((name) => (faults[name]!.on ?? database) === database);
   return Array.from({ length: count }, () => {
     const weights = left.map((name) => faults[name]!.weight);
     const total = weights.reduce((sum, weight) => sum + weight, 0);

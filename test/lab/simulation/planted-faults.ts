@@ -34,12 +34,12 @@ export const plantedFaults: Record<string, PlantedFault> = {
     replace: 'poller.schedule(this.#scannedAt);',
     by: 'if (this.#rounds % 50 !== 0) poller.schedule(this.#scannedAt);',
   },
-  'a message that may have arrived is no doubt': {
+  'a message that may have arrived is not marked so': {
     file: 'outcome.ts',
     replace: "const possibleDuplicate = 'afterDot' in result && result.afterDot;",
     by: 'const possibleDuplicate = false;',
   },
-  'an interrupted attempt is no doubt': {
+  'an interrupted attempt is not marked as a possible duplicate': {
     file: 'deliver.ts',
     replace: "{ kind: 'interrupted', detail, afterDot: true }",
     by: "{ kind: 'interrupted', detail, afterDot: false }",

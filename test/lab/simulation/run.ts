@@ -3,16 +3,15 @@
  * faults are over and the service has had time to settle everything, those of the end.
  */
 
+import { hash } from 'node:crypto';
+import { Mailing } from './actors/mails.ts';
 import { faults } from './faults.ts';
 import { checkAtEnd, checkNow, type Failure, Invariants } from './invariants.ts';
-import { Mailing } from './mails.ts';
-import type { Names } from './names.ts';
-import type { Network } from './network.ts';
+import { scheduler, world } from './machine/scheduler.ts';
 import { orders } from './orders.ts';
 import type { PlanItem } from './plan.ts';
 import { Random } from './random.ts';
-import { Scene } from './scene.ts';
-import { scheduler, world } from './scheduler.ts';
+import { Scene, type SceneParts } from './scene.ts';
 
 export interface Result {
   failure: Failure | null;
@@ -21,7 +20,8 @@ export interface Result {
   figures: {
     hours: number;
     events: number;
-    fingerprint: number;
+    /** Of the order and the times of all events, and of all that the actors saw. */
+    fingerprint: string;
     mails: number;
     copies: number;
     posts: number;
@@ -30,16 +30,13 @@ export interface Result {
 }
 
 const minute = 60_000;
-const statusEachChecks = 5;
+/** A check takes about as long as so many events for each mail. */
+const eventsForMail = 5;
 /** After the last fault: the maximum age of mail, and the wait of a webhook. */
 const settlingMs = 6 * 60 * minute;
 
-export async function run(
-  seed: string,
-  plan: PlanItem[],
-  parts: { network: Network; names: Names },
-): Promise<Result> {
-  const scene = new Scene(new Random(`${seed}/scene`), parts.network, parts.names);
+export async function run(seed: string, plan: PlanItem[], parts: SceneParts): Promise<Result> {
+  const scene = new Scene(new Random(`${seed}/scene`), parts);
   const invariants = new Invariants(scene);
   const onRejection = (error: unknown) => invariants.noteCrash(scheduler.current, error);
   try {
@@ -66,12 +63,16 @@ async function watch(
   until: number,
   isOver: () => boolean,
 ): Promise<void> {
-  let checks = 0;
+  let checkedAt = Number.NEGATIVE_INFINITY;
   while (scheduler.now < until && !invariants.failure) {
     const step = invariants.isQuiet ? 10 * minute : minute;
     await scheduler.runUntil(Math.min(scheduler.now + step, until), () => invariants.failure !== null);
-    const isDue = ++checks % statusEachChecks === 0;
-    checkNow(invariants, isDue ? await scene.status() : null);
+    // A check reads all mails.
+    const isDue = scheduler.count - checkedAt >= eventsForMail * scene.book.mails.length;
+    if (!isDue && scheduler.now < until) continue;
+    checkedAt = scheduler.count;
+    await scene.loadRows();
+    checkNow(invariants, await scene.status());
     if (isOver()) return;
   }
 }
@@ -113,14 +114,14 @@ function beginFault(
   plannedEnd: PlannedEnd,
   invariants: Invariants,
 ): void {
-  const [text, end] = faults[name]!.begin(scene, random);
+  const [text, end, domain = null] = faults[name]!.begin(scene, random);
   scene.book.tell(-1, `FAULT ${text}`);
-  invariants.noteFault(name, end !== null);
+  const noteEnd = invariants.noteFault(name, domain, end !== null);
   if (end)
     plannedEnd(minutes * minute, () => {
       end();
       scene.book.tell(-1, `END ${text}`);
-      invariants.noteFaultEnd(name);
+      noteEnd();
     });
 }
 
@@ -134,23 +135,20 @@ function give(
   const order = () => {
     const [text, done, undo] = orders[name]!(scene, random);
     scene.book.tell(-1, `ORDER an operator ${text}`);
-    invariants.noteFault(name, undo !== undefined);
+    const noteEnd = invariants.noteFault(name, null, undo !== undefined);
     done.catch((error) => scene.book.tell(-1, `the order fails: ${error.message}`));
     if (!undo) return;
     plannedEnd(minutes * minute, () => {
       scene.book.tell(-1, `UNDONE: ${text}`);
       const tryAgain = () =>
-        void undo().then(
-          () => invariants.noteFaultEnd(name),
-          () => scheduler.after(5_000, tryAgain, scene.operator),
-        );
+        void undo().then(noteEnd, () => scheduler.after(5_000, tryAgain, scene.operator));
       scheduler.after(0, tryAgain, scene.operator);
     });
   };
   scheduler.after(0, order, scene.operator);
 }
 
-function resultOf(scene: Scene, { failure, faultCount }: Invariants): Result {
+function resultOf(scene: Scene, { failure, faults: happened }: Invariants): Result {
   const { book } = scene;
   const story = failure
     ? book
@@ -164,11 +162,11 @@ function resultOf(scene: Scene, { failure, faultCount }: Invariants): Result {
     figures: {
       hours,
       events: scheduler.count,
-      fingerprint: scheduler.fingerprint,
+      fingerprint: hash('sha256', `${scheduler.fingerprint} ${book.hash()}`).slice(0, 16),
       mails: book.mails.length,
       copies: book.copies.size,
       posts: book.posts.length,
-      faults: faultCount,
+      faults: happened.length,
     },
   };
 }

@@ -4,19 +4,23 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readStatus, type Status } from '#operate/status/read-status.ts';
 import { type Db, openDatabase } from '#platform/database/engine/open.ts';
+import type { Config } from '#platform/settings/config.ts';
+import { Caller } from './actors/caller.ts';
+import { Endpoint } from './actors/endpoint.ts';
+import { Exchanger } from './actors/exchanger.ts';
+import { insertTenant, type Tenant } from './actors/tenants.ts';
+import { Writer } from './actors/writer.ts';
 import { Book } from './book.ts';
-import { Caller } from './caller.ts';
-import { type Disk, databases, sound } from './database.ts';
-import { Endpoint } from './endpoint.ts';
-import { Exchanger } from './exchanger.ts';
 import { Rows } from './invariants/rows.ts';
-import { Links } from './links.ts';
-import type { Names } from './names.ts';
-import type { Network } from './network.ts';
-import { PosternProcess } from './postern-process.ts';
+import { type Disk, databases, sound } from './machine/database.ts';
+import { Links } from './machine/links.ts';
+import type { Names } from './machine/names.ts';
+import type { Network } from './machine/network.ts';
+import { abandonAll, PosternProcess } from './machine/postern-process.ts';
+import { PostgresRelay } from './machine/postgres-relay.ts';
+import { type Machine, scheduler } from './machine/scheduler.ts';
+import type { SharedPostgres } from './machine/shared-postgres.ts';
 import type { Random } from './random.ts';
-import { type Machine, scheduler } from './scheduler.ts';
-import { insertTenant, type Tenant } from './tenants.ts';
 
 interface DiskFault extends Partial<Pick<Disk, 'failure'>> {
   extraMs?: (isCommit: boolean) => number;
@@ -31,9 +35,12 @@ export interface Domain {
 /** The longest sleep of the service while nothing happens. With a longer one it would log that the clock has leapt. */
 const sleepMs = { beforeClosedDoors: 10_000, atRest: 55_000 };
 const apiPort = 80;
-const posternAddress = '6.0.0.1';
+const addressOf = (node: number) => `6.0.0.${node + 1}`;
+export const postgresAddress = '9.0.0.1';
+const databaseUrl = `postgres://postgres@${postgresAddress}:5432/simulated`;
 const tenantCount = 3;
-const domainCount = 5;
+/** With few, faults and mail meet at the same ones. */
+const domainCounts = [1, 2, 5];
 
 /** Small limits make mail wait for its turn. */
 const limits = [
@@ -44,13 +51,20 @@ const limits = [
 
 const settings = {
   POSTERN_HOSTNAME: 'post.example',
-  POSTERN_HTTP_HOST: posternAddress,
   POSTERN_HTTP_PORT: String(apiPort),
   POSTERN_INBOUND_PORT: '25',
   POSTERN_BACKUPS: 'off',
   POSTERN_IDEMPOTENCY_KEEP: '1h',
   POSTERN_MTA_MAX_AGE: '2h',
 };
+
+export interface SceneParts {
+  network: Network;
+  names: Names;
+  /** Null: SQLite. */
+  postgres: SharedPostgres | null;
+  nodes: number;
+}
 
 export class Scene {
   readonly random: Random;
@@ -59,10 +73,13 @@ export class Scene {
   readonly links: Links;
   readonly book = new Book();
   readonly directory = mkdtempSync(join(directoryOf(), 'postern-simulation-'));
-  readonly postern: PosternProcess;
+  readonly nodes: PosternProcess[];
+  /** Null: one node on SQLite. */
+  readonly #postgres: SharedPostgres | null;
   readonly domains: Domain[] = [];
   readonly endpoints: Endpoint[] = [];
   readonly callers: Caller[] = [];
+  readonly writer: Writer;
   readonly tenants: Tenant[] = [];
   /** Where the commands of the command line run. */
   readonly operator: Machine = { name: 'operator', isAlive: true, clockAheadMs: 0, isService: true };
@@ -70,48 +87,95 @@ export class Scene {
   db!: Db;
   readonly diskFaults = new Set<DiskFault>();
   wasClockMoved = false;
+  /** The most deliveries that were leased at a time. */
+  maxLeased = 0;
+  readonly #callers: Random;
   #rows: Rows | null = null;
   /** What the service itself logged as an error. */
   readonly errors: { at: number; text: string }[] = [];
 
-  constructor(random: Random, network: Network, names: Names) {
+  constructor(random: Random, { network, names, postgres, nodes }: SceneParts) {
+    this.#postgres = postgres;
     this.random = random;
     this.network = network;
     this.names = names;
     this.links = new Links(random.stream('links'));
+    this.#callers = random.stream('callers');
     network.linkBetween = this.links.between;
     databases.statements = databases.commits = 0;
     const usual = sound(random.stream('disk'));
     const failing = this.#failingDisk(usual);
+    databases.onCommit = () => this.#noteLeases();
+    databases.isCounted = (machine) => machine !== this.operator;
     databases.diskOf = (machine) =>
       machine === this.operator ? sound(null) : this.diskFaults.size > 0 ? failing : usual;
     scheduler.sleepUntil = () => this.#sleepUntil();
     network.attach(this.operator, '6.0.0.250');
-    this.postern = new PosternProcess({
+    this.writer = new Writer({
       network,
-      name: 'node1',
-      address: posternAddress,
-      dataDir: join(this.directory, 'node1'),
-      settings: { ...settings, ...random.stream('limits').pick(limits) },
-      random: random.stream('postern').next,
-      onLogged: (level, text) => {
+      book: this.book,
+      random: random.stream('writer'),
+      target: addressOf(0),
+    });
+    if (postgres) {
+      const { port: realPort } = postgres;
+      void new PostgresRelay(network, postgresAddress, { realPort, random: random.stream('postgresql') });
+    }
+    const drawn = random.stream('limits').pick(limits);
+    this.nodes = Array.from({ length: nodes }, (_, number) =>
+      this.#newNode(number, { ...settings, ...drawn }),
+    );
+  }
+
+  #newNode(number: number, shared: Record<string, string>): PosternProcess {
+    const name = `node${number + 1}`;
+    const own = {
+      POSTERN_HTTP_HOST: addressOf(number),
+      ...(this.#postgres && {
+        POSTERN_MTA_MAX_AGE: '20m',
+        POSTERN_DATABASE_URL: databaseUrl,
+        POSTERN_SECRET: 'one secret for all nodes',
+      }),
+    };
+    return new PosternProcess({
+      network: this.network,
+      name,
+      address: addressOf(number),
+      dataDir: join(this.directory, name),
+      settings: { ...shared, ...own },
+      random: this.random.stream(number === 0 ? 'postern' : name).next,
+      onLogged: (level, logged) => {
+        // Its name differs from run to run.
+        const text = logged.replaceAll(this.directory, '');
         if (level === 'error') this.errors.push({ at: scheduler.time, text });
-        if (level !== 'info') this.book.tell(-1, `${level}: ${text}`);
+        if (level !== 'info') this.book.tell(-1, `${name} ${level}: ${text}`);
       },
       onMailLog: (lines) => this.#noteMailLog(lines),
-      onKill: () => {
+      onKill: (hasPower) => {
+        if (this.#postgres) return;
         this.#rows?.close();
         this.#rows = null;
+        if (!hasPower) this.#restartOperator();
       },
     });
+  }
+
+  /** All nodes. */
+  get isUp(): boolean {
+    return this.nodes.every(({ isUp }) => isUp);
+  }
+
+  get config(): Config {
+    return this.nodes[0]!.config;
   }
 
   /** Starts the service, with its organizations, and the hosts that take their mail. */
   async open(): Promise<void> {
     this.#addHosts();
-    this.postern.boot();
-    await scheduler.runUntil(scheduler.now + 60_000, () => this.postern.isUp);
-    if (!this.postern.isUp) throw new Error(`the service does not start: ${this.errors.at(-1)?.text}`);
+    await this.#postgres?.reset();
+    for (const node of this.nodes) node.boot();
+    await scheduler.runUntil(scheduler.now + 60_000, () => this.isUp);
+    if (!this.isUp) throw new Error(`the service does not start: ${this.errors.at(-1)?.text}`);
     let isReady = false;
     const addTenants = () =>
       void this.#addTenants().then(() => {
@@ -121,17 +185,17 @@ export class Scene {
     await scheduler.runUntil(scheduler.now + 60_000, () => isReady);
   }
 
-  /** The time of the service's clock. */
+  /** The time of the service's clock; nodes on PostgreSQL have PostgreSQL's. */
   get serviceTime(): number {
-    return scheduler.time + this.postern.clockAheadMs;
+    return scheduler.time + (this.#postgres ? 0 : this.nodes[0]!.clockAheadMs);
   }
 
-  /** What `postern status` says; null: the service is down, or the database fails. */
+  /** What `postern status` says; null: the service is down, or the database fails. With PostgreSQL it depends on the real time. */
   async status(): Promise<Status | null> {
-    if (!this.postern.isUp) return null;
+    if (!this.isUp || this.#postgres) return null;
     let said: Status | null | undefined;
     const ask = () => {
-      const parts = { db: this.db, config: this.postern.config, now: scheduler.wallClock() };
+      const parts = { db: this.db, config: this.config, now: scheduler.wallClock() };
       readStatus(parts).then(
         (status) => {
           said = status;
@@ -154,9 +218,9 @@ export class Scene {
         for (const { extraMs } of diskFaults) ms += extraMs?.(isCommit) ?? 0;
         return ms;
       },
-      failure(sql, isWrite) {
+      failure() {
         for (const { failure } of diskFaults) {
-          const code = failure?.(sql, isWrite);
+          const code = failure?.();
           if (code) return code;
         }
         return null;
@@ -164,33 +228,43 @@ export class Scene {
     };
   }
 
-  /** Of the machine of the service, where the operator's commands run too. */
-  setClock(byMs: number): void {
+  /** Of the machine of a node; the operator's commands run on that of the first. */
+  setClock(node: PosternProcess, byMs: number): void {
     this.wasClockMoved = true;
-    this.postern.clockAheadMs += byMs;
-    this.operator.clockAheadMs = this.postern.clockAheadMs;
+    node.clockAheadMs += byMs;
+    if (node === this.nodes[0]) this.operator.clockAheadMs = node.clockAheadMs;
   }
 
   close(): void {
-    this.postern.kill();
-    for (const connections of databases.open.values()) for (const one of connections) one.abandon();
+    for (const node of this.nodes) node.kill();
+    for (const connections of databases.open.values()) abandonAll(connections);
     databases.open.clear();
     rmSync(this.directory, { recursive: true, force: true });
   }
 
   /** Null if the database cannot be read now. */
   rows(): Rows | null {
-    this.#rows ??= Rows.open(this.databaseFile);
+    if (!this.#postgres) this.#rows ??= Rows.open(this.databaseFile);
     return this.#rows?.refresh() ?? null;
+  }
+
+  /** Rows of PostgreSQL are read between events. */
+  async loadRows(): Promise<void> {
+    if (this.#postgres) this.#rows = await Rows.copyOf(this.#postgres);
   }
 
   get databaseFile(): string {
     return join(this.directory, 'node1', 'postern.sqlite');
   }
 
+  /** Most of them last less than the time between two checks. */
+  #noteLeases(): void {
+    this.maxLeased = Math.max(this.maxLeased, this.rows()?.leased() ?? 0);
+  }
+
   /** Until when no mail and no webhook falls due. Not while any is under way. */
   #sleepUntil(): number {
-    const rows = this.postern.isUp ? this.rows() : null;
+    const rows = this.isUp && !this.#postgres ? this.rows() : null;
     if (!rows) return Number.NEGATIVE_INFINITY;
     const due = rows.due(Math.floor(this.serviceTime));
     if (due.underWay > 0) return Number.NEGATIVE_INFINITY;
@@ -200,13 +274,14 @@ export class Scene {
   }
 
   #addHosts(): void {
-    for (let number = 0; number < domainCount; number++) {
+    const count = this.random.stream('domains').pick(domainCounts);
+    for (let number = 0; number < count; number++) {
       const name = `there${number}.example`;
       const domain: Domain = { name, hosts: [], addresses: [] };
       for (let at = 0; at < 1 + (number % 2); at++) {
         const host = `mx${at}.${name}`;
         const address = `5.0.${number}.${at + 1}`;
-        const parts = { book: this.book, random: this.random.stream(host), returnsTo: posternAddress };
+        const parts = { book: this.book, random: this.random.stream(host), returnsTo: addressOf(0) };
         domain.hosts.push(new Exchanger(this.network, host, address, parts));
         domain.addresses.push(address);
         this.names.set({ [host]: { A: [address] } });
@@ -218,15 +293,25 @@ export class Scene {
     }
   }
 
+  /** The commands of the command line run on the same machine. */
+  #restartOperator(): void {
+    abandonAll(databases.open.get(this.operator));
+    const open = async () => {
+      this.db = await openDatabase(this.config);
+    };
+    scheduler.after(0, () => void open(), this.operator);
+  }
+
   async #addTenants(): Promise<void> {
-    this.db = await openDatabase(this.postern.config);
+    this.db = await openDatabase(this.config);
     for (let number = 0; number < tenantCount; number++) {
       const hook = `hook${number}.example`;
       const address = `8.0.0.${number + 1}`;
       this.endpoints.push(new Endpoint(this.network, hook, address, this.book));
       this.names.set({ [hook]: { A: [address] } });
-      const plan = { number, emailsPerDay: number === 1 ? 12 : null, webhookUrl: `http://${hook}/events` };
-      const tenant = await insertTenant(this.db, { config: this.postern.config, names: this.names }, plan);
+      const emailsPerDay = number === 1 ? this.random.stream('daily limit').pick([10, 40]) : null;
+      const plan = { number, emailsPerDay, webhookUrl: `http://${hook}/events` };
+      const tenant = await insertTenant(this.db, { config: this.config, names: this.names }, plan);
       this.tenants.push(tenant);
       const parts = {
         network: this.network,
@@ -234,8 +319,14 @@ export class Scene {
         tenant,
         random: this.random.stream(`caller ${number}`),
       };
-      this.callers.push(new Caller({ ...parts, target: () => [posternAddress, apiPort] }));
+      this.callers.push(new Caller({ ...parts, target: () => [this.#addressForCaller(), apiPort] }));
     }
+  }
+
+  /** As a load balancer chooses. */
+  #addressForCaller(): string {
+    const up = this.nodes.filter(({ isUp }) => isUp);
+    return this.#callers.pick(up.length > 0 ? up : this.nodes).address;
   }
 
   #noteMailLog(lines: string): void {

@@ -1,7 +1,7 @@
 /** What callers were promised: accepted mail is in the queue, each wanted mail is a mail, credits and limits are exact. */
 
 import type { Mail } from '../book.ts';
-import { scheduler } from '../scheduler.ts';
+import { scheduler } from '../machine/scheduler.ts';
 import type { Check } from './check.ts';
 
 const nothingAnsweredVanishes: Check = ({ scene, rows }) => {

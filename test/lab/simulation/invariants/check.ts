@@ -9,7 +9,17 @@ export interface Finding {
   mail?: number;
 }
 
-interface Checked {
+/** A fault or an order; its times are those of the scheduler. */
+export interface HappenedFault {
+  name: string;
+  /** The recipients' domain that it is about; null: several, or none. */
+  domain: string | null;
+  begunAt: number;
+  /** Null: it lasts. */
+  endedAt: number | null;
+}
+
+export interface Checked {
   scene: Scene;
   rows: Rows;
   /** For how long nothing has been wrong around the service, and it has been up; 0: something is. */
@@ -18,6 +28,7 @@ interface Checked {
   wellMs: number;
   /** The clock was wrong at some time. */
   isClockMoved: boolean;
+  faults: HappenedFault[];
   /** A fault or an order of one of these kinds has happened. */
   hasHappened(...names: string[]): boolean;
   /** For how long a fault of this kind has lasted; 0: none does. */
@@ -36,6 +47,7 @@ export interface Minute {
   causes: number;
   /** Starts of the service. */
   starts: number;
+  minutes: number;
   /** How long the service was awake. */
   awakeMinutes: number;
 }

@@ -10,13 +10,21 @@ interface Cost {
 const atOnce: Cost = { statements: 300, commits: 15 };
 /** A poll each second that asks whether anything was committed, and the watches. */
 const eachAwakeMinute: Cost = { statements: 150, commits: 10 };
+/** Maintenance, and a scan after each sleep. */
+const eachMinute: Cost = { statements: 80, commits: 10 };
 /** A call, an SMTP session, a post of a webhook, a question to DNS or a returned mail, with all that follows. */
 const eachCause: Cost = { statements: 30, commits: 3 };
 const eachStart: Cost = { statements: 350, commits: 15 };
 
-const whatWaitsCostsNothing: Check = ({ minute: { statements, commits, causes, starts, awakeMinutes } }) => {
+const whatWaitsCostsNothing: Check = ({ minute }) => {
+  const { statements, commits, causes, starts, minutes, awakeMinutes } = minute;
   const allowed = (kind: keyof Cost) =>
-    atOnce[kind] + eachAwakeMinute[kind] * awakeMinutes + eachCause[kind] * causes + eachStart[kind] * starts;
+    atOnce[kind] +
+    // A check each minute, or a rare one: then the minutes themselves count.
+    eachMinute[kind] * Math.max(minutes - 1, 0) +
+    eachAwakeMinute[kind] * awakeMinutes +
+    eachCause[kind] * causes +
+    eachStart[kind] * starts;
   if (statements <= allowed('statements') && commits <= allowed('commits')) return null;
   return {
     text: `${statements} statements and ${commits} commits in ${awakeMinutes.toFixed(1)} min awake with ${causes} causes and ${starts} starts`,

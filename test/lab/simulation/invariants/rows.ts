@@ -1,6 +1,7 @@
 /** The rows of the service's database as they are committed, read beside the service at no virtual cost. */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { attemptDetail } from '#platform/database/tables/packed-records.ts';
+import type { SharedPostgres } from '../machine/shared-postgres.ts';
 
 export interface DeliveryRow {
   id: string;
@@ -18,6 +19,20 @@ export interface DeliveryRow {
   has_deadline: number;
   lease_owner: string | null;
 }
+
+/** That the invariants read. */
+const tables = [
+  'organizations',
+  'credit_entries',
+  'daily_usage',
+  'emails',
+  'deliveries',
+  'attempts',
+  'events',
+  'webhooks',
+  'webhook_messages',
+  'received_mails',
+];
 
 export class Rows {
   readonly #sqlite: DatabaseSync;
@@ -37,6 +52,18 @@ export class Rows {
     } catch {
       return null;
     }
+  }
+
+  /** The tables of PostgreSQL in an SQLite of its own, so that the invariants are the same. */
+  static async copyOf(postgres: SharedPostgres): Promise<Rows> {
+    const sqlite = new DatabaseSync(':memory:');
+    for (const table of tables) {
+      const { names, rows } = await postgres.read(table);
+      sqlite.exec(`create table ${table} (${names.join(', ')})`);
+      const insert = sqlite.prepare(`insert into ${table} values (${names.map(() => '?').join(', ')})`);
+      for (const row of rows) insert.run(...row);
+    }
+    return new Rows(sqlite);
   }
 
   close(): void {
@@ -77,6 +104,13 @@ export class Rows {
       now,
     );
     return row!;
+  }
+
+  leased(): number {
+    const [row] = this.all<{ count: number }>(
+      'select count(*) as count from deliveries where lease_owner is not null',
+    );
+    return row!.count;
   }
 
   unfinished(): number {

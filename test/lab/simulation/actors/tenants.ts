@@ -5,14 +5,16 @@ import { setQuota } from '#accounts/rows/credit-ledger.ts';
 import { insertDomain, setDomainStatus } from '#accounts/rows/domains-table.ts';
 import { insertKey } from '#accounts/rows/keys.ts';
 import { insertOrganization, setLimits } from '#accounts/rows/organizations.ts';
+import { setDomainReceives } from '#accounts/rows/receiving-domains.ts';
 import { createSeal } from '#accounts/seal.ts';
+import { addRoute } from '#mail/received/define-route.ts';
 import { newStandardSecret } from '#mail/webhooks/formats/standard-format.ts';
 import { insertWebhook } from '#mail/webhooks/rows/webhooks.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Config } from '#platform/settings/config.ts';
-import type { Names } from './names.ts';
-import { scheduler } from './scheduler.ts';
+import type { Names } from '../machine/names.ts';
+import { scheduler } from '../machine/scheduler.ts';
 
 export interface Tenant {
   number: number;
@@ -65,8 +67,10 @@ export async function insertTenant(
       now,
     );
     await setDomainStatus(trx, domainId!, 'verified', now);
+    await setDomainReceives(trx, domainId!, true);
     return id;
   });
+  await addRoute(db, orgId, { pattern: domain, action: 'webhook' }, now);
   await insertWebhook(
     db,
     {

@@ -1,7 +1,7 @@
 /** One HTTP call by an actor, on a connection of its own; small, because a run makes tens of thousands. */
-import type { Network } from './network.ts';
-import { VirtualSocket } from './network.ts';
-import { type Machine, scheduler } from './scheduler.ts';
+import type { Network } from '../machine/network.ts';
+import { VirtualSocket } from '../machine/network.ts';
+import { type Machine, scheduler } from '../machine/scheduler.ts';
 
 export interface HttpCall {
   method: string;

@@ -58,6 +58,10 @@ export class Network {
     this.#listeners.delete(machine);
   }
 
+  machineAt(address: string): Machine | undefined {
+    return this.#machines.get(address);
+  }
+
   addressOf(machine: Machine): string {
     return this.#addresses.get(machine) ?? '127.0.0.1';
   }

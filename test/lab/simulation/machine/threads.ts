@@ -17,6 +17,7 @@ async function loadEntries(): Promise<Record<string, Serve>> {
   const { serveOrders } = await import('#mail/compose/compose-threads.ts');
   const { createOrderComposer } = await import('#server/compose-orders.ts');
   const { loadSecrets } = await import('#platform/base/secrets.ts');
+  const { serveReading } = await import('#mail/received/reading-tasks.ts');
   const { serveParsing } = await import('#mail/returned/isolated-parser.ts');
   const { readMail } = await import('#mail/returned/parse/parse-bounce.ts');
   const { serveTasks } = await import('#platform/base/guarded-thread.ts');
@@ -24,6 +25,7 @@ async function loadEntries(): Promise<Record<string, Serve>> {
   return {
     'compose-thread.ts': (port, workerData) =>
       serveOrders(port, createOrderComposer(loadSecrets(workerData))),
+    'reading-thread.ts': serveReading,
     'parser-thread.ts': (port) => serveParsing(port, readMail),
     'message-thread.ts': (port, workerData) =>
       serveTasks(port, readingOf(createReadings(loadSecrets(workerData)))),

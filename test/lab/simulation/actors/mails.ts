@@ -1,9 +1,9 @@
 /** The mails of a burst: what a caller wants to send, and what it does with it later. */
-import type { Mail } from './book.ts';
+import type { Mail } from '../book.ts';
+import { scheduler } from '../machine/scheduler.ts';
+import type { Random } from '../random.ts';
+import type { Scene } from '../scene.ts';
 import type { Caller } from './caller.ts';
-import type { Random } from './random.ts';
-import type { Scene } from './scene.ts';
-import { scheduler } from './scheduler.ts';
 
 const minute = 60_000;
 /** POSTERN_IDEMPOTENCY_KEEP, and some minutes. */
@@ -12,10 +12,18 @@ const keyAgeMs = 70 * minute;
 const alertGapMs = 10_000;
 
 /** Each run sends only some kinds, so that some runs send many of one. */
-const kinds = ['alert', 'keyed', 'scheduled', 'with a deadline', 'plain'] as const;
+const kinds = ['alert', 'keyed', 'scheduled', 'with a deadline', 'plain', 'received'] as const;
 /** Of local parts: hosts refuse the recipient (exchanger.ts), or return the mail (returner.ts). */
 const endings = ['-unknown', '-quota', '-bounces', '-complains'];
 type Kind = (typeof kinds)[number];
+
+/** What the mails of a burst have in common. */
+interface Burst {
+  kind: Kind;
+  /** Null: each has one of its own. */
+  domain: string | null;
+  expiresAfterS: number | null;
+}
 
 export class Mailing {
   readonly #scene: Scene;
@@ -42,18 +50,25 @@ export class Mailing {
   burst(count: number, random: Random): void {
     const tenant = random.integer(0, this.#scene.tenants.length - 1);
     const caller = this.#scene.callers[tenant]!;
-    let afterMs = 0;
     const kind = random.chance(0.3) ? 'plain' : random.pick(this.#kinds.length > 0 ? this.#kinds : kinds);
-    // Mail for one domain piles up there.
-    const domain = random.chance(0.5) ? random.pick(this.#scene.domains).name : null;
+    const burst: Burst = {
+      kind,
+      // Mail for one domain piles up there.
+      domain: random.chance(0.5) ? random.pick(this.#scene.domains).name : null,
+      // The same for all, as codes have that a person waits for; so some reach it while the mail before them is sent.
+      expiresAfterS: kind === 'with a deadline' ? random.integer(30, random.pick([60, 300, 3_600])) : null,
+    };
+    const gapMs = random.pick([0.1, 20, 500, 3_000]);
+    let afterMs = 0;
     for (let n = 0; n < count; n++) {
       const own = random.stream(`${n}`);
-      scheduler.after(afterMs, () => this.#one(caller, tenant, own, [kind, domain]), caller.machine);
-      afterMs += own.exponential(own.pick([5, 300, 3_000]));
+      scheduler.after(afterMs, () => this.#one(caller, tenant, own, burst), caller.machine);
+      afterMs += own.exponential(gapMs);
     }
   }
 
-  #one(caller: Caller, tenant: number, random: Random, [kind, domain]: [Kind, string | null]): void {
+  #one(caller: Caller, tenant: number, random: Random, { kind, domain, expiresAfterS }: Burst): void {
+    if (kind === 'received') return void this.#scene.writer.send(this.#scene.tenants[tenant]!);
     const now = this.#scene.serviceTime;
     const number = ++this.#count;
     const fields = { subject: `Mail ${number}`, key: null, scheduledAt: null, expiresAfterS: null };
@@ -66,7 +81,6 @@ export class Mailing {
       const mail = caller.send({ ...fields, recipients, scheduledAt });
       return void this.#change(caller, mail, random);
     }
-    const expiresAfterS = kind === 'with a deadline' ? random.integer(30, random.pick([300, 3_600])) : null;
     this.#maybeCancel(caller, caller.send({ ...fields, recipients, expiresAfterS }), random);
   }
 
@@ -89,7 +103,8 @@ export class Mailing {
     const last = this.#alerts.get(tenant) ?? Number.NEGATIVE_INFINITY;
     if (Math.abs(now - last) < alertGapMs) return;
     this.#alerts.set(tenant, now);
-    const recipients = [`alert${tenant}@${this.#scene.domains[tenant]!.name}`];
+    const { domains } = this.#scene;
+    const recipients = [`alert${tenant}@${domains[tenant % domains.length]!.name}`];
     caller.send({ recipients, subject: 'Alert', key: null, scheduledAt: null, expiresAfterS: null });
   }
 

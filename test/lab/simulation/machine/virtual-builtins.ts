@@ -12,7 +12,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import timers from 'node:timers';
 import timersPromises from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { Random } from './random.ts';
+import { Random } from '../random.ts';
 import { type Scheduled, scheduler } from './scheduler.ts';
 
 const realClear = { timeout: clearTimeout, immediate: clearImmediate };
@@ -167,6 +167,8 @@ function replaceClock(): void {
 /** Of the run. A library may have taken a function below for itself when it was loaded, in an earlier run. */
 let numbers = new Random('none');
 let bytes = new Random('none');
+/** How often a buffer was filled. */
+let fills = 0;
 
 function replaceRandomness(): void {
   const randomBytes = (size: number) => {
@@ -175,6 +177,7 @@ function replaceRandomness(): void {
     return filled;
   };
   const randomFillSync = (buffer: NodeJS.ArrayBufferView) => {
+    fills += 1;
     bytes.fill(new Uint8Array(buffer.buffer, buffer.byteOffset, buffer.byteLength));
     return buffer;
   };
@@ -267,9 +270,11 @@ export function replaceBuiltins(): void {
   syncBuiltinESMExports();
 }
 
-/** Makes random numbers a function of the seed. */
-export function seedRandomness(seed: string): void {
+/** Makes random numbers a function of the seed. `newId` takes those of many ids at a time, so what an earlier run has left is used up. */
+export function seedRandomness(seed: string, newId: () => string): void {
   const random = new Random(`${seed}/process`);
   numbers = random.stream('numbers');
   bytes = random.stream('bytes');
+  const before = fills;
+  while (fills === before) newId();
 }

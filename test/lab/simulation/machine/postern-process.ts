@@ -25,7 +25,7 @@ export interface PosternParts {
   /** Lines of the mail log. */
   onMailLog(lines: string): void;
   /** Before its files are closed. */
-  onKill(): void;
+  onKill(hasPower: boolean): void;
 }
 
 /** Free bytes of the disk, as usual. */
@@ -52,6 +52,10 @@ export class PosternProcess {
     return this.running !== null;
   }
 
+  get name(): string {
+    return this.#parts.name;
+  }
+
   get address(): string {
     return this.#parts.address;
   }
@@ -66,15 +70,17 @@ export class PosternProcess {
     return this.#clockAheadMs;
   }
 
+  /** Nothing if it runs: systemd and an operator may both start it. */
   boot(): void {
+    if (this.machine) return;
     const { network, name, address } = this.#parts;
     const machine = { name, isAlive: true, clockAheadMs: this.#clockAheadMs, isService: true };
     this.machine = machine;
     network.attach(machine, address);
-    scheduler.after(0, () => void this.#run(), machine);
+    scheduler.after(0, () => void this.#run(machine), machine);
   }
 
-  async #run(): Promise<void> {
+  async #run(machine: Machine): Promise<void> {
     const log = this.#log();
     const launch = () => {
       this.starts += 1;
@@ -82,7 +88,7 @@ export class PosternProcess {
     };
     const fail = (error: unknown) => {
       log.error({ err: error }, 'the process ends, because it cannot start');
-      this.kill();
+      if (this.machine === machine) this.kill();
       scheduler.after(restartMs, () => this.boot(), bootLoader);
     };
     try {
@@ -110,12 +116,11 @@ export class PosternProcess {
     this.running = null;
     this.machine = null;
     this.#parts.network.kill(machine, hasPower);
-    this.#parts.onKill();
-    const open = [...(databases.open.get(machine) ?? [])];
-    const loses = !hasPower && open.some((database) => !database.syncsCommits());
+    this.#parts.onKill(hasPower);
+    const open = databases.open.get(machine);
+    const loses = !hasPower && [...(open ?? [])].some((database) => !database.syncsCommits);
     if (loses) this.#loseUnsynced(() => abandonAll(open));
     else abandonAll(open);
-    databases.open.delete(machine);
   }
 
   /** With less than `synchronous = full`, only a checkpoint syncs: the database file is as of the last one. */
@@ -179,6 +184,8 @@ function textOf(error: Error): string {
   return error.cause ? `${error.message} (${textOf(error.cause as Error)})` : String(error.message ?? error);
 }
 
-function abandonAll(open: { abandon(): void }[]): void {
-  for (const one of open) one.abandon();
+/** As when their process dies. */
+export function abandonAll(open: Set<{ abandon(): void }> | undefined): void {
+  for (const one of open ?? []) one.abandon();
+  open?.clear();
 }

@@ -2,10 +2,11 @@
  * Returned mail: some recipients' hosts send a bounce or a complaint later, to the return path of the mail that they have taken.
  * They try again until they get 250 or a permanent refusal, as a mail server does. By the local part of the recipient.
  */
-import type { Book } from './book.ts';
-import { type Network, VirtualSocket } from './network.ts';
-import type { Random } from './random.ts';
-import { type Machine, scheduler } from './scheduler.ts';
+import type { Book } from '../book.ts';
+import type { Network } from '../machine/network.ts';
+import { type Machine, scheduler } from '../machine/scheduler.ts';
+import type { Random } from '../random.ts';
+import { submitMail } from './smtp-call.ts';
 
 export interface TakenMail {
   mail: number;
@@ -27,7 +28,6 @@ const endings = { '-bounces': 'bounce', '-complains': 'complaint' } as const;
 
 const retryMs = 2 * 60_000;
 const maxTries = 60;
-const timeoutMs = 60_000;
 
 export class Returner {
   readonly #parts: ReturnerParts;
@@ -56,54 +56,18 @@ export class Returner {
   }
 
   #try(returned: Book['returned'][number], [returnPath, message]: [string, string], tries: number): void {
-    const { machine, book } = this.#parts;
+    const { network, machine, book, target } = this.#parts;
+    book.submissions += 1;
     book.tell(
       returned.mail,
       `a ${returned.kind} of ${returned.recipient} is sent to the return path, try ${tries}`,
     );
-    this.#submit(returnPath, message, (reply) => {
+    submitMail(network, [machine, target], { from: '', to: returnPath, message }, (reply) => {
       book.tell(returned.mail, `that is answered ${reply ?? 'with nothing'}`);
       if (reply?.startsWith('250')) returned.takenAt = scheduler.time;
       else if (tries < maxTries && !reply?.startsWith('5'))
         scheduler.after(retryMs, () => this.#try(returned, [returnPath, message], tries + 1), machine);
     });
-  }
-
-  /** `done` gets the reply that decided; null if there was none. */
-  #submit(returnPath: string, message: string, done: (reply: string | null) => void): void {
-    const { network, machine, target } = this.#parts;
-    const socket = new VirtualSocket(network);
-    socket.connecting = true;
-    const steps = [
-      `EHLO ${machine.name}`,
-      'MAIL FROM:<>',
-      `RCPT TO:<${returnPath}>`,
-      'DATA',
-      `${message}\r\n.`,
-      'QUIT',
-    ];
-    let received = '';
-    let isOver = false;
-    const finish = (reply: string | null) => {
-      if (isOver) return;
-      isOver = true;
-      timer.run = null;
-      socket.destroy();
-      done(reply);
-    };
-    const timer = scheduler.after(timeoutMs, () => finish(null), machine);
-    socket.on('error', () => finish(null));
-    socket.on('close', () => finish(null));
-    socket.on('data', (bytes: Buffer) => {
-      received += bytes.toString('latin1');
-      const reply = /^(\d{3})(?: .*)?\r\n$/m.exec(received)?.[0]?.trim();
-      if (!reply) return;
-      received = '';
-      const step = steps.shift()!;
-      if (!/^[23]/.test(reply) || step === 'QUIT') finish(reply);
-      else socket.write(`${step}\r\n`);
-    });
-    network.connect(socket, target, 25);
   }
 }
 

@@ -1,6 +1,7 @@
 /** The ways between machines, as the faults want them to be; by the address at either end, and for all of port 25. */
+
+import type { Random } from '../random.ts';
 import type { Link } from './network.ts';
-import type { Random } from './random.ts';
 
 export interface Way {
   connecting: 'open' | 'refused' | 'silent' | 'unreachable';
@@ -18,6 +19,7 @@ export class Links {
   readonly #random: Random;
   readonly #changes = new Map<string, Set<Partial<Way>>>();
   readonly #ways = new Map<string, Way>();
+  readonly #parted = new Set<string>();
   /** Whether anything leaves to port 25. */
   port25: Way['connecting'] = 'open';
 
@@ -36,21 +38,32 @@ export class Links {
     };
   }
 
+  /** Nothing passes between two addresses; returns what undoes it. */
+  part(one: string, other: string): () => void {
+    const pairs = [`${one} ${other}`, `${other} ${one}`];
+    for (const pair of pairs) this.#parted.add(pair);
+    return () => {
+      for (const pair of pairs) this.#parted.delete(pair);
+    };
+  }
+
   readonly between = (from: string, to: string, port: number): Link => {
     const random = this.#random;
     const ways = () => [this.#ways.get(from) ?? sound, this.#ways.get(to) ?? sound];
     const isCut = random.chance(Math.max(...ways().map(({ cuts }) => cuts)));
     const isInPieces = random.chance(Math.max(...ways().map(({ pieces }) => pieces)));
+    const isParted = () => this.#parted.has(`${from} ${to}`);
     const cutAfter = isCut ? Math.floor(random.next() ** 2 * 2_500) : null;
     return {
       latencyMs: () =>
         random.between(0.2, 8) + ways().reduce((sum, { extraMs }) => sum + extraMs * random.next(), 0),
       connecting: () => {
+        if (isParted()) return 'silent';
         if (port === 25 && this.port25 !== 'open') return this.port25;
         return ways().find(({ connecting }) => connecting !== 'open')?.connecting ?? 'open';
       },
       cutAfter: () => cutAfter,
-      isSilent: () => ways().some(({ isSilent }) => isSilent),
+      isSilent: () => isParted() || ways().some(({ isSilent }) => isSilent),
       maxPiece: () => (isInPieces ? random.integer(1, 40) : 65_536),
     };
   };

@@ -2,11 +2,11 @@
  * A mail host of recipients, as the faults want it to be. It speaks plain SMTP with PIPELINING. What it takes is in the book
  * before its 250 leaves, because a host has the mail even if its reply is lost.
  */
-import type { Book } from './book.ts';
-import type { Network, VirtualSocket } from './network.ts';
-import type { Random } from './random.ts';
+import type { Book } from '../book.ts';
+import type { Network, VirtualSocket } from '../machine/network.ts';
+import { type Machine, scheduler } from '../machine/scheduler.ts';
+import type { Random } from '../random.ts';
 import { Returner } from './returner.ts';
-import { type Machine, scheduler } from './scheduler.ts';
 
 export type HostMode =
   | 'sound'
@@ -33,6 +33,7 @@ export class Exchanger {
   mode: HostMode = 'sound';
   readonly name: string;
   readonly machine: Machine;
+  readonly #network: Network;
   readonly #book: Book;
   readonly #random: Random;
   readonly #firstSeen = new Map<string, number>();
@@ -51,6 +52,7 @@ export class Exchanger {
     { book, random, returnsTo }: { book: Book; random: Random; returnsTo: string },
   ) {
     this.name = name;
+    this.#network = network;
     this.#book = book;
     this.#random = random;
     this.machine = { name, isAlive: true, clockAheadMs: 0 };
@@ -68,7 +70,7 @@ export class Exchanger {
       this.connections -= 1;
     });
     if (this.mode === 'says nothing') return void socket.resume();
-    new Conversation(this, socket).begin();
+    new Conversation(this, socket, this.#network.machineAt(socket.remoteAddress)).begin();
   }
 
   /** Null: no reply, the host hangs up. */
@@ -114,6 +116,11 @@ export class Exchanger {
     this.onTaken?.();
   }
 
+  /** The function that is returned ends the offer. */
+  noteOffer(recipient: string, client: Machine | undefined): () => void {
+    return client ? this.#book.noteOffer(recipient, client) : () => {};
+  }
+
   tellRefusal(recipient: string, reply: string): void {
     const mail = Number(/^(?:m|x)(\d+)/.exec(recipient)?.[1] ?? -2);
     this.#book.tell(mail, `${this.name} answers RCPT of ${recipient} with ${reply}`);
@@ -127,11 +134,19 @@ class Conversation {
   #message: string | null = null;
   #returnPath = '';
   #recipients: string[] = [];
+  readonly #client: Machine | undefined;
+  #endOffers: (() => void)[] = [];
   #isBusy = false;
 
-  constructor(host: Exchanger, socket: VirtualSocket) {
+  constructor(host: Exchanger, socket: VirtualSocket, client: Machine | undefined) {
     this.#host = host;
     this.#socket = socket;
+    this.#client = client;
+    socket.on('close', () => this.#endTransaction());
+  }
+
+  #endTransaction(): void {
+    for (const end of this.#endOffers.splice(0)) end();
   }
 
   begin(): void {
@@ -174,6 +189,7 @@ class Conversation {
         `250-${this.#host.name}\r\n250-PIPELINING\r\n250-8BITMIME\r\n250 SIZE 50000000`,
       );
     if (verb === 'MAIL' || verb === 'RSET') {
+      this.#endTransaction();
       this.#recipients = [];
       this.#returnPath = /<([^>]*)>/.exec(line)?.[1] ?? '';
       return void this.#reply('250 2.1.0 Ok');
@@ -190,8 +206,10 @@ class Conversation {
 
   #recipient(address: string): void {
     const reply = this.#host.replyTo(address);
-    if (reply.startsWith('250')) this.#recipients.push(address);
-    else this.#host.tellRefusal(address, reply);
+    if (reply.startsWith('250')) {
+      this.#recipients.push(address);
+      this.#endOffers.push(this.#host.noteOffer(address, this.#client));
+    } else this.#host.tellRefusal(address, reply);
     this.#reply(reply);
   }
 
@@ -204,6 +222,7 @@ class Conversation {
     if (this.#host.mode === 'hangs up before the reply') return void this.#socket.destroy();
     const isDoubtful = this.#host.mode === 'hangs up after the dot';
     this.#host.take(message, [this.#returnPath, this.#recipients], isDoubtful);
+    this.#endTransaction();
     if (isDoubtful) return void this.#socket.destroy();
     this.#reply('250 2.0.0 Ok: queued');
   }

@@ -1,7 +1,7 @@
 /** The DNS of the simulated world, as node:dns answers it. A name, or a zone, can lie or be dead for a time. */
 import dns from 'node:dns';
 import { syncBuiltinESMExports } from 'node:module';
-import type { Random } from './random.ts';
+import type { Random } from '../random.ts';
 import { scheduler } from './scheduler.ts';
 
 type Records = Record<string, unknown[]>;

@@ -47,8 +47,6 @@ class Scheduler {
   onCrash: (machine: Machine, error: unknown) => void = (machine, error) => {
     throw new Error(`${machine.name} threw`, { cause: error });
   };
-  /** Runs after each event. */
-  afterEvent = () => {};
   /** Until when nothing but the clocks of services can make anything happen; asked while it is quiet. */
   sleepUntil: () => number = () => Number.NEGATIVE_INFINITY;
   /** How long services have slept. */
@@ -57,6 +55,9 @@ class Scheduler {
   #order = 0;
   #actors = new Heap();
   #services = new Heap();
+  /** What is under way outside of the simulation. */
+  #holds = 0;
+  #onRelease: (() => void) | null = null;
   /** Due now, in order; faster than a heap. */
   #soon: Scheduled[] = [];
   #soonAt = 0;
@@ -108,6 +109,18 @@ class Scheduler {
     this.#activeAt = this.now;
   }
 
+  /** No event runs, and no time passes, until the function that is returned is called. */
+  hold(): () => void {
+    this.#holds += 1;
+    return () => {
+      this.#holds -= 1;
+      if (this.#holds > 0) return;
+      const onRelease = this.#onRelease;
+      this.#onRelease = null;
+      onRelease?.();
+    };
+  }
+
   /** Runs code of a machine now. */
   as<Result>(machine: Machine, run: () => Result): Result {
     const before = this.current;
@@ -123,9 +136,12 @@ class Scheduler {
   runUntil(time: number, isOver = () => false): Promise<void> {
     return new Promise((resolve, reject) => {
       const step = () => {
+        if (this.#holds > 0) {
+          this.#onRelease = () => realSetImmediate(step);
+          return;
+        }
         try {
           this.current = world;
-          this.afterEvent();
           const next = isOver() ? null : this.#next(time);
           if (!next) {
             if (!isOver()) this.now = Math.max(this.now, time);

@@ -1,7 +1,7 @@
 /** The webhook endpoint of one organization, as the faults want it to be. */
-import type { Book } from './book.ts';
-import type { Network, VirtualSocket } from './network.ts';
-import { type Machine, scheduler } from './scheduler.ts';
+import type { Book } from '../book.ts';
+import type { Network, VirtualSocket } from '../machine/network.ts';
+import { type Machine, scheduler } from '../machine/scheduler.ts';
 
 export const endpointModes = [
   'answers',

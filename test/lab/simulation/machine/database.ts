@@ -8,15 +8,18 @@
  */
 import { createRequire } from 'node:module';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
-import type { Random } from './random.ts';
+import type { Random } from '../random.ts';
 import { type Machine, scheduler } from './scheduler.ts';
 
 /** The disk of one machine. */
 export interface Disk {
   /** How long a statement takes; `isCommit`: it syncs. */
   latencyMs(isCommit: boolean): number;
-  /** The error of a statement that fails; null: it runs. */
-  failure(sql: string, isWrite: boolean): 'SQLITE_FULL' | 'SQLITE_IOERR' | null;
+  /**
+   * The error of a commit that fails, or of a statement that is a transaction of its own; null: it runs. Within a transaction
+   * writes stay in memory (platform/database/engine/open.ts).
+   */
+  failure(): 'SQLITE_FULL' | 'SQLITE_IOERR' | null;
 }
 
 type Done = (this: unknown, error: Error | null, rows?: unknown[]) => void;
@@ -57,11 +60,14 @@ const codes = [
 /** What the simulation counts and changes. */
 export const databases = {
   diskOf: (_machine: Machine): Disk => sound(null),
+  /** Whether the next two numbers count those of a machine. */
+  isCounted: (_machine: Machine) => true,
   statements: 0,
   commits: 0,
   failures: 0,
   /** Called before each statement of a machine. */
   onStatement: null as ((machine: Machine) => void) | null,
+  onCommit: null as (() => void) | null,
   /** The connections of a machine, to be closed when it dies. */
   open: new Map<Machine, Set<VirtualDatabase>>(),
 };
@@ -136,6 +142,7 @@ export class VirtualDatabase {
   readonly #machine = scheduler.current;
   #busyTimeoutMs = 1000;
   readonly #compiled = new Map<string, StatementSync>();
+  #syncsCommits = true;
   #changes = 0;
   /** When the last statement is answered: a connection answers in order. */
   #answersAt = 0;
@@ -156,7 +163,8 @@ export class VirtualDatabase {
 
   /** Runs the statement now, or later while the database is locked, and answers later. */
   perform(sql: string, run: () => unknown, done?: Done, begunAt = scheduler.now): void {
-    databases.statements += 1;
+    const isCounted = databases.isCounted(this.#machine);
+    databases.statements += Number(isCounted);
     databases.onStatement?.(this.#machine);
     const sqlite = this.#sqlite!;
     const isWrite = isWriting(sql);
@@ -164,12 +172,10 @@ export class VirtualDatabase {
     const wasOpen = sqlite.isTransaction;
     let error: Error | null = null;
     let result: unknown;
-    const injected = disk.failure(sql, isWrite);
+    const injected = (wasOpen ? /^\s*commit/i.test(sql) : isWrite) ? disk.failure() : null;
     if (injected) {
       databases.failures += 1;
       error = failed(injected);
-      // SQLite itself rolls back after these, except if only the COMMIT failed.
-      if (wasOpen && !/^\s*commit/i.test(sql)) sqlite.exec('rollback');
     } else
       try {
         result = run();
@@ -183,7 +189,8 @@ export class VirtualDatabase {
       }
     const isCommit = !error && !sqlite.isTransaction && (wasOpen || isWrite) && this.#hasChanged();
     if (isCommit) {
-      databases.commits += 1;
+      databases.commits += Number(isCounted);
+      databases.onCommit?.();
       scheduler.noteActivity();
     }
     this.#answersAt = Math.max(this.#answersAt, scheduler.now + disk.latencyMs(isCommit));
@@ -256,6 +263,7 @@ export class VirtualDatabase {
   exec(sql: string, done?: Done): this {
     const [, timeout] = /pragma busy_timeout = (\d+)/.exec(sql) ?? [];
     if (timeout) this.#busyTimeoutMs = Number(timeout);
+    this.#syncsCommits &&= !/pragma synchronous = (?:normal|off)/.test(sql);
     const kept = sql.replace(/pragma busy_timeout = \d+;?/, '');
     this.perform(sql, () => this.#sqlite!.exec(kept), done);
     return this;
@@ -266,10 +274,8 @@ export class VirtualDatabase {
   }
 
   /** Whether a commit is on disk when it returns. */
-  syncsCommits(): boolean {
-    if (!this.#sqlite?.isOpen) return true;
-    const [row] = this.#sqlite.prepare('pragma synchronous').all() as { synchronous: number }[];
-    return row!.synchronous >= 2;
+  get syncsCommits(): boolean {
+    return this.#syncsCommits;
   }
 
   /** An open transaction is rolled back, as when the process dies. */

@@ -2,11 +2,11 @@
  * An application that sends mail through the API, as a careful one does: it repeats a call whose answer did not arrive if the
  * call has an idempotency key, waits when it is told to, and gives up after some tries. It also cancels and reschedules.
  */
-import type { Book, Mail } from './book.ts';
+import type { Book, Mail } from '../book.ts';
+import type { Network } from '../machine/network.ts';
+import { type Machine, scheduler } from '../machine/scheduler.ts';
+import type { Random } from '../random.ts';
 import { callHttp, type HttpAnswer } from './http-call.ts';
-import type { Network } from './network.ts';
-import type { Random } from './random.ts';
-import { type Machine, scheduler } from './scheduler.ts';
 import type { Tenant } from './tenants.ts';
 
 export interface Wanted {

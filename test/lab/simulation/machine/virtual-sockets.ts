@@ -130,7 +130,19 @@ export function replaceSockets(network: Network): void {
     const options = (typeof first === 'object' ? first : { port: first, host }) as ConnectOptions;
     return connectOn(network, options, done);
   };
-  Object.assign(net, { connect, createConnection: connect });
+  class UnconnectedSocket extends VirtualSocket {
+    constructor(options?: ConnectOptions) {
+      super(network, options);
+    }
+
+    /** As pg connects. */
+    connect(port: number, host: string): this {
+      this.connecting = true;
+      network.connect(this, host, port);
+      return this;
+    }
+  }
+  Object.assign(net, { connect, createConnection: connect, Socket: UnconnectedSocket });
   http.Agent.prototype.createConnection = connect as unknown as typeof http.Agent.prototype.createConnection;
   Object.assign(http.globalAgent, { createConnection: connect });
   // No simulated host serves HTTPS.
