@@ -46,7 +46,7 @@ function judged({ volumes, standings, demands }: Compliance): FindingDraft {
   const unmet = demands.filter(
     ({ asking, verdict }) => asking.length > 0 && (verdict === 'failure' || verdict === 'warning'),
   );
-  if (unmet.length === 0) return ok(`${who}; what they demand is met, as far as this server can tell`);
+  if (unmet.length === 0) return ok(`${who}; all demands that can be checked here are met`);
   const found = `${who}; not met: ${unmet.map((one) => `${one.title} (${one.found})`).join('; ')}`;
   const advice = [...new Set(unmet.flatMap((one) => one.advice ?? []))].join('; ');
   const isRefused = large.some(({ provider }) => standings[provider] === 'bulk');

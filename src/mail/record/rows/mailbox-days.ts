@@ -1,5 +1,5 @@
 /**
- * What each registered domain and all below it sent to personal mailboxes in a UTC day, as Gmail and Microsoft count it: the group
+ * Mail of a registered domain and all below it to personal mailboxes, by UTC day, as Gmail and Microsoft count it: the group
  * `mailboxes` of group-statistics.ts, whose names are a provider and a domain.
  */
 import type { Db } from '#platform/database/engine/open.ts';

@@ -58,7 +58,7 @@ async function page(visit: OrgVisit, { db, config, longWorkSlots }: PageParts) {
   });
 }
 
-/** What is wrong with the server is for its operator: an owner learns that something is. */
+/** Only the operator reads why the server fails a demand; an owner learns that it does. */
 function shown(one: JudgedDemand, isOperator: boolean) {
   const isHidden = one.isServers && !isOperator && (one.verdict === 'failure' || one.verdict === 'warning');
   const { found, advice, records } = isHidden
