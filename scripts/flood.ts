@@ -13,14 +13,12 @@ import { freePort } from '#lab/load/ports.ts';
 import { readOptions, runScript, type Stage } from '#lab/load/stage.ts';
 import { startSink } from '#lab/mx/sink.ts';
 import { launchPostern, type Postern } from '#lab/scenes/postern.ts';
-import { receiveAt } from '#lab/scenes/receiving.ts';
 import { goldenMail } from '#lab/scenes/returns.ts';
 import { testConfig } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
-import { addRoute } from '#mail/received/define-route.ts';
 import { createReturnPath } from '#mail/returned/return-path.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
-import { orgIdOf } from './attacks/scene.ts';
+import { startReceivingAt } from './attacks/scene.ts';
 import { type Flooded, startFlood } from './flood/flooder.ts';
 
 const usage = 'node scripts/flood.ts [--rate N] [--connections N] … (see its header)';
@@ -47,8 +45,8 @@ const probesAtOnce = seconds * (1000 / probeIntervalMs);
 interface World {
   postern: Postern;
   port: number;
-  /** Return paths of emails that were delivered, each for one bounce. */
-  paths: string[];
+  /** Emails that were delivered, each for one bounce. */
+  delivered: { path: string; recipient: string }[];
 }
 
 async function setUp(stage: Stage): Promise<World> {
@@ -63,14 +61,8 @@ async function setUp(stage: Stage): Promise<World> {
   const postern = await launchPostern(stage, { dns, mtaPort: sink.port, settings });
   const { db, dataDir } = postern;
   const calm = await postern.addTenant();
-  for (const [key, domain] of [
-    [postern.key, 'flood.invalid'],
-    [calm, 'calm.invalid'],
-  ] as const) {
-    const orgId = await orgIdOf(db, key);
-    await receiveAt(db, orgId, domain);
-    await addRoute(db, orgId, { pattern: domain, action: 'store' }, Date.now());
-  }
+  await startReceivingAt(db, 'flood.invalid', postern.key);
+  await startReceivingAt(db, 'calm.invalid', calm);
   const config = testConfig({ dataDir, databaseUrl: null, dns, mtaPort: sink.port }, settings);
   const pathOf = createReturnPath(loadSecrets(config), config.returnPathDomain);
   const count = 2 * rounds * probesAtOnce + 20;
@@ -79,8 +71,12 @@ async function setUp(stage: Stage): Promise<World> {
     await postern.send({ to: `ann${n}@there.invalid`, subject: 'x', text: 'x' });
   await until(async () => (await sink.count(host)) === count, { timeout: 60_000, what: 'the emails' });
   await sleep(1000);
-  const deliveries = await db('deliveries').select('id');
-  return { postern, port, paths: deliveries.map(({ id }) => pathOf(id)) };
+  const deliveries = await db('deliveries').select('id', 'recipient');
+  return {
+    postern,
+    port,
+    delivered: deliveries.map(({ id, recipient }) => ({ path: pathOf(id), recipient })),
+  };
 }
 
 /** The time of one mail, from the connection to the reply after the message; null if it was not taken. */
@@ -113,13 +109,13 @@ interface Times {
 }
 
 /** A bounce and a mail to the other organization at a time, whether the ones before are answered or not. */
-async function probe({ port, paths }: World): Promise<Times> {
+async function probe({ port, delivered }: World, count = probesAtOnce): Promise<Times> {
   const running: Promise<[number | null, number | null]>[] = [];
-  for (let n = 0; n < probesAtOnce; n += 1) {
-    const path = paths.pop()!;
+  for (let n = 0; n < count; n += 1) {
+    const { path, recipient } = delivered.pop()!;
     running.push(
       Promise.all([
-        timeOf(port, path, goldenMail('qmail-remote', path), n),
+        timeOf(port, path, goldenMail('qmail-remote', path, recipient), n),
         timeOf(port, 'orders@calm.invalid', letter, n + 100),
       ]),
     );
@@ -146,7 +142,7 @@ const ratioOf = ({ idle, flooded }: Row) => quantile(flooded, 0.95) / quantile(i
 
 async function measure(stage: Stage): Promise<string[]> {
   const world = await setUp(stage);
-  await probe({ ...world, paths: world.paths.slice(-probesAtOnce) });
+  await probe(world, 20);
   let lost = 0;
   const note = (times: Times, when: 'idle' | 'flooded') => {
     rows[0]![when].push(...times.bounces);

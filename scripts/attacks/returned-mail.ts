@@ -99,7 +99,7 @@ export async function deliver(scene: Scene): Promise<{ emailId: string; path: st
   await until(async () => (await statusOf(scene, emailId)) === 'delivered', { what: 'the delivery' });
   const { id } = await db('deliveries').where({ email_id: emailId }).first('id');
   const path = createReturnPath(loadSecrets(config), config.returnPathDomain)(id);
-  const bounce = goldenMail('qmail-remote', path).toString('latin1').replaceAll('ann@example.org', to);
+  const bounce = goldenMail('qmail-remote', path, to).toString('latin1');
   return { emailId, path, bounce };
 }
 

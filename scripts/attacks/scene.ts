@@ -14,7 +14,9 @@ import type { Stage } from '#lab/load/stage.ts';
 import { startSink } from '#lab/mx/sink.ts';
 import { launch } from '#lab/scenes/measured-postern.ts';
 import { launchPostern, type Postern } from '#lab/scenes/postern.ts';
+import { receiveAt } from '#lab/scenes/receiving.ts';
 import { testConfig } from '#lab/scenes/world.ts';
+import { addRoute } from '#mail/received/define-route.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Config } from '#platform/settings/config.ts';
 import { type Bystander, startBystander } from './bystander.ts';
@@ -39,8 +41,11 @@ export interface Scene extends Pick<Postern, 'url' | 'db' | 'key' | 'dataDir' | 
 const host = '127.0.0.2';
 const exchanger = { 'there.invalid': { MX: ['10 mx.invalid'] }, 'mx.invalid': { A: [host] } };
 
-/** The server has SQLite and no certificates; PostgreSQL; or certificates of the tests' authority. */
-export type Place = 'usual' | 'PostgreSQL' | 'certificates';
+/** The server has SQLite and no certificates; PostgreSQL; certificates of the tests' authority; or domains that receive mail. */
+export type Place = 'usual' | 'PostgreSQL' | 'certificates' | 'receiving';
+
+/** The domains at which the organization and the bystander's receive, each with a route. */
+export const receivingDomains = { own: 'attacked.invalid', others: 'calm.invalid' };
 
 export async function startScene(stage: Stage, place: Place): Promise<Scene> {
   const sink = await stage.start(startSink([{ host }]), (it) => it.stop());
@@ -69,6 +74,10 @@ export async function startScene(stage: Stage, place: Place): Promise<Scene> {
   const { url, db, dataDir } = postern;
   const config = testConfig({ dataDir, databaseUrl, dns, mtaPort: sink.port }, settings);
   const other = await postern.addTenant();
+  if (place === 'receiving') {
+    await startReceivingAt(db, receivingDomains.own, postern.key);
+    await startReceivingAt(db, receivingDomains.others, other);
+  }
   const bystander = await stage.start(startBystander({ url, key: other }), (it) => it.stop());
   const sockets = new Set<net.Socket>();
   let operator: Promise<Browser> | undefined;
@@ -96,6 +105,13 @@ export async function startScene(stage: Stage, place: Place): Promise<Scene> {
     },
     hasEnded: () => hasEnded(),
   };
+}
+
+/** All mail of the domain is kept. */
+export async function startReceivingAt(db: Db, domain: string, key: string): Promise<void> {
+  const orgId = await orgIdOf(db, key);
+  await receiveAt(db, orgId, domain);
+  await addRoute(db, orgId, { pattern: domain, action: 'store' }, Date.now());
 }
 
 async function startAuthorityAt(stage: Stage, dns: Dns, place: Place) {

@@ -19,6 +19,7 @@ import { createJudge } from '#mail/received/verdicts.ts';
 import type { BounceHandler } from '#mail/returned/bounce-handler.ts';
 import { cachedAnswer } from '#platform/base/bounded-cache.ts';
 import { Slots } from '#platform/base/limits/slots.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
 import { groupCommit } from '#platform/database/engine/group-commit.ts';
 import type { MailLog } from '#platform/values/mail-log.ts';
 import { createMessageIdReader } from '#platform/values/message-id.ts';
@@ -64,7 +65,7 @@ export function createReceiving(
     storeBytes: config.receivedStore,
     storedBytes: (orgId) => storedBytes(db, orgId),
     reader,
-    judge: createJudge(createResolver(config.dnsServers)),
+    judge: createJudge(shared(createResolver(config.dnsServers))),
     spamVerdict: createSpamFilter({ url: config.spamFilter, clock, onError }),
     findAnswered: (orgId, messageIds) => findAnswered(db, orgId, messageIds, readMessageId),
     async record(mails) {
@@ -82,6 +83,22 @@ export function createReceiving(
     handler: new InboundHandler({ bounces, reception, isReceiving: () => isReceiving('') }),
     /** Called after the listener has closed. */
     close: () => reader.close(),
+  };
+}
+
+/** Mails that come together are often of one sender: look-ups are shared for a second, also those that find nothing. */
+function shared(resolve: Resolve): Resolve {
+  const ask = cachedAnswer(async (key) => {
+    const [type, name] = key.split(/ (.*)/s);
+    return resolve(name!, type).then(
+      (records) => ({ records }),
+      (error: unknown) => ({ error }),
+    );
+  }, maxCached);
+  return async (name, type = 'A') => {
+    const answer = await ask(`${type} ${name}`);
+    if ('error' in answer) throw answer.error;
+    return answer.records;
   };
 }
 
