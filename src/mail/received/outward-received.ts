@@ -32,7 +32,8 @@ export function outwardReceived(
   let left = maxBytes - sizeOf(summary);
   const omitted: Fitting[] = [];
   const fitting = <Value>(name: Fitting, value: Value): Value | null => {
-    const size = sizeOf(value);
+    // A text of 24 MB is not written out on this thread, where all requests wait, to learn that it is too long.
+    const size = typeof value === 'string' && value.length > left ? value.length : sizeOf(value);
     if (size <= left) {
       left -= size;
       return value;
