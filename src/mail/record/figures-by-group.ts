@@ -1,6 +1,7 @@
 /** Statistics by group as the API and the dashboard show them; the receiving provider is found by the domain's route. */
+
+import { providerOf } from '#mail/deliver/receivers.ts';
 import type { Db } from '#platform/database/engine/open.ts';
-import { organizationalDomain } from '#platform/values/organizational-domain.ts';
 import { defaultStream } from '#platform/values/stream.ts';
 import { type Counts, countNames } from './counts.ts';
 import { routesOf } from './rows/destination-status-rows.ts';
@@ -53,26 +54,4 @@ function totalOf(groups: GroupFigures[]): Omit<GroupFigures, 'name'> {
     hard: sum(({ hard }) => hard),
     took: (groups[0]?.took ?? []).map((_, index) => sum(({ took }) => took[index]!)),
   };
-}
-
-/** Titles of names in config/shaping.jsonc, and of the domains of MX hosts. */
-const titles = new Map([
-  ['google', 'Gmail'],
-  ['google.com', 'Gmail'],
-  ['googlemail.com', 'Gmail'],
-  ['outlook.com', 'Microsoft'],
-  ['microsoft-365', 'Microsoft'],
-  ['mx.microsoft', 'Microsoft'],
-  ['yahoo', 'Yahoo'],
-  ['yahoodns.net', 'Yahoo'],
-  ['yahoo.co.jp', 'Yahoo Japan'],
-  ['apple', 'Apple'],
-  ['icloud.com', 'Apple'],
-]);
-
-/** A destination is named by a shaping rule or by its hosts, which have the domain of their provider. */
-function providerOf(destination: string | undefined): string {
-  if (destination === undefined) return 'unknown';
-  const host = destination.split(',')[0]!;
-  return titles.get(destination) ?? titles.get(organizationalDomain(host)) ?? organizationalDomain(host);
 }
