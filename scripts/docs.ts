@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import ms from 'ms';
 import { commandTable } from '#cli/commands.ts';
 import { documentOf } from '#front/api/openapi/openapi-document.ts';
+import { allowanceOf, lastStep, minUse, troubles } from '#mail/deliver/warm-up-plan.ts';
 import { nextAttemptAt } from '#mail/queue/schedule.ts';
 import { catalog } from '#operate/metrics/catalog.ts';
 import { demands, senderRules } from '#operate/sender-rules/rules.ts';
@@ -22,7 +23,7 @@ const documents: Record<string, Record<string, () => string | Promise<string>> |
   'docs/using-the-api.md': { routes: routesTable },
   'docs/metrics.md': { metrics: metricsTable },
   'docs/commands.md': { commands: commandsTable },
-  'docs/deliverability.md': { 'sender rules': senderRulesTable },
+  'docs/deliverability.md': { 'sender rules': senderRulesTable, plan: planTable, 'plan-days': planDaysTable },
   'src/mail/queue/README.md': { retry: retryTable },
   'config/postern.jsonc': sample,
 };
@@ -99,6 +100,29 @@ function retryTable(): string {
     next = nextAttemptAt({ waits, random: () => 0.5 }, { attempts: rows.length, now, expiresAt });
   }
   return table(['attempt', 'wait', 'total time'], rows);
+}
+
+/** The days of an address with which all goes well. */
+function planTable(): string {
+  const steps = Array.from({ length: lastStep }, (_, index) => index + 1);
+  const [first, second] = [steps.slice(0, lastStep / 2), steps.slice(lastStep / 2)];
+  const cells = (step: number) => [String(step), allowanceOf(step).toLocaleString('en')];
+  const rows = first.map((step, index) => [...cells(step), ...cells(second[index]!)]);
+  return table(['day', 'allowance', 'day', 'allowance'], rows);
+}
+
+function planDaysTable(): string {
+  const percent = (part: number) => `${Number((100 * part).toFixed(1))} %`;
+  const rows = [
+    [`less than ${percent(minUse)} of the allowance was used`, 'the same'],
+    ...(['keep', 'back'] as const).map((what) => {
+      const { deferred, complained } = troubles[what];
+      const trouble = `${percent(deferred)} of the attempts or more were deferred because of the address, or ${percent(complained)} of the mail or more was complained about`;
+      return [trouble, what === 'keep' ? 'the same' : 'a step back'];
+    }),
+    ['anything else', 'a step on'],
+  ];
+  return table(['of a day', 'the next day'], rows);
 }
 
 const sampleHeader = `// Settings of Postern. Copy this file, remove the // before the lines that you want to change, and set POSTERN_CONFIG

@@ -16,7 +16,7 @@ import { newestEventAt } from '#mail/record/rows/read-events.ts';
 import { makeMessagesDue } from '#mail/webhooks/rows/webhook-outbox.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { noteLeapIn } from '#platform/database/admin/last-leap.ts';
-import { endTimesToCome, moveFailures } from '#platform/database/admin/times-to-come.ts';
+import { endTimesToCome, moveFailures, moveWarmUps } from '#platform/database/admin/times-to-come.ts';
 import type { ServerContext } from './context.ts';
 
 const noticeableMs = 60_000;
@@ -49,6 +49,10 @@ export async function noteLeap(context: ServerContext, byMs: number): Promise<vo
   if (!config.roles.includes('mta')) return;
   await moveFailures(db, byMs).catch((error) =>
     onError('webhooks seem to fail for longer than they do', error),
+  );
+  const addresses = config.mtaSources.map(({ address }) => address);
+  await moveWarmUps(db, addresses, byMs, lastLeap.at).catch((error) =>
+    onError('a day of new source addresses seems to be over', error),
   );
 }
 

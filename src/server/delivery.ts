@@ -13,8 +13,11 @@ import { createResolver } from '#mail/deliver/route/resolver.ts';
 import type { Route, Routes } from '#mail/deliver/route/route.ts';
 import { createRouteCache } from '#mail/deliver/route/route-cache.ts';
 import { ConnectionCache } from '#mail/deliver/smtp-out/connection-cache.ts';
-import { createOffer, forgetTlsFailure, type TlsFailure } from '#mail/deliver/smtp-out/offer.ts';
+import { createOffer } from '#mail/deliver/smtp-out/offer.ts';
 import { createSimulatedHost } from '#mail/deliver/smtp-out/simulated-host.ts';
+import { forgetTlsFailure, type TlsFailure } from '#mail/deliver/smtp-out/tls-failure.ts';
+import { WarmUps } from '#mail/deliver/warm-up.ts';
+import { createWarmUpOffer } from '#mail/deliver/warm-up-offer.ts';
 import { createPeers } from '#mail/queue/cluster/peers.ts';
 import { createPoolAssignment, type PoolAssignment } from '#mail/queue/cluster/pool-assignment.ts';
 import type { Greylisting } from '#mail/queue/greylist.ts';
@@ -42,6 +45,7 @@ import type { Store } from '#mail/queue/store.ts';
 import { createDestinationPublisher, type DestinationPublisher } from '#mail/record/destination-publisher.ts';
 import { logAttempted } from '#mail/record/mail-log-lines.ts';
 import { createRecord, type StoreTransitions } from '#mail/record/record.ts';
+import { readWarmAddresses, readWarmUps, takeAllowance } from '#mail/record/rows/warm-up-rows.ts';
 import { countInFlight } from '#platform/base/limits/in-flight.ts';
 import { createPersistentCache, type PersistentCache } from '#platform/base/persistent-cache.ts';
 import { readVersion } from '#platform/base/version.ts';
@@ -110,14 +114,8 @@ export function createDelivery(
     if (shaping.refresh(limits)) routes.reshape();
   });
   const connections = new ConnectionCache();
-  const assignment = createPoolAssignment({
-    sources: config.mtaSources,
-    readAssignments: () => readPoolAssignments(db),
-    readPaused: () => readPaused(db),
-    publish: (pools, now) => publishPools(db, node, pools, now, context.ignoreTransaction),
-    readOthers: (now) => readPools(db, now, node),
-    publishIntervalMs: isPostgres(db) ? poolsIntervalMs : Number.POSITIVE_INFINITY,
-  });
+  const assignment = assignmentOf(context);
+  const warmUps = createWarmUps(context);
   const simulated = createSimulatedHost({ everywhere: context.allIsTest, clock });
   const returnPaths = createReturnPaths(context);
   const attempts = createAttempts(context, {
@@ -125,18 +123,20 @@ export function createDelivery(
     connections,
     assignment,
     returnPaths,
+    warmUps,
     simulate: simulated.offer,
   });
   const delivering = countInFlight(attempts.deliver);
-  const publisher = createDestinationPublisher({
-    db,
-    node,
-    sockets: (name) => connections.stats(name).open,
-    keepMs: isPostgres(db) ? publishIdleMs : 0,
-    repeatMs: isPostgres(db) ? repeatMs : Number.POSITIVE_INFINITY,
-  });
+  const publisher = publisherOf(context, connections);
   const runner = new QueueRunner({
-    store: createStore(context, { assignment, returnPaths, rules, shaping, publish: publisher.publish }),
+    store: createStore(context, {
+      assignment,
+      returnPaths,
+      warmUps,
+      rules,
+      shaping,
+      publish: publisher.publish,
+    }),
     peers: peersOf(context, () => void connections.endIdle()),
     destinationOf: (domain) => routes.peek(domain)?.destination ?? null,
     resolve: async (domain) => (await routes.find(domain)).destination,
@@ -167,10 +167,33 @@ export function createDelivery(
     async close() {
       await rules.close();
       await connections.close();
+      // What this forgets makes the next day's allowance a little larger or smaller.
+      await warmUps?.close().catch(() => {});
       // If this fails, the other nodes notice within a minute that this node's pools are gone.
       await withdrawPools(db, node).catch(() => {});
     },
   };
+}
+
+function assignmentOf({ config, db, node, ignoreTransaction }: ServerContext): PoolAssignment {
+  return createPoolAssignment({
+    sources: config.mtaSources,
+    readAssignments: () => readPoolAssignments(db),
+    readPaused: () => readPaused(db),
+    publish: (pools, now) => publishPools(db, node, pools, now, ignoreTransaction),
+    readOthers: (now) => readPools(db, now, node),
+    publishIntervalMs: isPostgres(db) ? poolsIntervalMs : Number.POSITIVE_INFINITY,
+  });
+}
+
+function publisherOf({ db, node }: ServerContext, connections: ConnectionCache): DestinationPublisher {
+  return createDestinationPublisher({
+    db,
+    node,
+    sockets: (name) => connections.stats(name).open,
+    keepMs: isPostgres(db) ? publishIdleMs : 0,
+    repeatMs: isPostgres(db) ? repeatMs : Number.POSITIVE_INFINITY,
+  });
 }
 
 interface AttemptParts {
@@ -178,20 +201,21 @@ interface AttemptParts {
   connections: ConnectionCache;
   assignment: PoolAssignment;
   returnPaths: ReturnPaths;
+  warmUps: WarmUps | null;
   simulate: DeliverParts['simulate'];
 }
 
 /** One attempt of one delivery, from the bytes in the database to the reply of a host. */
 function createAttempts(
   context: ServerContext,
-  { routes, connections, assignment, returnPaths, simulate }: AttemptParts,
+  { routes, connections, assignment, returnPaths, warmUps, simulate }: AttemptParts,
 ) {
   const { config, db } = context;
   const open = openMessage.bind(null, createSeal(context.secrets));
   const tlsFailures = learnedCache<TlsFailure>(context, 'tls-trouble');
   return createDeliver({
     routes,
-    offer: createOfferWithTls(context, connections, tlsFailures),
+    offer: createOfferWithTls(context, connections, tlsFailures, warmUps),
     simulate,
     readMessage: createReads(
       groupCommit((ids: string[]) => readSmallMessages(db, ids, open)),
@@ -200,17 +224,33 @@ function createAttempts(
     returnPath: returnPaths.of,
     poolOf: assignment.poolOf,
     onTlsWanted: (host) => void forgetTlsFailure(tlsFailures, host),
-    onAttempted: (delivery, { peer, classification, tls, ms }) =>
-      logAttempted(context.mailLog, delivery, {
-        peer,
-        diagnostic: classification.verdict.diagnostic,
-        tls,
-        ms,
-      }),
+    onAttempted: (delivery, { peer, classification, tls, ms, result }) => {
+      const { diagnostic } = classification.verdict;
+      if (result.kind !== 'put-off') logAttempted(context.mailLog, delivery, { peer, diagnostic, tls, ms });
+    },
     // Not of reports, because every report would have another one in its wake.
     listsTlsSessions: ({ from }) => config.tlsReports !== null && from !== headerOf(config.tlsReports),
     clock: context.clock,
     port: config.mtaPort,
+  });
+}
+
+function createWarmUps({ config, db, clock, onError }: ServerContext): WarmUps | null {
+  const { warmUp: policy, warmSources, mtaSources: sources } = config;
+  if (policy === 'off') return null;
+  return new WarmUps({
+    sources,
+    holds: policy !== 'warn',
+    overflow: typeof policy === 'string' ? null : policy.pool,
+    warmSources,
+    async load() {
+      const addresses = sources.map(({ address }) => address);
+      const warmAddresses = await readWarmAddresses(db, addresses, clock.now());
+      return { warmUps: await readWarmUps(db), warmAddresses };
+    },
+    take: (taking) => takeAllowance(db, taking, clock.now()),
+    onError,
+    clock,
   });
 }
 
@@ -265,6 +305,7 @@ function createOfferWithTls(
   context: ServerContext,
   connections: ConnectionCache,
   tlsFailures: PersistentCache<TlsFailure>,
+  warmUps: WarmUps | null,
 ) {
   const { config, clock, random, onError } = context;
   const { mtaPort: port, mtaTimeouts: timeouts, hostname } = config;
@@ -278,14 +319,16 @@ function createOfferWithTls(
     random,
     onError,
   });
-  return createOffer({
-    connect,
+  const within = warmUps && createWarmUpOffer(warmUps, port);
+  const offer = createOffer({
+    connect: within?.connecting(connect) ?? connect,
     connections,
     tlsFailures,
     clock,
     port,
     timeouts,
   });
+  return within?.offering(offer) ?? offer;
 }
 
 /** `onChange`: this node's share of the limits has changed, so idle connections may exceed it. */
@@ -329,12 +372,14 @@ function createStore(
   {
     assignment,
     returnPaths,
+    warmUps,
     rules,
     shaping,
     publish,
   }: {
     assignment: PoolAssignment;
     returnPaths: ReturnPaths;
+    warmUps: WarmUps | null;
     rules: OperatorRules;
     shaping: CurrentShaping;
     publish: DestinationPublisher['publish'];
@@ -342,7 +387,10 @@ function createStore(
 ): Store {
   return {
     quietUntil: createQuietCheck(
-      async () => `${await changeToken()} ${shaping.fileStamp()}`,
+      async () => {
+        warmUps?.tick();
+        return `${await changeToken()} ${shaping.fileStamp()}`;
+      },
       (since) => nextDueAt(db, since),
     ),
     findDue: (range) => findDue(db, range),
@@ -360,6 +408,7 @@ function createStore(
     suspensions: rules.suspensions,
     claimRefused: rules.claimRefused,
     async readPools(now) {
+      warmUps?.tick();
       await returnPaths.refresh();
       return assignment.refresh(now);
     },

@@ -16,6 +16,7 @@ const nothing: Status = {
   folded: [],
   more: 0,
   orders: [],
+  warmUps: [],
 };
 
 const order: Order = {

@@ -89,7 +89,16 @@ test('the verdict and the most urgent needs come first, as many as the terminal 
       figure: '40 waiting, 12 a minute, 3 minutes to drain',
     }),
   );
-  const status = { at: now, isServed: true, setUp: null, needs, folded: [], more: 0, orders: [] };
+  const status = {
+    at: now,
+    isServed: true,
+    setUp: null,
+    needs,
+    folded: [],
+    more: 0,
+    orders: [],
+    warmUps: [],
+  };
   const head = (rows: number) =>
     plain(render(snapshot({ status }), { columns: 80, rows }, manner)).slice(1, Math.floor(rows / 8) + 3);
   t.deepEqual(head(24), picture('top-needs'));

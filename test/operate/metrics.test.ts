@@ -136,6 +136,7 @@ function readings() {
       folded: [],
       more: 0,
       orders: [],
+      warmUps: [],
     }),
     load: () => ({ connections: { busy: 3, idle: 1 }, inFlight: 2 }),
     clients: () => 0,

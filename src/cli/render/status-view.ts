@@ -8,6 +8,7 @@ import { causes } from '#operate/condition/causes.ts';
 import { type Need, thisServer } from '#operate/status/need.ts';
 import { orderText } from '#operate/status/operator-orders.ts';
 import { isWell, type Status, statusDocument, verdictText } from '#operate/status/read-status.ts';
+import { warmUpText } from '#operate/status/warm-ups.ts';
 import { sanitize } from '#platform/base/sanitize.ts';
 import { span } from '#platform/base/span.ts';
 import type { Cell } from './cells.ts';
@@ -23,7 +24,7 @@ export function statusBlock(status: Status, size: Size): OutputBlock {
   return { lines: statusLines(status, size), rows: statusRows(status) };
 }
 
-/** The lines for a pipe: the verdict, then the needs, then the orders. */
+/** The lines for a pipe: the verdict, then the needs, the orders and the new addresses. */
 export function statusRows(status: Status): Cell[][] {
   const { verdict, summary } = statusDocument(status);
   return [
@@ -46,6 +47,17 @@ export function statusRows(status: Status): Cell[][] {
       count,
       command,
       reason,
+    ]),
+    ...status.warmUps.map(({ address, receivers, day, used, allowance, tomorrow, daysLeft, endsAt }) => [
+      'warm-up',
+      address,
+      receivers,
+      day,
+      used,
+      allowance,
+      tomorrow,
+      daysLeft,
+      { time: endsAt },
     ]),
   ];
 }
@@ -73,6 +85,7 @@ function statusLines(status: Status, { columns, rows }: Size): string[] {
     ...status.needs.flatMap((need) => [...first(need), ...linesOf(need, columns - indent.length)]),
     ...moreLines(status, columns),
     ...orderLines(status, columns),
+    ...warmUpLines(status, columns),
   ]);
   // One row for the prompt. Without the commands nothing is left of what a short screen is for.
   return all.find((lines) => lines.length < rows) ?? all[3]!;
@@ -101,7 +114,11 @@ export function statusHead(status: Status, columns: number, max = Number.POSITIV
   const [verdict = ''] = verdictLines(status, columns);
   const isCut = shown.length < status.needs.length;
   const hint = isCut ? dim(cut('  all: postern status', Math.max(columns - stringWidth(verdict), 0))) : '';
-  return [verdict + hint, ...shown.map((need) => needLine(need, status.at, columns))];
+  return [
+    verdict + hint,
+    ...shown.map((need) => needLine(need, status.at, columns)),
+    ...warmUpLines(status, columns).slice(2, 2 + max),
+  ];
 }
 
 /** `! throttled    mx.example.org  for 5 minutes: 12 waiting, 4 a minute, 3 minutes to drain` */
@@ -162,4 +179,10 @@ function orderLines({ orders, at }: Status, columns: number): string[] {
       return fits ? [`${left}  ${ends}`] : [cut(left, columns), ...indented([ends])];
     }),
   ];
+}
+
+function warmUpLines({ warmUps }: Status, columns: number): string[] {
+  if (warmUps.length === 0) return [];
+  const lines = warmUps.map((one) => cut(`  ${warmUpText(one)}`, columns));
+  return ['', styleText('bold', 'New to receivers:'), ...lines];
 }

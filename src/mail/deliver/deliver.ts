@@ -293,6 +293,7 @@ class HostList {
     const connections = Math.min(shape.connections, this.#job.connections);
     const started = performance.now();
     const { peer, source, tls, result, trial } = await this.#parts.offer({
+      delivery,
       mail: this.#mail,
       domain: delivery.domain,
       from,
@@ -342,6 +343,8 @@ const decisive = ([first, ...others]: HostAttempts) => others.reduce(moreDecisiv
  * doubt a delivery is deferred.
  */
 function moreDecisive(earlier: HostAttempt, later: HostAttempt): HostAttempt {
+  // Nothing was offered to that host.
+  if (later.result.kind === 'put-off') return earlier;
   if (!later.classification.tryNextHost) return later;
   const isDeferral = ({ classification }: HostAttempt) => classification.verdict.outcome === 'deferred';
   if (isDeferral(earlier) !== isDeferral(later)) return isDeferral(earlier) ? earlier : later;

@@ -42,6 +42,8 @@ export type SessionResult =
   | { kind: 'private-address'; detail: string }
   /** No attempt was made: the destination is suspended, or its circuit is open. */
   | { kind: 'withheld'; detail: string }
+  /** Our addresses are new to the receiver and may send no more now (mail/deliver/warm-up.ts). */
+  | { kind: 'put-off'; waitMs: number; detail: string }
   /** A rule of the operator bounces the mail to this domain. */
   | { kind: 'operator-bounce'; detail: string }
   | { kind: 'interrupted'; detail: string; afterDot: boolean }
@@ -98,6 +100,7 @@ const table: Record<Exclude<SessionResult['kind'], 'accepted' | 'refused'>, Row>
   // RFC 8461 section 5, RFC 7672 section 2.2: delay, never fall back. Another host may meet the policy.
   'tls-required': defer('tls', 'infrastructure', true),
   withheld: defer('withheld', 'infrastructure', false, 'local'),
+  'put-off': defer('withheld', 'infrastructure', false, 'local'),
   // Soft, because it says nothing about the address.
   'operator-bounce': bounce('withheld', 'infrastructure', 'soft', 'local'),
   'private-address': defer('policy', 'infrastructure', false, 'local'),
@@ -114,7 +117,13 @@ export function classify(result: SessionResult): Classification {
   const { tryNextHost, ...verdict } = table[result.kind];
   const { kind: rule, detail: diagnostic } = result;
   return {
-    verdict: { ...verdict, possibleDuplicate, diagnostic, rule, retryAfterMs: null },
+    verdict: {
+      ...verdict,
+      possibleDuplicate,
+      diagnostic,
+      rule,
+      retryAfterMs: 'waitMs' in result ? result.waitMs : null,
+    },
     tryNextHost: tryNextHost && !possibleDuplicate,
     signal: signalOf(result),
   };

@@ -195,7 +195,11 @@ export class Dispatcher {
     this.#attempting -= 1;
     const isPutBack = this.#putBackIfTooFast(readyQueue, delivery, attempt);
     this.#startNext(readyQueue);
-    if (!isPutBack) await this.#finish(delivery, attempt);
+    const { rule, retryAfterMs } = attempt.verdict;
+    // It waits in the database, as for its next attempt.
+    if (rule === 'put-off')
+      this.#release(Object.assign(delivery, { dueAt: attempt.endedAt + retryAfterMs! }));
+    else if (!isPutBack) await this.#finish(delivery, attempt);
   }
 
   #putBackIfTooFast(readyQueue: ReadyQueue, delivery: Delivery, attempt: Attempt): boolean {

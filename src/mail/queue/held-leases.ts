@@ -139,7 +139,8 @@ export class HeldLeases {
     }
     for (const delivery of deliveries) {
       this.end(delivery);
-      this.#parts.onReleased(delivery);
+      // Mail that was put off is found when it falls due.
+      if (delivery.dueAt <= this.#parts.clock.now()) this.#parts.onReleased(delivery);
     }
   }
 }

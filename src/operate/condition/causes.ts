@@ -53,6 +53,7 @@ const table = {
   throttled: theirs('throttled', 'asks us to slow down'),
   webhook_failing: theirs('webhook', null, 'webhook failing'),
   backup: ours('backup', null, 'no recent backup'),
+  warm_up: ours('warm-up', null, 'new address has used its allowance'),
   slow: theirs('slow', 'takes long for each mail'),
   greylisting: theirs('greylisting', 'defers mail that it has not seen before'),
   deferred: theirs('deferred'),

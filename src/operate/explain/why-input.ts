@@ -1,9 +1,13 @@
 /** Reads from the database what why.ts explains. */
 import { readPause } from '#accounts/rows/pauses.ts';
+import { type ReceiverGroup, receiverGroupOf } from '#mail/deliver/receivers.ts';
+import type { StoredWarmUp } from '#mail/deliver/warm-up.ts';
+import { allowanceOf, isWarm } from '#mail/deliver/warm-up-plan.ts';
 import { poolOf } from '#mail/queue/rows/ip-pools.ts';
 import { countWaiting } from '#mail/queue/rows/waiting-counts.ts';
 import { readDestinationStatuses, routesOf } from '#mail/record/rows/destination-status-rows.ts';
 import type { AttemptRecord, DeliveryRecord, EmailRecord } from '#mail/record/rows/emails.ts';
+import { readWarmUps } from '#mail/record/rows/warm-up-rows.ts';
 import { conditionsAt, named, type Subject } from '#operate/condition/condition.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { parseMailbox } from '#platform/values/address.ts';
@@ -37,13 +41,16 @@ export async function readWhyInputs(
   // Only what throttles has a time to drain.
   const throttled = subjects.filter((subject) => conditionOf(subject).cause === 'throttled');
   const waiting = await countWaiting(db, [...new Set(throttled.map(({ destination }) => destination))]);
+  const full = fullReceivers(await readWarmUps(db));
   return email.deliveries.map((delivery, at) => {
+    const receivers = receiverGroupOf(routes.get(delivery.domain));
     const subject = subjects[at]!;
     return {
       delivery,
       last: attemptsOf(delivery).at(-1) ?? null,
       withheld: withheldBy(email, delivery),
       action: actionOf(email, delivery),
+      newTo: full.has(receivers) ? receivers : null,
       condition: conditionOf({ ...subject, waiting: waiting.get(subject.destination) ?? null }),
       now,
       emailId: email.id,
@@ -51,6 +58,12 @@ export async function readWhyInputs(
       from: parseMailbox(email.from)?.address ?? email.from,
     };
   });
+}
+
+/** The receivers that some new address of ours has used its day's allowance for. */
+function fullReceivers(warmUps: StoredWarmUp[]): Set<ReceiverGroup> {
+  const full = warmUps.filter((one) => !isWarm(one) && one.used >= allowanceOf(one.step));
+  return new Set(full.map(({ receivers }) => receivers));
 }
 
 /** Null unless the last attempt was greylisted. */

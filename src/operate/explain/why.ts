@@ -5,6 +5,7 @@
  */
 
 import { replyText } from '#mail/deliver/outcome.ts';
+import type { ReceiverGroup } from '#mail/deliver/receivers.ts';
 import type { AttemptRecord, DeliveryRecord } from '#mail/record/rows/emails.ts';
 import type { Cause } from '#operate/condition/causes.ts';
 import type { Condition } from '#operate/condition/condition.ts';
@@ -26,6 +27,8 @@ export interface WhyInput {
   action: { at: number; reason: string; bySender?: boolean } | null;
   /** The state of its destination. */
   condition: Condition;
+  /** The receivers that our addresses are new to, if today's allowance for them is used up. */
+  newTo?: ReceiverGroup | null;
   now: number;
   emailId: string;
   orgId: string;
@@ -135,8 +138,14 @@ function nextStep(input: WhyInput, when: When, remedies: Remedies): string {
   if (nextAttemptAt <= now) return `${reason} ${expires}`;
   // The last reply has been quoted; the sentence says more if the mail waits for more than its next attempt.
   const isShut = condition.order !== null || condition.blockedUntil !== null || shutting.has(condition.cause);
-  const shut = isShut ? ` ${reason}` : '';
+  const shut = isShut ? ` ${reason}` : newAddress(input);
   return `The next attempt is due ${when(nextAttemptAt)}; it expires ${when(delivery.expiresAt)}.${shut}`;
+}
+
+function newAddress({ newTo }: WhyInput): string {
+  if (!newTo) return '';
+  const whom = newTo === 'others' ? 'its receiver' : newTo;
+  return ` An address of this server is new to ${whom} and has used its allowance of today; mail over it waits.`;
 }
 
 const shutting = new Set<Cause>(['no_way_out', 'no_source', 'greylisting', 'throttled', 'paused']);

@@ -15,6 +15,7 @@ import { type Order, readOrders } from './operator-orders.ts';
 import { readOrganizationNeeds } from './organization-needs.ts';
 import { readServerNeeds } from './server-needs.ts';
 import { nextSetUpStep } from './set-up-steps.ts';
+import { type AddressWarmUp, readAddressWarmUps, warmUpDocument, warmUpNeeds } from './warm-ups.ts';
 
 export interface Status {
   at: number;
@@ -28,6 +29,8 @@ export interface Status {
   /** Destinations in trouble that are not listed. */
   more: number;
   orders: Order[];
+  /** Source addresses that are new to receivers. */
+  warmUps: AddressWarmUp[];
 }
 
 export async function readStatus(parts: {
@@ -43,13 +46,16 @@ export async function readStatus(parts: {
   const server = await readServerNeeds({ db, config, statuses, now, triesLock });
   const { needs, ...rest } = await readDestinationNeeds(db, statuses, { now, port: config.mtaPort });
   const organizations = await readOrganizationNeeds(db, now, config.receivedStore);
+  const warmUps = await readAddressWarmUps(db, config, now);
+  const all = [...server, ...needs, ...organizations, ...warmUpNeeds(warmUps)];
   return {
     at: now,
     isServed: statuses.isServed,
     setUp: await nextSetUpStep(db),
-    needs: ranked([...server, ...needs, ...organizations].map((need) => notAhead(need, now))),
+    needs: ranked(all.map((need) => notAhead(need, now))),
     ...rest,
     orders: await readOrders(db, statuses),
+    warmUps,
   };
 }
 
@@ -89,6 +95,7 @@ export function statusDocument(status: Status) {
       since: isoOrNull(since),
       until: isoOrNull(until),
     })),
+    warmUps: status.warmUps.map(warmUpDocument),
   };
 }
 

@@ -13,7 +13,7 @@ import {
   yesOrNo,
 } from './grammar.ts';
 import { computed, setting } from './setting.ts';
-import { sourceAddresses } from './source-address-grammar.ts';
+import { plainAddresses, sourceAddresses, warmUpPolicy } from './source-address-grammar.ts';
 
 export const deliverySettings = {
   dnsServers: computed(dnsServers, systemServers, {
@@ -40,6 +40,19 @@ export const deliverySettings = {
     example: '192.0.2.10=mail1.example.org 2001:db8::10 192.0.2.30@bulk',
     description:
       'Local addresses to send from in turn, each as ADDRESS[=EHLO-NAME][@POOL]; the EHLO name is POSTERN_HOSTNAME unless given. Without an IPv4 (or IPv6) address here, no mail is delivered over IPv4 (or IPv6). An address with @POOL is used only by organizations assigned to that IP pool.',
+  }),
+  warmUp: setting(warmUpPolicy, {
+    name: 'POSTERN_WARM_UP',
+    default: 'wait',
+    description:
+      'Mail over the daily allowance of a new source address: `wait` for the next day, `@POOL` to send it from that IP pool if that has room, `warn` to send it all the same, or `off`. The only address of its family never makes mail wait.',
+  }),
+  warmSources: computed(plainAddresses, noSources, {
+    name: 'POSTERN_WARM_SOURCES',
+    default: 'addresses that this server sent from before it was upgraded to 1.1',
+    example: '192.0.2.10 2001:db8::10',
+    description:
+      'Addresses of POSTERN_MTA_SOURCES that receivers know already, from another server for example; they have no allowance.',
   }),
   mtaRetry: setting(retryWaits, {
     name: 'POSTERN_MTA_RETRY',

@@ -49,3 +49,19 @@ export const sourceAddresses: Grammar<Source[]> = {
 function printed({ address, name, pool }: Source): string {
   return address + (name === null ? '' : `=${name}`) + (pool === defaultPool ? '' : `@${pool}`);
 }
+
+/** What becomes of mail over the allowance of a new source address: it waits, is sent all the same, or goes from `pool`. */
+export type WarmUpPolicy = 'wait' | 'warn' | 'off' | { pool: string };
+
+export const warmUpPolicy: Grammar<WarmUpPolicy> = {
+  read(text) {
+    if (text.startsWith('@')) return { pool: poolName.read(text.slice(1)) };
+    const word = (['wait', 'warn', 'off'] as const).find((one) => one === text.toLowerCase());
+    return word ?? refuse(text, 'a way to warm up', 'wait, warn, off, or @ and an IP pool, such as @default');
+  },
+  print: (policy) => (typeof policy === 'string' ? policy : `@${policy.pool}`),
+};
+
+export const plainAddresses: Grammar<string[]> = listOf((word) =>
+  isIP(word) === 0 ? refuse(word, 'an address', 'one such as 192.0.2.10 or 2001:db8::10') : word,
+);

@@ -42,6 +42,14 @@ test('what waits is shown by destination, found by a part of a name, and followe
   t.is((await browser.get('/dashboard/queue/to/nobody.invalid')).status, 404);
 });
 
+test('new source addresses are shown with their day and allowance', async (t) => {
+  const { world, browser } = await startQueue(t);
+  const shown = { address: '192.0.2.11', receivers: 'Gmail', day: 3, step: 3, used: 112, deferred: 0 };
+  await world.db('warm_ups').insert({ ...shown, began_at: world.clock.now() });
+  const { text } = await browser.get('/dashboard/queue');
+  t.regex(text, /192\.0\.2\.11 Gmail 3 112 230 340 18/);
+});
+
 test('an order says how much it will touch, wants a reason, and does it', async (t) => {
   const { browser, states } = await startQueue(t);
   const path = '/dashboard/queue/action?action=hold&domain=there.invalid';

@@ -7,6 +7,7 @@ const undone: [step: RegExp, undo: string][] = [
   [/^alter table (\w+) add column (\w+) .*$/, 'alter table $1 drop column $2'],
   [/^create (?:unique )?index (\w+) .*$/, 'drop index $1'],
   [/^create table (\w+) .*$/s, 'drop table $1'],
+  [/^insert into (\w+) .*$/s, 'delete from $1'],
   [
     /^drop index suppressions_org_id_address_key_unique$/,
     'create unique index suppressions_org_id_address_key_unique on suppressions (org_id, address_key)',

@@ -58,7 +58,7 @@ export function createConnect(parts: ConnectParts): Connect {
   const sources = createSources(parts);
 
   return async (host, wanted, stopped) => {
-    const refused = refusals(host.addresses, wanted.pool, sources, parts.allowPrivate);
+    const refused = refusals(host.addresses, wanted, sources, parts.allowPrivate);
     const allowed = host.addresses.filter((address) => !refused.has(address));
     const candidates = inOrder(allowed, failures, random);
     if (candidates.length === 0) throw unanswered(host.name, [...refused.values()]);
@@ -111,14 +111,14 @@ interface Failure {
 }
 
 /** The addresses that must not be tried, each with the reason. */
-function refusals(addresses: string[], pool: string, sources: Sources, allowPrivate: boolean) {
+function refusals(addresses: string[], wanted: Wanted, sources: Sources, allowPrivate: boolean) {
   const refused = new Map<string, Failure>();
   for (const address of addresses) {
     if (isForbidden(address, allowPrivate)) {
       const text = `${address} is a private or special address, which is not allowed here`;
       refused.set(address, { text, isOurs: false });
-    } else if (!sources.canReach(address, pool)) {
-      const ofPool = pool === defaultPool ? '' : ` of the pool ${pool}`;
+    } else if (!sources.canReach(address, wanted)) {
+      const ofPool = wanted.pool === defaultPool ? '' : ` of the pool ${wanted.pool}`;
       const text = `${address} is of a family that POSTERN_MTA_SOURCES has no address${ofPool} for`;
       refused.set(address, { text, isOurs: true });
     }

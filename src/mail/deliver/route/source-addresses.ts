@@ -18,10 +18,12 @@ export interface Source {
   pool: string;
 }
 
-/** The requirements of a delivery: the IP pool, and the address it must use again, if any. */
+/** The requirements of a delivery: the IP pool, the address it must use again, if any, and those that it may use. */
 export interface Wanted {
   pool: string;
   address: string | null;
+  /** The addresses that may be used; absent: all of the pool, or the one that the system chooses. */
+  mayUse?: (address: string) => boolean;
 }
 
 /** Our end of a connection; `address` undefined: the system chooses. */
@@ -55,13 +57,15 @@ export function createSources(parts: {
 
   return {
     /** Whether the pool has an address of the same family. */
-    canReach: (address: string, pool: string) => isSystems(pool) || rotationOf(address, pool).length > 0,
+    canReach: (address: string, { pool, mayUse = all }: Wanted) =>
+      isSystems(pool) || rotationOf(address, pool).some((one) => mayUse(one.address)),
     /** Our addresses for a connection to `address`, in the order in which they are to be used. */
-    *turns(address: string, { pool, address: wanted }: Wanted): Iterable<Origin> {
+    *turns(address: string, { pool, address: wanted, mayUse }: Wanted): Iterable<Origin> {
       const rotation = rotationOf(address, pool);
       const tried = new Set<string>();
       const take = (suits: (address: string) => boolean) => {
-        const at = rotation.findIndex((origin) => !tried.has(origin.address) && suits(origin.address));
+        const isLeft = (one: string) => !tried.has(one) && (mayUse ?? all)(one);
+        const at = rotation.findIndex((origin) => isLeft(origin.address) && suits(origin.address));
         if (at < 0) return null;
         const [origin] = rotation.splice(at, 1);
         rotation.push(origin!);
@@ -73,7 +77,7 @@ export function createSources(parts: {
         if (!next) break;
         yield next;
       }
-      if (!areInPools) yield systems;
+      if (!areInPools && (sources.length === 0 || !mayUse)) yield systems;
       else for (let next = take(rests); next; next = take(rests)) yield next;
     },
     unusable({ address }: Origin, error: Error): void {
@@ -87,5 +91,7 @@ export function createSources(parts: {
 }
 
 export type Sources = ReturnType<typeof createSources>;
+
+const all = () => true;
 
 const rotationName = (pool: string, address: string) => `${isIPv6(address) ? 6 : 4} ${pool}`;

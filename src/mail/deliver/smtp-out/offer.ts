@@ -9,17 +9,19 @@
  */
 import type { Socket } from 'node:net';
 import type { SessionResult } from '#mail/deliver/outcome.ts';
+import type { Wanted } from '#mail/deliver/route/source-addresses.ts';
 import { type Clock, iso } from '#platform/base/clock.ts';
 import type { PersistentCache } from '#platform/base/persistent-cache.ts';
 import { orAborted } from '#platform/base/waits.ts';
 import type { Destination } from '#platform/values/destination-shape.ts';
-import type { Peer, TlsTrial, TlsUsed } from '#platform/values/glossary.ts';
+import type { Delivery, Peer, TlsTrial, TlsUsed } from '#platform/values/glossary.ts';
 import { NoSource } from '#platform/values/ip-pool.ts';
 import type { ConnectionCache, Permit } from './connection-cache.ts';
 import type { SessionTimeouts } from './deadline.ts';
 import type { TlsOffer } from './handshake.ts';
 import { type Mail, type OpenedSession, openSession, type SmtpSession } from './session.ts';
 import { allowsClear, type Demand, type Protection } from './tls-demand.ts';
+import type { TlsFailure } from './tls-failure.ts';
 import type { Transcript } from './transcript.ts';
 
 export interface Target {
@@ -30,35 +32,15 @@ export interface Target {
   note?: string;
 }
 
-/** Our end of the connection: the IP pool, and the address of it that is preferred, if any. */
-interface OurEnd {
-  pool: string;
-  address: string | null;
-}
-
 /**
  * Opens a socket to one of the host's addresses; rejects with an Error whose message is one sentence. `source`: our own
  * address, null if the system chose it.
  */
 type Dial = (
   host: { name: string; addresses: string[] },
-  from: OurEnd,
+  from: Wanted,
   stopped: AbortSignal,
 ) => Promise<{ socket: Socket; address: string; source: string | null; localName: string }>;
-
-/** When and why TLS with a host failed, and what worked instead. */
-export interface TlsFailure {
-  at: number;
-  reason: string;
-  /** Outdated TLS; absent: no TLS. */
-  legacy?: true;
-}
-
-/** Called when the host refused clear text: the next mail tries TLS again. */
-export async function forgetTlsFailure(failures: PersistentCache<TlsFailure>, host: string): Promise<void> {
-  const known = await failures.get(host).catch(() => null);
-  if (known) await failures.set(host, known, 0).catch(() => {});
-}
 
 export interface OfferParts {
   /** mail/deliver/route/connect.ts. */
@@ -70,11 +52,12 @@ export interface OfferParts {
   timeouts: SessionTimeouts;
 }
 
-interface DeliveryJob {
+export interface DeliveryJob {
+  delivery: Delivery;
   mail: Mail;
   /** The recipient's domain. */
   domain: string;
-  from: OurEnd;
+  from: Wanted;
   destination: Destination;
   /** In order of preference. The first one is dialed, but an idle session at any of them is used before that. */
   targets: [Target, ...Target[]];
@@ -82,7 +65,7 @@ interface DeliveryJob {
   stopped: AbortSignal;
 }
 
-interface Report {
+export interface Report {
   result: SessionResult;
   /** The host that the mail was offered to; its first address if none answered. */
   peer: Peer;
@@ -291,7 +274,8 @@ function suitOf({ name, addresses, demand }: Target, { domain, from }: DeliveryJ
     addresses.includes(session.address) &&
     session.sourcePool === from.pool &&
     (from.address === null || session.source === from.address) &&
-    session.protection(demand, domain).unmet === null;
+    session.protection(demand, domain).unmet === null &&
+    (session.source === null || (from.mayUse?.(session.source) ?? true));
 }
 
 function reuseNote({ host, address, mails }: SmtpSession, { note }: Protection): string {

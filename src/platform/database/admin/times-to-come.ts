@@ -12,6 +12,7 @@ const columns = {
   notices: ['sent_at'],
   organizations: ['paused_at'],
   sessions: ['seen_at'],
+  warm_ups: ['began_at'],
   webhooks: ['failing_since'],
 };
 
@@ -37,4 +38,10 @@ export async function endTimesToCome(db: Db, now: number, slackMs: number): Prom
 /** After the clock has leapt: what has been failing has not failed for longer than before. */
 export async function moveFailures(db: Db, byMs: number): Promise<void> {
   await db('webhooks').whereNotNull('failing_since').increment('failing_since', byMs);
+}
+
+/** After the clock has leapt: the days of this node's new addresses have not become longer. */
+export async function moveWarmUps(db: Db, addresses: string[], byMs: number, now: number): Promise<void> {
+  await db('warm_ups').whereIn('address', addresses).increment('began_at', byMs);
+  await db('warm_ups').where('began_at', '>', now).update({ began_at: now });
 }

@@ -662,6 +662,17 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_expires_at_index ON sessions USING btree (expires_at);
 CREATE INDEX sessions_user_id_index ON sessions USING btree (user_id);
 
+CREATE TABLE warm_ups (
+  address text NOT NULL,
+  receivers text NOT NULL,
+  day integer NOT NULL,
+  step integer NOT NULL,
+  began_at bigint NOT NULL,
+  used integer NOT NULL,
+  deferred integer NOT NULL,
+  CONSTRAINT warm_ups_pkey PRIMARY KEY (address, receivers)
+);
+
 CREATE TABLE webhooks (
   id uuid NOT NULL,
   org_id uuid NOT NULL,

@@ -683,6 +683,17 @@ CREATE TABLE users (
 
 CREATE UNIQUE INDEX users_email_key_unique on users (email_key);
 
+CREATE TABLE warm_ups (
+  address text not null,
+  receivers text not null,
+  day integer not null,
+  step integer not null,
+  began_at bigint not null,
+  used integer not null,
+  deferred integer not null,
+  primary key (address, receivers)
+);
+
 CREATE TABLE webhook_attempts (
   id char(36) not null,
   message_id char(36) not null,

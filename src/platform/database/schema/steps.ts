@@ -87,4 +87,15 @@ export const steps: Record<string, string | { sqlite: string; postgres: string }
   // When an address was last taken off the list of a stream: links of earlier emails do not end the new subscription.
   '057-resubscriptions': `create table resubscriptions (org_id text not null, stream text not null, address_key text not null,
     at bigint not null, primary key (org_id, stream, address_key))`,
+  // The days and allowances of new source addresses (mail/record/rows/warm-up-rows.ts).
+  '058-warm-ups': `create table warm_ups (address text not null, receivers text not null, day integer not null,
+    step integer not null, began_at bigint not null, used integer not null, deferred integer not null,
+    primary key (address, receivers))`,
+  // When the database was upgraded: the addresses that the server sent from until then are not new.
+  '059-warm-ups-begin': {
+    sqlite: `insert into warm_ups (address, receivers, day, step, began_at, used, deferred)
+      values ('*', '*', 0, 0, cast((julianday('now') - 2440587.5) * 86400000 as integer), 0, 0)`,
+    postgres: `insert into warm_ups (address, receivers, day, step, began_at, used, deferred)
+      values ('*', '*', 0, 0, (extract(epoch from now()) * 1000)::bigint, 0, 0)`,
+  },
 };

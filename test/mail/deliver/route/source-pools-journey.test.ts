@@ -44,7 +44,12 @@ const arrived = ({ mx }: World, count: number) =>
 async function pinned(t: ExecutionContext, settings: Record<string, string> = sharedSecret) {
   const world = await startWorld(t, {
     database: 'postgres',
-    settings: { ...settings, POSTERN_MTA_SOURCES: here, POSTERN_MTA_PER_DESTINATION: '4' },
+    settings: {
+      ...settings,
+      POSTERN_MTA_SOURCES: here,
+      POSTERN_WARM_SOURCES: '127.0.0.21 127.0.0.22 127.0.0.31 127.0.0.32',
+      POSTERN_MTA_PER_DESTINATION: '4',
+    },
   });
   const keys = { trans: world.key, bulk: await createTenant(world.db, world.config, world.dns) };
   const [trans, bulk] = (await listOrganizations(world.db)).map(({ id }) => id) as [string, string];

@@ -4,7 +4,7 @@ import { type MxOptions, startMx } from '#lab/mx/mx.ts';
 import { type TlsHost, tlsHosts } from '#lab/mx/tls-hosts.ts';
 import { memory, said, startDeliverer } from '#lab/scenes/deliverer.ts';
 import { until } from '#lab/until.ts';
-import type { TlsFailure } from '#mail/deliver/smtp-out/offer.ts';
+import type { TlsFailure } from '#mail/deliver/smtp-out/tls-failure.ts';
 
 /** Long enough for a busy machine, short enough for those that stay silent. */
 const timeouts = { ehlo: 1500, tls: 1500 };

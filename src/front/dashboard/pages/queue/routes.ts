@@ -16,6 +16,7 @@ import { replyText } from '#mail/deliver/outcome.ts';
 import { listQueue, type QueueEntry } from '#mail/queue/rows/queue-view.ts';
 import { isKnownDestination, readDestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import { idleRow, type QueueRow } from '#operate/explain/queue-rows-by-destination.ts';
+import { readAddressWarmUps } from '#operate/status/warm-ups.ts';
 import { type DeliveryStatus, serverOrgId } from '#platform/values/glossary.ts';
 import { readDestination } from '#platform/values/host-name.ts';
 import { matching, nextAttempt, presentRow, presentRows, totals } from './queue-rows.ts';
@@ -32,7 +33,7 @@ const maxRows = 100;
 
 export async function overview(
   visit: UserVisit,
-  { operatorJobs }: PageParts,
+  { operatorJobs, db, config }: PageParts,
   errors: Errors = {},
 ): Promise<PageAnswer> {
   const { now, query, context } = visit;
@@ -49,7 +50,8 @@ export async function overview(
   };
   if (isPoll(visit)) return fragment('queue/summary', data);
   const values = context.method === 'POST' ? valuesOf(visit.form) : {};
-  return show('queue/queue', 'Queue', { ...data, values, errors });
+  const warmUps = await readAddressWarmUps(db, config, now);
+  return show('queue/queue', 'Queue', { ...data, values, errors, warmUps });
 }
 
 const statuses = ['queued', 'deferred', 'sending', 'held', 'scheduled'] as const;

@@ -1,0 +1,350 @@
+/**
+ * Keeps the mail of new source addresses within their plan (mail/deliver/warm-up-plan.ts): says before each attempt which
+ * addresses of the IP pool may send to this group of receivers now, or else until when the mail waits.
+ *
+ * A part of the day's allowance is taken in the database before it is used, a fiftieth at a time. So neither a restart nor several
+ * nodes with one address send more than the plan, and a mail costs no statement. Mail that must wait is put off by its due time, to
+ * the day that has room for it after those put off before it, but never into the last eighth of its time: then it goes over the
+ * plan. The only address of its family holds nothing back: its mail is counted, and the status warns.
+ *
+ * BUGS: what a process had taken and not used when it ended is lost for that day, at most a fiftieth. How much mail is put off to
+ * which day is forgotten by a restart; mail that finds its day full is put off once more.
+ */
+import { isIPv6 } from 'node:net';
+import { type ReceiverGroup, receiverGroupOf } from '#mail/deliver/receivers.ts';
+import {
+  allowanceOf,
+  dayMs,
+  endOf,
+  isWarm,
+  roomAfter,
+  type WarmUp,
+  warm,
+} from '#mail/deliver/warm-up-plan.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
+import type { Delivery, Signal, Verdict } from '#platform/values/glossary.ts';
+import { isTestMail } from '#platform/values/test-route.ts';
+
+/** Of an address and a group of receivers. */
+export interface StoredWarmUp extends WarmUp {
+  address: string;
+  receivers: ReceiverGroup;
+}
+
+export interface Taking {
+  address: string;
+  receivers: ReceiverGroup;
+  /** How much of the allowance is wanted. */
+  want: number;
+  /** Mail that was sent beyond what had been taken. */
+  over: number;
+  deferred: number;
+  /** The next day begins, if it is time. */
+  mayBegin: boolean;
+}
+
+export interface WarmUpParts {
+  sources: { address: string; pool: string }[];
+  /** False: mail is only counted. */
+  holds: boolean;
+  /** The pool that mail over the allowance goes from, if any. */
+  overflow: string | null;
+  /** Addresses that need none of this, by the settings. */
+  warmSources: readonly string[];
+  /** What is known of addresses, and which have been in use for long. */
+  load(): Promise<{ warmUps: StoredWarmUp[]; warmAddresses: string[] }>;
+  /** Takes from the allowance, as much as there is. */
+  take(taking: Taking): Promise<{ warmUp: WarmUp; granted: number }>;
+  onError(what: string, error: unknown): void;
+  clock: Clock;
+}
+
+interface Leaving {
+  pool: string;
+  destination: string;
+  /** The addresses of the destination's hosts. */
+  hosts: string[];
+  /** Our address that the mail should use again, if any. */
+  preferred: string | null;
+}
+
+/** Permission for one attempt. */
+interface Leave {
+  pool: string;
+  mayUse(address: string): boolean;
+  /** A host answered to a mail from `address`. */
+  note(address: string, verdict: Verdict, signal: Signal): void;
+  /** What was not used is given back. */
+  end(): void;
+}
+
+interface PutOff {
+  waitMs: number;
+}
+
+interface Known {
+  address: string;
+  receivers: ReceiverGroup;
+  /** Null until it has been read. */
+  warmUp: WarmUp | null;
+  /** Mail over the allowance is held back. */
+  holds: boolean;
+  /** Taken from the allowance, and not used. */
+  taken: number;
+  /** Not stored yet. */
+  over: number;
+  deferred: number;
+  /** Nothing can be taken from then on, until then. */
+  closed: { at: number; until: number } | null;
+  storing: Promise<number> | null;
+}
+
+const partsOfAllowance = 50;
+/** Mail that is only counted is stored more seldom. */
+const partsOfCount = 10;
+/** After a leap of the clock no day begins for so long: it is noticed within a second, and then moves the day. */
+const steadyMs = 2_000;
+const leapMs = 60_000;
+/** An address has its turn for so long, so that mails share its connections. */
+const turnMs = 10_000;
+/** The part of its time that a mail keeps for its attempts. */
+const timeToTry = 1 / 8;
+
+export class WarmUps {
+  readonly #parts: WarmUpParts;
+  readonly #clock: Clock;
+  readonly #known = new Map<string, Known>();
+  /** By pool and receivers, the mail that is put off. */
+  readonly #lines = new Map<string, { opensAt: number; length: number }>();
+  readonly #warmAddresses: Set<string>;
+  #loaded: Promise<void> | null = null;
+  #seenAt: number;
+  #steadySince: number;
+
+  constructor(parts: WarmUpParts) {
+    this.#parts = parts;
+    this.#clock = parts.clock;
+    this.#warmAddresses = new Set(parts.warmSources);
+    this.#seenAt = parts.clock.now();
+    this.#steadySince = this.#seenAt;
+  }
+
+  /** Called each second or so, to notice leaps of the clock. */
+  tick(): void {
+    const now = this.#clock.now();
+    if (!isRecent(this.#seenAt, now, leapMs)) this.#steadySince = now;
+    this.#seenAt = now;
+  }
+
+  /** Null: from any address, and it is not counted. Never rejects. */
+  async admit(delivery: Delivery, leaving: Leaving): Promise<Leave | PutOff | null> {
+    if (isTestMail(delivery) || leaving.hosts.length === 0) return null;
+    const { sources, overflow, onError } = this.#parts;
+    const { pool } = leaving;
+    const receivers = receiverGroupOf(leaving.destination);
+    try {
+      await this.#load();
+      // The system chooses the address, which is seen when it is used.
+      if (sources.length === 0) return this.#leave(pool, receivers, null, []);
+      const own = this.#addresses(pool, receivers, leaving);
+      if (own.every(isOpen)) return null;
+      const others = overflow === null ? [] : this.#addresses(overflow, receivers, leaving);
+      const leave =
+        (await this.#leaveFrom(pool, receivers, own)) ??
+        (await this.#leaveFrom(overflow ?? pool, receivers, others));
+      return leave ?? this.#putOff(delivery, pool, receivers, own);
+    } catch (error) {
+      onError('the plan of new source addresses cannot be read; their mail waits', error);
+      return { waitMs: steadyMs };
+    }
+  }
+
+  /** Stores what is not stored yet. */
+  async close(): Promise<void> {
+    for (const known of this.#known.values()) {
+      await known.storing?.catch(() => {});
+      if (known.over + known.deferred > 0) await this.#store(known, { want: 0, mayBegin: false });
+    }
+  }
+
+  #load(): Promise<void> {
+    this.#loaded ??= this.#parts.load().then(
+      ({ warmUps, warmAddresses }) => {
+        for (const address of warmAddresses) this.#warmAddresses.add(address);
+        for (const { address, receivers, ...warmUp } of warmUps)
+          this.#of(address, receivers).warmUp ??= warmUp;
+      },
+      (error) => {
+        this.#loaded = null;
+        throw error;
+      },
+    );
+    return this.#loaded;
+  }
+
+  /** The addresses of the pool that can reach one of the hosts, each in its turn, the preferred one first. */
+  #addresses(pool: string, receivers: ReceiverGroup, { hosts, preferred }: Leaving): Known[] {
+    const families = new Set(hosts.map(isIPv6));
+    const all = this.#parts.sources
+      .filter((source) => source.pool === pool && families.has(isIPv6(source.address)))
+      .map(({ address }) => this.#of(address, receivers));
+    const first = all.findIndex(({ address }) => address === preferred);
+    const turn = Math.floor(this.#clock.now() / turnMs) % all.length;
+    const at = first < 0 ? turn : first;
+    return [...all.slice(at), ...all.slice(0, at)];
+  }
+
+  #of(address: string, receivers: ReceiverGroup): Known {
+    const name = `${address} ${receivers}`;
+    const known = this.#known.get(name);
+    if (known) return known;
+    const { sources, holds } = this.#parts;
+    const ofFamily = sources.filter((source) => isIPv6(source.address) === isIPv6(address));
+    const added: Known = {
+      address,
+      receivers,
+      warmUp: this.#warmAddresses.has(address) ? warm : null,
+      holds: holds && ofFamily.length > 1,
+      taken: 0,
+      over: 0,
+      deferred: 0,
+      closed: null,
+      storing: null,
+    };
+    this.#known.set(name, added);
+    return added;
+  }
+
+  /** Null if none of the addresses may be used now. It takes from one of each family, because either may be connected first. */
+  async #leaveFrom(pool: string, receivers: ReceiverGroup, addresses: Known[]): Promise<Leave | null> {
+    const free = addresses.filter((known) => isOpen(known) || !known.holds);
+    const bound = addresses.filter((known) => !free.includes(known));
+    const held: Known[] = [];
+    for (const isV6 of [true, false]) {
+      const one = await this.#takeOne(bound.filter(({ address }) => isIPv6(address) === isV6));
+      if (one) held.push(one);
+    }
+    const usable = [...free, ...held];
+    return usable.length === 0 ? null : this.#leave(pool, receivers, usable, held);
+  }
+
+  async #takeOne(some: Known[]): Promise<Known | null> {
+    for (const known of some) {
+      // What is left of the day before is not for today.
+      if (this.#isOver(known)) known.taken = 0;
+      while (known.taken === 0 && !this.#isClosed(known)) await this.#take(known);
+      if (known.taken === 0) continue;
+      known.taken -= 1;
+      return known;
+    }
+    return null;
+  }
+
+  #isOver({ warmUp }: Known): boolean {
+    return warmUp !== null && this.#clock.now() >= endOf(warmUp);
+  }
+
+  #isClosed({ closed }: Known): boolean {
+    const now = this.#clock.now();
+    return closed !== null && now >= closed.at && now < closed.until;
+  }
+
+  /** Takes a part of the allowance; if there is none, the address is closed until its next day. */
+  async #take(known: Known): Promise<void> {
+    if (known.storing) return void (await known.storing);
+    this.tick();
+    const now = this.#clock.now();
+    const steadyAt = this.#steadySince + steadyMs;
+    if (this.#isOver(known) && now < steadyAt) {
+      known.closed = { at: now, until: steadyAt };
+      return;
+    }
+    const granted = await this.#store(known, { want: partOf(known), mayBegin: true });
+    if (granted > 0) return;
+    known.closed = { at: now, until: Math.min(known.warmUp!.beganAt, now) + dayMs };
+  }
+
+  /** Must not be called while `storing`. */
+  #store(known: Known, what: Pick<Taking, 'want' | 'mayBegin'>): Promise<number> {
+    const store = async () => {
+      const { address, receivers, over, deferred } = known;
+      const { warmUp, granted } = await this.#parts.take({ address, receivers, over, deferred, ...what });
+      known.warmUp = warmUp;
+      known.over -= over;
+      known.deferred -= deferred;
+      known.taken += granted;
+      return granted;
+    };
+    known.storing = store().finally(() => {
+      known.storing = null;
+    });
+    return known.storing;
+  }
+
+  /** `usable`: null: any address. */
+  #leave(pool: string, receivers: ReceiverGroup, usable: Known[] | null, held: Known[]): Leave {
+    const unused = new Map(held.map((known) => [known, known.warmUp!.day]));
+    return {
+      pool,
+      mayUse: (address) => usable === null || usable.some((known) => known.address === address),
+      note: (address, verdict, signal) => {
+        const known = this.#of(address, receivers);
+        if (isOpen(known)) return;
+        if (verdict.outcome === 'deferred' && !verdict.possibleDuplicate)
+          known.deferred += Number(isAboutAddress(verdict, signal));
+        else if (!unused.delete(known)) this.#countOver(known);
+      },
+      end: () => {
+        for (const [known, day] of unused) if (known.warmUp!.day === day) known.taken += 1;
+      },
+    };
+  }
+
+  #countOver(known: Known): void {
+    known.over += 1;
+    if (known.over < partOf(known) || known.storing !== null) return;
+    this.#store(known, { want: 0, mayBegin: !known.holds }).catch((error) =>
+      this.#parts.onError('mail from a new source address is counted later', error),
+    );
+  }
+
+  #putOff(delivery: Delivery, pool: string, receivers: ReceiverGroup, own: Known[]): Leave | PutOff {
+    const { createdAt, expiresAt, hasDeadline } = delivery;
+    const lastAt = Math.round(expiresAt - (expiresAt - createdAt) * timeToTry);
+    const now = this.#clock.now();
+    if (now >= lastAt) return this.#leave(pool, receivers, null, []);
+    const { until, line } = this.#dayWithRoom(`${pool} ${receivers}`, own, now);
+    // Waiting until shortly before a deadline only makes the mail late.
+    if (hasDeadline && until >= lastAt) return this.#leave(pool, receivers, null, []);
+    line.length += 1;
+    return { waitMs: Math.min(until, lastAt) - now };
+  }
+
+  #dayWithRoom(name: string, own: Known[], now: number): { until: number; line: { length: number } } {
+    const opensAt = Math.min(...own.map(({ closed }) => closed?.until ?? now));
+    const line = this.#lines.get(name) ?? { opensAt, length: 0 };
+    if (opensAt <= now + steadyMs) return { until: now + steadyMs, line: { length: 0 } };
+    this.#lines.set(name, line);
+    const warmUps = own.flatMap(({ warmUp }) => warmUp ?? []);
+    if (opensAt > line.opensAt) line.length = Math.max(line.length - roomAfter(warmUps, 0), 0);
+    line.opensAt = opensAt;
+    let place = line.length;
+    let days = 1;
+    for (let room = roomAfter(warmUps, days); place >= room; room = roomAfter(warmUps, days)) {
+      place -= room;
+      days += 1;
+    }
+    return { until: opensAt + (days - 1) * dayMs, line };
+  }
+}
+
+const isOpen = ({ warmUp }: Known) => warmUp !== null && isWarm(warmUp);
+
+function partOf({ warmUp, holds }: Known): number {
+  if (warmUp === null) return 1;
+  const parts = holds ? partsOfAllowance : partsOfCount;
+  return Math.ceil(Math.max(allowanceOf(warmUp.step), warmUp.used) / parts);
+}
+
+const isAboutAddress = ({ category }: Verdict, signal: Signal) =>
+  signal === 'throttled' || category === 'rate_limit' || category === 'blocked';
