@@ -232,12 +232,13 @@ test('a full store defers, and what is deleted makes room again', async (t) => {
   t.regex(await world.receives(large), /^250/);
 });
 
-test('too much mail in a minute is deferred: of one sender, of one route', async (t) => {
+test('too much mail in a minute is deferred: of one sender, of one route, of one organization', async (t) => {
   const world = await startReceiving(t, { settings: { POSTERN_RECEIVED_PER_MINUTE: '8' } });
   await world.route();
-  const send = async (from: string) => {
+  await world.route({ pattern: 'other@x.invalid' });
+  const send = async (from: string, to = 'orders@x.invalid') => {
     const talk = await world.connect({ from });
-    return (await world.receives(mail('x'), { talk })).slice(0, 9);
+    return (await world.receives(mail('x'), { talk, to: [to] })).slice(0, 9);
   };
   const answers = [];
   for (const from of [
@@ -252,6 +253,10 @@ test('too much mail in a minute is deferred: of one sender, of one route', async
   ])
     answers.push(await send(from));
   t.deepEqual(answers, [...Array(4).fill('250 2.6.0'), '451 4.7.1', '250 2.6.0', '250 2.6.0', '451 4.7.1']);
+  const others = [];
+  for (const from of ['127.0.0.7', '127.0.0.7', '127.0.0.7'])
+    others.push(await send(from, 'other@x.invalid'));
+  t.deepEqual(others, ['250 2.6.0', '250 2.6.0', '451 4.7.1']);
   await world.clock.advance('1m');
   t.is(await send('127.0.0.9'), '250 2.6.0');
 });
