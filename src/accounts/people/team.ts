@@ -123,7 +123,7 @@ async function join(
   if (!(await findMember(trx, orgId, userId))) await setMembership(trx, { userId, orgId, role }, now);
 }
 
-/** Nobody has had access by it: it has no password, and is of no other organization. */
+/** It never gave access: it has no password, and is of no other organization. */
 async function isUnused(trx: Trx, orgId: string, user: User): Promise<boolean> {
   const { id, passwordHash, isOperator, disabledAt } = user;
   if (passwordHash !== null || isOperator || disabledAt !== null) return false;

@@ -1,6 +1,4 @@
 /** Accepts an owner's invitation: signed in with the account of its address, or with a new account. */
-import { tokenHash } from '#accounts/people/one-time-links.ts';
-import { passwordProblem } from '#accounts/people/passwords.ts';
 import { acceptAsNew, acceptInvitation } from '#accounts/people/team.ts';
 import { findInvitation, type PendingInvitation } from '#accounts/rows/open-invitations.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
@@ -12,7 +10,7 @@ import {
   redirect,
   show,
 } from '#front/dashboard/page.ts';
-import { PageError } from '#front/dashboard/page-error.ts';
+import { linkHash, linkIsOver, newPassword } from '#front/dashboard/pages/sign-in/one-time-page.ts';
 import { startSession } from '#front/dashboard/pages/sign-in/routes.ts';
 import { compareKey } from '#platform/values/address.ts';
 
@@ -28,24 +26,23 @@ interface Guest {
   invitation: PendingInvitation;
   organization: string;
   /** Signed in, with the address of the invitation or another. */
-  as: 'nobody' | 'the same' | 'another';
+  as: 'signed out' | 'the same' | 'another';
 }
 
 async function join(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
   const guest = await guestOf(visit, parts);
   if (guest.as === 'another') return form(visit, guest, 'Sign out first.');
-  if (guest.as === 'nobody') return joinAsNew(visit, parts, guest);
+  if (guest.as === 'signed out') return joinAsNew(visit, parts, guest);
   const orgId = await acceptInvitation(parts.db, guest.hash, visit.user!, visit.now);
-  if (orgId === null) throw over();
+  if (orgId === null) throw linkIsOver(advice, 'invitation');
   return redirect(`/dashboard/o/${orgId}`, `You are now a member of ${guest.organization}.`);
 }
 
 async function joinAsNew(visit: PageVisit, parts: PageParts, guest: Guest): Promise<PageAnswer> {
-  const password = visit.form.get('password') ?? '';
-  const problem = passwordProblem(password, guest.invitation.email);
-  if (problem) return form(visit, guest, problem);
-  const accepted = await acceptAsNew(parts.db, guest.hash, await parts.passwords.hash(password), visit.now);
-  if (accepted === 'over') throw over();
+  const password = await newPassword(visit, parts, guest.invitation.email);
+  if ('problem' in password) return form(visit, guest, password.problem);
+  const accepted = await acceptAsNew(parts.db, guest.hash, password.hash, visit.now);
+  if (accepted === 'over') throw linkIsOver(advice, 'invitation');
   if (accepted === 'has account')
     return form(
       visit,
@@ -69,21 +66,16 @@ function form({ context }: PageVisit, guest: Guest, error?: string): PageAnswer 
   );
 }
 
-async function guestOf({ context, user, now }: PageVisit, { db }: PageParts): Promise<Guest> {
-  const { token } = context.params as { token: string };
-  const hash = tokenHash(token);
+async function guestOf(visit: PageVisit, { db }: PageParts): Promise<Guest> {
+  const { user, now } = visit;
+  const hash = linkHash(visit);
   const invitation = await findInvitation(db, hash, now);
   const org = invitation && (await findOrganization(db, invitation.orgId));
-  if (!org) throw over();
+  if (!org) throw linkIsOver(advice, 'invitation');
   const isSame = user !== null && compareKey(user.email) === compareKey(invitation.email);
-  const as = isSame ? 'the same' : user ? 'another' : 'nobody';
+  const as = isSame ? 'the same' : user ? 'another' : 'signed out';
   return { hash, invitation, organization: org.name, as };
 }
 
-function over(): PageError {
-  return new PageError(
-    404,
-    'This invitation is no longer valid',
-    'It was accepted, removed or replaced, or has expired. If you have accepted it, sign in. If not, ask for a new one.',
-  );
-}
+const advice =
+  'It was accepted, removed or replaced, or has expired. If you have accepted it, sign in. If not, ask for a new one.';

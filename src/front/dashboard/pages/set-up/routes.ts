@@ -1,7 +1,5 @@
 /** Creates the first operator, by the one-time link that the first start prints. */
 import { z } from 'zod';
-import { tokenHash } from '#accounts/people/one-time-links.ts';
-import { passwordProblem } from '#accounts/people/passwords.ts';
 import { setUp } from '#accounts/people/people.ts';
 import { findLink } from '#accounts/rows/one-time.ts';
 import { hasOrganizations, NameTaken } from '#accounts/rows/organizations.ts';
@@ -15,7 +13,7 @@ import {
   redirect,
   show,
 } from '#front/dashboard/page.ts';
-import { PageError } from '#front/dashboard/page-error.ts';
+import { linkHash, linkIsOver, newPassword } from '#front/dashboard/pages/sign-in/one-time-page.ts';
 
 export const setUpPage: DashboardPage = {
   open: {
@@ -30,7 +28,6 @@ export const setUpPage: DashboardPage = {
 const fields = z.object({
   name: oneLine('your name'),
   email: emailField,
-  password: z.string({ error: 'Choose a password.' }),
   organization: z.union([z.literal(''), oneLine('a name')]).default(''),
 });
 
@@ -38,10 +35,10 @@ async function make(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
   const hash = await requireLink(visit, parts);
   const checked = checkForm(visit.form, fields);
   if (!checked.ok) return form(visit, parts, checked.errors);
-  const { password, ...first } = checked.values;
-  const problem = passwordProblem(password, first.email);
-  if (problem) return form(visit, parts, { password: problem });
-  const passwordHash = await parts.passwords.hash(password);
+  const first = checked.values;
+  const password = await newPassword(visit, parts, first.email);
+  if ('problem' in password) return form(visit, parts, { password: password.problem });
+  const { hash: passwordHash } = password;
   const id = await setUp(parts.db, hash, { ...first, passwordHash }, visit.now).catch((error) => {
     if (error instanceof NameTaken) return 'name taken' as const;
     throw error;
@@ -51,7 +48,7 @@ async function make(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
       organization: 'Another organization has this name. Choose a different one.',
     });
   }
-  if (id === null) throw used();
+  if (id === null) throw linkIsOver(advice);
   await parts.sessions.begin(visit.context, { id, passwordHash });
   return redirect('/dashboard', `Welcome, ${first.name}. Postern is set up.`);
 }
@@ -67,17 +64,12 @@ async function form(
 }
 
 /** Returns the link's hash; throws if the link is not valid. */
-async function requireLink({ context, now }: PageVisit, { db }: PageParts): Promise<string> {
-  const hash = tokenHash((context.params as { token: string }).token);
-  const link = await findLink(db, hash, now);
-  if (link?.purpose !== 'set-up' || (await hasOperator(db))) throw used();
+async function requireLink(visit: PageVisit, { db }: PageParts): Promise<string> {
+  const hash = linkHash(visit);
+  const link = await findLink(db, hash, visit.now);
+  if (link?.purpose !== 'set-up' || (await hasOperator(db))) throw linkIsOver(advice);
   return hash;
 }
 
-function used(): PageError {
-  return new PageError(
-    404,
-    'This link is no longer valid',
-    'A set-up link works once. If Postern is already set up, sign in. If not, restart Postern: it prints a new link.',
-  );
-}
+const advice =
+  'A set-up link works once. If Postern is already set up, sign in. If not, restart Postern: it prints a new link.';

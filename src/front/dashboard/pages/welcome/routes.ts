@@ -1,6 +1,4 @@
 /** Sets a password by a one-time link: the first one after an invitation, or a new one after a reset. */
-import { tokenHash } from '#accounts/people/one-time-links.ts';
-import { passwordProblem } from '#accounts/people/passwords.ts';
 import { setPasswordByLink } from '#accounts/people/people.ts';
 import { findLink, type OneTimeLink } from '#accounts/rows/one-time.ts';
 import { findUser, type User } from '#accounts/rows/users.ts';
@@ -12,7 +10,7 @@ import {
   redirect,
   show,
 } from '#front/dashboard/page.ts';
-import { PageError } from '#front/dashboard/page-error.ts';
+import { linkHash, linkIsOver, newPassword } from '#front/dashboard/pages/sign-in/one-time-page.ts';
 import { startSession } from '#front/dashboard/pages/sign-in/routes.ts';
 
 export const welcomePage: DashboardPage = {
@@ -29,11 +27,10 @@ interface Guest {
 
 async function setPassword(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
   const guest = await linkOf(visit, parts);
-  const password = visit.form.get('password') ?? '';
-  const problem = passwordProblem(password, guest.user.email);
-  if (problem) return form(guest, problem);
-  const hash = await parts.passwords.hash(password);
-  if (!(await setPasswordByLink(parts.db, guest.link, hash, visit.now))) throw used();
+  const password = await newPassword(visit, parts, guest.user.email);
+  if ('problem' in password) return form(guest, password.problem);
+  const { hash } = password;
+  if (!(await setPasswordByLink(parts.db, guest.link, hash, visit.now))) throw linkIsOver(advice);
   // The link does not replace the second factor.
   if (guest.user.totpSecret !== null)
     return redirect('/dashboard/sign-in', 'Your password is set. Sign in with it.');
@@ -52,19 +49,13 @@ function form({ user, link }: Guest, error?: string): PageAnswer {
   return show('welcome/welcome', title, { title, isNew, person: user, error }, { status: error ? 422 : 200 });
 }
 
-async function linkOf({ context, now }: PageVisit, { db }: PageParts): Promise<Guest> {
-  const { token } = context.params as { token: string };
-  const link = await findLink(db, tokenHash(token), now);
+async function linkOf(visit: PageVisit, { db }: PageParts): Promise<Guest> {
+  const link = await findLink(db, linkHash(visit), visit.now);
   const isForPassword = link?.purpose === 'invitation' || link?.purpose === 'reset';
   const user = isForPassword && link.userId ? await findUser(db, link.userId) : null;
-  if (!link || !user || user.disabledAt !== null) throw used();
+  if (!link || !user || user.disabledAt !== null) throw linkIsOver(advice);
   return { link, user };
 }
 
-function used(): PageError {
-  return new PageError(
-    404,
-    'This link is no longer valid',
-    'It was used or has expired. If you have set your password, sign in. If not, ask for a new link.',
-  );
-}
+const advice =
+  'It was used or has expired. If you have set your password, sign in. If not, ask for a new link.';
