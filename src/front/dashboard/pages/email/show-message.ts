@@ -2,9 +2,10 @@
 
 import { type OrgVisit, type PageBody, type PageParts, sendBody } from '#front/dashboard/page.ts';
 import { notFound } from '#front/dashboard/page-error.ts';
+import { escapeHtml } from '#platform/base/sanitize.ts';
 
 /**
- * The HTML for a sandboxed frame of an opaque origin: no scripts, no forms, no navigation, and nothing loaded from other
+ * The HTML, or the text, for a sandboxed frame of an opaque origin: no scripts, no forms, no navigation, and nothing loaded from other
  * sites unless the reader asks for remote images.
  */
 export async function showPreview(
@@ -12,12 +13,13 @@ export async function showPreview(
   { reading }: PageParts,
   raw: Buffer | null,
 ): Promise<PageBody> {
-  const html = raw && (await reading.html(visit.org.id, raw));
+  const html = raw && ((await reading.html(visit.org.id, raw)) ?? (await textAsHtml(visit, reading, raw)));
   if (html === null) throw notFound('preview');
-  const pictures = visit.query.get('images') === '1' ? 'data: https: http:' : 'data:';
+  const showsRemote = visit.query.get('images') === '1';
+  const pictures = showsRemote ? 'data: https: http:' : 'data:';
   // The sandbox opens no windows, so links that target one do nothing.
   return sendBody(
-    `<!doctype html><meta name="referrer" content="no-referrer"><base target="_blank">${html}`,
+    `<!doctype html><meta name="referrer" content="no-referrer"><base target="_blank">${showsRemote ? html : withoutRemote(html)}`,
     'text/html; charset=utf-8',
     {
       'Content-Security-Policy': `${policy}; img-src ${pictures}`,
@@ -27,6 +29,22 @@ export async function showPreview(
       'X-DNS-Prefetch-Control': 'off',
     },
   );
+}
+
+/** What the policy blocks anyway, so that the browser does not complain of each. */
+function withoutRemote(html: string): string {
+  return html
+    .replace(/\s(src|srcset|background|poster)(?=\s*=\s*["']?\s*(?:https?:)?\/\/)/gi, ' data-$1')
+    .replace(/\burl(?=\(\s*["']?\s*(?:https?:)?\/\/)/gi, 'none');
+}
+
+async function textAsHtml(
+  { org }: OrgVisit,
+  reading: PageParts['reading'],
+  raw: Buffer,
+): Promise<string | null> {
+  const shown = await reading.shown(org.id, raw, 'text');
+  return shown?.text ? `<pre style="white-space: pre-wrap">${escapeHtml(shown.text.text)}</pre>` : null;
 }
 
 const policy = [
