@@ -60,7 +60,7 @@ for (const kind of kinds) {
     t.is(own.figure, 'connection failed');
     t.regex(
       own.advice,
-      /^Let the authority connect to ports 80 and 443 .* firewalls\. The next attempt is in 60 minutes\.$/,
+      /^Let the authority connect to ports 80 and 443 .* firewalls\. The next attempt is in 1 hour\.$/,
     );
     t.is(
       needs.find(({ subject }) => subject.startsWith('late'))!.figure,

@@ -91,8 +91,8 @@ for (const kind of kinds) {
         'unreachable gone.invalid watch: cannot be reached',
         'hanging shared.invalid watch: does not answer in time',
         'storage_full disk.invalid watch: has no space for mail',
-        'deferred full.invalid watch: mail has waited for 90 minutes',
-        'deferred over.invalid watch: mail has waited for 80 minutes',
+        'deferred full.invalid watch: mail has waited for 1 hour 30 minutes',
+        'deferred over.invalid watch: mail has waited for 1 hour 20 minutes',
       ],
     );
     t.false(
