@@ -29,7 +29,12 @@ export function requireAllowedDomain(from: Mailbox, caller: Pick<Caller, 'scopes
   );
 }
 
-export function requireVerified(from: Mailbox, domain: DomainRecord | null): DomainRecord {
+/** `registered`: domains of the organization. Its own keys may know them. */
+export function requireVerified(
+  from: Mailbox,
+  domain: DomainRecord | null,
+  registered: readonly string[],
+): DomainRecord {
   if (!domain && from.domain === testDomain)
     throw new Refusal(
       'DOMAIN_NOT_FOUND',
@@ -38,7 +43,7 @@ export function requireVerified(from: Mailbox, domain: DomainRecord | null): Dom
   if (!domain) {
     throw new Refusal(
       'DOMAIN_NOT_FOUND',
-      `The domain ${from.domain} is not registered in this organization. ${registerIt(from.domain)}`,
+      `The domain ${from.domain} is not registered in this organization. ${namesOf(registered)} ${registerIt(from.domain)}`,
     );
   }
   if (domain.status !== 'verified') {
@@ -48,6 +53,15 @@ export function requireVerified(from: Mailbox, domain: DomainRecord | null): Dom
     );
   }
   return domain;
+}
+
+/** How many names a refusal needs: one more than it shows. */
+export const namesForRefusal = 6;
+
+function namesOf(registered: readonly string[]): string {
+  if (registered.length === 0) return 'It has no domains yet.';
+  const named = registered.slice(0, namesForRefusal - 1).join(', ');
+  return `Its domains: ${named}${registered.length >= namesForRefusal ? ' and more' : ''}.`;
 }
 
 /** `domain` is part of an address that was given, and is a name that DNS can have. */

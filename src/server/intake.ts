@@ -8,10 +8,11 @@ import { findCaller } from '#accounts/api-keys.ts';
 import { createKeyUseLog } from '#accounts/key-last-used.ts';
 import { dayOf, type RequestCount, type RequestLimits, type Taken } from '#accounts/limits.ts';
 import { giveBack, recordRequests, type UsageRequest } from '#accounts/rows/daily-usage.ts';
-import { findDomain } from '#accounts/rows/domains-table.ts';
+import { findDomain, firstDomainNames } from '#accounts/rows/domains-table.ts';
 import { findKeyByHash, noteKeysUsed } from '#accounts/rows/keys.ts';
 import { findStream } from '#accounts/rows/streams.ts';
 import { createSeal, sealMessage } from '#accounts/seal.ts';
+import { namesForRefusal } from '#accounts/sender.ts';
 import { createTestSender } from '#accounts/test-sender.ts';
 import { createApi } from '#front/api/api-app.ts';
 import { createCursors } from '#front/api/events/event-cursor.ts';
@@ -95,12 +96,12 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const { config, clock, db, metrics, onError } = context;
   const uses = createKeyUseLog((list) => noteKeysUsed(db, list), clock, onError);
   const callers = createCallers(context, uses);
-  const onRefusedSend = createRefusedSends(context.mailLog, clock);
+  const told = refusalsTold(context);
   const sending = {
     admission: new Admission(config.httpConcurrency, clock),
     hasSpace: parts.hasSpace,
-    onRefusedSend,
-    ...createAcceptance(context, { ...parts, onRefusedSend }),
+    ...told,
+    ...createAcceptance(context, { ...parts, ...told }),
   };
   const customerHosts = new CustomerHosts({ ...context, hostname: config.hostname, baseUrl: parts.baseUrl });
   const links = createLinkPages(context, customerHosts);
@@ -157,6 +158,16 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
       // A background job ends between two pages of the queue; `settled` waits for that.
       void dashboard.stop();
       await feed.streams.close();
+    },
+  };
+}
+
+function refusalsTold({ mailLog, clock, allIsTest, log }: ServerContext) {
+  return {
+    onRefusedSend: createRefusedSends(mailLog, clock),
+    /** Strangers decide how many calls have no valid key, so the log of other servers does not have them. */
+    onUnauthorized({ message }: Error) {
+      if (allIsTest) log.warn(`401: ${message} The start of the server, above, prints its key`);
     },
   };
 }
@@ -228,6 +239,7 @@ function createAcceptance(
   });
   const parts = {
     findDomain: findSender(db),
+    domainNames: (orgId: string) => firstDomainNames(db, orgId, namesForRefusal),
     findStream: findStreamOf(db),
     testSender: createTestSender(context.secrets),
     compose: (order: ComposeOrder) => (isLarge(order) ? compose(order) : composing.call(order)),

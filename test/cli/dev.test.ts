@@ -121,6 +121,21 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   );
   await until(() => find('refused'), { timeout, what: 'the refused send' });
   t.like(find('refused'), { recipient: 'ann@example.org' });
+  const many = await post({ ...mail, to: Array.from({ length: 11 }, (_, at) => `many-${at}@example.org`) });
+  t.is(many.status, 400);
+  const ofMany = () => documents().filter(({ recipient = '' }) => recipient.startsWith('many-'));
+  await until(() => ofMany().length > 0, { timeout, what: 'the refused send to many' });
+  t.deepEqual(
+    ofMany().map(({ type, recipient, others }) => [type, recipient, others]),
+    [['refused', 'many-0@example.org', 9]],
+    'one line for all recipients of a call',
+  );
+  const headers = { authorization: 'Bearer em_test_of-another-server' };
+  t.is((await fetch(`${server.url}/api/public/domains`, { headers })).status, 401);
+  await until(() => /401: The API key is not valid.* prints its key/.test(dev.stderr()), {
+    timeout,
+    what: dev.stderr,
+  });
   for (const _ of [1, 2]) t.is((await dev.send('twice@example.org')).status, 200);
   await until(() => find('repeated'), { timeout, what: 'the repeat' });
   t.regex(find('repeated').reason, /^a repeat of email \S+ was ignored; nothing was sent or charged$/);
@@ -162,6 +177,11 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   const [, curl] = /^(curl http[\s\S]*?)\n\n/m.exec(plain.stdout())!;
   const answer = await run('sh', ['-c', curl!], process.env);
   t.regex(answer.stdout.toString(), /^{"success":true,/);
+  const [, commands] = /^Commands +(cd [\s\S]*?)\n\n/m.exec(plain.stdout())!;
+  const [cd, ...others] = commands!.split('\n').map((line) => line.trim());
+  const why = others.find((line) => line.includes('email why'))!;
+  const explained = await run('sh', ['-c', `${cd}\n${why}`], process.env);
+  t.regex(explained.stdout.toString(), /ann@example\.org/, explained.stderr.toString());
   const line = /^\S+Z\tdelivered\tann@example.org\tHello\t\thttp:\/\/127\.0\.0\.1:\d+\/dashboard\/\S+$/m;
   await until(() => line.test(plain.stdout()), { timeout, what: plain.stdout });
 });

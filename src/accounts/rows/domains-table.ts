@@ -72,6 +72,11 @@ export async function listDomains(db: Db, orgId: string): Promise<DomainRecord[]
   return fromRows(await select(db).where({ org_id: orgId }).orderBy(['domains.name', 'dkim_keys.id']));
 }
 
+/** The first names, for a message. */
+export async function firstDomainNames(db: Db, orgId: string, limit: number): Promise<string[]> {
+  return db('domains').where({ org_id: orgId }).orderBy('name').limit(limit).pluck('name');
+}
+
 /** Lists the domains of all organizations that have the name; without a name, all verified ones. */
 export async function listSenderDomains(db: Db, name: string | null, limit: number): Promise<DomainRecord[]> {
   const which = name === null ? { status: 'verified' } : { name };

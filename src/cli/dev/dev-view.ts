@@ -1,6 +1,6 @@
 /** The output of `postern dev`: how to use the server, and one line for each event of a mail. */
 import { styleText } from 'node:util';
-import { readLine } from '#cli/maillog/log-filter.ts';
+import { type LogLine, readLine } from '#cli/maillog/log-filter.ts';
 import { coloured, dim, type Output, sanitize } from '#cli/render/output.ts';
 import { sendSamples } from '#front/api/send-samples.ts';
 import type { EventRecord } from '#mail/record/rows/read-events.ts';
@@ -16,8 +16,8 @@ export interface DevServer {
   smtp: { host: string; port: number; user: string };
   domain: string;
   directory: string;
-  /** How to run commands for this server. */
-  commands: string;
+  /** Commands for this server, one a line, after a change into its directory. */
+  commands: string[];
 }
 
 export function printStart(out: Output, server: DevServer): void {
@@ -38,7 +38,7 @@ Key        ${key}
 SMTP       host ${smtp.host}, port ${smtp.port}, no encryption, user ${smtp.user}, password: the key
 Senders    any address at ${domain}; add domains in the dashboard or with --domain
 Data       ${directory}; --fresh discards it
-Commands   ${commands}
+Commands   ${commands.join(`\n${' '.repeat('Commands   '.length)}`)}
 
 ${samples}
 
@@ -69,17 +69,26 @@ function printReceived(out: Output, { type, at, recipient, data }: EventRecord, 
   print(out, { at, verb: 'received', words: [recipient ?? '', subject], url, document });
 }
 
-/** A line of the mail log that no event tells of: a refused send, a repeat, ignored members. */
-export function printLogLine(out: Output, text: string): void {
-  const line = readLine(text);
-  if (line === null) return;
-  const { event, time, recipient = '', msg, ignored } = line;
+/**
+ * Lines of the mail log that no event tells of: refused sends, repeats, ignored members. The log has a line for each recipient; the
+ * equal ones of a call are one line here.
+ */
+export function printLogLines(out: Output, texts: string[]): void {
+  const told = texts.map(readLine).flatMap((line) => (line === null ? [] : toldBy(line)));
+  for (const [first, ...others] of Map.groupBy(told, ({ call }) => call).values()) {
+    const { verb, time, recipient, reason } = first!;
+    const document = { type: verb, timestamp: time, recipient, others: others.length, reason };
+    const to = others.length > 0 ? `${recipient} and ${others.length} more` : recipient;
+    print(out, { at: Date.parse(time), verb, words: [to, reason], document });
+  }
+}
+
+function toldBy({ event, time, recipient = '', msg, ignored, requestId = time }: LogLine) {
   const isAlone = event === 'refused' || event === 'repeated';
-  if (!isAlone && ignored === undefined) return;
+  if (!isAlone && ignored === undefined) return [];
   const verb = isAlone ? event : 'ignored';
-  const what = isAlone ? msg.replace(/^\w+ (?:<[^>]*> )?/, '') : `unknown members: ${ignored}`;
-  const document = { type: verb, timestamp: time, recipient, reason: what };
-  print(out, { at: Date.parse(time), verb, words: [recipient, what], document });
+  const reason = isAlone ? msg.replace(/^\w+ (?:<[^>]*> )?/, '') : `unknown members: ${ignored}`;
+  return [{ verb, time, recipient, reason, call: `${requestId} ${verb} ${reason}` }];
 }
 
 /** A post to a webhook, and its answer. */

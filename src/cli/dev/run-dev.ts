@@ -25,7 +25,7 @@ import { start } from '#server/start.ts';
 import { openDirectory, writeSettings } from './dev-directory.ts';
 import { startDevDns } from './dev-dns.ts';
 import { type DevTenant, prepareTenant, publishedRecords } from './dev-tenant.ts';
-import { printEvent, printLogLine, printPost, printStart } from './dev-view.ts';
+import { printEvent, printLogLines, printPost, printStart } from './dev-view.ts';
 
 export interface DevOptions {
   directory: string;
@@ -134,10 +134,11 @@ function describe({ domain, directory }: DevOptions, config: Config, url: string
 }
 
 /** In the directory of the data, or the one above the usual one, commands find the server by themselves. */
-function commandsFor(directory: string): string {
+function commandsFor(directory: string): string[] {
   const postern = join(import.meta.dirname, '../../../scripts/postern');
   const where = basename(directory) === devDirectory ? dirname(directory) : directory;
-  return `cd ${shellWord(where)}; ${shellWord(postern)} logs -f, email why ADDRESS, listen, webhook add URL, …`;
+  const commands = ['logs -f', 'email why ann@example.org', 'listen', 'webhook add http://localhost:3000/'];
+  return [`cd ${shellWord(where)}`, ...commands.map((one) => `${shellWord(postern)} ${one}`)];
 }
 
 interface Following {
@@ -156,7 +157,7 @@ async function followMail({ out }: CommandContext, db: Db, { position, emails, c
   let lastPost = newId();
   try {
     while (!stopped.aborted) {
-      for await (const lines of log.added()) for (const line of lines) printLogLine(out, line);
+      for await (const lines of log.added()) printLogLines(out, lines);
       const page = await readEvents(db, { orgId: null, after, limit: pageSize });
       for (const event of page.events) printEvent(out, event, emails);
       after = page.position;

@@ -43,6 +43,8 @@ export interface ApiParts extends Omit<EndpointParts, 'management' | 'document'>
   observe: Middleware;
   /** Called with each send that is refused, for the mail log. */
   onRefusedSend(send: RefusedSend): void;
+  /** Called with the answer to a call without a valid key. */
+  onUnauthorized(refusal: Refusal): void;
   onError(what: string, error: unknown): void;
 }
 
@@ -132,8 +134,9 @@ function requestId(header: string): string {
 
 function respondToRefusals(
   authorize: Authorize,
-  { onError, onRefusedSend }: Pick<ApiParts, 'onError' | 'onRefusedSend'>,
+  parts: Pick<ApiParts, 'onError' | 'onRefusedSend' | 'onUnauthorized'>,
 ): Middleware {
+  const { onError } = parts;
   return async (context, next) => {
     try {
       await next();
@@ -148,11 +151,20 @@ function respondToRefusals(
           .uncount(context)
           .catch((cause) => onError('a refused request could not be uncounted', cause));
       if (refusal.code === 'RATE_LIMIT_EXCEEDED') restoreRateHeaders(context);
-      const { sender } = context.state;
-      if (sender) onRefusedSend(refusedSend(context, sender, refusal));
+      tell(parts, context, refusal);
       respond(context, refusal);
     }
   };
+}
+
+function tell(
+  { onRefusedSend, onUnauthorized }: Pick<ApiParts, 'onRefusedSend' | 'onUnauthorized'>,
+  context: Context,
+  refusal: Refusal,
+): void {
+  const { sender } = context.state;
+  if (sender) onRefusedSend(refusedSend(context, sender, refusal));
+  if (refusal.code === 'UNAUTHORIZED') onUnauthorized(refusal);
 }
 
 function refusedSend({ state: { sent, requestId } }: Context, sender: Caller, refusal: Refusal): RefusedSend {

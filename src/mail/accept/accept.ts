@@ -34,11 +34,18 @@ import { repeatKeyOf } from './repeat-key.ts';
 import type { Sender, SendRequest } from './requested-send.ts';
 import { type SendStreamParts, streamOf, subscriptionOf, withBulkNote } from './send-stream.ts';
 
+async function verifiedDomain(parts: CheckParts, from: Mailbox, orgId: string): Promise<DomainRecord> {
+  const domain = await parts.findDomain(orgId, from.domain);
+  return requireVerified(from, domain, domain ? [] : await parts.domainNames(orgId));
+}
+
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
 const maxRecipients = 1000;
 
 export interface AcceptParts extends AfterCommit, SendStreamParts {
   findDomain(orgId: string, name: string): Promise<DomainRecord | null>;
+  /** The first domains of the organization, for a refusal. */
+  domainNames(orgId: string): Promise<string[]>;
   /** The domain that test mail can come from without a domain of one's own. */
   testSender(): Promise<DomainRecord>;
   compose: Compose;
@@ -149,6 +156,7 @@ interface CheckedSend {
 type CheckParts = Pick<
   AcceptParts,
   | 'findDomain'
+  | 'domainNames'
   | 'findStream'
   | 'testSender'
   | 'clock'
@@ -171,7 +179,7 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
   const isFromTestDomain = isTestSend(parts, caller) && from.domain === testDomain;
   const domain = isFromTestDomain
     ? await parts.testSender()
-    : requireVerified(from, await parts.findDomain(caller.domainOrgId ?? caller.orgId, from.domain));
+    : await verifiedDomain(parts, from, caller.domainOrgId ?? caller.orgId);
   if (request.recipients.length > maxRecipients) {
     throw new RangeError(`an email has at most ${maxRecipients} recipients`);
   }

@@ -40,7 +40,7 @@ test.serial('a domain that is not registered is told how to register it', async 
   const world = await asNewTenant(file());
   t.regex(
     await said(world, { from: 'a@new.example' }),
-    /^403 DOMAIN_NOT_FOUND .*postern domain add new\.example, or with POST \/api\/public\/domains and \{"name": "new\.example"\}/,
+    /^403 DOMAIN_NOT_FOUND .*organization\. Its domains: sender\.invalid\. Register it .*postern domain add new\.example, or with POST \/api\/public\/domains and \{"name": "new\.example"\}/,
   );
 });
 

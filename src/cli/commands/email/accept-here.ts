@@ -4,9 +4,10 @@
  * requests, and the mail log does not have its acceptance: only the server writes that.
  */
 
-import { findDomain } from '#accounts/rows/domains-table.ts';
+import { findDomain, firstDomainNames } from '#accounts/rows/domains-table.ts';
 import { findStream } from '#accounts/rows/streams.ts';
 import { createSeal, sealMessage } from '#accounts/seal.ts';
+import { namesForRefusal } from '#accounts/sender.ts';
 import { createTestSender } from '#accounts/test-sender.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { type Accept, createAccept } from '#mail/accept/accept.ts';
@@ -28,6 +29,7 @@ export async function createAcceptHere(context: CommandContext): Promise<Accept>
   const compose = createOrderComposer(secrets);
   return createAccept({
     findDomain: (orgId, name) => findDomain(db, orgId, name),
+    domainNames: (orgId) => firstDomainNames(db, orgId, namesForRefusal),
     findStream: (orgId, name) => findStream(db, orgId, name),
     testSender: createTestSender(secrets),
     compose: async (order) => compose(order),

@@ -55,6 +55,7 @@ async function ready(t: ExecutionContext, kind: DatabaseKind) {
   let settled = 0;
   const parts: Partial<AcceptParts> = {
     findDomain: async () => domain as unknown as DomainRecord,
+    domainNames: async () => [],
     async compose({ fields, tracking: { opens, clicks, deliveryIds } }) {
       const trackers = deliveryIds.map((id) => ({
         pixel: () => `https://t.invalid/${id}`,
