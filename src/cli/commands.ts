@@ -54,6 +54,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     restore: async () => (await import('#cli/commands/restore.ts')).restoreCommands,
     secret: async () => (await import('#cli/commands/secret.ts')).secretCommands,
     upgrade: async () => (await import('#cli/commands/upgrade.ts')).upgradeCommand,
+    leftovers: async () => (await import('#cli/commands/operator/leftovers.ts')).leftoversCommand,
     migrate: async () => (await import('#cli/commands/migrate-command.ts')).migrateCommands,
     move: async () => (await import('#cli/commands/move.ts')).moveCommands,
   },

@@ -147,6 +147,7 @@ const lines: [line: string, description: string][] = [
   ['restore /var/backups/postern.db', 'restore while it does not'],
   ['move --to postgres://postern@db.example/postern', 'move to PostgreSQL'],
   ['upgrade postern_1.1.0_amd64.deb', 'to a newer release, with a way back'],
+  ['leftovers --remove', 'remove what upgrades and restores have kept'],
   ['migrate', 'upgrade the schema'],
 ];
 

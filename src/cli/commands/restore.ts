@@ -63,6 +63,7 @@ async function restore(context: CommandContext, file: string | null, options: Op
       },
     },
   );
+  if (replaced !== null) out.note('`postern leftovers --remove` removes the database that was set aside');
   if (!held) return;
   const advice = '`postern queue release --status held --reason R` sends it, `queue cancel` gives it up';
   out.warn(`${held} mails waited when the backup was made, and may have been sent since: ${advice}`);

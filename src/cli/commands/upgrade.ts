@@ -93,6 +93,7 @@ async function upgrade(context: CommandContext, file: string, makesBackup: boole
       `${reasonOf(error)}; ${installed.version} runs again${restored ? `, with the database from before (${backup})` : ''}`,
     );
   }
+  context.out.note('the way back is kept; `postern leftovers --remove` removes it');
   const downSeconds = Math.round((context.now() - stoppedAt) / 1000);
   context.out.print(
     { from: installed.version, to: release.version, backup, downSeconds },

@@ -20,6 +20,12 @@ const directory = '/opt/postern';
 const kept = '/opt/postern.before';
 const unpacked = '/opt/postern.new';
 
+/** What an upgrade leaves, so that a person can go back. */
+export const replacedPrograms = [
+  { path: kept, what: 'the program before the last upgrade' },
+  { path: unpacked, what: 'the program that an upgrade did not install' },
+];
+
 const shell = (script: string, ...args: string[]) =>
   execFileSync('sh', ['-ec', `umask 022\n${script}`, ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
