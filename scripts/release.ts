@@ -1,6 +1,6 @@
 /**
  * `npm run release`: builds what belongs to a tag, from the last commit, into the directory dist: a .tar.gz and a .deb with the
- * production dependencies and Node, the container image, the list of packages (CycloneDX), and SHA256SUMS.
+ * production dependencies and Node, the container image, the list of packages (CycloneDX), SHA256SUMS, and an apt source.
  *
  *   npm run release                     needs git, dpkg-deb and gzip; `npm ci` has built SQLite's driver
  *   npm run release -- --no-image       without the image, which needs buildah, podman or docker
@@ -14,6 +14,7 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
+import { buildAptSource } from './release/apt.ts';
 import { buildDeb } from './release/deb.ts';
 import { buildImage, imageBuilder } from './release/image.ts';
 import { makeKey, readSigningKey, signSums } from './release/sign.ts';
@@ -81,4 +82,5 @@ const sums = readdirSync(dist)
   );
 writeFileSync(join(dist, 'SHA256SUMS'), sums.join(''));
 signSums(dist, signingKey);
+buildAptSource(dist, signingKey, Number(process.env.SOURCE_DATE_EPOCH));
 process.stdout.write(sums.join(''));
