@@ -29,15 +29,17 @@ export function certificateCommands(program: Command, context: CommandContext): 
       out.print(
         states.map(({ row, state }) => certificateDocument(row, state)),
         {
-          head: ['HOST', 'STATE', 'EXPIRES', 'DETAILS'],
+          head: ['HOST', 'STATE', 'EXPIRES'],
           rows: states.map(({ row, state }) => [
             row.host,
             state.state,
             row.notAfter === null ? null : { time: row.notAfter },
-            [state.figure, state.advice].filter(Boolean).join('. '),
           ]),
           empty,
-          cut: 'last',
+          below: {
+            head: [''],
+            rows: states.map(({ state }) => [[state.figure, state.advice].filter(Boolean).join('. ')]),
+          },
         },
       );
     });

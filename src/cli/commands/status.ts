@@ -2,12 +2,11 @@
  * `postern status`: one verdict, and what is wrong. Exit code 1 if something needs action, so that a monitor can run it. With
  * --watch it is drawn again and again, with --json a line each time.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { spanOption } from '#cli/args/arguments.ts';
 import type { CommandContext } from '#cli/command-context.ts';
-import { openScreen } from '#cli/render/screen.ts';
-import { statusBlock } from '#cli/render/status-view.ts';
+import { type Size, statusBlock } from '#cli/render/status-view.ts';
+import { watch } from '#cli/render/watching.ts';
 import { isWell, readStatus, type Status, statusDocument } from '#operate/status/read-status.ts';
 
 interface Options {
@@ -28,7 +27,9 @@ export function statusCommand(program: Command, context: CommandContext): void {
       'draw it again and again until q or Ctrl-C; with --json, or in a pipe, print it each time',
     )
     .addOption(spanOption('--every <TIME>', 'time between two updates of --watch', '5s'))
-    .action((options: Options) => (options.watch ? watch(context, options.every) : once(context, options)));
+    .action((options: Options) =>
+      options.watch ? watchStatus(context, options.every) : once(context, options),
+    );
 }
 
 async function read(context: CommandContext): Promise<Status> {
@@ -46,26 +47,17 @@ async function once(context: CommandContext, { full = false }: Options): Promise
 
 const minIntervalMs = 1_000;
 
-async function watch(context: CommandContext, everyMs: number): Promise<void> {
-  const { out, process, abortOn } = context;
-  const stopped = new AbortController();
-  abortOn('SIGINT', 'SIGTERM', 'SIGHUP').onabort = () => stopped.abort();
-  const isDrawn = out.terminal && !out.json;
-  let status = await read(context);
-  const draw = () => screen?.draw((statusBlock(status, screen.size()) as { lines: string[] }).lines);
-  const onKey = (key: string) => {
-    if (key === 'q' || key === '\x03') stopped.abort();
+async function watchStatus(context: CommandContext, everyMs: number): Promise<void> {
+  const { out } = context;
+  let status: Status;
+  const watched = {
+    async update() {
+      status = await read(context);
+    },
+    lines: (size: Size) => statusBlock(status, size).lines,
+    document: () => statusDocument(status),
+    print: () =>
+      out.print(null, statusBlock(status, { columns: out.columns, rows: Number.POSITIVE_INFINITY })),
   };
-  const screen = isDrawn ? openScreen(process.stdin, process.stdout, { onKey, onResize: draw }) : null;
-  try {
-    while (!stopped.signal.aborted) {
-      if (screen) draw();
-      else if (out.json) out.write(`${JSON.stringify(statusDocument(status))}\n`);
-      else out.print(null, statusBlock(status, { columns: out.columns, rows: Number.POSITIVE_INFINITY }));
-      await sleep(Math.max(everyMs, minIntervalMs), undefined, { signal: stopped.signal }).catch(() => {});
-      if (!stopped.signal.aborted) status = await read(context);
-    }
-  } finally {
-    screen?.close();
-  }
+  await watch(context, watched, Math.max(everyMs, minIntervalMs));
 }

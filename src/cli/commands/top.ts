@@ -1,20 +1,19 @@
 /**
- * `postern top`: the status, the rates and the queue, on a screen that is redrawn every two seconds; in a pipe, with --json or
- * with --once one snapshot.
+ * `postern top`: the status, the rates and the queue, on a screen that is redrawn every two seconds; with --json a line each time;
+ * in a pipe or with --once one snapshot.
  *
  * Rates come from the mail log of this data directory as it grows, which costs the server nothing; the rest comes from the
  * database. It is read at most once for each frame, and for at most a twenty-fifth of the time: with a million mails that is
  * about every 30 s. The screen shows the age of the result.
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { spanOption } from '#cli/args/arguments.ts';
 import { type CommandContext, notServed } from '#cli/command-context.ts';
 import { openLog } from '#cli/maillog/log-file.ts';
 import { readLine } from '#cli/maillog/log-filter.ts';
 import { countedMs, Traffic } from '#cli/maillog/traffic.ts';
-import { openScreen } from '#cli/render/screen.ts';
 import { render, type Snapshot, sorts, topBlocks, topDocument } from '#cli/render/top-view.ts';
+import { type Watched, watch } from '#cli/render/watching.ts';
 import { readSummary } from '#operate/explain/queue-rows-by-destination.ts';
 import { readStatus, type Status } from '#operate/status/read-status.ts';
 import { mailLogFile } from '#platform/values/mail-log.ts';
@@ -32,7 +31,7 @@ export function topCommands(program: Command, context: CommandContext): void {
   program
     .command('top')
     .description('Watch the status, mail rates and the queue by destination live.')
-    .option('--once', 'print one snapshot and exit, as in a pipe')
+    .option('--once', 'print one snapshot and exit, as in a pipe; without it, --json prints a line each time')
     .addOption(spanOption('--every <TIME>', 'time between two updates', '2s'))
     .action((options: Options) => top(context, options));
 }
@@ -41,20 +40,44 @@ async function top(context: CommandContext, options: Options): Promise<void> {
   const { out } = context;
   const monitor = await createMonitor(context);
   try {
-    if (out.json || options.once || !out.terminal) {
-      await monitor.update();
-      await monitor.databaseRead();
-      const snapshot = monitor.snapshot();
-      if (snapshot.problem !== null) throw new Error(snapshot.problem);
-      if (!snapshot.isServed) out.warn(notServed);
-      out.print(topDocument(snapshot), ...topBlocks(snapshot, out.columns));
-    } else await watch(context, monitor, Math.max(options.every, minInterval));
+    // The first snapshot has all of it.
+    await monitor.update();
+    await monitor.databaseRead();
+    const snapshot = monitor.snapshot();
+    const isOnce = options.once || !(out.terminal || out.json);
+    if (!isOnce)
+      return await watch(context, watchedBy(monitor, snapshot), Math.max(options.every, minInterval));
+    if (snapshot.problem !== null) throw new Error(snapshot.problem);
+    if (!snapshot.isServed) out.warn(notServed);
+    out.print(topDocument(snapshot), ...topBlocks(snapshot, out.columns));
   } finally {
     await monitor.close();
   }
 }
 
 type Monitor = Awaited<ReturnType<typeof createMonitor>>;
+
+function watchedBy(monitor: Monitor, first: Snapshot): Watched {
+  const options = { sort: sorts[0], isPaused: false };
+  let snapshot = first;
+  return {
+    async update() {
+      if (options.isPaused) return;
+      await monitor.update();
+      snapshot = monitor.snapshot();
+    },
+    lines: (size) => render(snapshot, size, options),
+    document: () => topDocument(snapshot),
+    keys: {
+      p() {
+        options.isPaused = !options.isPaused;
+      },
+      s() {
+        options.sort = sorts[(sorts.indexOf(options.sort) + 1) % sorts.length]!;
+      },
+    },
+  };
+}
 
 async function createMonitor(context: CommandContext) {
   const { now } = context;
@@ -120,51 +143,4 @@ async function createMonitor(context: CommandContext) {
     }),
     close: () => log.close(),
   };
-}
-
-/** Redraws the screen until q or Ctrl-C is pressed or a signal ends the process, and then restores the terminal. */
-async function watch(
-  { process, abortOn }: CommandContext,
-  monitor: Monitor,
-  intervalMs: number,
-): Promise<void> {
-  const options = { sort: sorts[0], isPaused: false };
-  const ended = new AbortController();
-  let snapshot = monitor.snapshot();
-  const end = () => {
-    screen.close();
-    ended.abort();
-  };
-  const keys: Record<string, () => void> = {
-    q: end,
-    '\x03': end,
-    p: () => {
-      options.isPaused = !options.isPaused;
-    },
-    s: () => {
-      options.sort = sorts[(sorts.indexOf(options.sort) + 1) % sorts.length]!;
-    },
-  };
-  const draw = () => screen.draw(render(snapshot, screen.size(), options));
-  const onKey = (key: string) => {
-    keys[key]?.();
-    draw();
-  };
-  const screen = openScreen(process.stdin, process.stdout, { onKey, onResize: draw });
-  abortOn('SIGTERM', 'SIGHUP', 'SIGINT').onabort = end;
-  try {
-    // The first frame shows all of it.
-    await monitor.update();
-    await monitor.databaseRead();
-    while (!ended.signal.aborted) {
-      if (!options.isPaused) {
-        await monitor.update();
-        snapshot = monitor.snapshot();
-      }
-      draw();
-      await sleep(intervalMs, undefined, { signal: ended.signal }).catch(() => {});
-    }
-  } finally {
-    screen.close();
-  }
 }

@@ -20,7 +20,7 @@ export interface Size {
   rows: number;
 }
 
-export function statusBlock(status: Status, size: Size): OutputBlock {
+export function statusBlock(status: Status, size: Size): Extract<OutputBlock, { lines: string[] }> {
   return { lines: statusLines(status, size), rows: statusRows(status) };
 }
 

@@ -4,7 +4,7 @@ import stringWidth from 'string-width';
 import { endOf } from '#cli/maillog/log-filter.ts';
 import { type Cell, dim, terminalCell } from './cells.ts';
 import { timeOfDay } from './times.ts';
-import { cut, fit } from './width.ts';
+import { cut, fit, wrap } from './width.ts';
 
 export interface Rows {
   head: string[];
@@ -55,7 +55,8 @@ function lineBelow(head: string[], row: Cell[], now: number, columns: number): s
     const text = stripVTControlCharacters(terminalCell(cell, now));
     return isKnown ? [`${isDue ? '' : head[at]} ${text}`.trim()] : [];
   });
-  return dim(cut(`  ${parts.join('; ')}`, columns));
+  const lines = wrap(parts.join('; ').split(' '), columns - 2);
+  return lines.map((line) => dim(cut(`  ${line}`, columns))).join('\n');
 }
 
 /** The same, if there is little room. */
