@@ -32,24 +32,38 @@ const searches: Record<string, string[]> = {
 const repeats = 20;
 const warmUps = 3;
 
-/** The 95th percentile of each page in milliseconds. Rejects if one is not answered with a page. */
-export async function timePages({ url, db }: Measured): Promise<Times> {
+export interface Page {
+  /** The route, with the search. */
+  name: string;
+  url: string;
+  headers: { cookie: string };
+}
+
+/** The 95th percentile of each page in milliseconds. */
+export async function timePages(server: Measured): Promise<Times> {
+  const times: Times = {};
+  for (const page of await visitPages(server)) times[page.name] = await timePage(page);
+  return times;
+}
+
+/** All that an operator can get, for one who is signed in. */
+export async function visitPages({ url, db }: Measured): Promise<Page[]> {
   const link = await makeSetUpLink(db, Date.now());
   const server = { url: () => url, setUpUrl: () => url + link!.path };
   const browser = createBrowser(server);
   await setUp(browser, server);
   const cookie = [...browser.jar].map(([name, value]) => `${name}=${value}`).join('; ');
   const ids = await exampleIds(db);
-  const times: Times = {};
+  const pages: Page[] = [];
   for (const { method, path, access } of accessTable()) {
     const filled = path
       .split('/')
       .map((segment, at, all) => (segment[0] === ':' ? ids[all[at - 1]!] : segment));
     if (method !== 'GET' || access === 'anyone' || filled.includes(undefined)) continue;
     for (const search of ['', ...(searches[path] ?? [])])
-      times[path + search] = await p95(url + filled.join('/') + search, cookie);
+      pages.push({ name: path + search, url: url + filled.join('/') + search, headers: { cookie } });
   }
-  return times;
+  return pages;
 }
 
 /** Ids by the path segment before them. Pages of things that this server has none of are left out. */
@@ -74,11 +88,12 @@ async function exampleIds(db: Db): Promise<Record<string, string | undefined>> {
   };
 }
 
-async function p95(url: string, cookie: string): Promise<number> {
+/** The 95th percentile in milliseconds. Rejects if it is not answered with a page. */
+export async function timePage({ url, headers }: Page): Promise<number> {
   const times: number[] = [];
   for (let request = 0; request < repeats + warmUps; request++) {
     const begun = performance.now();
-    const response = await fetch(url, { headers: { cookie }, redirect: 'manual' });
+    const response = await fetch(url, { headers, redirect: 'manual' });
     if (response.status !== 200 && response.status !== 303)
       throw new Error(`${url} was answered ${response.status}`);
     // A file or a stream is timed until it begins.
