@@ -121,7 +121,7 @@ export const emailField = parsedBy(
   'Enter an email address, such as ann@example.org.',
 );
 
-/** "Enter an email address, such as …" and what to leave out of it, if the text has something that nobody sees. */
+/** "Enter an email address, such as …" and what to leave out of it, if the text has something invisible. */
 export function problemWith(text: string, problem: string): string {
   return problem.replace(/\.$/, `${withoutHidden(text)}.`);
 }

@@ -2,7 +2,7 @@
  * Renders views to HTML with eta, which escapes everything that a view writes with `<%= %>` and compiles each view once.
  * Views can use `part(name, data)` (a view of views/partials, which sees only its own data), `icon`, `count`, `percent`,
  * `span`, `atMost`, `at`, `timesIn`, `when`, `upcoming` and `lasting`. `it` has the page's data and `csrf`, `user`, `org`,
- * `base`, `may` and `now`.
+ * `base`, `may` and `now`. A partial calls functions that write HTML through `it.written`, which returns what they wrote.
  */
 import { Eta } from 'eta';
 import { iso } from '#platform/base/clock.ts';
@@ -29,13 +29,14 @@ export interface Frame {
 
 export type Render = (shown: PageView, frame: Frame) => string;
 
-/** Prepended to each view's code. A partial gets only `kit`, `now`, `csrf` and the data passed to it. */
+/** Prepended to each view's code, where eta defines `capture`. A partial gets these and the data passed to it. */
 const functionHeader = `
 const { icon, count, percent, span, atMost, at, timesIn } = it.kit;
 const when = (time) => it.kit.when(time, it.now);
 const upcoming = (time) => it.kit.upcoming(time, it.now);
 const lasting = (since) => it.kit.lasting(since, it.now);
-const part = (name, data) => this.render('/views/partials/' + name, { kit: it.kit, now: it.now, csrf: it.csrf, ...data });
+const part = (name, data) =>
+  this.render('/views/partials/' + name, { kit: it.kit, now: it.now, csrf: it.csrf, written: capture, ...data });
 `;
 
 export function createRender(assets: Assets): Render {

@@ -56,6 +56,9 @@ async function fill(world: World) {
   await submit('/keys', { label: 'shop, production', scopes: ['email:send', 'email:read'], domains: '' });
   await submit('/suppressions', { address: 'ann@example.org' });
   await submit('/webhooks', { url: 'https://app.example.com/webhooks', which: 'all' });
+  await submit('/streams', { name: 'newsletter', title: 'Monthly newsletter', kind: 'subscribed' });
+  await submit('/domains/mail.example.com/receive', { receives: 'on' });
+  await submit('/routes', { pattern: 'orders+*@mail.example.com', action: 'store' });
   await submit('/team', { email: 'dora.developer@example.com', name: 'Dora Developer', role: 'viewer' });
   const { id: webhookId } = await world.db('webhooks').first('id');
   return [
@@ -68,7 +71,16 @@ async function fill(world: World) {
       '/keys',
       '/suppressions',
     ],
-    ...['/webhooks', `/webhooks/${webhookId}`, '/team', '/usage', '/send-test'],
+    ...[
+      '/webhooks',
+      `/webhooks/${webhookId}`,
+      '/team',
+      '/usage',
+      '/send-test',
+      '/statistics',
+      '/streams',
+      '/routes',
+    ],
   ]
     .map((path) => base + path)
     .concat(
@@ -103,7 +115,7 @@ test('with real rows nothing shifts while a page loads, and nothing is cut or br
     await page.goto(path);
     const shift = await page.evaluate<number>('shift');
     if (shift >= maxShift) faults[`${path} shifts`] = shift;
-    for (const width of process.env.SHOTS ? [1440, 1024, 768] : [1024, 768])
+    for (const width of process.env.SHOTS ? [1440, 1024, 900, 768, 390] : [1024, 768])
       await look(path, width, process.env.SHOTS ? `p${index}` : null);
   }
   t.deepEqual(faults, {});

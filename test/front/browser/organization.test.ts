@@ -8,6 +8,10 @@ import { until } from '#lab/until.ts';
 
 const { visit } = startChromium(test);
 
+/** After a refused form the focus is on its first wrong field, in a dialog too. */
+const isOnWrongField =
+  "document.querySelector('.field.wrong :is(input, select, textarea)') === document.activeElement";
+
 /** The open dialog is in the middle of the window and keeps the focus, which its button has again when it is closed. */
 async function checkDialog(t: ExecutionContext, page: Page, button: string) {
   const offCentre = await page.evaluate<number[]>(`(() => {
@@ -60,7 +64,7 @@ for (const size of waysOfRun<Size>('phone', 'desktop')) {
       await seen('domains');
       await page.getByRole('button', { name: 'Add domain' }).click();
       await page.getByRole('heading', { name: 'shop.invalid' }).waitFor();
-      await page.getByText('What DNS has').first().click();
+      await page.locator('.records summary').first().click();
       await page.getByText('There is no TXT record').first().waitFor();
       await page.getByRole('button', { name: 'Copy the value of the DKIM record' }).click();
       const value = await page.evaluate<string>('navigator.clipboard.readText()');
@@ -86,7 +90,22 @@ for (const size of waysOfRun<Size>('phone', 'desktop')) {
       await seen('domain-remove');
       await page.getByRole('button', { name: 'Remove the domain' }).click();
       await page.getByRole('alert').getByText('was not removed').waitFor();
+      t.true(await page.evaluate<boolean>(isOnWrongField), 'a name that was mistyped');
 
+      for (const [path, open, button] of [
+        ['domains', 'Add a domain', 'Add domain'],
+        ['suppressions', 'Add an address', 'Add to the list'],
+        ['streams', null, 'Create stream'],
+        ['routes', null, 'Add route'],
+        ['team', 'Invite a person', 'Create invitation'],
+      ]) {
+        await page.goto(`${base}/${path}`);
+        if (open) await page.getByText(open).click();
+        await page.evaluate('for (const form of document.forms) form.noValidate = true');
+        await page.getByRole('button', { name: button!, exact: true }).click();
+        await page.locator('.field.wrong').first().waitFor();
+        t.true(await page.evaluate<boolean>(isOnWrongField), `${path}: a form without its fields`);
+      }
       await page.goto(`${base}/suppressions`);
       await shoot('suppressions-none');
       await page.getByText('Add an address').click();
@@ -118,6 +137,7 @@ for (const size of waysOfRun<Size>('phone', 'desktop')) {
       await page.getByLabel('Only these').check();
       await page.getByRole('button', { name: 'Add endpoint' }).click();
       await page.getByText('is not a URL such as').waitFor();
+      t.true(await page.evaluate<boolean>(isOnWrongField), 'a URL that is none');
       await seen('webhooks');
       await page.getByRole('link', { name: receiver.url }).click();
       await page.getByRole('button', { name: 'Send a test' }).click();

@@ -139,7 +139,7 @@ test('what was sent is there within seconds, beside what needs attention', async
   t.regex(text, /Domain: sender\.invalid for \d+ days · Its mail is sent without a valid signature/);
   t.regex(text, /Webhook: https:\/\/a\.invalid Disabled · gone/);
   t.regex(text, /Webhook: https:\/\/b\.invalid for \d+ s · Failing · HTTP 503/);
-  t.regex(text, /Webhook: https:\/\/c\.invalid for 60 minutes · Failing · Events are posted again/);
+  t.regex(text, /Webhook: https:\/\/c\.invalid for 1 hour · Failing · Events are posted again/);
   t.notRegex(text, /postern (webhook|domain|email|inbound)/, 'owners have no command line');
   t.regex((await browser.get(`${base}?window=30d`)).text, /Sent 7,\d\d\d/);
 });

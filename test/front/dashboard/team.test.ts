@@ -369,7 +369,7 @@ test('without a sender, the pages say that nothing is mailed and why', async (t)
   ] as const) {
     const { world, operator, base } = await arrive(t, { settings });
     const { text } = await operator.get(base);
-    t.regex(text, /Notices by mail Off Nobody is told of problems by mail/);
+    t.regex(text, /Notices by mail Off No mail tells of problems/);
     t.regex(text, why);
     const invited = await operator.submit('/team', { email: 'dev@there.invalid', role: 'viewer' });
     t.regex(invited.text, /The invitation was not mailed\./);

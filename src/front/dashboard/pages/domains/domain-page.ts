@@ -91,7 +91,7 @@ export const domainPage: DashboardPage = {
       if (refused) return page(visit, parts, domain, { errors: { receives: refused.problem } });
       const flash = receives
         ? `${domain.name} receives mail as soon as its MX record below is published. Its routes say what becomes of it.`
-        : `${domain.name} no longer receives mail. Its routes are kept.`;
+        : `${domain.name} receives no mail now. Its routes are kept.`;
       return redirect(`${visit.base}/domains/${domain.name}`, flash);
     },
     /** The name must be typed, so that a person cannot remove the wrong domain by mistake. */

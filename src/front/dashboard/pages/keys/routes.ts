@@ -88,7 +88,7 @@ export const keysPage: DashboardPage = {
 /** How long the page of a new key waits for its first email. */
 const maxWaitMs = 600_000;
 
-/** Null if the key cannot send, or not yet: a sample that is refused helps nobody. */
+/** Null if the key cannot send, or not yet: a sample that is refused is of no use. */
 async function samplesFor(
   key: string,
   { scopes, test }: { scopes: string[]; test: boolean },

@@ -146,7 +146,7 @@ async function handOver(
   });
 }
 
-/** After a change of a member. A person who gave up the owner role can no longer see the team page. */
+/** After a change of a member. A person who gave up the owner role does not see the team page. */
 async function changed(
   { user, org, base }: OrgVisit,
   db: PageParts['db'],
