@@ -1,5 +1,5 @@
 /**
- * The apt source of a release: `dists/` beside the .deb, so that the directory of the release is what a line of sources.list names.
+ * The apt source of a release: the tree dists beside the .deb, so that the directory of the release is what a line of sources.list names.
  * apt checks the signature of Release, which has the hash of Packages, which has that of the package.
  */
 import { createHash, type KeyObject } from 'node:crypto';

@@ -27,9 +27,11 @@ export function certificateOf(privateKey: KeyObject): Buffer {
   ]);
 }
 
-/** `at`: in seconds. */
-export function detachedSignature(privateKey: KeyObject, data: Buffer, at: number): Buffer {
-  return packet(tags.signature, signatureBody(privateKey, types.ofBytes, data, at));
+/** In ASCII armor, which apt demands. `at`: in seconds. */
+export function detachedSignature(privateKey: KeyObject, data: Buffer, at: number): string {
+  const made = packet(tags.signature, signatureBody(privateKey, types.ofBytes, data, at));
+  const lines = made.toString('base64').replace(/.{64}/g, '$&\n');
+  return `-----BEGIN PGP SIGNATURE-----\n\n${lines}\n-----END PGP SIGNATURE-----\n`;
 }
 
 function signatureBody(
@@ -45,6 +47,7 @@ function signatureBody(
   const hashed = Buffer.concat([
     subpacket(2, number(at, 4)),
     subpacket(33, Buffer.concat([Buffer.from([4]), fingerprint])),
+    subpacket(16, fingerprint.subarray(-8)),
     more,
   ]);
   const head = Buffer.concat([Buffer.from([4, type, eddsa, sha256]), number(hashed.length, 2), hashed]);
