@@ -29,12 +29,12 @@ export function requireAllowedDomain(from: Mailbox, caller: Pick<Caller, 'scopes
   );
 }
 
-/** `registered`: domains of the organization. Its own keys may know them. */
-export function requireVerified(
+/** `registered` is asked for the organization's domains, which its own keys may know, only for a refusal. */
+export async function requireVerified(
   from: Mailbox,
   domain: DomainRecord | null,
-  registered: readonly string[],
-): DomainRecord {
+  registered: () => Promise<readonly string[]>,
+): Promise<DomainRecord> {
   if (!domain && from.domain === testDomain)
     throw new Refusal(
       'DOMAIN_NOT_FOUND',
@@ -43,7 +43,7 @@ export function requireVerified(
   if (!domain) {
     throw new Refusal(
       'DOMAIN_NOT_FOUND',
-      `The domain ${from.domain} is not registered in this organization. ${namesOf(registered)} ${registerIt(from.domain)}`,
+      `The domain ${from.domain} is not registered in this organization. ${namesOf(await registered())} ${registerIt(from.domain)}`,
     );
   }
   if (domain.status !== 'verified') {

@@ -34,11 +34,6 @@ import { repeatKeyOf } from './repeat-key.ts';
 import type { Sender, SendRequest } from './requested-send.ts';
 import { type SendStreamParts, streamOf, subscriptionOf, withBulkNote } from './send-stream.ts';
 
-async function verifiedDomain(parts: CheckParts, from: Mailbox, orgId: string): Promise<DomainRecord> {
-  const domain = await parts.findDomain(orgId, from.domain);
-  return requireVerified(from, domain, domain ? [] : await parts.domainNames(orgId));
-}
-
 /** Each endpoint has a lower limit of its own; this one bounds what a commit and a message's header can hold. */
 const maxRecipients = 1000;
 
@@ -176,10 +171,11 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
   if (refusal && !request.idempotency) throw refusal;
   const from = requireSender(request.from);
   requireAllowedDomain(from, caller);
+  const orgId = caller.domainOrgId ?? caller.orgId;
   const isFromTestDomain = isTestSend(parts, caller) && from.domain === testDomain;
   const domain = isFromTestDomain
     ? await parts.testSender()
-    : await verifiedDomain(parts, from, caller.domainOrgId ?? caller.orgId);
+    : await requireVerified(from, await parts.findDomain(orgId, from.domain), () => parts.domainNames(orgId));
   if (request.recipients.length > maxRecipients) {
     throw new RangeError(`an email has at most ${maxRecipients} recipients`);
   }
