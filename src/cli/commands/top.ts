@@ -45,10 +45,12 @@ async function top(context: CommandContext, options: Options): Promise<void> {
     await monitor.databaseRead();
     const snapshot = monitor.snapshot();
     const isOnce = options.once || !(out.terminal || out.json);
+    // A screen shows both, and goes on.
+    const isDrawn = !isOnce && !out.json;
+    if (snapshot.problem !== null && !isDrawn) throw new Error(snapshot.problem);
+    if (!snapshot.isServed && !isDrawn) out.warn(notServed);
     if (!isOnce)
       return await watch(context, watchedBy(monitor, snapshot), Math.max(options.every, minInterval));
-    if (snapshot.problem !== null) throw new Error(snapshot.problem);
-    if (!snapshot.isServed) out.warn(notServed);
     out.print(topDocument(snapshot), ...topBlocks(snapshot, out.columns));
   } finally {
     await monitor.close();
