@@ -42,7 +42,7 @@ test('a domain is switched on, a route added and checked, and what is refused sa
     reply: 'of another action',
   });
   t.regex(added.text, /The route Orders\+\*@sender\.invalid was added/);
-  t.regex(added.text, /200 Orders\+\*@sender\.invalid posted to all webhooks/);
+  t.regex(added.text, /Orders\+\*@sender\.invalid 200 posted to all webhooks/);
   await add({ pattern: 'sender.invalid', action: 'reject', reply: '550 5.7.1 <b>No</b>' });
   t.true(browser.page().html.includes('550 5.7.1 &lt;b&gt;No&lt;/b&gt;'));
 

@@ -42,7 +42,7 @@ test('a stream is created, changed, used by a key, and removed; its list is its 
   t.notRegex((await browser.get(`${base}/suppressions`)).text, /ann@there/);
   t.regex(
     (await browser.get(`${base}/suppressions?stream=news`)).text,
-    /Only mail of the stream News .*ann@there\.invalid/,
+    /Mail of the stream News is not sent .*ann@there\.invalid/,
   );
   t.true(browser.page().html.includes(`${base}/suppressions/export?stream=news`));
   const csv = await browser.get(`${base}/suppressions/export?stream=news`);

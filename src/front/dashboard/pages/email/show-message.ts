@@ -5,8 +5,8 @@ import { notFound } from '#front/dashboard/page-error.ts';
 import { escapeHtml } from '#platform/base/sanitize.ts';
 
 /**
- * The HTML, or the text, for a sandboxed frame of an opaque origin: no scripts, no forms, no navigation, and nothing loaded from other
- * sites unless the reader asks for remote images.
+ * The HTML, or the text, for a sandboxed frame of an opaque origin: no scripts, no forms, no navigation, and nothing loaded from
+ * other sites unless the reader asks for remote images.
  */
 export async function showPreview(
   visit: OrgVisit,
@@ -34,8 +34,8 @@ export async function showPreview(
 /** What the policy blocks anyway, so that the browser does not complain of each. */
 function withoutRemote(html: string): string {
   return html
-    .replace(/\s(src|srcset|background|poster)(?=\s*=\s*["']?\s*(?:https?:)?\/\/)/gi, ' data-$1')
-    .replace(/\burl(?=\(\s*["']?\s*(?:https?:)?\/\/)/gi, 'none');
+    .replace(/\s(src|srcset|background|poster)(?=\s{0,3}=\s{0,3}["']?(?:https?:)?\/\/)/gi, ' data-$1')
+    .replace(/\burl(?=\(\s{0,3}["']?(?:https?:)?\/\/)/gi, 'none');
 }
 
 async function textAsHtml(
