@@ -180,14 +180,8 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
     throw new RangeError(`an email has at most ${maxRecipients} recipients`);
   }
   const stream = await streamOf(parts, request, caller);
-  return {
-    request: withBulkNote(request, stream),
-    from,
-    domain,
-    stream,
-    draft: draftOf(parts, request, caller, { domain, stream }),
-    refusal,
-  };
+  const draft = draftOf(parts, request, caller, { domain, stream });
+  return { request: withBulkNote(request, stream), from, domain, stream, draft, refusal };
 }
 
 /** A retry with the same idempotency key gets its answer, even if its `scheduledAt` has passed meanwhile. */
