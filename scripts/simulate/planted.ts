@@ -1,6 +1,6 @@
 /**
  * The search for the planted faults: how many seeds each needs, all by the same draws. What has been found is kept in a file, so a
- * search that is interrupted goes on, unless the simulation has changed. At the end the table of docs/simulation.md is written.
+ * search that is interrupted goes on, unless the simulation has changed. It keeps the table of docs/simulation.md up to date.
  */
 import { hash } from 'node:crypto';
 import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ import { inParallel, runApart } from './many.ts';
 import { type ManyOptions, seedsOf } from './options.ts';
 
 interface Search {
-  /** A hash of the simulation's files. */
+  /** A hash of the simulation's files and of the options. */
   simulation: string;
   faults: Record<string, Found>;
 }
@@ -36,7 +36,7 @@ export async function findPlanted({
   ...options
 }: ManyOptions): Promise<boolean> {
   const last = seedsOf(seeds).at(-1)!;
-  const search = readSearch();
+  const search = readSearch(options);
   const names = Object.keys(plantedFaults).filter((name) => plant === undefined || name === plant);
   const isOpen = (name: string) => {
     const found = search.faults[name];
@@ -47,15 +47,17 @@ export async function findPlanted({
       const begin = search.faults[name]?.seeds ?? 0;
       const slice = `${begin + 1}-${Math.min(begin + seedsAtOnce, last)}`;
       const { runs, broken, output } = await runApart({ ...options, plant: name }, slice);
-      if (broken === 'theSimulationItself') console.log(output);
-      const at = begin + runs.length;
+      const hasCrashed = broken === 'theSimulationItself';
+      if (hasCrashed) console.log(output);
+      // A run that crashed has no figures.
+      const at = begin + runs.length + Number(hasCrashed);
       const found = { seeds: at, invariant: broken && (await isSoundWithout(options, at)) ? broken : null };
       search.faults[name] = found;
       writeFileSync(stateFile, JSON.stringify(search, null, 1));
+      if (plant === undefined) writeTable(search);
       if (found.invariant !== null || at === last) console.log(rowOf(name, found));
     });
   }
-  if (plant === undefined) writeTable(search, last);
   return names.every((name) => search.faults[name]!.invariant !== null);
 }
 
@@ -66,26 +68,28 @@ async function isSoundWithout(options: Omit<ManyOptions, 'jobs'>, seed: number):
   return broken === null;
 }
 
-function readSearch(): Search {
+function readSearch(options: Omit<ManyOptions, 'jobs'>): Search {
   const files = globSync('{test/lab/simulation,scripts/simulate}/**/*.ts', { cwd: root }).sort();
   const texts = files.map((file) => readFileSync(join(root, file), 'utf8'));
-  const simulation = hash('sha256', texts.join('\n'));
+  const simulation = hash('sha256', texts.join('\n') + JSON.stringify(options));
   const kept = existsSync(stateFile) ? (JSON.parse(readFileSync(stateFile, 'utf8')) as Search) : null;
   return kept?.simulation === simulation ? kept : { simulation, faults: {} };
 }
 
 function rowOf(name: string, { seeds, invariant }: Found): string {
-  return `| ${name} | ${invariant === null ? `not in ${seeds}` : seeds} | ${invariant ?? ''} |`;
+  const missing = seeds === 0 ? 'not searched' : `not in ${seeds}`;
+  return `| ${name} | ${invariant === null ? missing : seeds} | ${invariant ?? ''} |`;
 }
 
-function writeTable({ faults }: Search, last: number): void {
-  const all = Object.keys(plantedFaults).map((name) => [name, faults[name]!] as const);
+function writeTable({ faults }: Search): void {
+  const notSearched: Found = { seeds: 0, invariant: null };
+  const all = Object.keys(plantedFaults).map((name) => [name, faults[name] ?? notSearched] as const);
   const sorted = all.toSorted(
     ([, a], [, b]) => Number(a.invariant === null) - Number(b.invariant === null) || a.seeds - b.seeds,
   );
   const found = all.filter(([, { invariant }]) => invariant !== null).length;
   const lines = [
-    `${found} of ${all.length} are found within ${last} seeds.`,
+    `${found} of ${all.length} were found.`,
     '',
     '| fault | seeds | found by |',
     '| --- | --- | --- |',

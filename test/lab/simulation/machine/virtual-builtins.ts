@@ -270,7 +270,7 @@ export function replaceBuiltins(): void {
   syncBuiltinESMExports();
 }
 
-/** Makes random numbers a function of the seed. `newId` takes those of many ids at a time, so what an earlier run has left is used up. */
+/** Makes random numbers a function of the seed. `newId` draws for many ids at a time: what an earlier run has left is used up. */
 export function seedRandomness(seed: string, newId: () => string): void {
   const random = new Random(`${seed}/process`);
   numbers = random.stream('numbers');
