@@ -142,7 +142,7 @@ test('the process starts anew by itself, and goes on serving', async (t) => {
     () => postern.lines.map((line) => /serves again at (http:[^\s"]+)/.exec(line)?.[1]).find(Boolean),
     { what: () => postern.lines.join('\n') },
   );
-  t.true(postern.lines.some((line) => line.includes('the clock was set back by 1 hour')));
+  t.true(postern.lines.some((line) => line.includes('the clock was set back by 60 minutes')));
   t.is((await fetch(`${again}/health/ready`)).status, 200);
   t.is(await postern.end('SIGTERM'), 0);
 });
