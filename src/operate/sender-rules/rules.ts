@@ -1,7 +1,7 @@
 /**
- * The demands of the providers of personal mailboxes on senders, as of 2026: "Email sender guidelines" and their FAQ (Google), "Sender
- * Best Practices" and their FAQ (Yahoo Sender Hub), "Outlook's New Requirements for High-Volume Senders" and the policies of
- * Outlook.com Postmaster (Microsoft). The table is in docs/deliverability.md.
+ * The demands of the providers of personal mailboxes on senders, as of 2026: "Email sender guidelines" and their FAQ (Google),
+ * "Sender Best Practices" and their FAQ (Yahoo Sender Hub), "Outlook's New Requirements for High-Volume Senders" and the
+ * policies of Outlook.com Postmaster (Microsoft). The table is in docs/deliverability.md.
  */
 import { type MailboxProvider, mailboxProviders } from '#platform/values/mailbox-provider.ts';
 

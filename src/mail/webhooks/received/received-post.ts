@@ -41,7 +41,7 @@ export function jsonBody(value: unknown): PostBody {
   return { contentType: 'application/json', body: Buffer.from(JSON.stringify(value)) };
 }
 
-/** The mail as UTF-8, as which JSON and forms are read: other bytes are encoded as MIME has it, which a reader of the mail undoes. */
+/** The mail as UTF-8, as which JSON and forms are read. Other bytes are encoded as MIME has it, which a reader undoes. */
 export function mimeText(raw: Buffer): Buffer {
   return isUtf8(raw) ? raw : toSevenBit(raw);
 }
