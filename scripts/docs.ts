@@ -1,6 +1,6 @@
 /**
  * Generates parts of the documents from the code: the tables of settings, shaping fields, endpoints, metrics and commands
- * in docs/, the retry schedule in src/mail/queue/README.md, and the sample config/postern.jsonc. In a document it replaces only
+ * in docs/, the rules of auto-pause, the retry schedule in src/mail/queue/README.md, and the sample config/postern.jsonc. In a document it replaces only
  * the text between `<!-- name -->` and `<!-- /name -->`. With --check it writes nothing, prints the name of each file that
  * is stale, and exits 1 if there is one.
  */
@@ -11,6 +11,7 @@ import { commandTable } from '#cli/commands.ts';
 import { documentOf } from '#front/api/openapi/openapi-document.ts';
 import { allowanceOf, lastStep, minUse, troubles } from '#mail/deliver/warm-up-plan.ts';
 import { nextAttemptAt } from '#mail/queue/schedule.ts';
+import { pauseRules } from '#mail/record/auto-pause/pause-rules.ts';
 import { catalog } from '#operate/metrics/catalog.ts';
 import { demands, senderRules } from '#operate/sender-rules/rules.ts';
 import { loadConfig, settings } from '#platform/settings/config.ts';
@@ -24,6 +25,7 @@ const documents: Record<string, Record<string, () => string | Promise<string>> |
   'docs/metrics.md': { metrics: metricsTable },
   'docs/commands.md': { commands: commandsTable },
   'docs/deliverability.md': { 'sender rules': senderRulesTable, plan: planTable, 'plan-days': planDaysTable },
+  'docs/auto-pause.md': { rules: pauseRulesTable },
   'src/mail/queue/README.md': { retry: retryTable },
   'config/postern.jsonc': sample,
 };
@@ -78,6 +80,17 @@ function routesTable(): string {
     }),
   );
   return table(['endpoint', 'needs one of', 'description'], rows);
+}
+
+function pauseRulesTable(): string {
+  const rows = Object.entries(pauseRules).map(([name, { label, rate }]) => [
+    code(name),
+    label,
+    rate === null
+      ? 'the first'
+      : `${Number((rate.share * 100).toFixed(2))}% of at least ${rate.min} mails that are ${rate.of}`,
+  ]);
+  return table(['rule', 'counts', 'from'], rows);
 }
 
 async function commandsTable(): Promise<string> {

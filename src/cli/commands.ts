@@ -18,6 +18,7 @@ const sections: Record<string, Record<string, LoadGroup>> = {
     status: async () => (await import('#cli/commands/status.ts')).statusCommand,
     send: async () => (await import('#cli/commands/email/send.ts')).sendCommand,
     email: async () => (await import('#cli/commands/email/email.ts')).emailCommands,
+    pause: async () => (await import('#cli/commands/queue/pause-commands.ts')).pauseCommands,
     queue: async () => (await import('#cli/commands/queue/queue.ts')).queueCommands,
     logs: async () => (await import('#cli/commands/logs.ts')).logsCommands,
     top: async () => (await import('#cli/commands/top.ts')).topCommands,

@@ -12,6 +12,8 @@ import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { forgetLearned } from '#mail/queue/rows/learned-rows.ts';
 import { deleteOldReceived } from '#mail/received/rows/received-mails.ts';
+import { createJudge } from '#mail/record/auto-pause/judge-organizations.ts';
+import { sweepPauses } from '#mail/record/auto-pause/sweep-pauses.ts';
 import { forgetGroups } from '#mail/record/rows/group-statistics.ts';
 import { partitionJobs } from '#mail/record/rows/partitioned-tables.ts';
 import { removeMessages } from '#mail/record/rows/retention.ts';
@@ -39,14 +41,16 @@ export function maintenanceJobs(
   const { config, db, clock, log, random, eventSignal, onError } = context;
   const { now } = clock;
   const resolve = createResolver(config.dnsServers);
+  const judge = createJudge({ mode: config.autoPause, now });
   const fedByMail = {
     idempotency: () => forgetAnswers(db, now(), config.idempotencyKeep),
     'webhook attempts': () => forgetWebhookAttempts(db, now() - config.keepEvents),
     'webhook messages': () => forgetWebhookMessages(db, now() - config.keepEvents),
-    statistics: () => sumUp(db),
+    statistics: () => sumUp(db, judge),
   };
   return [
     ...Object.entries(fedByMail).map(([name, run]) => ({ name, run, isFedByMail: true })),
+    { name: 'auto-pauses', run: () => sweepPauses(db, now()) },
     { name: 'sessions', run: () => forgetSessions(db, now()) },
     { name: 'one-time links', run: () => forgetLinks(db, now()) },
     { name: 'invitations', run: () => forgetInvitations(db, now()) },

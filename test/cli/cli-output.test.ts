@@ -133,6 +133,8 @@ test('a quota whose month is over is shown renewed, before a send makes it so', 
     requiresSecondFactor: false,
     toldLow: false,
     toldExhausted: false,
+    heldGroups: null,
+    autoPause: null,
     pause: null,
   };
   const quotaAt = (time: string) => organizationDocument(org, Date.parse(time)).quota;

@@ -11,6 +11,7 @@ import { runAlone } from '#lab/alone.ts';
 import { createCli } from '#lab/cli.ts';
 import { rowsOf, type Things, type Visitor, walkOwnership } from '#lab/ownership-walk.ts';
 import { type Org, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
+import { samplePause } from '#lab/scenes/sample-pause.ts';
 import { until } from '#lab/until.ts';
 import { serverOrgId } from '#platform/values/glossary.ts';
 import { streamNumber } from '#platform/values/stream.ts';
@@ -53,6 +54,7 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
   const route = await db('receiving_routes').where({ org_id: org.id }).first();
   const stream = `news-of-${org.slug}`;
   if (!live) await makeStream(db, { orgId: org.id, name: stream, title: `Title of ${stream}` }, clock.now());
+  const pause = await samplePause(db, org.id, stream, clock.now());
   const event = await db('events').where({ email_id: email }).first();
   const bounce = await db('events').where({ org_id: org.id, type: 'email.bounced' }).first();
   const invited = `invited-${org.slug}@there.invalid`;
@@ -72,6 +74,7 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
       domain: org.domain,
       address: suppression.address,
       suppression: suppression.id,
+      pause,
       stream,
       group: String(streamNumber(stream)),
       user: org.people.owner,
@@ -90,6 +93,7 @@ async function thingsOf({ world, make }: Scene, org: Org, live = false): Promise
       org.receivedId,
       suppression.address,
       stream,
+      pause,
       event.id,
       ...(live ? [] : [org.id]),
     ],

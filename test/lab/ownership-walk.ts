@@ -17,6 +17,7 @@ interface Named {
   domain: string;
   address: string;
   suppression: string;
+  pause: string;
   stream: string;
   /** The number of the stream. */
   group: string;
@@ -72,6 +73,7 @@ const kinds: Record<string, keyof Named> = {
   domains: 'domain',
   bounces: 'bounce',
   suppressions: 'suppression',
+  pauses: 'pause',
   team: 'user',
   invitations: 'invitation',
   events: 'event',

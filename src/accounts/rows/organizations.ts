@@ -3,7 +3,8 @@
 import { newId } from '#platform/base/id.ts';
 import { countOf, forUpdate, idList, query } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
-import { flag, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
+import { flag, json, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
+import type { HeldGroup } from '#platform/database/tables/mail-group.ts';
 import { serverOrgId, type TlsFloor } from '#platform/values/glossary.ts';
 
 const organizations = records({
@@ -27,6 +28,10 @@ const organizations = records({
   /** Whether the owner has been notified since the last time there were credits. */
   toldLow: flag,
   toldExhausted: flag,
+  /** The mail that an auto-pause holds (mail/record/auto-pause/); null: none, which most have. */
+  heldGroups: orNull(json<HeldGroup[]>()),
+  /** Off, warn or hold; null: as POSTERN_AUTO_PAUSE says. */
+  autoPause: orNull(value<'off' | 'warn' | 'hold'>()),
 });
 
 export type Organization = ReturnType<typeof organizations.read> & {
@@ -139,6 +144,10 @@ export async function setLimits(db: Db, id: string, limits: Limits): Promise<voi
 
 export async function setOrganizationTls(db: Db, id: string, tls: TlsFloor): Promise<void> {
   await db('organizations').where({ id }).update({ tls });
+}
+
+export async function setAutoPause(db: Db, id: string, autoPause: Organization['autoPause']): Promise<void> {
+  await db('organizations').where({ id }).update(organizations.write({ autoPause }));
 }
 
 export async function requireSecondFactor(db: Db, id: string, requiresSecondFactor: boolean): Promise<void> {

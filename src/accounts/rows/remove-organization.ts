@@ -84,6 +84,7 @@ export async function removeOrganization(
 
 /** Tables that refer to organizations and have few rows of each. */
 const fewRows = [
+  'auto_pauses',
   'webhooks',
   'api_keys',
   'daily_usage',

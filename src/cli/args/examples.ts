@@ -21,6 +21,9 @@ const lines: [line: string, description: string][] = [
   ['email source 9eda6307a7e9 > mail.eml', 'the bytes that were sent'],
   ["email cancel 9eda6307a7e9 --reason 'wrong price'", 'cancel what was not sent yet'],
   ['email reschedule 9eda6307a7e9 2026-12-24T18:00:00+01:00', 'send a scheduled email at another time'],
+  ['pause list', 'mail that the rules hold, or warn of'],
+  ['pause show 9eda6307a7e9', 'why: the mails and the replies'],
+  ['pause release 9eda6307a7e9', 'send it again'],
   ['queue summary', 'what waits, where, and why'],
   ['queue list --destination mx.slow.example', 'the mail that waits for a destination'],
   ["queue retry --domain example.org --reason 'they are back'", 'retry deferred mail now'],
@@ -69,6 +72,7 @@ const lines: [line: string, description: string][] = [
   ["org pause Acme --reason 'unpaid bills'", 'stop it at once'],
   ["org resume Acme --reason 'paid'", 'let it send again'],
   ['org remove Acme --dry-run', 'what deleting it would delete'],
+  ['org auto-pause Acme hold', 'hold what spoils the reputation, and not only warn of it'],
   ['key create --label app --scope email:send --scope email:read', 'a key for an application'],
   [
     'key create --label suite --scope email:send --test',

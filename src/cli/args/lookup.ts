@@ -19,6 +19,7 @@ import { openLog } from '#cli/maillog/log-file.ts';
 import { createIdSearch } from '#cli/maillog/log-filter.ts';
 import { findReceived } from '#mail/received/rows/received-mails.ts';
 import { findRoute } from '#mail/received/rows/receiving-routes.ts';
+import { findPause } from '#mail/record/auto-pause/rows/auto-pauses.ts';
 import { type EmailRecord, findEmail } from '#mail/record/rows/emails.ts';
 import { emailIdsOf, idsEndingIn } from '#mail/record/rows/find-by-name.ts';
 import { findWebhook } from '#mail/webhooks/rows/webhooks.ts';
@@ -84,6 +85,13 @@ export const requireKey = byId(
   'key',
   findKey,
   '`postern key list --org ORG` shows them with their ids',
+);
+
+export const requirePause = byId(
+  'auto_pauses',
+  'auto-pause',
+  (db, id) => findPause(db, id),
+  '`postern pause list` shows them with their ids',
 );
 
 export const requireWebhook = byId(

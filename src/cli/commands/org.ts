@@ -7,11 +7,13 @@ import {
   type Organization,
   renameOrganization,
   requireSecondFactor,
+  setAutoPause,
   setLimits,
   setOrganizationTls,
 } from '#accounts/rows/organizations.ts';
 import { pauseOrganization, resumeOrganization } from '#accounts/rows/pauses.ts';
 import {
+  choice,
   credits,
   limit,
   name,
@@ -31,6 +33,7 @@ import { Failure } from '#cli/failure.ts';
 import { organizationDocument, printOrganization, quotaDocument } from '#cli/render/org-view.ts';
 import type { Cell } from '#cli/render/output.ts';
 import { assignPool, readPools } from '#mail/queue/rows/ip-pools.ts';
+import { type PauseMode, pauseModes } from '#mail/record/auto-pause/pause-rules.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { TlsFloor } from '#platform/values/glossary.ts';
@@ -71,6 +74,8 @@ export function orgCommands(program: Command, context: CommandContext): void {
   );
 }
 
+const autoPauseMode = choice('a mode', [...pauseModes, 'default']);
+
 type Named = (command: string, description: string) => Command;
 
 function settingCommands(named: Named, context: CommandContext): void {
@@ -86,6 +91,14 @@ function settingCommands(named: Named, context: CommandContext): void {
   named('tls', 'Set the minimum TLS protection for all mail of an organization; a domain may require more.')
     .argument(tlsArgument, tlsIs, tlsFloor)
     .action(changes((db, { id }, tls: TlsFloor) => setOrganizationTls(db, id, tls)));
+
+  named('auto-pause', 'Set what happens if mail is complained about or bounces too often.')
+    .argument('<off|warn|hold|default>', 'default: as POSTERN_AUTO_PAUSE says', autoPauseMode)
+    .action(
+      changes((db, { id }, mode: PauseMode | 'default') =>
+        setAutoPause(db, id, mode === 'default' ? null : mode),
+      ),
+    );
 
   named(
     'two-factor',

@@ -4,7 +4,10 @@ import { why as explain, type Remedies, type WhyInput } from '#operate/explain/w
 import { sanitize } from './output.ts';
 
 const commands: Remedies = {
-  release: ({ emailId }) => ` (\`postern queue release ${emailId} --reason R\`)`,
+  release: ({ emailId, action }) =>
+    action?.pauseId
+      ? ` (\`postern pause release ${action.pauseId}\`)`
+      : ` (\`postern queue release ${emailId} --reason R\`)`,
   report: ({ emailId }) => `\`postern returned list --email ${emailId}\` has the report.`,
   unsuppress: ({ orgId, delivery }) =>
     `\`postern suppression remove ${delivery.recipient} --org ${orgId}\` takes it off for later mail.`,

@@ -8,6 +8,7 @@ import { type EventParts, eventEndpoints } from '#front/api/events/routes.ts';
 import { keyEndpoints } from '#front/api/keys/routes.ts';
 import type { Document } from '#front/api/openapi/openapi-types.ts';
 import { openApiEndpoints } from '#front/api/openapi/routes.ts';
+import { pauseEndpoints } from '#front/api/pauses/routes.ts';
 import { receivedEndpoints } from '#front/api/received/routes.ts';
 import { routeEndpoints } from '#front/api/receiving-routes/routes.ts';
 import { type BatchParts, batchEndpoints } from '#front/api/send/batch.ts';
@@ -34,6 +35,7 @@ export const endpoints: readonly Endpoint<EndpointParts>[] = [
   ...domainEndpoints,
   ...keyEndpoints,
   ...streamEndpoints,
+  ...pauseEndpoints,
   ...suppressionEndpoints,
   ...csvEndpoints,
   ...webhookEndpoints,

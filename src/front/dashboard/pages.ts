@@ -13,6 +13,7 @@ import { joinPage } from '#front/dashboard/pages/join/routes.ts';
 import { keysPage } from '#front/dashboard/pages/keys/routes.ts';
 import { organizationsPage } from '#front/dashboard/pages/organizations/routes.ts';
 import { overviewPage } from '#front/dashboard/pages/overview/routes.ts';
+import { pausesPage } from '#front/dashboard/pages/pauses/routes.ts';
 import { queueActionsPage } from '#front/dashboard/pages/queue/queue-action-forms.ts';
 import { queuePage } from '#front/dashboard/pages/queue/routes.ts';
 import { suspensionsPage } from '#front/dashboard/pages/queue/suspension-forms.ts';
@@ -63,6 +64,7 @@ export const pages: DashboardPage[] = [
   routesPage,
   receivedPage,
   streamsPage,
+  pausesPage,
   listPage,
   suppressionsPage,
   webhooksPage,

@@ -23,7 +23,7 @@ import { patched } from '#platform/base/byte-patch.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { newId } from '#platform/base/id.ts';
-import type { Send, SendAnswerRecord } from '#platform/database/tables/send-record.ts';
+import type { Send } from '#platform/database/tables/send-record.ts';
 import { type Mailbox, serverOrgId } from '#platform/values/glossary.ts';
 import { namesOf } from '#platform/values/recipients.ts';
 import { asRefusal, type Refusal } from '#platform/values/refusal.ts';
@@ -66,11 +66,8 @@ export interface AcceptParts extends AfterCommit, SendStreamParts {
   leaseMs: number;
 }
 
-export interface Accepted {
-  answer: SendAnswerRecord;
-  /** The answer is that of an earlier send; nothing was charged or queued now. */
-  replayed: boolean;
-}
+/** `replayed`: the answer is that of an earlier send; nothing was charged or queued now. `heldBy`: an auto-pause holds the mail. */
+export type Accepted = Extract<Decision, { replayed: boolean }>;
 
 export type Accept = (request: SendRequest, caller: Sender) => Promise<Accepted>;
 

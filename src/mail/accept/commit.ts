@@ -12,6 +12,7 @@ import { isAway } from '#platform/database/engine/unavailable.ts';
 import { acceptedDelivery } from '#platform/database/tables/accepted-delivery.ts';
 import type { Send, SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 import { type AcceptPolicy, acceptAll, type Decision } from './rows/acceptance.ts';
+import { answerIn } from './rows/decision-refusal.ts';
 
 /** How long a commit waits for more sends that are being composed. */
 const maxWaitMs = 5;
@@ -120,13 +121,12 @@ export function startCommit(
   for (const [index, { startState }] of slots.entries()) recipients[index]!.startState = startState;
   return {
     settle(decision) {
-      const isAnswered = decision !== null && 'answer' in decision;
-      const isNew = isAnswered && !decision.replayed;
-      if (isAnswered && decision.replayed) parts.onRepeated(send, decision.answer, request);
-      const accepted = isNew ? decision.answer.accepted : [];
-      if (isNew && accepted.length > 0) parts.onAccepted(send, decision.answer, request);
+      const { repeated, made, heldBy } = answerIn(decision);
+      if (repeated) parts.onRepeated(send, repeated, request);
+      const accepted = made?.accepted ?? [];
+      if (made && accepted.length > 0) parts.onAccepted(send, made, request);
       if (accepted.length > 0 && scheduledAt !== null) parts.onScheduled(scheduledAt);
-      const addresses = new Set(accepted);
+      const addresses = new Set(heldBy ? [] : accepted);
       for (const [index, slot] of slots.entries()) {
         const recipient = recipients[index]!;
         slot.settle(addresses.has(recipient.address) ? acceptedDelivery(send, recipient) : null);

@@ -37,6 +37,7 @@ const table = {
   credits: ours('credits', null, 'no credits left'),
   complaint_rate: message('complaints', null, 'too many complaints'),
   bounce_rate: message('bounces', null, 'too many bounces'),
+  auto_pause: message('auto-pause', null, 'complaints, bounces or replies broke a rule'),
   domain_unverified: ours('domain', null, 'DKIM record missing or wrong'),
   mx_missing: ours('MX record', null, 'MX record missing, or leads elsewhere'),
   locked: ours('locked', null, 'database is locked'),

@@ -82,11 +82,13 @@ function withheldBy({ events }: EmailRecord, { recipient, status }: DeliveryReco
   return end?.data.category === 'withheld' ? String(end.data.diagnostic) : null;
 }
 
+const pauseIdIn = ({ pauseId }: Record<string, unknown>) => (typeof pauseId === 'string' ? pauseId : null);
+
 /** From the event of the latest action. */
 function actionOf({ events }: EmailRecord, { recipient, status }: DeliveryRecord): WhyInput['action'] {
   const event = events.findLast((each) => each.type === `email.${status}` && each.recipient === recipient);
   const reason = event?.data.reason;
   return event && typeof reason === 'string'
-    ? { at: event.at, reason, bySender: event.data.bySender === true }
+    ? { at: event.at, reason, bySender: event.data.bySender === true, pauseId: pauseIdIn(event.data) }
     : null;
 }

@@ -23,8 +23,8 @@ export interface WhyInput {
   last: AttemptRecord | null;
   /** Why nothing was tried at its end; null if something was, or if that is not kept any more. */
   withheld: string | null;
-  /** The action that led to the status (held or canceled), the operator's or the sender's; null if there was none. */
-  action: { at: number; reason: string; bySender?: boolean } | null;
+  /** The action that led to the status (held or canceled), the operator's, the sender's or a rule's; null if there was none. */
+  action: { at: number; reason: string; bySender?: boolean; pauseId?: string | null } | null;
   /** The state of its destination. */
   condition: Condition;
   /** The receivers that our addresses are new to, if today's allowance for them is used up. */
@@ -78,7 +78,8 @@ const sentences: Record<DeliveryStatus, Explain> = {
     return `${lastResult(input)} That is not final${remoteNote(input)}.${duplicateNote(input)}${blocklistNote(input, remedies)} ${nextStep(input, when, remedies)}`;
   },
   held(input, when, { release }) {
-    return `It has been held by the operator${actionNote(input, when, 'since')} until it is released${release(input)}.${resultBefore(input)}`;
+    const by = input.action?.pauseId ? 'a rule' : 'the operator';
+    return `It has been held by ${by}${actionNote(input, when, 'since')} until it is released${release(input)}.${resultBefore(input)}`;
   },
   canceled(input, when) {
     const by = input.action?.bySender ? 'sender' : 'operator';

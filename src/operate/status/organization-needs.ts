@@ -1,5 +1,7 @@
 /** Organizations whose mail bounces or is complained about too often, domains that are no longer verified, failing webhooks. */
 
+import { pauseRules } from '#mail/record/auto-pause/pause-rules.ts';
+import { type AutoPause, listPauses, pauseTitle } from '#mail/record/auto-pause/rows/auto-pauses.ts';
 import { hourMs } from '#mail/record/rows/statistics.ts';
 import {
   blockedBounces,
@@ -35,6 +37,7 @@ export async function readOrganizationNeeds(db: Db, now: number, storeBytes: num
   );
   return [
     ...(await Promise.all(rates.slice(0, maxOfAKind).map((need) => withBlocklist(db, need, since)))),
+    ...(await listPauses(db, maxOfAKind)).map(pauseNeed),
     ...(await troubledDomains(db, maxOfAKind)).map(domainNeed),
     ...(await troubledWebhooks(db, maxOfAKind)).map((one) => webhookNeed(one, now)),
     ...(await storeNeeds(db, storeBytes, maxOfAKind)),
@@ -113,6 +116,27 @@ function rateNeed({ share, tone, bad }: Rate, need: Omit<Need, 'severity' | 'sin
       advice: `${limit} ${need.advice}`,
     },
   ];
+}
+
+export function pauseNeed(pause: AutoPause): Need {
+  const { id, orgId, orgName, state, rule, since, figures, mails } = pause;
+  const isHeld = state === 'held';
+  const { label, rate } = pauseRules[rule];
+  const happened = rate === null ? label : `${figures.count} ${label} of ${figures.of} ${rate.of}`;
+  return {
+    cause: 'auto_pause',
+    severity: 'act',
+    subject: `${pauseTitle(pause)} of ${orgName}`,
+    orgId,
+    since,
+    figure: `${isHeld ? 'its mail is held' : 'its mail goes on'}: ${happened}`,
+    reply: mails[0]?.reply ?? null,
+    advice: isHeld
+      ? 'New mail is accepted and held, too. See which mails these are, stop the cause, then release it.'
+      : 'See which mails these are, and stop the cause before mailbox providers refuse all mail.',
+    command: `postern pause show ${id}`,
+    path: `/o/${orgId}/pauses`,
+  };
 }
 
 export function domainNeed({ orgId, orgName, name, failingSince, isRefused }: TroubledDomain): Need {

@@ -6,6 +6,7 @@
 import { longestWaiting, type WaitingMail } from '#accounts/rows/attention-rows.ts';
 import { balanceOf, quotaState } from '#accounts/rows/credit-ledger.ts';
 import type { Organization } from '#accounts/rows/organizations.ts';
+import { listPauses } from '#mail/record/auto-pause/rows/auto-pauses.ts';
 import type { Counts } from '#mail/record/counts.ts';
 import { readDestinationStatuses, routesOf } from '#mail/record/rows/destination-status-rows.ts';
 import { causes } from '#operate/condition/causes.ts';
@@ -20,7 +21,7 @@ import { dueIn, span } from '#platform/base/span.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
 import { type Need, ranked, thisServer } from './need.ts';
-import { domainNeed, rateNeeds, storeNeeds, webhookNeed } from './organization-needs.ts';
+import { domainNeed, pauseNeed, rateNeeds, storeNeeds, webhookNeed } from './organization-needs.ts';
 
 const maxOfAKind = 3;
 const maxDestinations = 10;
@@ -48,6 +49,7 @@ export async function readOwnerNeeds(parts: OwnerParts): Promise<Need[]> {
     ...creditNeeds(parts),
     ...rateNeeds({ ...counts, orgId: org.id, orgName: org.name }, '7 days'),
     ...(await waitingNeeds(parts)),
+    ...(await listPauses(db, maxOfAKind, org.id)).map(pauseNeed),
     ...(await troubledDomains(db, maxOfAKind, org.id)).map(domainNeed),
     ...(await domainsWithoutMx(db, maxOfAKind, org.id)).map((one) => mxNeed(one, now)),
     ...(await troubledWebhooks(db, maxOfAKind, org.id)).map((one) => webhookNeed(one, now)),

@@ -108,6 +108,12 @@ export const deliverySettings = {
     default: 'keep',
     description: 'Sends from a domain whose DKIM record was missing twice, six hours apart: kept or refused.',
   }),
+  autoPause: setting(oneOf('a mode', ['off', 'warn', 'hold']), {
+    name: 'POSTERN_AUTO_PAUSE',
+    default: 'warn',
+    description:
+      'What happens if the mail of a key, a stream or a tag is complained about or bounces too often: nothing (off), people are told (warn), or that mail is also held until somebody releases it (hold). `postern org auto-pause` sets it for one organization.',
+  }),
   textFromHtml: setting(yesOrNo, {
     name: 'POSTERN_TEXT_FROM_HTML',
     default: 'true',

@@ -69,6 +69,9 @@ export const eventTypes = [
   'credits.exhausted',
   'domain.verified',
   'domain.unverified',
+  'pause.started',
+  'pause.warned',
+  'pause.ended',
   'webhook.test',
   'webhook.disabled',
 ] as const;

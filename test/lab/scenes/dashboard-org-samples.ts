@@ -8,6 +8,7 @@ import { makeStream } from '#accounts/manage-streams.ts';
 import { inviteMember } from '#accounts/people/team.ts';
 import type { Sample, Sampler } from './dashboard-sample.ts';
 import type { Org, Scene } from './dashboard-scene.ts';
+import { samplePause } from './sample-pause.ts';
 
 const nothing: Sampler = () => ({});
 
@@ -139,6 +140,11 @@ export const orgSamples: Record<string, Sampler> = {
   'GET /dashboard/o/:org/received/:id/source': receivedId,
   'GET /dashboard/o/:org/received/:id/attachments/:at': (_scene, org) => ({
     params: { id: org.receivedId, at: '0' },
+  }),
+  'GET /dashboard/o/:org/pauses': nothing,
+  'POST /dashboard/o/:org/pauses/:id/release': async ({ world }, { id }) => ({
+    params: { id: await samplePause(world.db, id, `sample-${uniqueName()}`, world.clock.now()) },
+    fields: {},
   }),
   'GET /dashboard/o/:org/streams': nothing,
   'POST /dashboard/o/:org/streams': async (scene, org) => {

@@ -10,6 +10,7 @@ import { emailsSchemas } from '#front/api/emails/schema.ts';
 import { eventSchemas } from '#front/api/events/schema.ts';
 import { keySchemas, newKeyRequest } from '#front/api/keys/schema.ts';
 import { done } from '#front/api/management.ts';
+import { pauseSchemas } from '#front/api/pauses/schema.ts';
 import { receivedSchemas } from '#front/api/received/schema.ts';
 import { newRoute, routeChange, routeSchemas } from '#front/api/receiving-routes/schema.ts';
 import { batchAnswer, batchRequest } from '#front/api/send/batch.ts';
@@ -52,6 +53,7 @@ const responses = {
   ...domainSchemas,
   ...keySchemas,
   ...streamSchemas,
+  ...pauseSchemas,
   ...suppressionSchemas,
   ...webhookSchemas,
   ...routeSchemas,

@@ -81,6 +81,13 @@ const onSomeResponses: Record<string, Header> = {
     schema: { type: 'string' },
     example: oneClickWarning,
   },
+  'X-Postern-Held': {
+    description:
+      'Of a send that was accepted: the id of the pause that holds its mail (`GET /api/public/pauses`).',
+    required: false,
+    schema: { type: 'string', format: 'uuid' },
+    example: '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27',
+  },
   'Idempotent-Replayed': {
     description:
       'This is the response of an earlier send that this call repeats. Nothing was sent or charged now.',

@@ -76,7 +76,7 @@ export const sendEndpoints: Endpoint<SendParts>[] = [
     response: {
       description:
         'The email is accepted for all or some of its recipients, or, with `dryRun=true`, would be.',
-      headers: ['Idempotent-Replayed', 'X-Postern-Warning'],
+      headers: ['Idempotent-Replayed', 'X-Postern-Warning', 'X-Postern-Held'],
       content: { 'application/json': sendResult },
     },
     errors: sendErrors,
@@ -99,6 +99,7 @@ function sendEmail(parts: SendParts): Middleware {
     const request = { ...reply, onLacksOneClick: () => warnOfBulk(context) };
     const answer = dryRun ? await tryOut(parts, request, caller) : await acceptNow(parts, request, caller);
     if (answer.replayed) context.set('Idempotent-Replayed', 'true');
+    if (answer.heldBy) context.set('X-Postern-Held', answer.heldBy.pauseId);
     context.body = answer.body;
     context.res.once('finish', () => failpoint('answered'));
   });
@@ -126,11 +127,11 @@ export function withSendSlot(
 }
 
 async function acceptNow({ accept }: SendParts, request: SendRequest, caller: Caller) {
-  const { answer, replayed } = await accept(request, caller);
-  return { body: presentSend(answer), replayed };
+  const { answer, replayed, heldBy } = await accept(request, caller);
+  return { body: presentSend(answer), replayed, heldBy };
 }
 
 async function tryOut({ dryRun }: SendParts, request: SendRequest, caller: Caller) {
-  const { answer, replayed, message } = await dryRun(request, caller);
-  return { body: presentDryRun(answer, message), replayed };
+  const { answer, replayed, heldBy, message } = await dryRun(request, caller);
+  return { body: presentDryRun(answer, message), replayed, heldBy };
 }

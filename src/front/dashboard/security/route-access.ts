@@ -105,6 +105,10 @@ export const access: Record<string, RouteAccess> = {
   'POST /dashboard/o/:org/streams/:stream': 'developer',
   'POST /dashboard/o/:org/streams/:stream/remove': 'developer',
 
+  // Auto-pauses
+  'GET /dashboard/o/:org/pauses': 'viewer',
+  'POST /dashboard/o/:org/pauses/:id/release': 'developer',
+
   // Suppressions
   'GET /dashboard/o/:org/suppressions': 'viewer',
   'POST /dashboard/o/:org/suppressions': 'developer',

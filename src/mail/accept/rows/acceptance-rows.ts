@@ -1,9 +1,12 @@
 /** The rows of accepted sends, table by table, in the order that the foreign keys require. */
 
+import type { Organization } from '#accounts/rows/organizations.ts';
 import { patchedLength } from '#platform/base/byte-patch.ts';
 import { iso } from '#platform/base/clock.ts';
 import type { RawRow } from '#platform/database/engine/insert-rows.ts';
+import type { Trx } from '#platform/database/engine/open.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
+import { type HeldGroup, isInGroup, pauseReason } from '#platform/database/tables/mail-group.ts';
 import { deliveries, emails } from '#platform/database/tables/mail-tables.ts';
 import type {
   Send,
@@ -27,6 +30,10 @@ export interface AcceptanceRows {
     Record<'message_bases' | 'messages', RawRow[]>;
   /** Adds an accepted send, with the dispositions in the order of its recipients, and returns its answer. */
   add(send: Send, dispositions: Disposition[], paid: Paid): SendAnswerRecord;
+  /** After `add`, the group of the send of which an auto-pause holds the mail. */
+  hold(send: Send, dispositions: Disposition[], org: Pick<Organization, 'heldGroups'>): HeldGroup | undefined;
+  /** Holds those deliveries, once they are inserted: few organizations have any, so the rows of all others stay as they are. */
+  holdHeld(trx: Trx): Promise<void>;
 }
 
 export function newRows(): AcceptanceRows {
@@ -39,6 +46,8 @@ export function newRows(): AcceptanceRows {
     credit_entries: [],
     soft_bounces: [],
   };
+
+  const held: string[] = [];
 
   return {
     tables,
@@ -59,6 +68,23 @@ export function newRows(): AcceptanceRows {
         tables.message_bases.push({ email_id: send.emailId, raw: send.packed! });
       for (const index of used) tables.messages.push(messageRow(send, send.messages[index]!));
       return answerOf(send, dispositions);
+    },
+    hold(send, dispositions, { heldGroups }) {
+      const group = heldGroups?.find((one) => isInGroup(one, send));
+      if (!group) return undefined;
+      const { orgId, emailId, acceptedAt: at, recipients } = send;
+      const data = { reason: pauseReason(group), pauseId: group.pauseId };
+      for (const [position, { deliveryId, address: recipient }] of recipients.entries()) {
+        if (dispositions[position] !== 'queued') continue;
+        held.push(deliveryId);
+        tables.events.push(eventRow({ orgId, emailId, type: 'email.held', recipient, at, data }));
+      }
+      return group;
+    },
+    async holdHeld(trx) {
+      if (held.length === 0) return;
+      const state = { status: 'held', due_at: null, lease_owner: null, auto_held: true };
+      await trx('deliveries').whereIn('id', held).update(state);
     },
   };
 }

@@ -46,7 +46,7 @@ import { type EarlierAnswer, isRepeat, readEarlier } from './idempotency.ts';
 
 /** Accepted, answered with the answer of an earlier send, or refused. */
 export type Decision =
-  | { answer: SendAnswerRecord; replayed: boolean }
+  | { answer: SendAnswerRecord; replayed: boolean; heldBy?: ReturnType<AcceptanceRows['hold']> }
   | { refused: 'ALL_RECIPIENTS_SUPPRESSED' | 'INSUFFICIENT_CREDITS' | 'KEY_REUSED' }
   | { refused: 'CREDITS_FOR_SOME'; needed: number; left: number }
   | DayRefusal;
@@ -113,6 +113,7 @@ async function write(trx: Trx, snapshot: Snapshot): Promise<void> {
   ]);
   if (!isSmall) for (const insert of messages) await insert(trx);
   await saveStreamUses(trx, snapshot.streamUses.values());
+  await rows.holdHeld(trx);
 }
 
 /** An answer may be kept for longer than its email, which then has no events either. */
@@ -235,13 +236,15 @@ function repeatOf(send: Send, snapshot: Snapshot): Decision | null {
 
 function record(
   send: Send,
-  { rows, earlier }: Snapshot,
+  { rows, earlier, orgs }: Snapshot,
   paid: Paid,
   dispositionOf: (recipient: Send['recipients'][number]) => Disposition,
 ): Decision {
-  const answer = rows.add(send, send.recipients.map(dispositionOf), paid);
+  const dispositions = send.recipients.map(dispositionOf);
+  const answer = rows.add(send, dispositions, paid);
+  const heldBy = rows.hold(send, dispositions, orgs.get(send.orgId)!);
   earlier.set(send, answer);
-  return { answer, replayed: false };
+  return { answer, replayed: false, ...(heldBy && { heldBy }) };
 }
 
 /** Grants a new month's quota on the organization's renewal day. */

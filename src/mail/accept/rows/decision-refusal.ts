@@ -1,5 +1,6 @@
-/** The answer to a refused send (docs/design.md section 2.1, steps 11 to 14). */
+/** What a decision about a send says: its answer, or the refusal (docs/design.md section 2.1, steps 11 to 14). */
 
+import type { HeldGroup } from '#platform/database/tables/mail-group.ts';
 import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { Decision } from './acceptance.ts';
@@ -30,4 +31,18 @@ export function refusalOf(decision: Exclude<Decision, { answer: SendAnswerRecord
       return new Refusal('RATE_LIMIT_EXCEEDED', message, { retryAfterMs: decision.retryAfterMs });
     }
   }
+}
+
+/**
+ * The answer to a new send or to one that repeats another; neither if it was refused, or null, because it failed. Mail with
+ * `heldBy` has no lease.
+ */
+export function answerIn(decision: Decision | null): {
+  made?: SendAnswerRecord;
+  heldBy?: HeldGroup | undefined;
+  repeated?: SendAnswerRecord;
+} {
+  if (decision === null || 'refused' in decision) return {};
+  const { answer, replayed, heldBy } = decision;
+  return replayed ? { repeated: answer } : { made: answer, heldBy };
 }

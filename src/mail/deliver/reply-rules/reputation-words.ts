@@ -68,6 +68,25 @@ export const reputation: readonly RuleEntry[] = [
     ],
   },
   {
+    // The address is one that no person has: whoever sends to it has not been asked to (mail/record/auto-pause/).
+    name: 'spam-trap',
+    text: /\bspam ?-?trap|\bhoney ?-?pot|\btrap (?:address|recipient|hit)\b/i,
+    category: 'spam',
+    fault: 'sender',
+    quotes: ['554 5.7.1 <trap@example.org>: Recipient address rejected: Spamtrap', '550 5.7.1 spamtrap hit'],
+  },
+  {
+    // A link in the mail is listed, whoever sends it.
+    name: 'listed-content',
+    text: /\b(?:block|black|spam)[ -]?(?:listed)? (?:url|uri|link)s?\b|\b(?:url|uri|link)s? (?:\S{1,255} ){0,4}(?:(?:is|are|was|were) )?(?:block|black)?listed\b|\b(?:local )?(?:URIBL|SURBL) polic/i,
+    category: 'spam',
+    quotes: [
+      '550 Blacklisted URL in message.',
+      '554 rejected due to spam URL in content',
+      '550 5.7.1 Your email breaches local URIBL policy.',
+    ],
+  },
+  {
     name: 'too-many-refused-recipients',
     text: /(?:too many|excessive) (?:rejected|refused|failed) recipients/i,
     category: 'blocked',

@@ -15,6 +15,8 @@ import { countOf } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { bumpUpdatedAt } from '#platform/database/tables/bump-updated-at.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
+import type { Grouped } from '#platform/database/tables/mail-group.ts';
+import { emails } from '#platform/database/tables/mail-tables.ts';
 import { emptyServerMessages } from '#platform/database/tables/messages.ts';
 import { everyStage, inStage, type Stage } from '#platform/database/tables/unfinished-deliveries.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
@@ -39,11 +41,20 @@ export interface QueueActionRequest {
   reason: string;
   /** The sender, not the operator, wants it. */
   bySender?: boolean;
+  /** An auto-pause wants it (mail/record/auto-pause/): it releases only what an auto-pause holds. */
+  forPause?: ForPause;
   now: number;
   /** Called between pages with the number of changed deliveries. */
   onProgress?(changed: number): void;
   /** Stops the action between pages. */
   signal?: AbortSignal;
+}
+
+interface ForPause {
+  id: string;
+  isMeant(mail: Grouped): boolean;
+  /** Asked in the transaction of each page, until whose end the answer holds; false: nothing more is changed. */
+  isCurrent(trx: Trx): Promise<boolean>;
 }
 
 export interface QueueActionResult {
@@ -79,7 +90,7 @@ export async function applyQueueAction(
   for (const stage of stagesOf(selection, sourceStages[action])) {
     for (let after: Position | null = null; ; await pause(writerPauseMs)) {
       request.signal?.throwIfAborted();
-      const rows: Position[] = await readPage(db, matching, action, { stage, after });
+      const rows: Position[] = await readPage(db, matching, request, { stage, after });
       changed += rows.length === 0 ? 0 : await db.transaction((trx) => changePage(trx, rows, request));
       if (rows.length < pageSize) break;
       request.onProgress?.(changed);
@@ -98,7 +109,7 @@ export async function dryRunQueueAction(
   const matching = await matchingOf(db, selection);
   const left = await countOthers(db, selection, matching, action);
   const counts = stagesOf(selection, sourceStages[action]).map((stage) =>
-    countOf(db('deliveries').where(matching).where(inStage(stage)).where(changeableBy(action))),
+    countOf(db('deliveries').where(matching).where(inStage(stage)).where(changeableBy({ action }))),
   );
   const changed = (await Promise.all(counts)).reduce((sum, count) => sum + count, 0);
   return { changed, sending: await countOf(db('deliveries').where(matching).where(inStage('leased'))), left };
@@ -183,12 +194,12 @@ const orderOf: Partial<Record<Stage, 'expires_at' | 'due_at'>> = {
 function readPage(
   db: Db,
   matching: Matching,
-  action: QueueAction,
+  request: Changing,
   { stage, after }: { stage: Stage | null; after: Position | null },
 ): Promise<Position[]> {
   const query = db('deliveries')
     .where(matching)
-    .where(changeableBy(action))
+    .where(changeableBy(request))
     .where(inStage(stage))
     .limit(pageSize);
   const column = stage && orderOf[stage];
@@ -198,38 +209,65 @@ function readPage(
   return query.orderBy('id').select('id', 'expires_at', 'due_at') as unknown as Promise<Position[]>;
 }
 
+type Changing = Pick<QueueActionRequest, 'action' | 'forPause'>;
+
 /** Neither leased nor final. */
-function changeableBy(action: QueueAction): Matching {
+function changeableBy({ action, forPause }: Changing): Matching {
   return (query) => {
     query.whereIn('status', changeable[action]).whereNull('lease_owner');
+    if (forPause && action === 'release') query.where({ auto_held: true });
   };
+}
+
+const grouped = emails.pick('id', 'keyId', 'stream', 'tags', 'isTest');
+
+async function onlyMeant<Row extends { email_id: string }>(
+  trx: Trx,
+  rows: Row[],
+  { isMeant, isCurrent }: ForPause,
+): Promise<Row[]> {
+  if (!(await isCurrent(trx))) return [];
+  const ids = new Set(rows.map((row) => row.email_id));
+  const mails = (
+    await trx('emails')
+      .whereIn('id', [...ids])
+      .select(grouped.columns)
+  ).map(grouped.read);
+  const meant = new Set(mails.filter(isMeant).map(({ id }) => id));
+  return rows.filter((row) => meant.has(row.email_id));
 }
 
 async function changePage(
   trx: Trx,
   page: Position[],
-  { action, reason, bySender, now }: QueueActionRequest,
+  { action, reason, bySender, forPause, now }: QueueActionRequest,
 ): Promise<number> {
   const pageIds = page.map(({ id }) => id);
   // If a server is claiming a row now, this waits for the claim and then finds the row leased.
-  const rows = await trx('deliveries')
+  const locked = await trx('deliveries')
     .whereIn('id', pageIds)
-    .where(changeableBy(action))
+    .where(changeableBy({ action, forPause }))
     .orderBy('id')
     .forUpdate()
     .select('id', 'email_id', 'org_id', 'recipient', 'attempts');
+  const rows = forPause ? await onlyMeant(trx, locked, forPause) : locked;
   if (rows.length === 0) return 0;
   const ids = rows.map(({ id }) => id);
   await trx('deliveries')
     .whereIn('id', ids)
-    .where(changeableBy(action))
-    .update({ ...changes[action](trx, now), updated_at: now });
+    .where(changeableBy({ action }))
+    .update({
+      ...changes[action](trx, now),
+      auto_held: forPause && action === 'hold' ? true : null,
+      updated_at: now,
+    });
   const emailIds = rows.map((row) => row.email_id);
   await bumpUpdatedAt(trx, emailIds, now);
   const type = eventTypes[action];
   if (!type) return rows.length;
+  const data = { reason, ...(bySender && { bySender }), ...(forPause && { pauseId: forPause.id }) };
   const events = rows.map(({ email_id: emailId, org_id: orgId, recipient }) =>
-    eventRow({ orgId, emailId, type, recipient, at: now, data: { reason, ...(bySender && { bySender }) } }),
+    eventRow({ orgId, emailId, type, recipient, at: now, data }),
   );
   await insertRows(trx, 'events', events);
   if (action === 'cancel')

@@ -9,9 +9,13 @@ export async function countOrdered(db: Db, name: string): Promise<number> {
   return countIn(db, 'waiting', [...new Set([name, ...served])]);
 }
 
-/** Keyed by recipient domain; `since`: when the first of it was held. */
+/** Held by the operator, keyed by recipient domain; `since`: when the first of it was held. */
 export async function heldByDomain(db: Db): Promise<Map<string, { count: number; since: number }>> {
-  const some = db('deliveries').where(inStage('held')).limit(maxCounted).select('domain', 'updated_at');
+  const some = db('deliveries')
+    .where(inStage('held'))
+    .whereRaw('auto_held is not true')
+    .limit(maxCounted)
+    .select('domain', 'updated_at');
   const rows = await db(some.as('some'))
     .groupBy('domain')
     .select('domain', db.raw('count(*) as count'), db.raw('min(updated_at) as since'));

@@ -17,6 +17,7 @@ const maxMatches = 4;
 type TableWithIds =
   | 'emails'
   | 'api_keys'
+  | 'auto_pauses'
   | 'webhooks'
   | 'inbound_mails'
   | 'events'

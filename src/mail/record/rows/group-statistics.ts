@@ -18,6 +18,7 @@ import {
 } from '#mail/record/counts.ts';
 import { jsonRows, query } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
+import { storableName, tagNames, withoutKey } from '#platform/database/tables/mail-group.ts';
 import { compareKey, domainOf, parseMailbox } from '#platform/values/address.ts';
 import { mailboxProviderOf } from '#platform/values/mailbox-provider.ts';
 import { addSums } from './add-sums.ts';
@@ -40,14 +41,8 @@ export type GroupKind = keyof typeof shownNames;
 /** More of a day are never kept. */
 const maxNames = 200;
 
-/** A name is cut after this: the index of PostgreSQL takes some 2,700 bytes. */
-const maxName = 400;
-
 /** The name of the row that has the rest. */
 export const theRest = '';
-
-/** The group `key` of mail that was sent without a key: in the dashboard. */
-export const withoutKey = 'dashboard';
 
 const dayMs = 86_400_000;
 const table = 'group_statistics';
@@ -69,7 +64,7 @@ export async function addToGroups(trx: Trx, events: CountedEvents[]): Promise<vo
         group: { org_id, day, kind },
         names: new Map(),
       }));
-      ofKey(names, storable(given), () => []).push(event);
+      ofKey(names, storableName(given), () => []).push(event);
     }
   }
   await addRows(
@@ -91,11 +86,6 @@ function ofKey<Value>(map: Map<string, Value>, key: string, make: () => Value): 
   return value;
 }
 
-/** PostgreSQL takes neither NUL nor half of a surrogate pair. */
-function storable(name: string): string {
-  return name.slice(0, maxName).toWellFormed().replaceAll('\0', '\uFFFD');
-}
-
 function namesOf(
   { domain, sender, tags, key_id, stream, bounce }: CountedEvents,
   addressIn: (sender: string) => string,
@@ -110,8 +100,7 @@ function namesOf(
   if (provider !== null) names.push(['mailboxes', mailboxesName(provider, domainOf(address) ?? address)]);
   if (stream !== null) names.push(['stream', stream]);
   if (tags === null || tags === '{}') return names;
-  for (const [name, value] of Object.entries(JSON.parse(tags)))
-    names.push(['tag', value === '' ? name : `${name}=${value}`]);
+  for (const tag of tagNames(JSON.parse(tags))) names.push(['tag', tag]);
   return names;
 }
 

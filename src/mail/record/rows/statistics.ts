@@ -34,8 +34,11 @@ const reader = { name: 'statistics' };
 /** Takes some 20 ms, during which SQLite writes nothing else. */
 const eventsAtOnce = 1000;
 
-/** Returns how many events it has read. */
-export async function sumUp(db: Db): Promise<number> {
+/** Returns how many events it has read. `onCounted` is called in the transaction, with each batch when it is counted. */
+export async function sumUp(
+  db: Db,
+  onCounted: (trx: Trx, events: CountedEvents[]) => Promise<void> = async () => {},
+): Promise<number> {
   // The lock would be a commit, after which everything is looked at again.
   const { position: seen } = await db('event_readers').where(reader).first();
   if ((await settledPosition(db)) <= seen) return 0;
@@ -55,6 +58,7 @@ export async function sumUp(db: Db): Promise<number> {
     const events = (await query<Happened>(trx, happened(trx), [after, last])).map(read);
     await addToHours(trx, events);
     await addToGroups(trx, events);
+    await onCounted(trx, events);
     await trx('event_readers').where(reader).update({ position: last });
     return positions.length;
   });

@@ -6,6 +6,7 @@
 import type { Db } from '#platform/database/engine/open.ts';
 
 const columns = {
+  auto_pauses: ['since', 'released_at'],
   certificates: ['failing_since'],
   dkim_keys: ['checked_at'],
   domains: ['checked_at', 'failing_since', 'mx_missing_since'],

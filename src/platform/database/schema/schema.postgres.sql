@@ -51,6 +51,24 @@ CREATE INDEX attempts_delivery_id_number_index ON attempts USING btree (delivery
 
 CREATE TABLE attempts_first PARTITION OF attempts FOR VALUES FROM (MINVALUE) TO (MAXVALUE);
 
+CREATE TABLE auto_pauses (
+  id text NOT NULL,
+  org_id text NOT NULL,
+  kind text NOT NULL,
+  name text NOT NULL,
+  state text NOT NULL,
+  rule text NOT NULL,
+  since bigint NOT NULL,
+  figures text NOT NULL,
+  mails text NOT NULL,
+  released_at bigint,
+  forgiven text,
+  sweep text,
+  CONSTRAINT auto_pauses_pkey PRIMARY KEY (id)
+);
+CREATE INDEX auto_pauses_sweep_index ON auto_pauses USING btree (id) WHERE (sweep IS NOT NULL);
+CREATE UNIQUE INDEX auto_pauses_org_id_kind_name_unique ON auto_pauses USING btree (org_id, kind, name);
+
 CREATE TABLE certificates (
   host text NOT NULL,
   purpose text NOT NULL,
@@ -265,6 +283,8 @@ CREATE TABLE organizations (
   paused_at bigint,
   paused_reason text,
   requires_second_factor boolean NOT NULL DEFAULT false,
+  held_groups text,
+  auto_pause text,
   CONSTRAINT organizations_pkey PRIMARY KEY (id),
   CONSTRAINT organizations_name_unique UNIQUE (name)
 );
@@ -346,6 +366,7 @@ CREATE TABLE deliveries (
   kind text NOT NULL DEFAULT 'to'::text,
   has_deadline boolean NOT NULL DEFAULT false,
   packed bytea,
+  auto_held boolean,
   CONSTRAINT deliveries_org_id_foreign FOREIGN KEY (org_id) REFERENCES organizations(id) ON DELETE CASCADE,
   CONSTRAINT deliveries_pkey PRIMARY KEY (id)
 ) WITH (autovacuum_vacuum_scale_factor=0.01);

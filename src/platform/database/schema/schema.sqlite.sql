@@ -46,6 +46,26 @@ CREATE TABLE attempts (
 
 CREATE INDEX attempts_delivery_id_number_index on attempts (delivery_id, number);
 
+CREATE TABLE auto_pauses (
+  id text not null,
+  org_id text not null,
+  kind text not null,
+  name text not null,
+  state text not null,
+  rule text not null,
+  since bigint not null,
+  figures text not null,
+  mails text not null,
+  released_at bigint,
+  forgiven text,
+  sweep text,
+  primary key (id)
+);
+
+CREATE UNIQUE INDEX auto_pauses_org_id_kind_name_unique on auto_pauses (org_id, kind, name);
+
+CREATE INDEX auto_pauses_sweep_index on auto_pauses (id) where sweep is not null;
+
 CREATE TABLE certificates (
   host text not null,
   purpose text not null,
@@ -121,6 +141,7 @@ CREATE TABLE deliveries (
   kind text not null default 'to',
   has_deadline boolean not null default '0',
   packed blob,
+  auto_held boolean,
   foreign key(email_id) references emails(id) on delete cascade,
   foreign key(org_id) references organizations(id) on delete cascade,
   foreign key(message_id) references messages(id),
@@ -459,6 +480,8 @@ CREATE TABLE organizations (
   paused_at bigint,
   paused_reason text,
   requires_second_factor boolean not null default false,
+  held_groups text,
+  auto_pause text,
   primary key (id)
 );
 

@@ -98,4 +98,15 @@ export const steps: Record<string, string | { sqlite: string; postgres: string }
     postgres: `insert into warm_ups (address, receivers, day, step, began_at, used, deferred)
       values ('*', '*', 0, 0, (extract(epoch from now()) * 1000)::bigint, 0, 0)`,
   },
+  // Mail of a key, a stream or a tag that the rules hold or warn of (mail/record/auto-pause/).
+  '060-auto-pauses': `create table auto_pauses (id text not null, org_id text not null, kind text not null, name text not null,
+    state text not null, rule text not null, since bigint not null, figures text not null, mails text not null,
+    released_at bigint, forgiven text, sweep text, primary key (id))`,
+  '061-auto-pauses-group':
+    'create unique index auto_pauses_org_id_kind_name_unique on auto_pauses (org_id, kind, name)',
+  '062-auto-pauses-sweep': 'create index auto_pauses_sweep_index on auto_pauses (id) where sweep is not null',
+  '063-held-groups': 'alter table organizations add column held_groups text',
+  '064-auto-pause': 'alter table organizations add column auto_pause text',
+  // Held by an auto-pause, and not by the operator.
+  '065-auto-held': 'alter table deliveries add column auto_held boolean',
 };

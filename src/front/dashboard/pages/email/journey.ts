@@ -105,7 +105,7 @@ function outcome({ delivery, last, now }: JourneyInput): JourneyStep {
     case 'complained':
       return { name: 'Marked as spam', state: 'failed', detail: 'delivered, then reported as spam' };
     case 'held':
-      return { name: 'Held', state: 'doubt', detail: 'by the operator' };
+      return { name: 'Held', state: 'doubt', detail: 'until it is released' };
     case 'canceled':
       return { name: 'Canceled', state: 'failed', detail: 'no further attempts' };
     default:

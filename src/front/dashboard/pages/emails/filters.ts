@@ -2,8 +2,8 @@
 
 import { statusOptions } from '#front/dashboard/email-status.ts';
 import { withoutBrackets } from '#mail/record/rows/find-by-name.ts';
-import { withoutKey } from '#mail/record/rows/group-statistics.ts';
 import type { Search } from '#mail/record/rows/search-emails.ts';
+import { withoutKey } from '#platform/database/tables/mail-group.ts';
 import type { EmailStatus } from '#platform/values/states.ts';
 
 export type Values = Record<(typeof names)[number], string>;

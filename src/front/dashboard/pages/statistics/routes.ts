@@ -7,8 +7,9 @@ import { legible } from '#front/dashboard/legible.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, sendBody, show } from '#front/dashboard/page.ts';
 import { figuresBy, type Grouping, groupings } from '#mail/record/figures-by-group.ts';
 import { type Quantile, quantile } from '#mail/record/latency.ts';
-import { theRest, withoutKey } from '#mail/record/rows/group-statistics.ts';
+import { theRest } from '#mail/record/rows/group-statistics.ts';
 import { complaintRate, hardBounceRate, shareOf } from '#operate/status/reputation.ts';
+import { withoutKey } from '#platform/database/tables/mail-group.ts';
 
 export const statisticsPage: DashboardPage = {
   organization: {
