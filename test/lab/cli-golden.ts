@@ -63,6 +63,6 @@ function fixed(text: string, replace: [RegExp, string][]): string {
     .replace(/\b\d\d:\d\d:\d\d\.\d{3}\b/g, '00:00:00.000')
     .replace(/\b(due|since|at|until) \d\d:\d\d\b/g, '$1 00:00')
     .replace(/\b(just now|\d+(\.\d)? (ms|s|minutes) ago)(?=\)|\s|;|$)/gm, 'AGO')
-    .replace(/\bin \d+(\.\d)? (s|minutes|hours|days)\b/g, 'in TIME')
+    .replace(/\bin \d+(\.\d)? (s|minutes|hours?|days?)\b( \d+ \w+…?)?/g, 'in TIME')
     .replace(/ {2,}/g, '  ');
 }

@@ -52,6 +52,7 @@ const substitutes: [pattern: RegExp, shown: string][] = [
   [/\b[A-Z][a-z]{2}, \d\d? [A-Z][a-z]{2} \d{4} [\d:]{8} /g, 'Mon, 02 Mar 2026 08:15:30 '],
   [/\bt=\d{10}; /g, 't=1772439330; '],
   [/\b(bh?)=[\w+/ ]{20,}=*/g, '$1=AmAg6vLOUsHO9VNqkFQtxBqkZAeZ5p7y'],
+  [/Its domains: sender\.invalid/g, 'Its domains: example.net'],
   [/"size":\d+/g, '"size":912'],
   [/org-[0-9a-f]{12}:postern-[0-9a-f]{6}/g, 'org-8cb6a1f0d3e9:postern-3b9c41'],
   [/\bem_[\w-]{20,}/g, 'em_5Zq0mD2nYw9cVb7LkT1xRj4sGh8uPa3e'],

@@ -211,6 +211,7 @@ test('every metric that the dashboard and the alerts ask for is one that /metric
     [
       'postern_sends_accepted_total',
       'postern_sends_replayed_total',
+      'postern_received_mails_total',
       'postern_last_backup_timestamp_seconds',
       'postern_build_info',
     ],

@@ -67,18 +67,9 @@ export async function checkFeedbackLoops({ openDb, config }: DoctorContext): Pro
   const last = lastReports(
     mails.flatMap(({ emailTo, at }) => (emailTo === null ? [] : [{ name: domainOf(emailTo) ?? '', at }])),
   );
-  const loops = Object.entries(feedbackLoops).map(([name, loop]) => ({
-    ...loop,
-    at: last[name as keyof typeof last],
-  }));
-  const found = loops.map(({ of, at }) => `${of}: ${at === null ? 'none' : dayOf(at)}`).join('; ');
-  const silent = loops.filter(({ at }) => at === null);
-  const advice = silent.map(({ how, url }) => `${url}: ${how.toLowerCase()}`);
-  return {
-    ...ok(`last reports: ${found}`),
-    advice:
-      silent.length === 0
-        ? null
-        : `let reports come to complaints@${config.returnPathDomain}. ${advice.join('. ')}`,
-  };
+  const loops = Object.entries(feedbackLoops).map(([name, { of, url }]) => {
+    const at = last[name as keyof typeof last];
+    return `${of}: ${at === null ? `none, register at ${url}` : dayOf(at)}`;
+  });
+  return ok(`last reports to complaints@${config.returnPathDomain}: ${loops.join('; ')}`);
 }

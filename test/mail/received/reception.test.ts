@@ -87,17 +87,21 @@ test('each recipient has its answer at RCPT', async (t) => {
 test('postmaster of a receiving domain is the operator, until a route takes it', async (t) => {
   const world = await startReceiving(t);
   await world.route({ pattern: 'orders@x.invalid' });
-  const to = ['PostMaster@x.invalid'];
-  t.regex(await world.receives(mail('x'), { to: [...to, 'orders@x.invalid'] }), /^250/);
+  t.regex(await world.receives(mail('x'), { to: ['PostMaster@x.invalid', 'orders@x.invalid'] }), /^250/);
   t.like(await world.db('inbound_mails').select('recipient', 'sender'), [
     { recipient: 'PostMaster@x.invalid', sender: 'ann@there.invalid' },
   ]);
   t.like(await world.kept(), [{ recipients: ['orders@x.invalid'] }]);
   t.regex(await world.receives(mail('x'), { to: ['postmaster@elsewhere.invalid'] }), /^550 5\.7\.1/);
-  await world.route({ pattern: 'postmaster@x.invalid' });
-  t.regex(await world.receives(mail('x'), { to }), /^250/);
+  // Routes are read again after a second; this domain's were not read yet.
+  await receiveAt(world.db, world.orgId, 'y.invalid');
+  await world.route({ pattern: 'postmaster@y.invalid' });
+  t.regex(await world.receives(mail('x'), { to: ['PostMaster@y.invalid'] }), /^250/);
   t.is((await world.db('inbound_mails')).length, 1);
-  t.like(await world.kept(), [{ recipients: to }, { recipients: ['orders@x.invalid'] }]);
+  t.like(await world.kept(), [
+    { recipients: ['PostMaster@y.invalid'] },
+    { recipients: ['orders@x.invalid'] },
+  ]);
 });
 
 test('a domain that has lost its verification lets its mail wait', async (t) => {
