@@ -112,8 +112,9 @@ export const address = parser((text) =>
 export const timeSpan = parser(duration.read);
 
 /** `byDefault`: as it is written. */
-export function spanOption(flags: string, description: string, byDefault: string): Option {
-  return new Option(flags, description).argParser(timeSpan).default(duration.read(byDefault), byDefault);
+export function spanOption(flags: string, description: string, byDefault?: string): Option {
+  const option = new Option(flags, description).argParser(timeSpan);
+  return byDefault === undefined ? option : option.default(duration.read(byDefault), byDefault);
 }
 
 /** A refusal does not quote the URL, because it contains a password. */

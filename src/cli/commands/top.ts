@@ -1,6 +1,6 @@
 /**
- * `postern top`: the status, the rates and the queue, on a screen that is redrawn every two seconds; with --json a line each time;
- * in a pipe or with --once one snapshot.
+ * `postern top`: the status, the rates and the queue, on a screen that is redrawn every two seconds. In a pipe, with --json and with
+ * --once it is one snapshot; with --json and --every, a line each time.
  *
  * Rates come from the mail log of this data directory as it grows, which costs the server nothing; the rest comes from the
  * database. It is read at most once for each frame, and for at most a twenty-fifth of the time: with a million mails that is
@@ -20,9 +20,10 @@ import { mailLogFile } from '#platform/values/mail-log.ts';
 
 interface Options {
   once?: boolean;
-  every: number;
+  every?: number;
 }
 
+const defaultInterval = 2_000;
 const minInterval = 200;
 /** The pause between two reads of the queue, as a multiple of the duration of the first. */
 const pauseFactor = 24;
@@ -31,8 +32,13 @@ export function topCommands(program: Command, context: CommandContext): void {
   program
     .command('top')
     .description('Watch the status, mail rates and the queue by destination live.')
-    .option('--once', 'print one snapshot and exit, as in a pipe; without it, --json prints a line each time')
-    .addOption(spanOption('--every <TIME>', 'time between two updates', '2s'))
+    .option('--once', 'print one snapshot and exit, as in a pipe and with --json')
+    .addOption(
+      spanOption(
+        '--every <TIME>',
+        'time between two updates, by default 2s; with --json, a line is printed each time',
+      ),
+    )
     .action((options: Options) => top(context, options));
 }
 
@@ -44,13 +50,13 @@ async function top(context: CommandContext, options: Options): Promise<void> {
     await monitor.update();
     await monitor.databaseRead();
     const snapshot = monitor.snapshot();
-    const isOnce = options.once || !(out.terminal || out.json);
+    const isOnce = options.once || (out.json ? options.every === undefined : !out.terminal);
     // A screen shows both, and goes on.
     const isDrawn = !isOnce && !out.json;
     if (snapshot.problem !== null && !isDrawn) throw new Error(snapshot.problem);
     if (!snapshot.isServed && !isDrawn) out.warn(notServed);
-    if (!isOnce)
-      return await watch(context, watchedBy(monitor, snapshot), Math.max(options.every, minInterval));
+    const { every = defaultInterval } = options;
+    if (!isOnce) return await watch(context, watchedBy(monitor, snapshot), Math.max(every, minInterval));
     out.print(topDocument(snapshot), ...topBlocks(snapshot, out.columns));
   } finally {
     await monitor.close();
