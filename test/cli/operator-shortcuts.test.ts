@@ -1,4 +1,4 @@
-/** What an operator types every day: `open`, `use`, `bugreport` and `status --watch`. */
+/** What an operator types every day: `open`, `use`, `bugreport`, `status --watch` and `top`. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import test from 'ava';
@@ -47,10 +47,12 @@ test('bugreport is one file with everything but secrets, for its owner only', as
   t.regex(await refusal(1, `bugreport ${file}`), /already exists; give another name/);
 });
 
-test('status --watch --json prints a line each time', async (t) => {
+test('status --watch and top print a line each time with --json and --every', async (t) => {
   const { start } = await startCli(t);
-  const watch = start('status', '--watch', '--every', '1s', '--json');
-  const lines = () => watch.stdout().split('\n').slice(0, -1);
-  await until(() => lines().length >= 2, { what: () => watch.stdout() + watch.stderr() });
-  for (const line of lines()) t.is(JSON.parse(line).isServed, false);
+  for (const command of [['status', '--watch'], ['top']]) {
+    const watch = start(...command, '--every', '1s', '--json');
+    const lines = () => watch.stdout().split('\n').slice(0, -1);
+    await until(() => lines().length >= 2, { what: () => watch.stdout() + watch.stderr() });
+    for (const line of lines()) t.is(JSON.parse(line).isServed, false);
+  }
 });

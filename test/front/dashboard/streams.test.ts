@@ -45,6 +45,11 @@ test('a stream is created, changed, used by a key, and removed; its list is its 
     /Mail of the stream News is not sent .*ann@there\.invalid/,
   );
   t.true(browser.page().html.includes(`${base}/suppressions/export?stream=news`));
+  t.regex(
+    browser.page().html,
+    /<input type="hidden" name="stream" value="news">/,
+    'a search stays in the list',
+  );
   const csv = await browser.get(`${base}/suppressions/export?stream=news`);
   t.regex(csv.headers.get('content-disposition')!, /"suppressions-news\.csv"/);
   t.regex(csv.html, /^[^\n]*createdAt"\r\n"ann@there\.invalid",[^\n]*\r\n$/);
