@@ -1,6 +1,6 @@
 /**
- * `postern top`: the status, the rates and the queue, on a screen that is redrawn every two seconds. In a pipe, with --json and with
- * --once it is one snapshot; with --json and --every, a line each time.
+ * `postern top`: the status, the rates and the queue, on a screen that is redrawn every two seconds. In a pipe, with --json and
+ * with --once it is one snapshot; with --json and --every, a line each time.
  *
  * Rates come from the mail log of this data directory as it grows, which costs the server nothing; the rest comes from the
  * database. It is read at most once for each frame, and for at most a twenty-fifth of the time: with a million mails that is
