@@ -15,7 +15,12 @@ import { nodeSettings } from './node-settings.ts';
 import { publishSettings } from './publish-settings.ts';
 import { retentionSettings } from './retention-settings.ts';
 import { type Registered, registered, type Setting } from './setting.ts';
-import { refuseAcmeWithoutPort, refuseRolesAlone, refuseShortEmailRetention } from './setting-conflicts.ts';
+import {
+  refuseAcmeWithoutPort,
+  refuseRolesAlone,
+  refuseShortEmailRetention,
+  refuseUnknownWarmUpPool,
+} from './setting-conflicts.ts';
 import { type Environment, type Given, gather } from './setting-sources.ts';
 import { smtpSettings } from './smtp-settings.ts';
 
@@ -42,6 +47,7 @@ const complete = schema
   .superRefine(refuseRolesAlone)
   .superRefine(refuseShortEmailRetention)
   .superRefine(refuseAcmeWithoutPort)
+  .superRefine(refuseUnknownWarmUpPool)
   .transform((config) => ({
     ...config,
     baseUrl: config.baseUrl ?? defaultBaseUrl(config),

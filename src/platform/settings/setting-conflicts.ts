@@ -30,6 +30,19 @@ export function refuseAcmeWithoutPort(
   context.addIssue({ code: 'custom', path: ['acme'], message });
 }
 
+/** A node that leaves its addresses to the system has no pools. */
+export function refuseUnknownWarmUpPool(
+  { warmUp, mtaSources }: { warmUp: string | { pool: string }; mtaSources: { pool: string }[] },
+  context: Issues,
+): void {
+  if (typeof warmUp === 'string' || mtaSources.length === 0) return;
+  const pools = new Set(mtaSources.map(({ pool }) => pool));
+  if (pools.has(warmUp.pool)) return;
+  const known = [...pools].map((pool) => `@${pool}`).join(' or ');
+  const message = `"@${warmUp.pool}" is a pool that POSTERN_MTA_SOURCES has no address of; give ${known}, or wait`;
+  context.addIssue({ code: 'custom', path: ['warmUp'], message });
+}
+
 /** The retention of rows that refer to an email. */
 const retentions = {
   keepEvents: 'POSTERN_KEEP_EVENTS',

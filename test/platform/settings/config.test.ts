@@ -67,6 +67,14 @@ test('defaults follow the settings they depend on', (t) => {
   t.regex(faultsOf(off).join(), /^POSTERN_ACME: the authority asks at .* both are off; give one of them$/);
 });
 
+test('the pool for mail over the allowance of new addresses must have an address', (t) => {
+  const given = { POSTERN_MTA_SOURCES: '192.0.2.1@bulk', POSTERN_WARM_UP: '@bulk' };
+  t.deepEqual(loadConfig(given).warmUp, { pool: 'bulk' });
+  t.deepEqual(faultsOf({ ...given, POSTERN_WARM_UP: '@default' }), [
+    'POSTERN_WARM_UP: "@default" is a pool that POSTERN_MTA_SOURCES has no address of; give @bulk, or wait',
+  ]);
+});
+
 test('the environment wins over the file, the file over the default', (t) => {
   const POSTERN_CONFIG = fileOf(t, '{ "POSTERN_HTTP_PORT": 1111, "POSTERN_MTA_PORT": 2222, /* why */ }');
   const env = { POSTERN_CONFIG, POSTERN_HTTP_PORT: '3333' };
