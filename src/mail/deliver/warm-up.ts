@@ -2,16 +2,18 @@
  * Keeps the mail of new source addresses within their plan (mail/deliver/warm-up-plan.ts): says before each attempt which
  * addresses of the IP pool may send to this group of receivers now, or else until when the mail waits.
  *
- * A part of the day's allowance is taken in the database before it is used, a fiftieth at a time. So neither a restart nor several
+ * A part of the day's allowance is taken in the database before it is used, many mails' at a time. So neither a restart nor several
  * nodes with one address send more than the plan, and a mail costs no statement. Mail that must wait is put off by its due time, to
  * the day that has room for it after those put off before it, but never into the last eighth of its time: then it goes over the
- * plan. The only address of its family holds nothing back: its mail is counted, and the status warns.
+ * plan. The only address of its family holds nothing back: its mail is counted in memory, stored every ten seconds, and the status
+ * warns.
  *
- * BUGS: what a process had taken and not used when it ended is lost for that day, at most a fiftieth. How much mail is put off to
- * which day is forgotten by a restart; mail that finds its day full is put off once more.
+ * BUGS: what a process had taken and not used when it crashed is lost for that day, and mail that it had not stored is not counted.
+ * How much mail is put off to which day is forgotten by a restart; mail that finds its day full is put off once more.
  */
 import { isIPv6 } from 'node:net';
 import { type ReceiverGroup, receiverGroupOf } from '#mail/deliver/receivers.ts';
+import type { Allowance } from '#mail/deliver/route/source-addresses.ts';
 import {
   allowanceOf,
   dayMs,
@@ -39,6 +41,8 @@ export interface Taking {
   /** Mail that was sent beyond what had been taken. */
   over: number;
   deferred: number;
+  /** Given back of what was taken on that day. */
+  unused?: { day: number; count: number };
   /** The next day begins, if it is time. */
   mayBegin: boolean;
 }
@@ -64,14 +68,17 @@ interface Leaving {
   destination: string;
   /** The addresses of the destination's hosts. */
   hosts: string[];
-  /** Our address that the mail should use again, if any. */
-  preferred: string | null;
+  /** Our addresses that were tried in vain. */
+  except: ReadonlySet<string>;
 }
 
 /** Permission for one attempt. */
-interface Leave {
+export interface Leave extends Allowance {
   pool: string;
-  mayUse(address: string): boolean;
+  /** Other mail was quicker and used what was left of an address: there may be more. */
+  wasLate(): boolean;
+  /** The addresses that were taken. */
+  tried: ReadonlySet<string>;
   /** A host answered to a mail from `address`. */
   note(address: string, verdict: Verdict, signal: Signal): void;
   /** What was not used is given back. */
@@ -99,14 +106,14 @@ interface Known {
   storing: Promise<number> | null;
 }
 
+/** The allowance is taken in so many parts, but not in smaller ones than that. */
 const partsOfAllowance = 50;
-/** Mail that is only counted is stored more seldom. */
-const partsOfCount = 10;
+const minPart = 20;
+/** Counts are stored so often. */
+const storeMs = 10_000;
 /** After a leap of the clock no day begins for so long: it is noticed within a second, and then moves the day. */
 const steadyMs = 2_000;
 const leapMs = 60_000;
-/** An address has its turn for so long, so that mails share its connections. */
-const turnMs = 10_000;
 /** The part of its time that a mail keeps for its attempts. */
 const timeToTry = 1 / 8;
 
@@ -120,6 +127,7 @@ export class WarmUps {
   #loaded: Promise<void> | null = null;
   #seenAt: number;
   #steadySince: number;
+  #storedAt: number;
 
   constructor(parts: WarmUpParts) {
     this.#parts = parts;
@@ -127,13 +135,18 @@ export class WarmUps {
     this.#warmAddresses = new Set(parts.warmSources);
     this.#seenAt = parts.clock.now();
     this.#steadySince = this.#seenAt;
+    this.#storedAt = this.#seenAt;
   }
 
-  /** Called each second or so, to notice leaps of the clock. */
+  /** Called each second or so: notices leaps of the clock, and stores what was counted. */
   tick(): void {
+    this.#noticeLeap();
     const now = this.#clock.now();
-    if (!isRecent(this.#seenAt, now, leapMs)) this.#steadySince = now;
-    this.#seenAt = now;
+    if (isRecent(this.#storedAt, now, storeMs)) return;
+    this.#storedAt = now;
+    this.#storeCounts().catch((error) =>
+      this.#parts.onError('mail from new source addresses is counted later', error),
+    );
   }
 
   /** Null: from any address, and it is not counted. Never rejects. */
@@ -145,7 +158,7 @@ export class WarmUps {
     try {
       await this.#load();
       // The system chooses the address, which is seen when it is used.
-      if (sources.length === 0) return this.#leave(pool, receivers, null, []);
+      if (sources.length === 0) return this.#leave(receivers, pool, null);
       const own = this.#addresses(pool, receivers, leaving);
       if (own.every(isOpen)) return null;
       const others = overflow === null ? [] : this.#addresses(overflow, receivers, leaving);
@@ -159,11 +172,30 @@ export class WarmUps {
     }
   }
 
-  /** Stores what is not stored yet. */
+  /** Stores what is not stored yet, and gives back what is not used. */
   async close(): Promise<void> {
     for (const known of this.#known.values()) {
       await known.storing?.catch(() => {});
-      if (known.over + known.deferred > 0) await this.#store(known, { want: 0, mayBegin: false });
+      const { over, deferred, taken: count, warmUp } = known;
+      if (over + deferred + count === 0) continue;
+      known.taken = 0;
+      const unused = count > 0 ? { unused: { day: warmUp!.day, count } } : {};
+      await this.#store(known, { want: 0, mayBegin: false, ...unused });
+    }
+  }
+
+  #noticeLeap(): void {
+    const now = this.#clock.now();
+    if (!isRecent(this.#seenAt, now, leapMs)) this.#steadySince = now;
+    this.#seenAt = now;
+  }
+
+  #isSteady = () => this.#clock.now() >= this.#steadySince + steadyMs;
+
+  async #storeCounts(): Promise<void> {
+    for (const known of this.#known.values()) {
+      const isCounted = known.over + known.deferred > 0 && known.storing === null;
+      if (isCounted) await this.#store(known, { want: 0, mayBegin: !known.holds && this.#isSteady() });
     }
   }
 
@@ -182,16 +214,13 @@ export class WarmUps {
     return this.#loaded;
   }
 
-  /** The addresses of the pool that can reach one of the hosts, each in its turn, the preferred one first. */
-  #addresses(pool: string, receivers: ReceiverGroup, { hosts, preferred }: Leaving): Known[] {
+  /** The addresses of the pool that can reach one of the hosts. */
+  #addresses(pool: string, receivers: ReceiverGroup, { hosts, except }: Leaving): Known[] {
     const families = new Set(hosts.map(isIPv6));
-    const all = this.#parts.sources
+    return this.#parts.sources
       .filter((source) => source.pool === pool && families.has(isIPv6(source.address)))
+      .filter(({ address }) => !except.has(address))
       .map(({ address }) => this.#of(address, receivers));
-    const first = all.findIndex(({ address }) => address === preferred);
-    const turn = Math.floor(this.#clock.now() / turnMs) % all.length;
-    const at = first < 0 ? turn : first;
-    return [...all.slice(at), ...all.slice(0, at)];
   }
 
   #of(address: string, receivers: ReceiverGroup): Known {
@@ -215,29 +244,21 @@ export class WarmUps {
     return added;
   }
 
-  /** Null if none of the addresses may be used now. It takes from one of each family, because either may be connected first. */
+  /** Null if none of the addresses may be used now. */
   async #leaveFrom(pool: string, receivers: ReceiverGroup, addresses: Known[]): Promise<Leave | null> {
-    const free = addresses.filter((known) => isOpen(known) || !known.holds);
-    const bound = addresses.filter((known) => !free.includes(known));
-    const held: Known[] = [];
-    for (const isV6 of [true, false]) {
-      const one = await this.#takeOne(bound.filter(({ address }) => isIPv6(address) === isV6));
-      if (one) held.push(one);
-    }
-    const usable = [...free, ...held];
-    return usable.length === 0 ? null : this.#leave(pool, receivers, usable, held);
+    await Promise.all(addresses.map((known) => this.#fill(known)));
+    const usable = addresses.filter((known) => isFree(known) || known.taken > 0);
+    if (usable.length > 0) return this.#leave(receivers, pool, usable);
+    const mayHaveMore = addresses.some((known) => !this.#isClosed(known));
+    return mayHaveMore ? this.#leaveFrom(pool, receivers, addresses) : null;
   }
 
-  async #takeOne(some: Known[]): Promise<Known | null> {
-    for (const known of some) {
-      // What is left of the day before is not for today.
-      if (this.#isOver(known)) known.taken = 0;
-      while (known.taken === 0 && !this.#isClosed(known)) await this.#take(known);
-      if (known.taken === 0) continue;
-      known.taken -= 1;
-      return known;
-    }
-    return null;
+  /** Afterwards the address is closed or has something taken, unless other mail was quicker. */
+  async #fill(known: Known): Promise<void> {
+    if (isFree(known)) return;
+    // What is left of the day before is not for today.
+    if (this.#isOver(known)) known.taken = 0;
+    while (known.taken === 0 && !this.#isClosed(known)) await this.#take(known);
   }
 
   #isOver({ warmUp }: Known): boolean {
@@ -252,11 +273,10 @@ export class WarmUps {
   /** Takes a part of the allowance; if there is none, the address is closed until its next day. */
   async #take(known: Known): Promise<void> {
     if (known.storing) return void (await known.storing);
-    this.tick();
+    this.#noticeLeap();
     const now = this.#clock.now();
-    const steadyAt = this.#steadySince + steadyMs;
-    if (this.#isOver(known) && now < steadyAt) {
-      known.closed = { at: now, until: steadyAt };
+    if (this.#isOver(known) && !this.#isSteady()) {
+      known.closed = { at: now, until: this.#steadySince + steadyMs };
       return;
     }
     const granted = await this.#store(known, { want: partOf(known), mayBegin: true });
@@ -265,7 +285,7 @@ export class WarmUps {
   }
 
   /** Must not be called while `storing`. */
-  #store(known: Known, what: Pick<Taking, 'want' | 'mayBegin'>): Promise<number> {
+  #store(known: Known, what: Pick<Taking, 'want' | 'mayBegin' | 'unused'>): Promise<number> {
     const store = async () => {
       const { address, receivers, over, deferred } = known;
       const { warmUp, granted } = await this.#parts.take({ address, receivers, over, deferred, ...what });
@@ -282,40 +302,52 @@ export class WarmUps {
   }
 
   /** `usable`: null: any address. */
-  #leave(pool: string, receivers: ReceiverGroup, usable: Known[] | null, held: Known[]): Leave {
-    const unused = new Map(held.map((known) => [known, known.warmUp!.day]));
+  #leave(receivers: ReceiverGroup, pool: string, usable: Known[] | null): Leave {
+    /** Taken and not used, with the day. */
+    const held = new Map<Known, number>();
+    const tried = new Set<string>();
+    let wasLate = false;
+    const find = (address: string) => usable?.find((known) => known.address === address);
     return {
       pool,
-      mayUse: (address) => usable === null || usable.some((known) => known.address === address),
+      allows: (address) => usable === null || find(address) !== undefined,
+      take: (address) => {
+        const known = find(address);
+        if (known === undefined) return usable === null;
+        if (!isFree(known) && !held.has(known)) {
+          if (known.taken === 0 || this.#isOver(known)) {
+            wasLate = true;
+            return false;
+          }
+          known.taken -= 1;
+          held.set(known, known.warmUp!.day);
+        }
+        tried.add(address);
+        return true;
+      },
+      wasLate: () => wasLate,
+      tried,
       note: (address, verdict, signal) => {
         const known = this.#of(address, receivers);
         if (isOpen(known)) return;
         if (verdict.outcome === 'deferred' && !verdict.possibleDuplicate)
           known.deferred += Number(isAboutAddress(verdict, signal));
-        else if (!unused.delete(known)) this.#countOver(known);
+        else if (!held.delete(known)) known.over += 1;
       },
       end: () => {
-        for (const [known, day] of unused) if (known.warmUp!.day === day) known.taken += 1;
+        for (const [known, day] of held) if (known.warmUp!.day === day) known.taken += 1;
       },
     };
-  }
-
-  #countOver(known: Known): void {
-    known.over += 1;
-    if (known.over < partOf(known) || known.storing !== null) return;
-    this.#store(known, { want: 0, mayBegin: !known.holds }).catch((error) =>
-      this.#parts.onError('mail from a new source address is counted later', error),
-    );
   }
 
   #putOff(delivery: Delivery, pool: string, receivers: ReceiverGroup, own: Known[]): Leave | PutOff {
     const { createdAt, expiresAt, hasDeadline } = delivery;
     const lastAt = Math.round(expiresAt - (expiresAt - createdAt) * timeToTry);
     const now = this.#clock.now();
-    if (now >= lastAt) return this.#leave(pool, receivers, null, []);
+    if (now >= lastAt) return this.#leave(receivers, pool, null);
     const { until, line } = this.#dayWithRoom(`${pool} ${receivers}`, own, now);
     // Waiting until shortly before a deadline only makes the mail late.
-    if (hasDeadline && until >= lastAt) return this.#leave(pool, receivers, null, []);
+    if (hasDeadline && until >= lastAt) return this.#leave(receivers, pool, null);
     line.length += 1;
     return { waitMs: Math.min(until, lastAt) - now };
   }
@@ -340,10 +372,11 @@ export class WarmUps {
 
 const isOpen = ({ warmUp }: Known) => warmUp !== null && isWarm(warmUp);
 
-function partOf({ warmUp, holds }: Known): number {
-  if (warmUp === null) return 1;
-  const parts = holds ? partsOfAllowance : partsOfCount;
-  return Math.ceil(Math.max(allowanceOf(warmUp.step), warmUp.used) / parts);
+const isFree = (known: Known) => isOpen(known) || !known.holds;
+
+function partOf({ warmUp }: Known): number {
+  const allowance = warmUp === null ? 0 : allowanceOf(warmUp.step);
+  return Math.max(Math.ceil(allowance / partsOfAllowance), minPart);
 }
 
 const isAboutAddress = ({ category }: Verdict, signal: Signal) =>

@@ -18,12 +18,19 @@ export interface Source {
   pool: string;
 }
 
-/** The requirements of a delivery: the IP pool, the address it must use again, if any, and those that it may use. */
+/** How far our addresses may be used now (mail/deliver/warm-up.ts). */
+export interface Allowance {
+  allows(address: string): boolean;
+  /** Called last before the address is used; false: it may not be used after all. */
+  take(address: string): boolean;
+}
+
+/** The requirements of a delivery: the IP pool, the address it must use again, if any, and how far addresses may be used. */
 export interface Wanted {
   pool: string;
   address: string | null;
-  /** The addresses that may be used; absent: all of the pool, or the one that the system chooses. */
-  mayUse?: (address: string) => boolean;
+  /** Absent: without limits. */
+  allowance?: Allowance;
 }
 
 /** Our end of a connection; `address` undefined: the system chooses. */
@@ -57,15 +64,15 @@ export function createSources(parts: {
 
   return {
     /** Whether the pool has an address of the same family. */
-    canReach: (address: string, { pool, mayUse = all }: Wanted) =>
-      isSystems(pool) || rotationOf(address, pool).some((one) => mayUse(one.address)),
+    canReach: (address: string, { pool, allowance = unlimited }: Wanted) =>
+      isSystems(pool) || rotationOf(address, pool).some((one) => allowance.allows(one.address)),
     /** Our addresses for a connection to `address`, in the order in which they are to be used. */
-    *turns(address: string, { pool, address: wanted, mayUse }: Wanted): Iterable<Origin> {
+    *turns(address: string, { pool, address: wanted, allowance = unlimited }: Wanted): Iterable<Origin> {
       const rotation = rotationOf(address, pool);
       const tried = new Set<string>();
       const take = (suits: (address: string) => boolean) => {
-        const isLeft = (one: string) => !tried.has(one) && (mayUse ?? all)(one);
-        const at = rotation.findIndex((origin) => isLeft(origin.address) && suits(origin.address));
+        const isUsable = (one: string) => !tried.has(one) && suits(one) && allowance.take(one);
+        const at = rotation.findIndex((origin) => isUsable(origin.address));
         if (at < 0) return null;
         const [origin] = rotation.splice(at, 1);
         rotation.push(origin!);
@@ -77,7 +84,8 @@ export function createSources(parts: {
         if (!next) break;
         yield next;
       }
-      if (!areInPools && (sources.length === 0 || !mayUse)) yield systems;
+      const noneWorks = rotation.every((origin) => rests(origin.address));
+      if (!areInPools && noneWorks) yield systems;
       else for (let next = take(rests); next; next = take(rests)) yield next;
     },
     unusable({ address }: Origin, error: Error): void {
@@ -92,6 +100,6 @@ export function createSources(parts: {
 
 export type Sources = ReturnType<typeof createSources>;
 
-const all = () => true;
+const unlimited: Allowance = { allows: () => true, take: () => true };
 
 const rotationName = (pool: string, address: string) => `${isIPv6(address) ? 6 : 4} ${pool}`;

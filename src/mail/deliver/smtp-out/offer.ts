@@ -275,7 +275,7 @@ function suitOf({ name, addresses, demand }: Target, { domain, from }: DeliveryJ
     session.sourcePool === from.pool &&
     (from.address === null || session.source === from.address) &&
     session.protection(demand, domain).unmet === null &&
-    (session.source === null || (from.mayUse?.(session.source) ?? true));
+    (session.source === null || (from.allowance?.take(session.source) ?? true));
 }
 
 function reuseNote({ host, address, mails }: SmtpSession, { note }: Protection): string {

@@ -67,13 +67,18 @@ async function adopt(db: Db | Trx, addresses: string[]): Promise<void> {
 /** The plan begins with the first mail. */
 export async function takeAllowance(
   db: Db,
-  { address, receivers, want, over, deferred, mayBegin }: Taking,
+  { address, receivers, want, over, deferred, unused, mayBegin }: Taking,
   now: number,
 ): Promise<{ warmUp: WarmUp; granted: number }> {
   return db.transaction(async (trx) => {
     const stored = await lockedRow(trx, { address, receivers }, now);
     if (isWarm(stored)) return { warmUp: stored, granted: want };
-    const counted = { ...stored, used: stored.used + over, deferred: stored.deferred + deferred };
+    const givenBack = unused?.day === stored.day ? unused.count : 0;
+    const counted = {
+      ...stored,
+      used: stored.used + over - givenBack,
+      deferred: stored.deferred + deferred,
+    };
     const begins = mayBegin && now >= endOf(counted);
     const day = begins ? nextDay(counted, await complaintsOf(trx, receivers, now), now) : counted;
     const granted = isWarm(day) ? want : Math.min(want, Math.max(allowanceOf(day.step) - day.used, 0));
