@@ -6,7 +6,7 @@
 import { forUpdate, jsonRows, query } from '#platform/database/engine/json-rows.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { flag, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
-import { maxStreams, type StreamKind } from '#platform/values/stream.ts';
+import { isStreamName, maxStreams, type StreamKind } from '#platform/values/stream.ts';
 import { insertWithin } from './organizations.ts';
 
 const streams = records({
@@ -38,7 +38,10 @@ export async function listStreams(db: Db, orgId: string): Promise<Stream[]> {
   return (await db('streams').where({ org_id: orgId }).orderBy('name')).map(streams.read);
 }
 
+/** `name`: any text of a caller. */
 export async function findStream(db: Db, orgId: string, name: string): Promise<Stream | null> {
+  // PostgreSQL takes no NUL.
+  if (!isStreamName(name)) return null;
   const row = await db('streams').where({ org_id: orgId, name }).first();
   return row ? streams.read(row) : null;
 }

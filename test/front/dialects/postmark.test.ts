@@ -82,6 +82,7 @@ test('Postmark: the SDK makes its classes of our errors, and nothing is charged'
     [{ Headers: [{ Name: 'Subject', Value: 'x' }] }, /Subject cannot be set/],
     [{ Attachments: [{ Name: 'a.txt', Content: '?' }] }, /^Attachments/],
     [{ MessageStream: 'newsletter' }, /no message stream "newsletter"/],
+    [{ MessageStream: 'news\0' }, /no message stream "news/],
     [{ TemplateId: 7 }, /no templates/],
   ] as const)
     t.regex((await refused(change)).message, message);

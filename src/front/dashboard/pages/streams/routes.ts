@@ -83,7 +83,7 @@ function page(visit: OrgVisit, stream: Stream, errors: Errors = {}) {
 
 async function streamIn({ context, org }: OrgVisit, db: PageParts['db']): Promise<Stream> {
   const { stream } = context.params as { stream: string };
-  const found = isStreamName(stream) ? await findStream(db, org.id, stream) : null;
+  const found = await findStream(db, org.id, stream);
   if (!found) throw notFound('stream');
   return found;
 }

@@ -16,15 +16,13 @@ import { count } from '#front/dashboard/number-format.ts';
 import { type DashboardPage, type PageView, redirect, show } from '#front/dashboard/page.ts';
 import { notFound } from '#front/dashboard/page-error.ts';
 import { formBody } from '#front/http/body-limits.ts';
-import { isStreamName } from '#platform/values/stream.ts';
 
 export const listPage: DashboardPage = {
   organization: {
     async 'GET /dashboard/o/:org/suppressions/export'(visit, { db, longWorkSlots }) {
       const { org, query } = visit;
       const stream = query.get('stream') ?? undefined;
-      if (stream !== undefined && !(isStreamName(stream) && (await findStream(db, org.id, stream))))
-        throw notFound('stream');
+      if (stream !== undefined && !(await findStream(db, org.id, stream))) throw notFound('stream');
       const filename = stream === undefined ? 'suppressions.csv' : `suppressions-${stream}.csv`;
       return sendExport(visit, longWorkSlots.exports, filename, csvStream(db, org.id, stream));
     },
