@@ -9,7 +9,15 @@ import { basename } from 'node:path';
 
 /** They take longest, so they start first: the run would wait for them alone at its end. A walk in `server` waits for the browser. */
 const longest = [
-  ...['slow-scripts', 'slow-killed', 'slow-move', 'slow-nodes-changes', 'slow-move-steps', 'slow-upgrade'],
+  ...[
+    'slow-scripts',
+    'slow-warm-up-month',
+    'slow-killed',
+    'slow-move',
+    'slow-nodes-changes',
+    'slow-move-steps',
+  ],
+  'slow-upgrade',
   ...['front-browser', 'operate', 'front-dashboard', 'front-dialects', 'server', 'contract'],
   ...['mail-queue', 'front', 'front-http', 'front-api', 'platform-database', 'house', 'mail-queue-cluster'],
   ...['mail-deliver', 'mail-record', 'cli', 'mail-returned', 'accounts', 'mail-compose', 'mail-webhooks'],

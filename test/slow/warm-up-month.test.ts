@@ -9,7 +9,8 @@ import { startWorld } from '#lab/scenes/world.ts';
 import { allowanceOf, dayMs } from '#mail/deliver/warm-up-plan.ts';
 import { readWarmUps } from '#mail/record/rows/warm-up-rows.ts';
 
-const days = 30;
+/** The plan is the same code on both, and PostgreSQL takes longer. */
+const daysOn = { sqlite: 30, postgres: 10 };
 const perSend = 10;
 const hourMs = 3_600_000;
 const stepMs = 3 * hourMs;
@@ -19,7 +20,8 @@ const sources = ['127.0.0.51', '127.0.0.52'];
 const load = (day: number) => [1.1, 0.8, 1.5, 0.4, 1, 1.6, 0.3][day % 7]!;
 
 for (const kind of kinds) {
-  test(`${kind}: a month keeps to the plan, and nothing expires because of it`, async (t) => {
+  test(`${kind}: each day keeps to the plan, and nothing expires because of it`, async (t) => {
+    const days = daysOn[kind];
     const world = await startWorld(t, {
       database: kind,
       exchangers: [{}, {}],
