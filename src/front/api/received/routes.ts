@@ -35,7 +35,8 @@ const position = pathParameter('position', 'The position of the attachment, from
 function download(declared: Parameters<typeof managementEndpoint>[1]) {
   const errors = {
     BAD_REQUEST: 'The id in the path is not a UUID.',
-    NOT_FOUND: 'The mail does not exist, is no longer kept, or belongs to another organization.',
+    NOT_FOUND:
+      'The mail does not exist, has been deleted because of its age, or belongs to another organization.',
   };
   return managementEndpoint(tag, { ...declared, errors }, scope);
 }

@@ -68,7 +68,7 @@ export const reputation: readonly RuleEntry[] = [
     ],
   },
   {
-    // The address is one that no person has: whoever sends to it has not been asked to (mail/record/auto-pause/).
+    // The address is one that no person has, so it was never given to the sender (mail/record/auto-pause/).
     name: 'spam-trap',
     text: /\bspam ?-?trap|\bhoney ?-?pot|\btrap (?:address|recipient|hit)\b/i,
     category: 'spam',
@@ -76,7 +76,7 @@ export const reputation: readonly RuleEntry[] = [
     quotes: ['554 5.7.1 <trap@example.org>: Recipient address rejected: Spamtrap', '550 5.7.1 spamtrap hit'],
   },
   {
-    // A link in the mail is listed, whoever sends it.
+    // A link in the mail is listed; the sender may not be.
     name: 'listed-content',
     text: /\b(?:block|black|spam)[ -]?(?:listed)? (?:url|uri|link)s?\b|\b(?:url|uri|link)s? (?:\S{1,255} ){0,4}(?:(?:is|are|was|were) )?(?:block|black)?listed\b|\b(?:local )?(?:URIBL|SURBL) polic/i,
     category: 'spam',
