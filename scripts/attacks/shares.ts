@@ -85,9 +85,14 @@ async function idleLogins(scene: Scene): Promise<Verdict> {
 async function logIn({ ports, connect }: Scene, from: string, key: string): Promise<string> {
   const socket = connect(ports.submission, from);
   const secure = tls.connect({ socket, rejectUnauthorized: false });
+  // A connection that is refused ends before its handshake, which is an error to the client; it closes then.
   secure.on('error', () => {});
-  const closed = once(secure, 'close').then(() => '');
-  const reply = () => Promise.race([closed, once(secure, 'data').then(([data]) => String(data))]);
+  const closed = new Promise<string>((resolve) => secure.once('close', () => resolve('')));
+  const reply = () =>
+    Promise.race([
+      closed,
+      new Promise<string>((resolve) => secure.once('data', (data) => resolve(String(data)))),
+    ]);
   if (!(await reply())) return '';
   secure.write('EHLO x\r\n');
   await reply();

@@ -54,7 +54,10 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
   const certificate = parts.openCertificate();
   const limits = limitsOf(config);
   const listeners = {
-    clients: () => limits.submission.connectionSlots.taken.total + limits.bounces.connectionSlots.taken.total,
+    clients: () =>
+      Object.values(limits)
+        .flatMap(({ connectionSlots, organizationSlots }) => [connectionSlots, organizationSlots])
+        .reduce((sum, { taken }) => sum + taken.total, 0),
     async close() {
       await Promise.all(open.map((one) => one.close()));
     },
@@ -65,7 +68,6 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     certificate,
     hidesStartTls: isForDevelopment,
     proxies: config.smtpProxies,
-    maxClients: config.smtpConnections,
     onError,
   };
   async function add<Anyone>(

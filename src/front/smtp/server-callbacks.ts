@@ -11,7 +11,7 @@ import {
   type Transaction,
 } from '#platform/values/mail-handler.ts';
 import { type Bounds, receive } from './receive-message.ts';
-import { endingOf } from './smtp-connection.ts';
+import { connectionOf } from './smtp-connection.ts';
 
 interface Parts<User> {
   handler: MailHandler<User>;
@@ -78,7 +78,10 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
   };
 }
 
-/** Logged in from many networks, one organization would otherwise hold all connections. */
+/**
+ * From the login on the connection takes a place of its organization, and none of its network. Whoever holds connections that
+ * are logged in, or that were refused because the organization has too many, keeps no other client from logging in.
+ */
 function takePlace<User>(
   { handler, organizationSlots }: Parts<User>,
   user: User,
@@ -93,9 +96,10 @@ function takePlace<User>(
       '4.7.0',
       'Too many connections of your organization. Close some, or retry later.',
     );
-  const ending = endingOf(session);
-  if (ending.aborted) free();
-  else ending.addEventListener('abort', free);
+  const connection = connectionOf(session);
+  if (connection.ending.aborted) free();
+  else connection.ending.addEventListener('abort', free);
+  connection.leaveNetwork();
 }
 
 /** Called for messages that the connection refuses by itself. */
@@ -156,7 +160,7 @@ function sessionOf<User>(session: SMTPServerSession): MailSession<User> {
     id: session.id,
     client: clientOf(session),
     user: session.user ? session.user.user : null,
-    ending: endingOf(session),
+    ending: connectionOf(session).ending,
     transaction: transactionOf(session),
   };
 }

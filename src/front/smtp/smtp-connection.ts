@@ -35,7 +35,7 @@ export interface ConnectionPolicy {
   mayLogIn(isSecure: boolean, address: string): boolean;
   /** Called with a message that is refused here. */
   onUnread(reason: string, session: SMTPServerSession): void;
-  /** Called when the connection closes. */
+  /** Frees the place of the client's network: after a login, or when the connection closes. */
   leave?: () => void;
 }
 
@@ -60,11 +60,10 @@ const replies: Record<StreamViolation, [code: number, text: string]> = {
   flood: [552, '5.3.4 The message is far larger than the limit'],
 };
 
-const endings = new WeakMap<SMTPServerSession, AbortSignal>();
+const connections = new WeakMap<SMTPServerSession, SmtpConnection>();
 
-/** Aborted when the session's connection ends, or when the server stops. */
-export function endingOf(session: SMTPServerSession): AbortSignal {
-  return endings.get(session)!;
+export function connectionOf(session: SMTPServerSession): SmtpConnection {
+  return connections.get(session)!;
 }
 
 export class SmtpConnection extends ClientSession {
@@ -88,12 +87,21 @@ export class SmtpConnection extends ClientSession {
   ) {
     super(server, socket, options);
     this.#policy = policy;
-    endings.set(this.session, this.#ending.signal);
+    connections.set(this.session, this);
     this.useParser(
       () => this.#strictParser(),
       (error) => this.send(421, `4.3.0 ${error.message}`),
     );
     this.#setDeadline(policy.timeouts.stranger);
+  }
+
+  /** Aborted when the connection ends, or when the server stops. */
+  get ending(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  leaveNetwork(): void {
+    this.#policy.leave?.();
   }
 
   #strictParser(): StrictStream {
@@ -190,7 +198,7 @@ export class SmtpConnection extends ClientSession {
     clearTimeout(this.#deadline);
     this.#ending.abort();
     this.#transfer?.stop();
-    this.#policy.leave?.();
+    this.leaveNetwork();
   }
 
   #sendShutdown(): void {

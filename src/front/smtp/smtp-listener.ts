@@ -39,8 +39,7 @@ export interface ListenerParts<User> {
   allowClearLogin: boolean;
   bounds: Bounds;
   maxRecipients: number;
-  maxClients: number;
-  /** In all, and of each client's network. */
+  /** In all, and of each client's network; of connections that have not logged in. */
   connectionSlots: Slots;
   /** In all, and of each organization that has logged in. */
   organizationSlots: Slots;
@@ -138,7 +137,6 @@ class Server<User> extends SessionServer<SmtpConnection> {
       allowInsecureAuth: true,
       disabledCommands: [...disabledCommands, ...(parts.handler.authenticate ? [] : ['AUTH'])],
       disableReverseLookup: true,
-      maxClients: parts.maxClients,
       maxRecipients: parts.maxRecipients,
       // Limits the TLS handshake and silent connections; SmtpConnection has its own deadlines.
       socketTimeout: defaultTimeouts.command,
@@ -163,8 +161,12 @@ class Server<User> extends SessionServer<SmtpConnection> {
     return this.#isProxy(address);
   }
 
-  protected override createSession(socket: Socket, options?: SessionOptions | null): SmtpConnection {
-    const leave = this.#release.get(socket);
+  protected override createSession(
+    socket: Socket,
+    options: SessionOptions | null | undefined,
+    admitted: Socket,
+  ): SmtpConnection {
+    const leave = this.#release.get(admitted);
     return new SmtpConnection(this, socket, options, { ...this.#policy, leave });
   }
 

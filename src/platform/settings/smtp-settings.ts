@@ -60,13 +60,13 @@ export const smtpSettings = {
     name: 'POSTERN_SMTP_CONNECTIONS',
     default: '1000',
     description:
-      'Maximum client connections on both submission ports together, of which one organization can have half; the inbound port allows as many again.',
+      'Maximum client connections on both submission ports together that are not logged in, and as many that are, of which one organization can have half; the inbound port allows as many again.',
   }),
   smtpPerClient: setting(wholeNumber('a number of connections', 1, 100000), {
     name: 'POSTERN_SMTP_PER_CLIENT',
     default: '50',
     description:
-      'Maximum connections from one client address (for IPv6, from one /64 network); on the inbound port, at most an eighth of POSTERN_SMTP_CONNECTIONS.',
+      'Maximum connections from one client address (for IPv6, from one /64 network) that are not logged in; on the inbound port, at most an eighth of POSTERN_SMTP_CONNECTIONS.',
   }),
   smtpProxies: computed(proxyNetworks, (): string[] => [], {
     name: 'POSTERN_SMTP_PROXIES',

@@ -191,9 +191,16 @@ export abstract class ClientSession extends SMTPConnection {
 }
 
 export abstract class SessionServer<Session extends ClientSession> extends SMTPServer {
+  readonly #admitted = new WeakMap<Socket, Socket>();
+
   /** False: the connection has been refused. Called before the TLS handshake, which a client can delay. */
   protected abstract admit(socket: Socket, address: string): boolean;
-  protected abstract createSession(socket: Socket, options?: SMTPConnectionOptions | null): Session;
+  /** `admitted`: the socket that `admit` got; with implicit TLS the session gets another one. */
+  protected abstract createSession(
+    socket: Socket,
+    options: SMTPConnectionOptions | null | undefined,
+    admitted: Socket,
+  ): Session;
 
   /** Whether the connections from this address begin with a PROXY header. */
   protected abstract isProxy(address: string): boolean;
@@ -221,9 +228,16 @@ export abstract class SessionServer<Session extends ClientSession> extends SMTPS
     return super._acceptSocket(socket, handshake);
   }
 
+  override _upgrade(socket: Socket, callback: Parameters<SMTPServer['_upgrade']>[1]): void {
+    super._upgrade(socket, (error, secure) => {
+      if (secure) this.#admitted.set(secure, socket);
+      callback(error, secure);
+    });
+  }
+
   override connect(socket: Socket, options?: SMTPConnectionOptions | null): void {
     if (options?.remoteAddress && !this.admit(socket, options.remoteAddress)) return;
-    const session = this.createSession(socket, options);
+    const session = this.createSession(socket, options, this.#admitted.get(socket) ?? socket);
     this.connections.add(session);
     session.on('error', (error) => this._onError(error));
     session.init();

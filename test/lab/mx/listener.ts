@@ -42,7 +42,6 @@ export async function startListener(t: ExecutionContext, options: Options = {}) 
     allowClearLogin: false,
     bounds: { largest: 1024 * 1024 },
     maxRecipients: 10,
-    maxClients: max,
     connectionSlots: new Slots({ inAll: max, ofOne: perClient }),
     organizationSlots: new Slots({ inAll: max, ofOne: 'as many as are free' }),
     memoryBudget: createMemoryBudget({ max: 16 * 1024 * 1024, perClient: 8 * 1024 * 1024 }),
