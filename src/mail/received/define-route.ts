@@ -14,7 +14,7 @@ import type { Db } from '#platform/database/engine/open.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { ReceivingRoute } from './received-mail.ts';
 import { defaultReply, parseReply, replyForm, replyText } from './reject-reply.ts';
-import { defaultPriorities, maxSteps, parsePattern, stepsOf } from './route-pattern.ts';
+import { defaultPriorities, isSamePattern, maxSteps, parsePattern, stepsOf } from './route-pattern.ts';
 
 const maxRoutes = 200;
 
@@ -100,7 +100,7 @@ function replyFor(action: ReceivingRoute['action'], given: string | null): strin
 }
 
 function requireRoom(route: NewRoute, others: ReceivingRoute[]): void {
-  const same = others.find(({ pattern }) => pattern.toLowerCase() === route.pattern.toLowerCase());
+  const same = others.find(({ pattern }) => isSamePattern(pattern, route.pattern));
   if (same) throw refused(`pattern: there is a route for ${same.pattern} already (${same.id}).`);
   if (others.length >= maxRoutes)
     throw refused(`This organization has ${maxRoutes} routes; remove one first.`);

@@ -53,12 +53,7 @@ export function readMail(raw: Buffer): ReadMail {
     fromDomains: fromDomainsIn(head),
     summary: {
       isReadable: content !== null,
-      preview: storable(
-        (content?.text ?? '')
-          .slice(0, 4 * longestPreview)
-          .replace(/\s+/g, ' ')
-          .trim(),
-      ).slice(0, longestPreview),
+      preview: previewOf(content?.text ?? ''),
       textLength: content?.text.length ?? 0,
       htmlLength: content?.html?.length ?? 0,
       attachments: content?.attachments ?? [],
@@ -121,17 +116,30 @@ function describe(raw: Buffer, part: MimeTreePart, position: number): ReceivedAt
   const contentId = contentIdOf(part);
   return {
     position,
-    filename: part.filename === null ? null : storable(part.filename).slice(0, longestValue),
-    type: storable(part.type).slice(0, longestValue),
+    filename: part.filename === null ? null : storableValue(part.filename),
+    type: storableValue(part.type),
     size: bodyOf(raw, part).length,
-    contentId: contentId === null ? null : storable(contentId).slice(0, longestValue),
+    contentId: contentId === null ? null : storableValue(contentId),
     isInline: part.isInline,
   };
 }
 
 function decodedValue(head: Head, name: string): string {
   const value = (fieldValue(head, name) ?? '').slice(0, 4 * longestValue);
-  return storable(decodeWords(value)).slice(0, longestValue);
+  return storableValue(decodeWords(value));
+}
+
+function previewOf(text: string): string {
+  const line = text
+    .slice(0, 4 * longestPreview)
+    .replace(/\s+/g, ' ')
+    .trim();
+  return storable(line.slice(0, longestPreview));
+}
+
+/** Cut first, because a cut may leave half a surrogate pair. */
+function storableValue(text: string): string {
+  return storable(text.slice(0, longestValue));
 }
 
 /** PostgreSQL, ours or an application's, stores no NUL, and no database half a surrogate pair. */

@@ -66,8 +66,8 @@ export function parsePattern(given: string): RoutePattern | { problem: string } 
 
 /** `address` by its key (compareKey), `pattern` in canonical form. */
 export function matchesPattern(pattern: string, addressKey: string): boolean {
-  const local = pattern.slice(0, pattern.lastIndexOf('@'));
-  const wanted = addressKey.slice(0, addressKey.lastIndexOf('@'));
+  const local = localOf(pattern);
+  const wanted = localOf(addressKey);
   if (isExpression(local)) return wanted.length <= maxMatched && compiled(local).testExact(wanted);
   const star = local.indexOf('*');
   if (star < 0) return compareKey(pattern) === addressKey;
@@ -79,9 +79,16 @@ export function matchesPattern(pattern: string, addressKey: string): boolean {
 
 /** The steps of a canonical pattern, if it is an expression. */
 export function stepsOf(pattern: string): number {
-  const local = pattern.slice(0, pattern.lastIndexOf('@'));
+  const local = localOf(pattern);
   return isExpression(local) ? compiled(local).programSize() : 0;
 }
+
+/** Of canonical patterns. In an expression, letters after a backslash differ: \d is a digit, and \D is anything else. */
+export function isSamePattern(one: string, other: string): boolean {
+  return one === other || (!isExpression(localOf(one)) && one.toLowerCase() === other.toLowerCase());
+}
+
+const localOf = (pattern: string) => pattern.slice(0, pattern.lastIndexOf('@'));
 
 const isExpression = (local: string) => local.length > 2 && local.startsWith('/') && local.endsWith('/');
 

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { SpamVerdict } from './received-mail.ts';
 import type { FilteredMail } from './reception-handler.ts';
 
@@ -31,13 +31,13 @@ export function createSpamFilter({
 }: FilterParts): SpamFilter {
   if (url === null) return async () => null;
   const ask = url.startsWith('spamd:') ? askSpamd : askRspamd;
-  let absentUntil = Number.NEGATIVE_INFINITY;
+  let absentAt = Number.NEGATIVE_INFINITY;
   return async (mail) => {
-    if (clock.now() < absentUntil) return null;
+    if (isRecent(absentAt, clock.now(), absenceMs)) return null;
     try {
       return await ask(new URL(url), mail, AbortSignal.timeout(timeoutMs));
     } catch (error) {
-      absentUntil = clock.now() + absenceMs;
+      absentAt = clock.now();
       onError('the spam filter gave no verdict; received mail has none for the next 30 s', error);
       return null;
     }
@@ -53,7 +53,8 @@ async function askRspamd(url: URL, mail: FilteredMail, signal: AbortSignal): Pro
   const text = await textOf(response.body ?? []);
   if (response.status !== 200) throw new Error(`Rspamd answered ${response.status}`);
   const { action, score, required_score: threshold, symbols } = JSON.parse(text);
-  if (typeof score !== 'number') throw new Error('Rspamd answered without a score');
+  if (typeof action !== 'string' || typeof score !== 'number' || typeof threshold !== 'number')
+    throw new Error('Rspamd answered without an action or a score');
   return {
     isSpam: !['no action', 'greylist', 'soft reject'].includes(action),
     score,
@@ -78,7 +79,8 @@ async function textOf(chunks: AsyncIterable<Uint8Array> | Uint8Array[]): Promise
 
 /** The protocol SPAMC/1.5, in which the end of what is sent ends the request. */
 async function askSpamd(url: URL, { raw }: FilteredMail, signal: AbortSignal): Promise<SpamVerdict> {
-  const socket = connect({ host: url.hostname, port: Number(url.port), signal });
+  // An IPv6 address has brackets in a URL only.
+  const socket = connect({ host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port), signal });
   try {
     await once(socket, 'connect', { signal });
     socket.write(`SYMBOLS SPAMC/1.5\r\nContent-length: ${raw.length}\r\n\r\n`);

@@ -208,6 +208,10 @@ test('text that no database stores is replaced', (t) => {
   t.like(readMail(raw), { subject: 'a\ufffdb', messageId: 'a\ufffd@b', summary: { preview: 'x\ufffdy' } });
   const { text, headers } = readContent(raw)!;
   t.deepEqual([text, headers[0]], ['x\ufffdy', { name: 'Subject', value: 'a\ufffdb' }]);
+  const word = `=?utf-8?b?${Buffer.from('\u{1f600}').toString('base64')}?=`;
+  const cut = readMail(mail(`Subject: ${'a'.repeat(997)}${word}`, '', `${'a'.repeat(199)}\u{1f600}`));
+  t.is(cut.subject, `${'a'.repeat(997)}\ufffd`);
+  t.is(cut.summary.preview, `${'a'.repeat(199)}\ufffd`);
 });
 
 test('a multipart without a boundary, or without parts, is read as text', (t) => {

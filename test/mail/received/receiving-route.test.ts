@@ -3,7 +3,13 @@ import test from 'ava';
 import type { ReceivingRoute } from '#mail/received/received-mail.ts';
 import { routeFor } from '#mail/received/receiving-route.ts';
 import { parseReply, replyText } from '#mail/received/reject-reply.ts';
-import { defaultPriorities, maxSteps, parsePattern, stepsOf } from '#mail/received/route-pattern.ts';
+import {
+  defaultPriorities,
+  isSamePattern,
+  maxSteps,
+  parsePattern,
+  stepsOf,
+} from '#mail/received/route-pattern.ts';
 
 function routeOf(given: string, id = given): ReceivingRoute {
   const pattern = parsePattern(given);
@@ -62,6 +68,12 @@ test('a pattern takes its addresses, and no others', (t) => {
     for (const address of taken) t.truthy(routeFor(routes, address), `${pattern} takes ${address}`);
     for (const address of left) t.is(routeFor(routes, address), null, `${pattern} leaves ${address}`);
   }
+});
+
+test('letter case makes another pattern only of an expression', (t) => {
+  t.true(isSamePattern('Orders@x.test', 'orders@x.test'));
+  t.true(isSamePattern('/a/@x.test', '/a/@x.test'));
+  t.false(isSamePattern(String.raw`/\d+/@x.test`, String.raw`/\D+/@x.test`));
 });
 
 test('the first route decides; without a priority of its own, the narrower comes first', (t) => {

@@ -227,7 +227,16 @@ test('a full store defers, and what is deleted makes room again', async (t) => {
   const large = mail('x'.repeat(900));
   t.regex(await world.receives(large), /^250/);
   t.regex(await world.receives(large), /^452 4\.2\.2 /, 'after the message, which declared no size');
-  t.is((await world.kept()).length, 1);
+  const kept = await world.kept();
+  t.is(kept.length, 1);
+  const { size } = kept[0]!;
+  await world.route({ pattern: 'other@x.invalid' });
+  const both = { to: ['orders@x.invalid', 'other@x.invalid'] };
+  t.regex(
+    await world.receives(mail('x'.repeat(100)), both),
+    /^452 4\.2\.2 /,
+    'two records, and room for one',
+  );
   const talk = await world.connect();
   await talk.says('MAIL FROM:<a@there.invalid> SIZE=1500\r\n', '250');
   t.regex(await talk.says('RCPT TO:<orders@x.invalid>\r\n', ''), /^452 4\.2\.2/);

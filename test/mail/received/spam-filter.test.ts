@@ -16,8 +16,8 @@ const mail = {
   helo: 'there.invalid',
 };
 
-async function listening(t: ExecutionContext, server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1');
+async function listening(t: ExecutionContext, server: Server, address = '127.0.0.1'): Promise<number> {
+  server.listen(0, address);
   await once(server, 'listening');
   t.teardown(() => server.close());
   return (server.address() as AddressInfo).port;
@@ -55,7 +55,7 @@ test('spamd: SYMBOLS of the protocol', async (t) => {
     t.is(given, `SYMBOLS SPAMC/1.5\r\nContent-length: ${mail.raw.length}\r\n\r\n${mail.raw}`);
     socket.end('SPAMD/1.1 0 EX_OK\r\nContent-length: 8\r\nSpam: False ; -1.2 / 5.0\r\n\r\nALL,NONE');
   });
-  const { ask } = filterAt(`spamd://127.0.0.1:${await listening(t, server)}`);
+  const { ask } = filterAt(`spamd://[::1]:${await listening(t, server, '::1')}`);
   t.deepEqual(await ask(mail), { isSpam: false, score: -1.2, threshold: 5, rules: ['ALL', 'NONE'] });
 });
 
@@ -73,6 +73,10 @@ test('a filter that does not answer is left alone for 30 s', async (t) => {
     await clock.advance('31s');
     t.is(await ask(mail), null);
     t.true(calls > before, 'it is asked again');
+    const again = calls;
+    clock.setBack('1d');
+    t.is(await ask(mail), null);
+    t.true(calls > again, 'also after the clock was set back');
   }
   t.is(await filterAt(null).ask(mail), null);
 });

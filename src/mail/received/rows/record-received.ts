@@ -22,11 +22,12 @@ export async function recordReceived(
   storeBytes: number,
 ): Promise<RecordedReception[]> {
   const results = await inSharedCommit(db, async (trx) => {
-    const stored = await lockStores(trx, receptions.flat());
+    let stored = await lockStores(trx, receptions.flat());
     const answers = receptions.map((mails): RecordedReception => {
-      const isFull = mails.some(({ orgId, size }) => (stored.get(orgId) ?? 0) + size > storeBytes);
-      if (isFull) return 'full';
-      for (const { orgId, size } of mails) stored.set(orgId, (stored.get(orgId) ?? 0) + size);
+      const after = new Map(stored);
+      for (const { orgId, size } of mails) after.set(orgId, (after.get(orgId) ?? 0) + size);
+      if (mails.some(({ orgId }) => after.get(orgId)! > storeBytes)) return 'full';
+      stored = after;
       return 'kept';
     });
     const kept = receptions.filter((_, index) => answers[index] === 'kept').flat();
