@@ -5,11 +5,12 @@
 import test, { type ExecutionContext } from 'ava';
 import { makeKey } from '#accounts/create-key.ts';
 import { makeStream } from '#accounts/manage-streams.ts';
+import { lockOrganization } from '#accounts/rows/organizations.ts';
 import { cliOf } from '#lab/cli.ts';
 import { kinds, oneKind } from '#lab/database/databases.ts';
 import type { Script } from '#lab/mx/mx-script.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
-import { pausesOf } from '#mail/record/auto-pause/rows/auto-pauses.ts';
+import { beginPause, pausesOf, releasePause } from '#mail/record/auto-pause/rows/auto-pauses.ts';
 
 const minuteMs = 60_000;
 const fulls = ['full_access'];
@@ -178,6 +179,24 @@ test('after a release, only what happens since counts', async (t) => {
   t.is((await pauseNow(world))!.state, 'released');
   await sendBadly(world, send);
   await world.clock.passUntil(async () => (await pauseNow(world))!.state === 'held', { step: '1s' });
+});
+
+test('a warning right after a release keeps nothing held', async (t) => {
+  const { world, keyOf, sendBy } = await start(t, 'hold');
+  const { db, orgId, clock } = world;
+  const { key } = await keyOf('newsletter');
+  await sendBadly(world, (fields) => sendBy(key, fields));
+  const { id, kind, name } = (await untilPaused(world)).pause;
+  const { emailId } = (await sendBy(key, { to: 'fine@there.invalid' })).body;
+  t.is((await world.get(emailId)).status, 'held');
+  await releasePause(db, { id, orgId }, clock.now());
+  await db.transaction(async (trx) => {
+    const breach = { group: { kind, name }, rule: 'spam_trap' as const, count: 1, of: 210 };
+    const org = (await lockOrganization(trx, orgId))!;
+    await beginPause(trx, org, breach, { isHeld: false, now: clock.now() });
+  });
+  t.is((await pauseNow(world))!.state, 'warned');
+  await world.passUntil(emailId, ({ status }) => status === 'delivered');
 });
 
 test('warn: people are told once, and the mail goes on; off: nothing happens', async (t) => {

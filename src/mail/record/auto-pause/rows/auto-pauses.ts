@@ -109,7 +109,8 @@ export async function beginPause(
     mails: await readEvidence(trx, org.id, group, rule),
     releasedAt: null,
     forgiven: before?.forgiven ?? null,
-    sweep: isHeld ? ('hold' as const) : null,
+    // Before the warning, what was held is released.
+    sweep: isHeld ? ('hold' as const) : before?.sweep === 'release' ? before.sweep : null,
   };
   await trx('auto_pauses').insert(pauses.write(pause)).onConflict('id').merge();
   if (isHeld) await setHeld(trx, org, [...held, { pauseId: id, ...group }]);
