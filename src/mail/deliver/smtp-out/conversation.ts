@@ -1,6 +1,6 @@
 /**
  * The dialogue with a host over one socket: sends commands and reads replies, each with a deadline, and checks each reply
- * against its command. The order of the commands is decided by session.ts.
+ * against its command. The order of the commands is decided by session.ts; what a reply or a loss means, by session-progress.ts.
  *
  * It is active during exchanges (the opening, then each mail) and idle between them. Silence, a lost connection, bytes
  * that are not SMTP, an unexpected reply or the stop of this server end it: the socket is destroyed and `readReply`
@@ -14,16 +14,9 @@ import type { Phase, Reply } from '#platform/values/glossary.ts';
 import { parseReply } from '#platform/values/reply.ts';
 import { createDeadline, type Deadline, type SessionTimeouts } from './deadline.ts';
 import { dotStuffed, endOfPiece, finalDot } from './dot-stuffing.ts';
-import { isRefusal, notSmtp, problemOf } from './expected-replies.ts';
 import { createReplyReader } from './reply-reader.ts';
-import {
-  Broken,
-  type HandshakeFailure,
-  lostSessionResult,
-  type Position,
-  type SecuringStep,
-  tlsFailed,
-} from './session-result.ts';
+import { SessionProgress } from './session-progress.ts';
+import { Broken } from './session-result.ts';
 import type { Transcript } from './transcript.ts';
 
 /** The phase that its reply belongs to, and the line. */
@@ -39,11 +32,6 @@ const transitions: Record<Mode, readonly Mode[]> = {
   closed: ['closed'],
 };
 
-type TlsError = Error & { reason?: string; code?: string };
-const reasonOf = ({ reason, message }: TlsError) => reason ?? message;
-/** The bytes have no version of TLS in them. */
-const isNotTls = ({ code }: TlsError) => code === 'ERR_SSL_WRONG_VERSION_NUMBER';
-
 const quitTimeoutMs = 1_000;
 /** A host may take minutes to answer; keep-alive packets stop address translators from forgetting the connection. */
 const keepAliveMs = 30_000;
@@ -52,20 +40,13 @@ export class Conversation {
   /** Resolves when the socket is gone. */
   readonly closed: Promise<void>;
   #mode: Mode = 'idle';
-  /** The phases whose replies have not come yet. */
-  readonly #awaited: Phase[] = ['greeting'];
-  #answered: Phase = 'greeting';
-  #lastReply = '';
-  #hasReply = false;
-  /** From STARTTLS until the first reply that came over TLS, or the refusal of STARTTLS: a failure here is one of TLS. */
-  #tlsStep: SecuringStep | null = null;
-  /** Part of the message has not been handed to the kernel yet. */
-  #isWriting = false;
-  /** The whole message and its final dot have been handed to the kernel, so it may be accepted even if the connection is lost. */
-  #afterDot = false;
-  #result: SessionResult | null = null;
-  #pendingRead: { resolve(reply: Reply): void; reject(error: Broken): void } | null = null;
+  readonly #progress = new SessionProgress();
   readonly #replies = createReplyReader();
+  #lastReply = '';
+  /** Null until it has ended. */
+  #result: SessionResult | null = null;
+  /** The call that waits for a reply, or for TLS. */
+  #waiting: { resolve(reply: Reply): void; reject(error: Broken): void } | null = null;
   readonly #deadline: Deadline;
   readonly #plain: Socket;
   #socket: Socket;
@@ -79,7 +60,7 @@ export class Conversation {
     this.#plain = plain;
     this.#socket = plain;
     this.#deadline = createDeadline(timeouts, (ms) =>
-      this.#fail('timeout', `no answer within ${ms / 1000} s, waiting for ${this.#currentPhase}`),
+      this.#fail('timeout', `no answer within ${ms / 1000} s, waiting for ${this.#progress.phase}`),
     );
     plain.setNoDelay(true);
     plain.setKeepAlive(true, keepAliveMs);
@@ -102,7 +83,7 @@ export class Conversation {
 
   /** A reply has come in this exchange. */
   get hasReply(): boolean {
-    return this.#hasReply;
+    return this.#progress.hasReply;
   }
 
   /** The newest reply, unparsed. */
@@ -112,10 +93,9 @@ export class Conversation {
 
   beginExchange(transcript: Transcript | null, stopped: AbortSignal | null): void {
     this.#transcript = transcript;
-    this.#hasReply = false;
-    this.#afterDot = false;
+    this.#progress.beginExchange();
     if (this.#mode === 'closed' || this.#plain.destroyed) {
-      this.#result = lostSessionResult(this.#position, 'the connection was closed');
+      this.#result = this.#progress.ended('the connection was closed');
       return;
     }
     this.#enter('active');
@@ -137,15 +117,13 @@ export class Conversation {
   send(...commands: Command[]): void {
     for (const [phase, text] of commands) {
       this.#transcript?.add('client', text);
-      this.#awaited.push(phase);
-      if (phase === 'starttls') this.#tlsStep = 'starttls';
+      this.#progress.sendCommand(phase);
     }
     if (this.#mode === 'active') this.#socket.write(commands.map(([, text]) => `${text}\r\n`).join(''));
   }
 
   sendMessage(message: Buffer): void {
-    this.#awaited.push('dot');
-    this.#isWriting = true;
+    this.#progress.beginMessage();
     this.#sendFrom(message, 0, 0);
   }
 
@@ -169,8 +147,7 @@ export class Conversation {
     this.#socket.write(bytes);
     this.#socket.write(dot, (error) => {
       if (error) return;
-      this.#isWriting = false;
-      this.#afterDot = true;
+      this.#progress.endMessage();
       const whole = sent + bytes.length + dot.length;
       this.#transcript?.add('client', `<message, ${whole} bytes with its final dot>`);
       this.#deadline.extend();
@@ -181,8 +158,9 @@ export class Conversation {
   readReply(): Promise<Reply> {
     return new Promise((resolve, reject) => {
       if (this.#result) return reject(new Broken(this.#result));
-      this.#pendingRead = { resolve, reject };
-      if (!this.#takeReply()) this.#deadline.set(this.#currentPhase);
+      this.#waiting = { resolve, reject };
+      this.#takeReply();
+      if (this.#waiting) this.#deadline.set(this.#progress.phase);
     });
   }
 
@@ -192,13 +170,13 @@ export class Conversation {
     const note = `discarded ${discarded} bytes that the host sent without TLS after its reply to STARTTLS`;
     if (discarded > 0) this.#transcript?.add('note', note);
     this.#plain.off('data', this.#onData).off('end', this.#onClose).off('close', this.#onClose);
-    this.#tlsStep = 'handshake';
+    this.#progress.beginHandshake();
     return new Promise((resolve, reject) => {
-      this.#pendingRead = { resolve: () => {}, reject };
+      this.#waiting = { resolve: () => {}, reject };
       this.#deadline.set('tls');
       this.#socket = connectTls({ ...options, socket: this.#plain }, () => {
-        this.#pendingRead = null;
-        this.#tlsStep = 'ehlo';
+        this.#waiting = null;
+        this.#progress.endHandshake();
         resolve();
       });
       this.#listenTo(this.#socket);
@@ -233,40 +211,25 @@ export class Conversation {
     this.#mode = mode;
   }
 
-  get #currentPhase(): Phase {
-    return this.#awaited[0] ?? this.#answered;
-  }
-
-  get #position(): Position {
-    return { phase: this.#currentPhase, afterDot: this.#afterDot };
-  }
-
-  /** False if no whole reply has come yet. */
-  #takeReply(): boolean {
-    const text = this.#pendingRead && this.#replies.next();
-    if (text === null) return false;
+  /** Gives the next whole reply to the call that waits for it, if both are there. */
+  #takeReply(): void {
+    const text = this.#waiting && this.#replies.next();
+    if (text === null) return;
     this.#lastReply = text;
     this.#transcript?.add('server', text);
-    this.#answered = this.#awaited.shift() ?? this.#answered;
-    this.#hasReply = true;
     const reply = parseReply(text);
-    const hasExtra = this.#replies.unread > this.#awaited.length;
-    const problem = problemOf(text, reply, { phase: this.#answered, isWriting: this.#isWriting, hasExtra });
+    const problem = this.#progress.takeReply(text, reply, this.#replies.unread);
     if (problem) this.#fail('not-smtp', problem);
-    else {
-      if (this.#tlsStep === 'starttls' || !isRefusal(reply!)) this.#tlsStep = null;
-      this.#resolveRead(reply!);
-    }
-    return true;
+    else this.#resolve(reply!);
   }
 
-  #resolveRead(reply: Reply): void {
-    this.#pendingRead!.resolve(reply);
-    this.#pendingRead = null;
+  #resolve(reply: Reply): void {
+    this.#waiting!.resolve(reply);
+    this.#waiting = null;
     // RFC 5321 section 4.2.1: a host that says 421 closes. After a refusal before the end of the message, a command
     // would be read as part of the message.
-    if (reply.code === 421 || this.#isWriting) {
-      this.#result = lostSessionResult(this.#position, 'the host has ended the conversation');
+    if (reply.code === 421 || this.#progress.isWriting) {
+      this.#result = this.#progress.ended('the host has ended the conversation');
       this.destroy();
     }
   }
@@ -278,45 +241,27 @@ export class Conversation {
     else if (this.#replies.unread > 0) this.#endOutsideExchange();
   };
 
-  readonly #onError = (error: TlsError) => {
-    const isOfTls = this.#tlsStep === 'handshake' && error.code?.startsWith('ERR_SSL_');
-    if (isOfTls && this.#mode === 'active')
-      this.#endTls(isNotTls(error) ? 'nonsense' : 'tls', reasonOf(error));
-    else this.#onLost(reasonOf(error));
-  };
-  readonly #onClose = () => this.#onLost('the connection was closed');
+  readonly #onError = (error: Error) => this.#onLost((rest) => this.#progress.socketFailed(error, rest));
+
+  readonly #onClose = () => this.#onLost((rest) => this.#progress.lost('the connection was closed', rest));
 
   #listenTo(socket: Socket): void {
     socket.on('data', this.#onData).on('error', this.#onError);
     socket.on('end', this.#onClose).on('close', this.#onClose);
   }
 
-  /** An unfinished refusal that came before the loss decides, whatever way the connection was lost. */
-  #onLost(why: string): void {
-    if (this.#mode !== 'active') {
-      this.#endOutsideExchange();
-      return;
-    }
+  /** `resultOf` is given the reply that had begun. */
+  #onLost(resultOf: (rest: string) => SessionResult): void {
     const rest = this.#replies.takeRest();
-    if (rest !== '') this.#transcript?.add('server', rest);
-    const reply = parseReply(rest);
-    const isRefused = reply !== null && isRefusal(reply);
-    if (isRefused && !this.#tlsStep) this.#end({ kind: 'refused', phase: this.#currentPhase, reply });
-    else if (rest !== '' && !reply) this.#fail('not-smtp', notSmtp(rest));
-    else if (this.#tlsStep) this.#fail('lost', isRefused ? `the host said ${rest}` : why);
-    else this.#end(lostSessionResult(this.#position, why));
+    if (rest !== '' && this.#mode === 'active') this.#transcript?.add('server', rest);
+    this.#end(resultOf(rest));
   }
 
-  #fail(kind: 'timeout' | 'not-smtp' | 'lost' | 'interrupted', detail: string): void {
-    if (this.#tlsStep && kind !== 'interrupted')
-      this.#endTls(kind === 'not-smtp' ? 'nonsense' : 'lost', detail);
-    else this.#end({ kind, ...this.#position, detail });
+  #fail(...failure: Parameters<SessionProgress['failed']>): void {
+    this.#end(this.#progress.failed(...failure));
   }
 
-  #endTls(failure: HandshakeFailure, detail: string): void {
-    this.#end(tlsFailed(this.#tlsStep!, failure, detail));
-  }
-
+  /** Outside of an exchange, nothing asks for the result. */
   #end(result: SessionResult): void {
     if (this.#mode !== 'active') {
       this.#endOutsideExchange();
@@ -324,8 +269,8 @@ export class Conversation {
     }
     this.#result = result;
     if ('detail' in result) this.#transcript?.add('note', result.detail);
-    this.#pendingRead?.reject(new Broken(result));
-    this.#pendingRead = null;
+    this.#waiting?.reject(new Broken(result));
+    this.#waiting = null;
     this.destroy();
   }
 
