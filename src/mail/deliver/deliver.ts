@@ -10,8 +10,8 @@
 import { sessionOf, sessionOfSkipped } from '#mail/deliver/route/published-tls.ts';
 import type { Host, Route, Routes } from '#mail/deliver/route/route.ts';
 import { createSameSource } from '#mail/deliver/route/same-source.ts';
+import type { Mail } from '#mail/deliver/smtp-out/mail-needs.ts';
 import type { Offer, Target } from '#mail/deliver/smtp-out/offer.ts';
-import type { Mail } from '#mail/deliver/smtp-out/session.ts';
 import { type SimulatedHost, simulatedHost } from '#mail/deliver/smtp-out/simulated-host.ts';
 import { demandOf } from '#mail/deliver/smtp-out/tls-demand.ts';
 import { createTranscript, type Transcript } from '#mail/deliver/smtp-out/transcript.ts';

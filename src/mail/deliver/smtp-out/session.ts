@@ -7,7 +7,6 @@
  * nodemailer's client is not used. When a connection is lost, its error does not say whether the whole message was sent,
  * so it would be unknown whether a retry may deliver it twice. Their cost is similar.
  */
-import { isAscii, isUtf8 } from 'node:buffer';
 import { isIP, type Socket } from 'node:net';
 import { replyText, type SessionResult } from '#mail/deliver/outcome.ts';
 import type { Phase, Reply, TlsFailureType, TlsTrial, TlsUsed } from '#platform/values/glossary.ts';
@@ -16,17 +15,10 @@ import type { SessionTimeouts } from './deadline.ts';
 import { isRefusal } from './expected-replies.ts';
 import { type Extensions, extensionsOf, noExtensions } from './extensions.ts';
 import { type Handshake, handshakeOf, secureContextOf, type TlsOffer } from './handshake.ts';
+import { commandsOf, type Mail, obstacle } from './mail-needs.ts';
 import { sessionResultOf, tlsFailed } from './session-result.ts';
 import { type Demand, type Protection, protectionOf } from './tls-demand.ts';
 import type { Transcript } from './transcript.ts';
-
-export interface Mail {
-  from: string;
-  to: string;
-  message: Buffer;
-  /** The host must pass the demand for TLS on (REQUIRETLS, RFC 8689). */
-  requireTls?: boolean;
-}
 
 interface Opening {
   socket: Socket;
@@ -204,49 +196,6 @@ function createSession(
   };
 }
 
-type Obstacle = Extract<
-  SessionResult,
-  { kind: 'too-big' | 'no-smtputf8' | 'no-utf8-header' | 'no-8bitmime' | 'no-requiretls' | 'internal' }
->;
-
-/** A reason not to begin, usually a limit that the host has announced. */
-function obstacle({ from, to, message, requireTls }: Mail, { sizeLimit, has }: Extensions): Obstacle | null {
-  // Addresses are checked on acceptance; a line end here would inject an SMTP command.
-  if (/[\r\n]/.test(from + to)) {
-    return { kind: 'internal', detail: 'an address of the envelope has a line end in it', afterDot: false };
-  }
-  if (sizeLimit > 0 && message.length > sizeLimit) {
-    return {
-      kind: 'too-big',
-      detail: `the message has ${message.length} bytes, the host takes ${sizeLimit}`,
-    };
-  }
-  if (isInternational(to) && !has('SMTPUTF8')) {
-    return { kind: 'no-smtputf8', detail: 'the host does not take internationalized addresses (SMTPUTF8)' };
-  }
-  if (requireTls && !has('REQUIRETLS')) {
-    return {
-      kind: 'no-requiretls',
-      detail: 'the mail demands TLS at every hop (REQUIRETLS), which the host does not offer',
-    };
-  }
-  if (!has('SMTPUTF8') && hasInternationalHeader(message)) {
-    return {
-      kind: 'no-utf8-header',
-      detail:
-        'the header has an internationalized address (From, To or Reply-To), which the host does not take (SMTPUTF8); send the mail without that address',
-    };
-  }
-  if (!has('8BITMIME') && !has('SMTPUTF8') && !isAscii(message)) {
-    return {
-      kind: 'no-8bitmime',
-      detail:
-        'a signed or encrypted part has bytes beyond ASCII, which the host does not take (8BITMIME); encode the part before it is signed (RFC 1847)',
-    };
-  }
-  return null;
-}
-
 async function transact(
   conversation: Conversation,
   mail: Mail,
@@ -300,33 +249,6 @@ async function endEmptyMessage(conversation: Conversation, { phase }: Refusal): 
   if (phase === 'mail') return conversation.destroy();
   conversation.send(['dot', '.']);
   await conversation.readReply();
-}
-
-function commandsOf({ from, to, message, requireTls }: Mail, { has }: Extensions): Command[] {
-  const is8Bit = !isAscii(message);
-  const parameters = [
-    has('SMTPUTF8') && (isInternational(from + to) || hasInternationalHeader(message)) && 'SMTPUTF8',
-    has('8BITMIME') && is8Bit && 'BODY=8BITMIME',
-    requireTls && 'REQUIRETLS',
-    has('SIZE') && `SIZE=${message.length}`,
-  ].filter(Boolean);
-  return [
-    ['mail', [`MAIL FROM:<${from}>`, ...parameters].join(' ')],
-    ['rcpt', `RCPT TO:<${to}>`],
-    ['data', 'DATA'],
-  ];
-}
-
-const isInternational = (address: string) => /[^\x00-\x7f]/.test(address);
-
-/**
- * The composer makes ASCII of all other text, so this is an address (RFC 6531 section 3.4 demands the extension for it).
- * Text in another character set would be no more valid with the extension.
- */
-function hasInternationalHeader(message: Buffer): boolean {
-  const end = message.indexOf('\r\n\r\n');
-  const head = message.subarray(0, end < 0 ? message.length : end);
-  return !isAscii(head) && isUtf8(head);
 }
 
 /**
