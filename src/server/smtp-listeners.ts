@@ -1,7 +1,7 @@
 /**
- * Builds the SMTP listeners: one for each configured port, one certificate for all of them. Submission and returned mail
- * have separate memory budgets and connection limits, so that traffic on port 25 cannot keep an application from
- * sending.
+ * Builds the SMTP listeners: one for each configured port, one certificate for all of them. Submission and what other mail
+ * servers send have separate memory budgets and connection limits, so that traffic on port 25 cannot keep an application
+ * from sending.
  */
 
 import { maxBounceBytes } from '#front/smtp/inbound-handler.ts';
@@ -32,7 +32,8 @@ export interface Listeners {
 }
 
 /**
- * Memory for incoming messages of applications, and as much again for returned mail. Composing an application's mail takes
+ * Memory for incoming messages of applications, and as much again for returned mail; received mail has its own
+ * (front/smtp/inbound-handler.ts). Composing an application's mail takes
  * about four times its size, which counts against the limit of API sends (front/http/admission.ts).
  */
 const maxBytes = 64 * 1024 * 1024;
@@ -40,7 +41,7 @@ const maxBytes = 64 * 1024 * 1024;
 /** Maximum size of a submitted message: the same as an API body, so that a mail fits both ways or neither. */
 const maxMessageBytes = 20 * 1024 * 1024;
 
-/** One client may use 1/8 of the memory and of the connections for returned mail. */
+/** One client may use 1/8 of the memory for returned mail, and of the connections on port 25. */
 const strangerShare = 8;
 
 export async function openListeners<User>(parts: ListenersParts<User>): Promise<Listeners> {
@@ -78,7 +79,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
     if (port !== null && handler) open.push(await openListener({ ...rest, port, handler }));
   }
   const forSubmission = { ...shared, ...limits.submission };
-  const forBounces = { ...shared, ...limits.bounces };
+  const forInbound = { ...shared, ...limits.inbound };
   try {
     await add(submissionPort, submission, {
       ...forSubmission,
@@ -90,7 +91,7 @@ export async function openListeners<User>(parts: ListenersParts<User>): Promise<
       setting: 'POSTERN_SUBMISSION_TLS_PORT',
       implicitTls: true,
     });
-    await add(inboundPort, inbound, { ...forBounces, setting: 'POSTERN_INBOUND_PORT', implicitTls: false });
+    await add(inboundPort, inbound, { ...forInbound, setting: 'POSTERN_INBOUND_PORT', implicitTls: false });
     return listeners;
   } catch (error) {
     await listeners.close();
@@ -108,7 +109,7 @@ function limitsOf({ smtpConnections, smtpPerClient, submissionAllowClear, submis
       bounds: { largest: maxMessageBytes },
       maxRecipients: submissionRecipients,
     },
-    bounces: {
+    inbound: {
       connectionSlots: new Slots({
         inAll: smtpConnections,
         ofOne: Math.min(smtpPerClient, Math.ceil(smtpConnections / strangerShare)),
