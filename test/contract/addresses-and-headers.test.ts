@@ -152,13 +152,15 @@ test('addresses compared: suppressed in any letter case, normal form or quotes, 
 
 // Headers and tags at the other end.
 
-test('custom headers: Date, Message-ID, Reply-To and Sender replace ours, never a second field; id follows Message-ID', async (t) => {
+test('custom headers arrive: Date, Message-ID, Reply-To and Sender replace ours, never a second field; id follows Message-ID', async (t) => {
   const to = someone();
   const headers = {
     Date: 'Fri, 02 Jan 2026 03:04:05 +0000',
     'message-id': '<order.4711@sender.invalid>',
     'Reply-To': 'Help <help@there.invalid>',
     Sender: 'robot@sender.invalid',
+    'X-Order': '4711',
+    'List-Unsubscribe': '<mailto:a@b.invalid>',
   };
   const answer = await tenant.send({ to, headers, replyTo: 'other@there.invalid' });
   isSent(t, answer, [to]);

@@ -1,7 +1,4 @@
-/**
- * docs/design.md, section 2, the rows about accounts and the whole: credits, keys, tracking, changes, OpenAPI, versioning,
- * codes.
- */
+/** docs/design.md, section 2: credits, and changes that the command line makes beside the running server. */
 import test from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import { until } from '#lab/until.ts';
@@ -10,8 +7,6 @@ import { elsewhere, openTenant, people, sharedWorld, someone, type Tenant, turni
 
 const world = sharedWorld();
 const turned = turningWorld();
-
-// Credits.
 
 test('credits: one a recipient accepted; the quota first, then the wallet; in request order; the ledger adds up', async (t) => {
   const own = await openTenant(world(), { quota: 2, wallet: 3 });
@@ -91,10 +86,6 @@ test.serial('credits: where credits.low is told is a setting', async (t) => {
   t.deepEqual(await news(), ['credits.low']);
 });
 
-// Keys.
-
-// Tracking.
-
 // Changes from elsewhere: the command line beside the running server, after the server has seen the old state.
 
 type Cli = ReturnType<typeof cliOf>;
@@ -133,5 +124,3 @@ for (const [title, change] of Object.entries(changes)) {
     isError(t, refused, expected);
   });
 }
-
-// OpenAPI, versioning, error codes.

@@ -30,6 +30,7 @@ for (const body of ['[]', '"x"', 'null', '5', 'true', '[{"to":"a@b.invalid"}]'])
 const json = '{"from":"app@sender.invalid","to":"ann@nowhere.invalid","subject":"Hello","text":"é"}';
 const nested = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
 const unreadable: Record<string, string | Buffer> = {
+  nothing: '',
   'JSON cut short': json.slice(0, -1),
   'two documents': json + json,
   'single quotes': "{'to':'a@b.invalid'}",

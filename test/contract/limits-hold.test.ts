@@ -3,15 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import type { Answer } from '#lab/scenes/world.ts';
 import { isError, isSent, rate } from './answer.ts';
-import {
-  nobodysId,
-  openTenant,
-  people,
-  sharedWorld,
-  type Tenant,
-  toMidnight,
-  turningWorld,
-} from './client.ts';
+import { nobodysId, openTenant, sharedWorld, type Tenant, toMidnight, turningWorld } from './client.ts';
 
 const world = sharedWorld();
 const turned = turningWorld();
@@ -21,7 +13,7 @@ const noon = String(12 * 60 * 60);
 const ask = (who: Tenant) => who.get(nobodysId);
 
 /** As if so much had been used today; one request was made before. */
-async function used(who: Tenant, usage: { requests?: number; emails?: number }) {
+async function used(who: Tenant, usage: { requests: number }) {
   const rows = await world().db('daily_usage').where({ org_id: who.orgId }).update(usage);
   if (rows !== 1) throw new Error(`${rows} days of use`);
 }
@@ -89,35 +81,9 @@ test('8 daily requests: 5,000 per day', async (t) => {
   t.deepEqual(rate(over), ['5000', '0', noon, noon]);
 });
 
-test('8 daily delivery capacity: 5,000 emails per day', async (t) => {
-  const own = await openTenant(world(), { limits: { emailsPerDay: 5000 } });
-  isSent(t, await own.send());
-  await used(own, { emails: 4998 });
-  refused(t, await own.send({ to: people(3) }));
-  isSent(t, await own.send({ to: people(2) }));
-  const full = await own.send();
-  refused(t, full);
-  t.is(full.headers.get('retry-after'), noon);
-});
-
 test('8 the defaults of a new organization: 2 a second, 5,000 requests and 5,000 emails a day', async (t) => {
   const { json } = cliOf(t, world());
   const { id } = await json('org create --name New');
   const { limits } = await json(`org show ${id}`);
   t.deepEqual(limits, { perSecond: 2, perDay: 5000, emailsPerDay: 5000 });
-});
-
-// Sizes, each just within and just beyond.
-
-// The headers.
-
-test('8 X-RateLimit-Limit: maximum requests in the current window (2 or 5000)', async (t) => {
-  const own = await openTenant(world(), { limits: 'default' });
-  t.is(rate(await ask(own))[0], '2');
-  await used(own, { requests: 4999 });
-  t.is(rate(await ask(own))[0], '2', 'none is left of both: the second binds');
-  const last = await openTenant(world(), { limits: 'default' });
-  await ask(last);
-  await used(last, { requests: 5000 });
-  t.is(rate(await ask(last))[0], '5000');
 });

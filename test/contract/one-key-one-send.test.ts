@@ -19,6 +19,9 @@ test('idempotencyKey: per organization, whichever of its keys', async (t) => {
   const fields = { to: someone(), idempotencyKey: 'k' };
   const first = await own.send(fields);
   isReplay(t, await (await own.addKey('email:send')).send(fields), first);
+  const theirs = await (await openTenant(world())).send(fields);
+  isSent(t, theirs);
+  t.not(theirs.body.emailId, first.body.emailId);
 });
 
 test.serial('idempotencyKey: kept as long as the setting says', async (t) => {

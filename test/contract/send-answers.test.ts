@@ -1,7 +1,7 @@
 /** docs/api.md, sections 2.4 to 2.7: what the calls answer, the API key, the stored email record. */
 import test from 'ava';
 import { cliOf } from '#lab/cli.ts';
-import { hasHeaders, isInvalid, isSent, mailTo, uuidForm } from './answer.ts';
+import { hasHeaders, isInvalid, isSent, uuidForm } from './answer.ts';
 import { client, openTenant, people, sharedWorld, type Tenant } from './client.ts';
 
 let tenant: Tenant;
@@ -10,20 +10,6 @@ const world = sharedWorld(async (made) => {
 });
 
 // 2.4 Send response.
-
-test('2.4 id: string, the message identifier', async (t) => {
-  const to = people(2);
-  const { body } = await tenant.send({ to });
-  t.is(typeof body.id, 'string');
-  for (const recipient of to)
-    t.deepEqual((await mailTo(world(), recipient)).header('Message-ID'), [`<${body.id}>`]);
-});
-
-test('2.4 accepted: array of string, also where to was one string', async (t) => {
-  const [one, ...rest] = people(4);
-  isSent(t, await tenant.send({ to: one }), [one!]);
-  isSent(t, await tenant.send({ to: rest }), rest);
-});
 
 /** A partial success: the lists given, in their order, and no other member. */
 const partial = [
@@ -96,5 +82,3 @@ test('2.6 API key: em_ and a high-entropy string; a label, scopes, optionally do
   t.false(JSON.stringify(listed).includes(made.key));
   isSent(t, await client(world(), made.key).send());
 });
-
-// 2.7 Stored email record.
