@@ -2,7 +2,8 @@
  * Decides which deliveries may be leased, of those that are being accepted and of those that wait in backlogs.
  *
  * The number of leases is bounded in all and for each destination; a few of each domain may be leased before its
- * destination is known. Nothing that is accepted goes before what waits in backlogs. Decides and counts; leases nothing.
+ * destination is known. Nothing that is accepted goes before what is known to wait for its destination. Decides and counts;
+ * leases nothing.
  */
 import type { Clock } from '#platform/base/clock.ts';
 import { CountedMap } from '#platform/base/limits/counted-map.ts';

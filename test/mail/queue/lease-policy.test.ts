@@ -45,6 +45,12 @@ test('a single ready queue gets as many leases as it has free slots', (t) => {
   t.false(isCut);
 });
 
+test('what is accepted does not go before what is known to wait for its destination', (t) => {
+  const { policy, readyQueues } = policyFor(['a.invalid']);
+  t.false(policy.mayLease(readyQueues.find('a.invalid'), 'a.invalid'));
+  t.true(policy.mayLease(null, 'b.invalid'), 'of a destination that is not known, nothing is known to wait');
+});
+
 test('more leases than the limit leave no room, and never less than none', (t) => {
   const { policy } = policyFor(['a.invalid']);
   for (let n = 0; n < 4 * 500 + 3; n++) policy.countLeased(1);
