@@ -8,46 +8,31 @@
  *   --json               print all results as JSON
  */
 import { mkdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { conclude } from '#lab/load/conclude.ts';
 import { progress, tableOf } from '#lab/load/figures.ts';
 import { freePort } from '#lab/load/ports.ts';
-import { endIf, readOptions, runScript, type Stage } from '#lab/load/stage.ts';
+import { endIf, runScript, type Stage } from '#lab/load/stage.ts';
 import { type Mx, startMx } from '#lab/mx/mx.ts';
-import { eximProgram } from '#lab/programs/exim.ts';
 import {
   type Forwarder,
-  type ForwarderOptions,
   startForwardingExim,
   startForwardingOpenSmtpd,
   startForwardingPostfix,
 } from '#lab/programs/forwarders.ts';
 import { obstacleTo } from '#lab/programs/jail.ts';
-import { openSmtpdProgram } from '#lab/programs/opensmtpd.ts';
+import { chosenServers, readServerOptions } from '#lab/programs/mail-servers.ts';
 import { type Email, type Postern, startPostern } from '#lab/scenes/postern.ts';
 import { until } from '#lab/until.ts';
 import { listReturned } from '#mail/returned/rows/returned-mails.ts';
 
-const args = readOptions('node scripts/bouncers.ts [--only NAME]… [--packages DIR] [--json]', {
-  only: { type: 'string', multiple: true, default: [] },
-  packages: { type: 'string' },
-  json: { type: 'boolean', default: false },
-});
-const packages = args.packages && resolve(args.packages);
-
-interface Kind {
-  name: string;
-  program: string;
-  start(options: ForwarderOptions): Promise<Forwarder>;
-}
-
-const kinds: Kind[] = [
-  { name: 'postfix', program: '/usr/sbin/postfix', start: startForwardingPostfix },
-  { name: 'exim', program: eximProgram, start: startForwardingExim },
-  { name: 'opensmtpd', program: openSmtpdProgram, start: startForwardingOpenSmtpd },
-].filter(({ name }) => args.only.length === 0 || args.only.includes(name));
+const { only, packages, json } = readServerOptions('scripts/bouncers.ts');
+const kinds = chosenServers(
+  { postfix: startForwardingPostfix, exim: startForwardingExim, opensmtpd: startForwardingOpenSmtpd },
+  only,
+);
 
 /** Expected result by the local part of the recipient, which decides how the second host answers (test/lab/mx/mx-script.ts). */
 const mails: Record<string, string> = {
@@ -59,7 +44,7 @@ const mails: Record<string, string> = {
 interface World {
   postern: Postern;
   behind: Mx;
-  running: { kind: Kind; domain: string; forwarder: Forwarder }[];
+  running: { kind: (typeof kinds)[number]; domain: string; forwarder: Forwarder }[];
 }
 
 async function setUp(stage: Stage): Promise<World> {
@@ -151,7 +136,7 @@ function print(rows: Row[]): void {
 
 endIf(
   kinds.length === 0
-    ? `${args.only.join(', ')}: no such server`
+    ? `${only.join(', ')}: no such server`
     : obstacleTo(
         kinds.map(({ program }) => program),
         packages,
@@ -178,4 +163,4 @@ const faults = await runScript('bouncers', async (stage) => {
   return wrong;
 });
 rows.sort((a, b) => a.server.localeCompare(b.server));
-conclude({ faults, json: args.json && { rows }, print: () => rows.length > 0 && print(rows) });
+conclude({ faults, json: json && { rows }, print: () => rows.length > 0 && print(rows) });

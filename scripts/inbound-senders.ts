@@ -5,24 +5,17 @@
  * servers is there.
  */
 import { mkdir } from 'node:fs/promises';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { startDns } from '#lab/dns/dns.ts';
 import { conclude } from '#lab/load/conclude.ts';
 import { progress, tableOf } from '#lab/load/figures.ts';
 import { freePort } from '#lab/load/ports.ts';
-import { endIf, readOptions, runScript, type Stage } from '#lab/load/stage.ts';
+import { endIf, runScript, type Stage } from '#lab/load/stage.ts';
 import { connectSmtp } from '#lab/mx/smtp-client.ts';
-import { eximProgram } from '#lab/programs/exim.ts';
 import { obstacleTo } from '#lab/programs/jail.ts';
-import { openSmtpdProgram } from '#lab/programs/opensmtpd.ts';
-import {
-  type Sender,
-  type SenderOptions,
-  startSendingExim,
-  startSendingOpenSmtpd,
-  startSendingPostfix,
-} from '#lab/programs/senders.ts';
+import { chosenServers, readServerOptions } from '#lab/programs/mail-servers.ts';
+import { startSendingExim, startSendingOpenSmtpd, startSendingPostfix } from '#lab/programs/senders.ts';
 import { type Postern, startPostern } from '#lab/scenes/postern.ts';
 import { receiveAt } from '#lab/scenes/receiving.ts';
 import { until } from '#lab/until.ts';
@@ -31,28 +24,14 @@ import { listReceived, rawOf } from '#mail/received/rows/received-mails.ts';
 import { orgIdOf } from './attacks/scene.ts';
 import { publicKey, signatureOf } from './verdicts/sign.ts';
 
-const args = readOptions('node scripts/inbound-senders.ts [--packages DIR] [--only NAME]… [--json]', {
-  only: { type: 'string', multiple: true, default: [] },
-  packages: { type: 'string' },
-  json: { type: 'boolean', default: false },
-});
-const packages = args.packages && resolve(args.packages);
-
-interface Kind {
-  name: string;
-  program: string;
-  start(options: SenderOptions): Promise<Sender>;
-}
-
-const kinds: Kind[] = [
-  { name: 'postfix', program: '/usr/sbin/postfix', start: startSendingPostfix },
-  { name: 'exim', program: eximProgram, start: startSendingExim },
-  { name: 'opensmtpd', program: openSmtpdProgram, start: startSendingOpenSmtpd },
-];
-const wanted = kinds.filter(({ name }) => args.only.length === 0 || args.only.includes(name));
+const { only, packages, json } = readServerOptions('scripts/inbound-senders.ts');
+const wanted = chosenServers(
+  { postfix: startSendingPostfix, exim: startSendingExim, opensmtpd: startSendingOpenSmtpd },
+  only,
+);
 const present = wanted.filter(({ program }) => obstacleTo([program], packages) === null);
 
-const image = `${'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9'.repeat(1)}\r\n`;
+const image = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9\r\n';
 
 /** The header's own fields, and the body, in bytes as Latin-1. */
 const mails: Record<string, { fields: string[]; body: string }> = {
@@ -103,7 +82,12 @@ interface Row {
   verdicts: string;
 }
 
-async function sendAll(kind: Kind, index: number, stage: Stage, world: World): Promise<Row[]> {
+async function sendAll(
+  kind: (typeof wanted)[number],
+  index: number,
+  stage: Stage,
+  world: World,
+): Promise<Row[]> {
   const directory = join(stage.directory, kind.name);
   await mkdir(directory, { mode: 0o755 });
   const host = `127.0.0.${index + 2}`;
@@ -186,7 +170,7 @@ const faults = await runScript('inbound-senders', async (stage) => {
 const head = ['sender', 'mail', 'TLS', 'same bytes', 'verdicts'];
 conclude({
   faults,
-  json: args.json && { rows },
+  json: json && { rows },
   print: () =>
     console.log(
       tableOf(

@@ -10,7 +10,7 @@ import { startOpenSmtpd } from './opensmtpd.ts';
 import { startPostfix } from './postfix.ts';
 import type { Receiver, ReceiverOptions } from './receiver.ts';
 
-export interface ForwarderOptions extends ReceiverOptions {
+interface ForwarderOptions extends ReceiverOptions {
   /** The second host. */
   next: { host: string; port: number };
   /** The address that receives bounces. */
