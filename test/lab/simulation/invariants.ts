@@ -112,7 +112,8 @@ export class Invariants {
   }
 
   #fail(invariant: string, finding: Finding): void {
-    this.failure ??= { invariant, ...finding, at: scheduler.time };
+    const mail = finding.mail ?? this.#scene.book.byEmailId.get(finding.emailId ?? '')?.number;
+    this.failure ??= { invariant, text: finding.text, mail, at: scheduler.time };
   }
 
   #minute(): Minute {

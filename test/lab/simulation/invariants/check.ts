@@ -6,7 +6,9 @@ import type { Rows } from './rows.ts';
 export interface Finding {
   text: string;
   /** The number of the mail concerned. */
-  mail?: number;
+  mail?: number | undefined;
+  /** Or its email's id. */
+  emailId?: string | null;
 }
 
 /** A fault or an order; its times are those of the scheduler. */

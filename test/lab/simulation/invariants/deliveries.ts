@@ -39,15 +39,14 @@ const noSecondCopyUnmarked: Check = ({ scene, rows }) => {
 };
 
 /** At most one final event, whatever is repeated; a mail that was delivered may come back later. */
-const anOutcomeCountsOnce: Check = ({ scene, rows }) => {
+const anOutcomeCountsOnce: Check = ({ rows }) => {
   const [twice] = rows.all<{ email_id: string; recipient: string; count: number }>(
     `select email_id, recipient, count(*) as count from events
      where type in ('email.delivered', 'email.bounced', 'email.expired', 'email.canceled')
      group by email_id, recipient, type = 'email.bounced' having count(*) > 1`,
   );
   if (!twice) return null;
-  const mail = scene.book.byEmailId.get(twice.email_id)?.number;
-  return { text: `${twice.count} final events for ${twice.recipient}`, ...(mail !== undefined && { mail }) };
+  return { text: `${twice.count} final events for ${twice.recipient}`, emailId: twice.email_id };
 };
 
 const attemptsAreCounted: Check = ({ rows }) => {
@@ -83,7 +82,7 @@ const nothingOutlivesItsAge: Check = ({ scene, rows, wellMs, openForMs, isClockM
     .find(({ status, expires_at }) => (status === 'queued' || status === 'deferred') && expires_at < end);
   if (!old) return null;
   const text = `${old.recipient} is still ${old.status}, ${Math.round((scene.serviceTime - old.expires_at) / 1000)} s after its end`;
-  return { text, mail: scene.book.byEmailId.get(old.email_id)?.number ?? -1 };
+  return { text, emailId: old.email_id };
 };
 
 /** What is leased is in memory, and nothing else is. Sends that are admitted together may exceed the limit of four a little. */
@@ -118,7 +117,7 @@ const leasesAreKept: Check = ({ scene, rows, calmMs }) => {
     .find(({ status, due_at }) => status === 'sending' && due_at! < scene.serviceTime + leaseMs / 4);
   if (!late) return null;
   const text = `the lease of ${late.recipient} ends in ${Math.round((late.due_at! - scene.serviceTime) / 1000)} s, and has not been renewed`;
-  return { text, mail: scene.book.byEmailId.get(late.email_id)?.number ?? -1 };
+  return { text, emailId: late.email_id };
 };
 
 /** What makes a mail due at once. */
@@ -165,9 +164,8 @@ const noBacklogStarves: Check = ({ scene, rows, calmMs }) => {
         (status === 'sending' && updated_at < now - maxSendingMs),
     );
   if (!late) return null;
-  const mail = scene.book.byEmailId.get(late.email_id)?.number;
   const text = `${late.recipient} is ${late.status} and has been since ${Math.round((now - (late.lease_owner ? late.updated_at : late.due_at!)) / 1000)} s, although nothing is wrong`;
-  return { text, ...(mail !== undefined && { mail }) };
+  return { text, emailId: late.email_id };
 };
 
 const scheduledMailIsNotEarly: Check = ({ scene, isClockMoved }) => {
@@ -191,10 +189,9 @@ const nothingAcceptedIsLost: Check = ({ scene, rows }) => {
     .deliveries()
     .find(({ status, expires_at }) => status === 'held' || (open.includes(status) && expires_at < now));
   if (!left) return null;
-  const mail = scene.book.byEmailId.get(left.email_id)?.number;
   return {
     text: `${left.recipient} is still ${left.status}, hours after the end of all faults`,
-    ...(mail !== undefined && { mail }),
+    emailId: left.email_id,
   };
 };
 

@@ -5,11 +5,10 @@ import type { Check } from './check.ts';
 const unchanged = ['canceled', 'expired', 'held'];
 
 const nothingReturnedVanishes: Check = ({ scene, rows }) => {
+  const of = Map.groupBy(rows.deliveries(), ({ recipient }) => recipient);
   for (const { mail, recipient, kind, takenAt, messageId } of scene.book.returned) {
     if (takenAt === null) continue;
-    const row = rows
-      .deliveries()
-      .find((one) => one.recipient === recipient && messageId.includes(one.message_id));
+    const row = of.get(recipient)?.find(({ message_id }) => messageId.includes(message_id));
     if (!row || ['bounced', 'complained', ...unchanged].includes(row.status)) continue;
     return { text: `a ${kind} of ${recipient} was answered 250, and the delivery is ${row.status}`, mail };
   }
@@ -17,13 +16,12 @@ const nothingReturnedVanishes: Check = ({ scene, rows }) => {
 };
 
 const aReportCountsForItsOwn: Check = ({ scene, rows }) => {
-  const complained = rows.deliveries().filter(({ status }) => status === 'complained');
-  for (const { recipient, message_id, email_id } of complained) {
-    const isOwn = (one: { recipient: string; messageId: string; kind: string }) =>
-      one.kind === 'complaint' && one.recipient === recipient && one.messageId.includes(message_id);
-    if (scene.book.returned.some(isOwn)) continue;
-    const mail = scene.book.byEmailId.get(email_id)?.number ?? -1;
-    return { text: `${recipient} has not complained, and its delivery says so`, mail };
+  const of = Map.groupBy(scene.book.returned, ({ kind, recipient }) => `${kind} ${recipient}`);
+  for (const { status, recipient, message_id, email_id } of rows.deliveries()) {
+    if (status !== 'complained') continue;
+    const own = of.get(`complaint ${recipient}`) ?? [];
+    if (own.some(({ messageId }) => messageId.includes(message_id))) continue;
+    return { text: `${recipient} has not complained, and its delivery says so`, emailId: email_id };
   }
   return null;
 };

@@ -12,6 +12,8 @@ import type { Check, Checked, HappenedFault } from './check.ts';
 const minute = 60_000;
 const namedAfterMs = minute;
 const silentAfterMs = 2 * minute;
+/** Of an address that is new to receivers (mail/deliver/warm-up-plan.ts). */
+const firstDaysAllowance = 100;
 
 const noConnection: Cause[] = ['unreachable', 'hanging', 'no_route', 'no_way_out'];
 const noAnswer: Cause[] = ['dns_failing', 'resolver_failing', 'no_way_out'];
@@ -79,7 +81,8 @@ const statusNamesNothingElse: Check = (checked) => {
     // A limit that was lowered is raised by mail only.
     const isLimit =
       need.cause === 'throttled' && faults.some(({ name }) => causesOf[name]?.includes('throttled'));
-    if (!isLimit && !faults.some(explains))
+    const isNewAddress = need.cause === 'warm_up' && scene.book.copies.size >= firstDaysAllowance;
+    if (!isLimit && !isNewAddress && !faults.some(explains))
       return { text: `status names ${need.cause} of ${need.subject}: ${need.figure}` };
   }
   return null;

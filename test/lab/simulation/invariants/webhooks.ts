@@ -1,34 +1,32 @@
 /** The webhooks of an email arrive in the order of its events, and each at least once. */
+import type { Book } from '../book.ts';
 import type { Check } from './check.ts';
 
 interface EventRow {
-  id: string;
   position: number;
   /** Null: an event of the organization. */
   email_id: string | null;
 }
 
+/** The posts of a book that were checked: how many, the events, and the last position of each email's. */
+const checked = new WeakMap<Book, { count: number; seen: Set<string>; last: Map<string, number> }>();
+
 /** By the first arrival of each event. */
-const webhooksArriveInOrder: Check = ({ scene, rows }) => {
-  const events = new Map(
-    rows.all<EventRow>('select id, position, email_id from events').map((row) => [row.id, row]),
-  );
-  const last = new Map<string, number>();
-  const seen = new Set<string>();
-  for (const { endpoint, eventId, isTaken } of scene.book.posts) {
-    const event = events.get(eventId);
+const webhooksArriveInOrder: Check = ({ scene: { book }, rows }) => {
+  const done = checked.get(book) ?? { count: 0, seen: new Set(), last: new Map() };
+  checked.set(book, done);
+  const { seen, last } = done;
+  const added = book.posts.slice(done.count);
+  done.count = book.posts.length;
+  for (const { endpoint, eventId, isTaken } of added) {
+    const [event] = rows.all<EventRow>('select position, email_id from events where id = ?', eventId);
     // Events of an organization have no order among themselves.
     if (!isTaken || !event?.email_id || seen.has(`${endpoint} ${eventId}`)) continue;
     seen.add(`${endpoint} ${eventId}`);
     const { position, email_id: emailId } = event;
     const name = `${endpoint} ${emailId}`;
-    if (position < (last.get(name) ?? 0)) {
-      const mail = scene.book.byEmailId.get(emailId)?.number;
-      return {
-        text: `${endpoint} got event ${eventId} of ${emailId} after a later one`,
-        ...(mail !== undefined && { mail }),
-      };
-    }
+    if (position < (last.get(name) ?? 0))
+      return { text: `${endpoint} got event ${eventId} of ${emailId} after a later one`, emailId };
     last.set(name, position);
   }
   return null;
@@ -46,14 +44,13 @@ const everyEventIsPosted: Check = ({ scene, rows }) => {
   );
   const missing = open.find(({ id }) => !taken.has(id));
   if (!missing) return null;
-  const mail = missing.email_id ? scene.book.byEmailId.get(missing.email_id)?.number : undefined;
   const [message] = rows.all<{ status: string }>(
     'select status from webhook_messages where event_id = ?',
     missing.id,
   );
   return {
     text: `the event ${missing.type} ${missing.id} was never posted; ${JSON.stringify(message ?? null)}`,
-    ...(mail !== undefined && { mail }),
+    emailId: missing.email_id,
   };
 };
 
