@@ -32,8 +32,8 @@ export interface Domain {
   addresses: string[];
 }
 
-/** The longest sleep of the service while nothing happens. With a longer one it would log that the clock has leapt. */
-const sleepMs = { beforeClosedDoors: 10_000, atRest: 55_000 };
+/** The longest sleep of the service while nothing happens. */
+const sleepMs = { beforeClosedDoors: 10_000, atRest: 30 * 60_000 };
 const apiPort = 80;
 const addressOf = (node: number) => `6.0.0.${node + 1}`;
 export const postgresAddress = '9.0.0.1';

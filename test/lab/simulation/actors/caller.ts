@@ -4,7 +4,7 @@
  */
 import type { Book, Mail } from '../book.ts';
 import type { Network } from '../machine/network.ts';
-import { type Machine, scheduler } from '../machine/scheduler.ts';
+import { type Machine, newMachine, scheduler } from '../machine/scheduler.ts';
 import type { Random } from '../random.ts';
 import { callHttp, type HttpAnswer } from './http-call.ts';
 import type { Tenant } from './tenants.ts';
@@ -34,7 +34,7 @@ export class Caller {
 
   constructor(parts: CallerParts) {
     this.#parts = parts;
-    this.machine = { name: `caller ${parts.tenant.number}`, isAlive: true, clockAheadMs: 0 };
+    this.machine = newMachine(`caller ${parts.tenant.number}`);
     parts.network.attach(this.machine, `7.0.0.${parts.tenant.number + 1}`);
   }
 

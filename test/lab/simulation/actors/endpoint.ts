@@ -1,7 +1,7 @@
 /** The webhook endpoint of one organization, as the faults want it to be. */
 import type { Book } from '../book.ts';
 import type { Network, VirtualSocket } from '../machine/network.ts';
-import { type Machine, scheduler } from '../machine/scheduler.ts';
+import { type Machine, newMachine, scheduler } from '../machine/scheduler.ts';
 
 export const endpointModes = [
   'answers',
@@ -23,7 +23,7 @@ export class Endpoint {
   constructor(network: Network, name: string, address: string, book: Book) {
     this.#name = name;
     this.#book = book;
-    this.machine = { name, isAlive: true, clockAheadMs: 0 };
+    this.machine = newMachine(name);
     network.attach(this.machine, address);
     network.listen(this.machine, 80, { accept: (socket) => this.#serve(socket), allowHalfOpen: false });
   }

@@ -4,7 +4,7 @@
  */
 import type { Book } from '../book.ts';
 import type { Network, VirtualSocket } from '../machine/network.ts';
-import { type Machine, scheduler } from '../machine/scheduler.ts';
+import { type Machine, newMachine, scheduler } from '../machine/scheduler.ts';
 import type { Random } from '../random.ts';
 import { Returner } from './returner.ts';
 
@@ -55,7 +55,7 @@ export class Exchanger {
     this.#network = network;
     this.#book = book;
     this.#random = random;
-    this.machine = { name, isAlive: true, clockAheadMs: 0 };
+    this.machine = newMachine(name);
     const ofReturner = { network, book, random: random.stream('returned'), machine: this.machine };
     this.#returner = new Returner({ ...ofReturner, target: returnsTo });
     network.attach(this.machine, address);

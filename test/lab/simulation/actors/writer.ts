@@ -1,7 +1,7 @@
 /** Somebody elsewhere who writes to the addresses of the organizations; their host tries again until it gets 250 or a 5xx. */
 import type { Book, ReceivedMail } from '../book.ts';
 import type { Network } from '../machine/network.ts';
-import { type Machine, scheduler } from '../machine/scheduler.ts';
+import { newMachine, scheduler } from '../machine/scheduler.ts';
 import type { Random } from '../random.ts';
 import { submitMail } from './smtp-call.ts';
 import type { Tenant } from './tenants.ts';
@@ -18,7 +18,7 @@ const maxTries = 60;
 const domain = 'writer.example';
 
 export class Writer {
-  readonly machine: Machine = { name: domain, isAlive: true, clockAheadMs: 0 };
+  readonly machine = newMachine(domain);
   readonly #parts: WriterParts;
 
   constructor(parts: WriterParts) {

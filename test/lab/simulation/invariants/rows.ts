@@ -1,6 +1,7 @@
 /** The rows of the service's database as they are committed, read beside the service at no virtual cost. */
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
 import { attemptDetail } from '#platform/database/tables/packed-records.ts';
+import { stages } from '#platform/database/tables/unfinished-deliveries.ts';
 import type { SharedPostgres } from '../machine/shared-postgres.ts';
 
 export interface DeliveryRow {
@@ -95,11 +96,12 @@ export class Rows {
   due(now: number): { underWay: number; overdue: number; next: number | null } {
     const [row] = this.all<{ underWay: number; overdue: number; next: number | null }>(
       `with due(at) as (
-         select due_at from deliveries where status in ('queued', 'deferred', 'scheduled')
+         select due_at from deliveries where ${stages.waiting}
+         union all select due_at from deliveries where ${stages.scheduled}
          union all select due_at from webhook_messages where due_at is not null and lease_owner is null)
-       select (select count(*) from deliveries where lease_owner is not null)
+       select (select count(*) from deliveries where ${stages.leased})
             + (select count(*) from webhook_messages where lease_owner is not null) as underWay,
-          (select count(*) from due where at <= ?) as overdue, (select min(at) from due where at > ?) as next`,
+          count(*) filter (where at <= ?) as overdue, min(at) filter (where at > ?) as next from due`,
       now,
       now,
     );
@@ -108,14 +110,16 @@ export class Rows {
 
   leased(): number {
     const [row] = this.all<{ count: number }>(
-      'select count(*) as count from deliveries where lease_owner is not null',
+      `select count(*) as count from deliveries where ${stages.leased}`,
     );
     return row!.count;
   }
 
   unfinished(): number {
-    const open = ['scheduled', 'queued', 'sending', 'deferred', 'held'];
-    return this.deliveries().filter(({ status }) => open.includes(status)).length;
+    const [row] = this.all<{ count: number }>(
+      "select count(*) as count from deliveries where status in ('scheduled', 'queued', 'sending', 'deferred', 'held')",
+    );
+    return row!.count;
   }
 
   openWebhookMessages(): number {

@@ -93,17 +93,7 @@ export class Network {
     socket.local = { address: isLocal ? '127.0.0.1' : this.addressOf(from), port: this.freePort() };
     socket.remote = { address, port };
     if (fate === 'silent') return;
-    const fail = (code: string) =>
-      scheduler.after(roundTrip, () =>
-        socket.destroy(
-          Object.assign(new Error(`connect ${code} ${address}:${port}`), {
-            code,
-            syscall: 'connect',
-            address,
-            port,
-          }),
-        ),
-      );
+    const fail = (code: string) => scheduler.after(roundTrip, () => socket.connectionFails(code));
     const machine = this.#machines.get(target);
     if (fate === 'unreachable') return void fail('EHOSTUNREACH');
     if (!machine || fate === 'refused') return void fail('ECONNREFUSED');

@@ -11,7 +11,7 @@ import { watchClock } from '#server/clock-jump.ts';
 import { type Running, start } from '#server/start.ts';
 import { databases } from './database.ts';
 import type { Network } from './network.ts';
-import { type Machine, scheduler } from './scheduler.ts';
+import { type Machine, newMachine, scheduler } from './scheduler.ts';
 
 export interface PosternParts {
   network: Network;
@@ -97,7 +97,9 @@ export class PosternProcess {
       return fail(error);
     }
     let last = Promise.resolve();
-    watchClock(systemClock, (byMs) => {
+    // A sleep of the simulation is not a leap of the clock.
+    const clock = { ...systemClock, now: () => Date.now() - scheduler.sleptMs };
+    watchClock(clock, (byMs) => {
       last = last.then(async () => {
         if (byMs > 0) return this.running?.noteLeap(byMs);
         log.warn(`the clock was set back by ${-byMs} ms: restarting the service`);
@@ -178,7 +180,7 @@ export class PosternProcess {
   }
 }
 
-const bootLoader: Machine = { name: 'boot loader', isAlive: true, clockAheadMs: 0 };
+const bootLoader = newMachine('boot loader');
 
 function textOf(error: Error): string {
   return error.cause ? `${error.message} (${textOf(error.cause as Error)})` : String(error.message ?? error);

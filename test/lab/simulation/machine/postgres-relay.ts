@@ -11,7 +11,7 @@ import net from 'node:net';
 import type { Random } from '../random.ts';
 import { databases } from './database.ts';
 import type { Network, VirtualSocket } from './network.ts';
-import { type Machine, scheduler } from './scheduler.ts';
+import { type Machine, newMachine, scheduler } from './scheduler.ts';
 
 // The real one, before it is replaced.
 const realConnect = net.connect;
@@ -24,7 +24,7 @@ const [sync, query, parse, end] = [typeOf('S'), typeOf('Q'), typeOf('P'), typeOf
 const [ready, notification] = [typeOf('Z'), typeOf('A')];
 
 export class PostgresRelay {
-  readonly machine: Machine = { name: 'postgresql', isAlive: true, clockAheadMs: 0 };
+  readonly machine = newMachine('postgresql');
   readonly realPort: number;
   /** Its transaction is open. */
   owner: Session | null = null;

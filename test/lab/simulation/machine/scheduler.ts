@@ -30,8 +30,11 @@ export interface Scheduled {
 // The real ones, before they are replaced.
 const realSetImmediate = setImmediate;
 
+/** Of an actor. */
+export const newMachine = (name: string): Machine => ({ name, isAlive: true, clockAheadMs: 0 });
+
 /** The machine of the simulation itself. */
-export const world: Machine = { name: 'world', isAlive: true, clockAheadMs: 0 };
+export const world = newMachine('world');
 
 class Scheduler {
   /** Milliseconds since the start; never goes back. */
@@ -50,7 +53,7 @@ class Scheduler {
   /** Until when nothing but the clocks of services can make anything happen; asked while it is quiet. */
   sleepUntil: () => number = () => Number.NEGATIVE_INFINITY;
   /** How long services have slept. */
-  #sleptMs = 0;
+  sleptMs = 0;
   #activeAt = 0;
   #order = 0;
   #actors = new Heap();
@@ -71,15 +74,15 @@ class Scheduler {
   readonly wallClock = (): number => Math.floor(this.startedAt + this.now + this.current.clockAheadMs);
 
   /** What performance.now shows: it stands still while a machine sleeps. */
-  readonly monotonic = (): number => this.now - (this.current.isService ? this.#sleptMs : 0);
+  readonly monotonic = (): number => this.now - (this.current.isService ? this.sleptMs : 0);
 
   /** How long services have been awake. */
   get awakeMs(): number {
-    return this.now - this.#sleptMs;
+    return this.now - this.sleptMs;
   }
 
   after(ms: number, run: () => void, machine = this.current): Scheduled {
-    const base = machine.isService ? this.now - this.#sleptMs : this.now;
+    const base = machine.isService ? this.now - this.sleptMs : this.now;
     const scheduled = { at: base + Math.max(ms, 0), run, machine, order: ++this.#order };
     if (ms <= 0) this.#soon.push(scheduled);
     else if (machine.isService) this.#services.push(scheduled);
@@ -89,14 +92,7 @@ class Scheduler {
 
   /** For a run. In one process, seeds must ascend: each has a month of its own, because ids never go back. */
   reset(seed: number): void {
-    this.now =
-      this.#sleptMs =
-      this.#activeAt =
-      this.#order =
-      this.count =
-      this.fingerprint =
-      this.#soonAt =
-        0;
+    this.now = this.sleptMs = this.#activeAt = this.#order = this.count = this.fingerprint = this.#soonAt = 0;
     this.startedAt = Date.UTC(2026, 0, 5) + ((seed - 1) % 1000) * 30 * 24 * 3_600_000;
     this.current = world;
     this.#actors = new Heap();
@@ -135,29 +131,36 @@ class Scheduler {
   /** Runs events until the time, or until `isOver`. */
   runUntil(time: number, isOver = () => false): Promise<void> {
     return new Promise((resolve, reject) => {
+      let isDone = false;
       const step = () => {
-        if (this.#holds > 0) {
-          this.#onRelease = () => realSetImmediate(step);
-          return;
-        }
+        if (isDone || this.#holds > 0) return;
         try {
           this.current = world;
           const next = isOver() ? null : this.#next(time);
-          if (!next) {
-            if (!isOver()) this.now = Math.max(this.now, time);
-            return resolve();
-          }
-          this.#runOne(next);
+          if (next) return this.#runOne(next);
+          if (!isOver()) this.now = Math.max(this.now, time);
+          resolve();
         } catch (error) {
-          return reject(error);
+          reject(error);
         }
-        realSetImmediate(step);
+        isDone = true;
       };
-      step();
+      const turn = () => {
+        if (isDone) return;
+        if (this.#holds > 0) {
+          this.#onRelease = turn;
+          return;
+        }
+        for (let n = 0; n < stepsInTurn; n++) realSetImmediate(step);
+        realSetImmediate(turn);
+      };
+      turn();
     });
   }
 
-  #runOne({ run, machine, order }: Scheduled): void {
+  #runOne(next: Scheduled): void {
+    const { run, machine, order } = next;
+    next.run = null;
     this.current = machine;
     this.count += 1;
     this.fingerprint = (Math.imul(this.fingerprint, 31) + order + Math.floor(this.now * 1000)) | 0;
@@ -178,9 +181,7 @@ class Scheduler {
       }
       if (!next) return null;
       if (!next.run || !next.machine.isAlive) continue;
-      const taken = { ...next };
-      next.run = null;
-      return taken;
+      return next;
     }
   }
 
@@ -188,7 +189,7 @@ class Scheduler {
     if (this.now - this.#activeAt >= quietMs) this.#sleep(until);
     const [actor, service] = [this.#actors.first, this.#services.first];
     const actorAt = actor?.at ?? Number.POSITIVE_INFINITY;
-    const serviceAt = service ? service.at + this.#sleptMs : Number.POSITIVE_INFINITY;
+    const serviceAt = service ? service.at + this.sleptMs : Number.POSITIVE_INFINITY;
     const at = Math.min(actorAt, serviceAt);
     if (at > until) return null;
     this.now = Math.max(this.now, at);
@@ -203,15 +204,17 @@ class Scheduler {
     const end = Math.min(until, this.#actors.first?.at ?? until, this.sleepUntil()) - wakeBeforeMs;
     this.#activeAt = this.now;
     if (end <= this.now) return;
-    this.#sleptMs += end - this.now;
+    this.sleptMs += end - this.now;
     this.now = end;
     this.#activeAt = end;
   }
 }
 
+/** Events in a turn of Node's loop: promises and ticks run to their end after each, and a turn asks the system for its events. */
+const stepsInTurn = 100;
 /** Longer than the longest interval of a look at the queue. */
-const quietMs = 1_300;
-const wakeBeforeMs = 300;
+const quietMs = 1_100;
+const wakeBeforeMs = 50;
 
 /** A binary heap by time, then order. */
 class Heap {
