@@ -11,7 +11,7 @@
  * is alive.
  */
 
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent } from '#platform/base/clock.ts';
 import { pause } from '#platform/base/waits.ts';
 import type { Delivery } from '#platform/values/glossary.ts';
 import type { Store } from './store.ts';
@@ -42,6 +42,7 @@ export class HeldLeases {
   /** Shorter than the lease, to allow for the time that the database's answer takes and for clocks that differ a little. */
   readonly #usableMs: number;
   #rounds = 0;
+  #renewedAt = 0;
   #isStopping = false;
   #renewal = Promise.resolve();
   #release: Promise<void> | null = null;
@@ -54,6 +55,7 @@ export class HeldLeases {
   }
 
   start(): void {
+    this.#renewedAt = this.#parts.clock.now();
     this.#schedule(this.#intervalMs);
   }
 
@@ -97,10 +99,13 @@ export class HeldLeases {
   }
 
   async #renew(): Promise<void> {
-    const { store, takeOver, onError } = this.#parts;
+    const { store, takeOver, onError, clock } = this.#parts;
+    // After a leap of the clock, leases whose commit is under way seem to be old.
+    const isOnTime = isRecent(this.#renewedAt, clock.now(), 2 * this.#intervalMs);
+    this.#renewedAt = clock.now();
     try {
       await this.#renewAll();
-      await store.freeOrphans();
+      if (isOnTime) await store.freeOrphans();
       if (this.#rounds >= roundsBeforeTakeOver) await takeOver();
       this.#rounds += 1;
     } catch (error) {
