@@ -236,6 +236,7 @@ function hostFault(mode: HostMode, weight: number): Fault {
     begin(scene, random) {
       const domain = random.pick(scene.domains);
       const hosts = domain.hosts.filter(({ mode: now }) => now === 'sound');
+      if (hosts.length === 0) return [`${domain.name} ${mode}, which another fault hides`, null];
       for (const host of hosts) host.mode = mode;
       const end = () => {
         for (const host of hosts) host.mode = 'sound';

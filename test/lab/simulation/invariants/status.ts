@@ -95,8 +95,8 @@ const statusNamesTheFault: Check = ({ scene, rows, status, faults, wellMs, isClo
   for (const fault of open)
     for (const domain of scene.domains.filter((one) => concerns(fault, one) && !hasMoved(faults, one))) {
       const ahead = scene.serviceTime - scheduler.now;
-      const [failed] = rows.all<{ recipient: string; ended_at: number }>(
-        `select recipient, ended_at from deliveries join attempts on delivery_id = deliveries.id
+      const [failed] = rows.all<{ email_id: string; recipient: string }>(
+        `select email_id, recipient from deliveries join attempts on delivery_id = deliveries.id
          where status = 'deferred' and domain = ? and started_at > ? and ended_at < ? and recipient not like '%-quota@%' limit 1`,
         domain.name,
         fault.begunAt + ahead,
@@ -106,6 +106,7 @@ const statusNamesTheFault: Check = ({ scene, rows, status, faults, wellMs, isClo
       if (failed && !isNamed && status.orders.length === 0)
         return {
           text: `mail for ${failed.recipient} fails by ${fault.name}, and status says: ${verdictText(status)}`,
+          emailId: failed.email_id,
         };
     }
   return null;
