@@ -28,6 +28,8 @@ const timeoutMs = 2000;
 function standardOutput() {
   let refusals = 0;
   let isStuck = false;
+  /** Bytes that the stream has not written; what it drops for want of room is counted until it has nothing left. */
+  let unwritten = 0;
   const stream = pino.destination({
     ...buffering,
     maxLength: maxWaiting,
@@ -41,6 +43,7 @@ function standardOutput() {
     stream.flush();
   };
   stream.write = (text) => {
+    unwritten += Buffer.byteLength(text);
     if (!willFlush) setTimeout(flush, flushMs).unref();
     willFlush = true;
     return write.call(stream, text);
@@ -48,9 +51,14 @@ function standardOutput() {
   stream.on('error', () => {
     isStuck = true;
   });
-  stream.on('write', () => {
+  stream.on('write', (bytes: number) => {
+    unwritten = bytes === 0 ? 0 : unwritten - bytes;
     refusals = 0;
     isStuck = false;
+  });
+  // A flush does nothing while a write is under way, and writes only a part of much: the rest would wait for the next line.
+  stream.on('drain', () => {
+    if (unwritten > 0 && !willFlush) stream.flush();
   });
   // pino calls this at exit. By itself it would retry on a full disk forever.
   const { flushSync } = stream;
@@ -64,7 +72,11 @@ function standardOutput() {
   };
   const settled = () =>
     new Promise<void>((resolve) => {
-      stream.flush(() => resolve());
+      stream.on('drain', () => {
+        if (unwritten === 0) resolve();
+      });
+      stream.on('error', () => resolve());
+      stream.flush();
       setTimeout(() => {
         isStuck = true;
         resolve();

@@ -31,6 +31,29 @@ const program = (logFormat: string, count: number) => `
   process.exit(0);
 `;
 
+/** Logs more than a reader takes at once, and then a line; says so when that line was to be written, and goes on. */
+const idleProgram = `
+  import { createLog } from ${JSON.stringify(join(import.meta.dirname, '../../../src/platform/base/log.ts'))};
+
+  const log = createLog({ logLevel: 'info', logFormat: 'json' });
+  for (let piece = 0; piece < 50; piece++) log.info('x'.repeat(100_000));
+  log.info('the last line');
+  setTimeout(() => process.stderr.write('idle'), 100);
+  setInterval(() => {}, 1000);
+`;
+
+test('a line that comes while earlier ones are being written does not wait for a further line', async (t) => {
+  const child = spawn(process.execPath, ['--input-type=module', '--eval', idleProgram]);
+  t.teardown(() => child.kill());
+  await once(child.stderr, 'data');
+  let read = '';
+  for await (const piece of child.stdout) {
+    read = read.slice(-100) + piece;
+    if (read.includes('the last line')) break;
+  }
+  t.regex(read, /the last line/);
+});
+
 function startLogging(logFormat: string, count: number, stdout: 'pipe' | number | Writable): ChildProcess {
   const args = ['--expose-gc', '--input-type=module', '--eval', program(logFormat, count)];
   return spawn(process.execPath, args, { stdio: ['ignore', stdout, 'pipe'] });
