@@ -14,7 +14,7 @@ export interface SmtpClient {
   /** All that came, whole replies and what may follow. */
   readonly received: string;
   readonly isOver: boolean;
-  /** Writes; waits for one more whole reply, which must begin with `expected`. Answers the reply. */
+  /** Writes; waits for one more whole reply, which must begin with `expected`, and answers it. Rejects if the other side hangs up. */
   says(text: string | Buffer, expected: string): Promise<string>;
   /** Begins a message: MAIL, RCPT, and DATA. Paths are in angle brackets. */
   begins(from: string, to: string): Promise<string>;
@@ -90,9 +90,10 @@ export async function connectSmtp(port: number, options: SmtpClientOptions = {})
       return talk.says('DATA\r\n', '354');
     },
     async reply(expected) {
-      const reply = await until(next, {
-        what: () => `${expected}; heard ${JSON.stringify(received.slice(-500))}`,
-      });
+      const heard = () => `heard ${JSON.stringify(received.slice(-500))}`;
+      await until(() => isOver || next(), { what: () => `${expected}; ${heard()}` });
+      const reply = next();
+      if (reply === undefined) throw new Error(`hung up instead of ${expected}; ${heard()}`);
       unread = unread.slice(reply.length);
       if (!reply.startsWith(expected)) throw new Error(`${JSON.stringify(reply)} instead of ${expected}`);
       return reply;

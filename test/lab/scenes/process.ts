@@ -17,7 +17,7 @@ export interface PosternProcess {
   end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null>;
 }
 
-/** Resolves when it serves; rejects with what it said when it ends before that. `flags` are Node's. */
+/** Resolves when it serves; rejects with what it said when it ends before that, or hangs. `flags` are Node's. */
 export async function startProcess(
   settings: Record<string, string>,
   flags: string[] = [],
@@ -49,16 +49,23 @@ function inheritedEnv() {
   return { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }) };
 }
 
+/** A start that hangs is ended after this time: minutes, because a machine may be slow or have other work. */
+const timeoutMs = 300_000;
+
 function serving(child: ChildProcess, lines: string[]): Promise<string> {
   return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => child.kill('SIGKILL'), timeoutMs);
     createInterface({ input: child.stderr! }).on('line', (line) => lines.push(line));
     createInterface({ input: child.stdout! }).on('line', (line) => {
       lines.push(line);
       const url = /serves at (http:[^\s"]+)/.exec(line)?.[1];
-      if (url) resolve(url);
+      if (!url) return;
+      clearTimeout(timer);
+      resolve(url);
     });
-    child.once('exit', (code) =>
-      reject(new Error(`ended with ${code} before it served:\n${lines.join('\n')}`)),
-    );
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      reject(new Error(`ended with ${code} before it served:\n${lines.join('\n')}`));
+    });
   });
 }
