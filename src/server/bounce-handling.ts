@@ -3,7 +3,6 @@
  * to the listener of POSTERN_INBOUND_PORT.
  */
 
-import { Worker } from 'node:worker_threads';
 import { findReceivingDomain } from '#accounts/rows/receiving-domains.ts';
 import { isReturnPath } from '#accounts/rows/return-paths.ts';
 import { simulatedHost } from '#mail/deliver/smtp-out/simulated-host.ts';
@@ -31,15 +30,12 @@ import type { ServerContext } from './context.ts';
 const resourceLimits = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
 
 export function createBounceHandling(context: ServerContext) {
-  const { config, db, secrets, mailLog, metrics, log, eventSignal, clock, onError } = context;
+  const { config, db, secrets, mailLog, metrics, log, eventSignal, clock, startThread, onError } = context;
   const readReturnPath = createReturnPathReader(secrets);
   const links = createTrackingLinks(secrets);
+  const entry = new URL('../mail/returned/parser-thread.ts', import.meta.url);
   const newParser = () =>
-    createIsolatedParser({
-      spawn: () =>
-        new Worker(new URL('../mail/returned/parser-thread.ts', import.meta.url), { resourceLimits }),
-      onError,
-    });
+    createIsolatedParser({ spawn: () => startThread(entry, { resourceLimits }), onError });
   // Anyone can write to the public addresses. They have a parser of their own, so that such mail never delays a bounce,
   // which comes to a return path with our key.
   const parsers = { returnPath: newParser(), public: newParser() };

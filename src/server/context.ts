@@ -2,7 +2,7 @@
  * The context that all parts of a node share: settings, secrets, the database, logs; and the overrides with which tests
  * replace time, randomness and limits.
  */
-import { Worker } from 'node:worker_threads';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { type Cost, defaultCost } from '#accounts/people/passwords.ts';
 import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal, type Seal, SealError } from '#accounts/seal.ts';
@@ -14,7 +14,7 @@ import { freeBytes, type Surroundings } from '#operate/doctor/surroundings.ts';
 import { createMetrics, type Metrics } from '#operate/metrics/metrics.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { createLog, type Log } from '#platform/base/log.ts';
-import { loadSecrets, type SecretSource, type Secrets } from '#platform/base/secrets.ts';
+import { loadSecrets, type Secrets } from '#platform/base/secrets.ts';
 import { readVersion } from '#platform/base/version.ts';
 import { refuseMoved } from '#platform/database/admin/moved-marker.ts';
 import { requireUsable } from '#platform/database/admin/usable.ts';
@@ -47,8 +47,8 @@ export interface Overrides {
   databaseTimeoutMs: number;
   /** Bytes that the file system of a directory has left for us. */
   freeBytes(directory: string): Promise<number>;
-  /** Starts a composing thread. `isForLarge`: it gets large orders only. */
-  startComposer(source: SecretSource, isForLarge: boolean): Worker;
+  /** Starts a thread, whose entry is this file. */
+  startThread(entry: URL, options: WorkerOptions): Worker;
   /**
    * All mail is test mail (platform/values/test-route.ts), and every recipient behaves as its local part says; for `postern
    * dev`.
@@ -131,9 +131,6 @@ export async function createContext(
   };
 }
 
-/** A composed mail is handed over at once, so a thread has few young objects. */
-const composerNurseryMb = 12;
-
 /** Except `log`, which needs the settings, and `clock`, which asks the database. */
 const defaultOverrides: Omit<Overrides, 'log' | 'clock'> = {
   random: Math.random,
@@ -143,11 +140,7 @@ const defaultOverrides: Omit<Overrides, 'log' | 'clock'> = {
   surroundings: {},
   databaseTimeoutMs: 20_000,
   freeBytes,
-  startComposer: (source, isForLarge) =>
-    new Worker(new URL('./compose-thread.ts', import.meta.url), {
-      workerData: { ...source, isForLarge },
-      resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
-    }),
+  startThread: (entry, options) => new Worker(entry, options),
   allIsTest: false,
   watchProcess() {},
 };

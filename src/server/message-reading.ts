@@ -3,7 +3,6 @@
  * have chosen the content, and the main thread serves all requests. The result is null if a message cannot be read, or not in
  * time. Organizations take turns.
  */
-import { Worker } from 'node:worker_threads';
 import type { MessageReading } from '#front/dashboard/page.ts';
 import { readHtml } from '#front/dashboard/pages/email/email-content.ts';
 import { withoutSignatures } from '#front/dashboard/pages/email/resend.ts';
@@ -24,6 +23,7 @@ import {
   ThreadEnded,
 } from '#platform/base/guarded-thread.ts';
 import type { SecretSource, Secrets } from '#platform/base/secrets.ts';
+import type { ServerContext } from './context.ts';
 
 /** The work that the thread can do with a message. */
 type Readings = ReturnType<typeof createReadings>;
@@ -68,12 +68,12 @@ export function readingOf(readings: Readings): (task: Task) => unknown {
 
 export function createMessageReader(
   { dataDir, secret, secretOthers }: SecretSource,
-  onError: (what: string, error: unknown) => void,
+  { startThread, onError }: Pick<ServerContext, 'startThread' | 'onError'>,
   guard: Partial<GuardedThreadParts> = {},
 ): MessageReader {
   const workerData = { dataDir, secret, secretOthers };
   const thread = new GuardedThread<Task, unknown>('reading a message', {
-    spawn: () => new Worker(new URL('./message-thread.ts', import.meta.url), { workerData, resourceLimits }),
+    spawn: () => startThread(new URL('./message-thread.ts', import.meta.url), { workerData, resourceLimits }),
     onError,
     ...guard,
   });

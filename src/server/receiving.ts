@@ -2,7 +2,6 @@
  * Builds port 25: returned mail and, beside it, the reception of mail for applications (addresses → a reading thread → verdicts
  * → one commit → the event).
  */
-import { Worker } from 'node:worker_threads';
 import { findReceivingDomain, hasReceivingDomain } from '#accounts/rows/receiving-domains.ts';
 import { InboundHandler } from '#front/smtp/inbound-handler.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
@@ -39,13 +38,10 @@ export function createReceiving(
   context: ServerContext,
   { bounces, hasSpace }: { bounces: BounceHandler; hasSpace(): boolean },
 ) {
-  const { config, db, secrets, metrics, mailLog, eventSignal, clock, onError } = context;
+  const { config, db, secrets, metrics, mailLog, eventSignal, clock, startThread, onError } = context;
   const readMessageId = createMessageIdReader(secrets);
-  const reader = createReceivedReader({
-    spawn: () =>
-      new Worker(new URL('../mail/received/reading-thread.ts', import.meta.url), { resourceLimits }),
-    onError,
-  });
+  const entry = new URL('../mail/received/reading-thread.ts', import.meta.url);
+  const reader = createReceivedReader({ spawn: () => startThread(entry, { resourceLimits }), onError });
   const findDomain = cachedAnswer((name) => findReceivingDomain(db, name), maxCached);
   const routesOf = cachedAnswer((key) => {
     const [orgId, name] = key.split(' ');

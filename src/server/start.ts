@@ -67,6 +67,8 @@ interface Parts {
 const graceMs = 2_500;
 /** One thread signs about 2,500 mails per second; the rest of the program is the bottleneck before four threads are. */
 const maxComposers = 4;
+/** A composed mail is handed over at once, so a composing thread has few young objects. */
+const composerNurseryMb = 12;
 
 /** Resolves when the service accepts requests. Rejects with an error that says what to do, and then nothing is left open. */
 export async function start(config: Config, overrides: Partial<Overrides> = {}): Promise<Running> {
@@ -108,7 +110,7 @@ async function buildParts(context: ServerContext, baseUrl: () => string, stops: 
   const delivers = config.roles.includes('mta');
   // A node that delivers registers itself with its heartbeat (mail/queue/cluster/peers.ts).
   if (!delivers) stops.push(stayRegistered(context));
-  const reader = createMessageReader(config, onError);
+  const reader = createMessageReader(config, context);
   stops.push(reader.close);
   const webhooks = webhooksOf(context, reader, baseUrl);
   if (delivers) {
@@ -235,10 +237,15 @@ function openOwnCertificate(context: ServerContext, stops: Stops): Certificate {
 }
 
 /** Composing has its own threads, because delivery needs a core for itself. */
-function startComposers({ config, startComposer, onError }: ServerContext): Composers {
+function startComposers({ config, startThread, onError }: ServerContext): Composers {
   const { dataDir, secret, secretOthers } = config;
+  const entry = new URL('./compose-thread.ts', import.meta.url);
   return createComposers({
-    spawn: (isForLarge) => startComposer({ dataDir, secret, secretOthers }, isForLarge),
+    spawn: (isForLarge) =>
+      startThread(entry, {
+        workerData: { dataDir, secret, secretOthers, isForLarge },
+        resourceLimits: { maxYoungGenerationSizeMb: composerNurseryMb },
+      }),
     count: Math.min(Math.max(availableParallelism() - 1, 1), maxComposers),
     onError,
   });

@@ -4,12 +4,12 @@ import { text } from 'node:stream/consumers';
 import test from 'ava';
 import { certificateShown, startAcmeWorld } from '#lab/certificates/acme-world.ts';
 import { problem } from '#lab/certificates/authority.ts';
-import { composeHere } from '#lab/compose-here.ts';
 import { memoryLog, temporaryDirectory } from '#lab/evidence.ts';
 import { freePort } from '#lab/load/ports.ts';
 import { connectSmtp } from '#lab/mx/smtp-client.ts';
 import { sharedSecret } from '#lab/scenes/nodes.ts';
 import { testConfig } from '#lab/scenes/world.ts';
+import { threadsHere } from '#lab/threads-here.ts';
 import { until } from '#lab/until.ts';
 import { start } from '#server/start.ts';
 
@@ -111,7 +111,7 @@ test('of two nodes one asks, either answers the authority, and both use the cert
     log,
     acmePollMs: 20,
     random: () => 0.5,
-    ...composeHere,
+    ...threadsHere,
   });
   t.teardown(() => other.stop());
   await world.untilFailed('postern.invalid', 0);

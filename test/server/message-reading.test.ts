@@ -1,6 +1,6 @@
 /** Stored messages are read on a thread of its own: what its sender wrote never stops the service. */
 import { tmpdir } from 'node:os';
-import { Worker } from 'node:worker_threads';
+import { Worker, type WorkerOptions } from 'node:worker_threads';
 import test, { type ExecutionContext } from 'ava';
 import { createReadSubmitted } from '#front/submission/read-submitted.ts';
 import { createMessageReader } from '#server/message-reading.ts';
@@ -9,7 +9,11 @@ const source = { dataDir: tmpdir(), secret: 'a secret of the tests, long enough'
 
 function startReader(t: ExecutionContext, guard = {}) {
   const errors: unknown[] = [];
-  const reader = createMessageReader(source, (_what, error) => errors.push(error), guard);
+  const parts = {
+    startThread: (entry: URL, options: WorkerOptions) => new Worker(entry, options),
+    onError: (_what: string, error: unknown) => errors.push(error),
+  };
+  const reader = createMessageReader(source, parts, guard);
   t.teardown(() => reader.close());
   return { reader, errors };
 }

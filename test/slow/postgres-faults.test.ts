@@ -12,13 +12,13 @@ import { makeSetUpLink } from '#accounts/people/people.ts';
 import { setLimits } from '#accounts/rows/organizations.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { createBrowser, setUp, signIn } from '#lab/browser/browser.ts';
-import { composeHere } from '#lab/compose-here.ts';
 import { createMigrated } from '#lab/database/databases.ts';
 import { startPostgres } from '#lab/database/postgres.ts';
 import { memoryLog, temporaryDirectory } from '#lab/evidence.ts';
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { startProcess } from '#lab/scenes/process.ts';
 import { startWorld, testSettings, type World } from '#lab/scenes/world.ts';
+import { threadsHere } from '#lab/threads-here.ts';
 import { until } from '#lab/until.ts';
 import { checkDatabase } from '#operate/doctor/checks/database.ts';
 import { systemClock } from '#platform/base/clock.ts';
@@ -46,7 +46,7 @@ async function createOwned(t: ExecutionContext, terms = '') {
   return { admin, user, url: own.href };
 }
 
-const launch = (world: World) => start(world.config, { log: memoryLog().log, ...composeHere });
+const launch = (world: World) => start(world.config, { log: memoryLog().log, ...threadsHere });
 
 async function sendBy(url: string, { key }: World, fields: object) {
   const response = await fetch(`${url}/api/public/email/send`, {

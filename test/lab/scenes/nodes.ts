@@ -3,8 +3,8 @@ import type { ExecutionContext } from 'ava';
 import type { Config } from '#platform/settings/config.ts';
 import type { Overrides } from '#server/context.ts';
 import { type Running, start } from '#server/start.ts';
-import { composeHere } from '../compose-here.ts';
 import { keepOnFailure, memoryLog, temporaryDirectory } from '../evidence.ts';
+import { threadsHere } from '../threads-here.ts';
 import { until } from '../until.ts';
 import type { World } from './world.ts';
 
@@ -21,7 +21,7 @@ export async function startNode(
   const dataDir = await temporaryDirectory(t);
   const config = { ...world.config, dataDir, ...changes };
   const { log, text } = memoryLog();
-  const node = await start(config, { clock: world.clock, log, ...composeHere, ...overrides });
+  const node = await start(config, { clock: world.clock, log, ...threadsHere, ...overrides });
   t.teardown(node.stop);
   keepOnFailure(t, dataDir, 'server.log', text);
   return node;

@@ -21,13 +21,13 @@ import { type Config, loadConfig } from '#platform/settings/config.ts';
 import type { Overrides } from '#server/context.ts';
 import { start } from '#server/start.ts';
 import { type ManualClock, manualClock } from '../clock.ts';
-import { composeHere } from '../compose-here.ts';
 import { createMigrated, type DatabaseKind, nameOf, oneKind } from '../database/databases.ts';
 import { hasStatements } from '../database/statements.ts';
 import { dkimKey } from '../dkim.ts';
 import { type Dns, startDns, type Zone } from '../dns/dns.ts';
 import { keepOnFailure, memoryLog, rowsOf, temporaryDirectory } from '../evidence.ts';
 import { type Mx, type MxOptions, startMxs } from '../mx/mx.ts';
+import { threadsHere } from '../threads-here.ts';
 import { until } from '../until.ts';
 
 export interface WorldOptions {
@@ -83,7 +83,7 @@ export async function startWorld(t: ExecutionContext, options: WorldOptions = {}
   );
   const clock = manualClock(Date.now(), () => hasStatements(nameOf(database, dataDir)));
   /** Passwords cost next to nothing here. */
-  const overrides = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 }, ...composeHere };
+  const overrides = { random: () => 0.5, passwordCost: { N: 2, r: 1, p: 1 }, ...threadsHere };
   const { log, text } = memoryLog();
   const launch = () => start(config, { clock, ...overrides, log, ...options.overrides });
   let postern = await launch();
