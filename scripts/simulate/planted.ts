@@ -46,12 +46,13 @@ export async function findPlanted({
     await inParallel(names.filter(isOpen), Number(jobs), async (name) => {
       const begin = search.faults[name]?.seeds ?? 0;
       const slice = `${begin + 1}-${Math.min(begin + seedsAtOnce, last)}`;
-      const { runs, broken, output } = await runApart({ ...options, plant: name }, slice);
+      const own = optionsFor(name, options);
+      const { runs, broken, output } = await runApart({ ...own, plant: name }, slice);
       const hasCrashed = broken === 'theSimulationItself';
       if (hasCrashed) console.log(output);
       // A run that crashed has no figures.
       const at = begin + runs.length + Number(hasCrashed);
-      const found = { seeds: at, invariant: broken && (await isSoundWithout(options, at)) ? broken : null };
+      const found = { seeds: at, invariant: broken && (await isSoundWithout(own, at)) ? broken : null };
       search.faults[name] = found;
       writeFileSync(stateFile, JSON.stringify(search, null, 1));
       if (plant === undefined) writeTable(search);
@@ -61,14 +62,24 @@ export async function findPlanted({
   return names.every((name) => search.faults[name]!.invariant !== null);
 }
 
+/** A run of several nodes takes much longer, so it is short, and much happens in it. */
+const severalNodes = { hours: '0.1', mails: '15', 'faults-per-hour': '60' };
+
+type SearchOptions = Omit<ManyOptions, 'jobs' | 'seeds' | 'plant'>;
+
+function optionsFor(name: string, options: SearchOptions): SearchOptions {
+  const { nodes } = plantedFaults[name]!;
+  return nodes === undefined ? options : { ...severalNodes, ...options, nodes: String(nodes) };
+}
+
 /** A seed that breaks a promise without the fault has not found it. */
-async function isSoundWithout(options: Omit<ManyOptions, 'jobs'>, seed: number): Promise<boolean> {
+async function isSoundWithout(options: SearchOptions, seed: number): Promise<boolean> {
   const { broken, output } = await runApart({ ...options, seed: String(seed) });
   if (broken !== null) console.log(output);
   return broken === null;
 }
 
-function readSearch(options: Omit<ManyOptions, 'jobs'>): Search {
+function readSearch(options: SearchOptions): Search {
   const files = globSync('{test/lab/simulation,scripts/simulate}/**/*.ts', { cwd: root }).sort();
   const texts = files.map((file) => readFileSync(join(root, file), 'utf8'));
   const simulation = hash('sha256', texts.join('\n') + JSON.stringify(options));

@@ -74,6 +74,11 @@ export class Invariants {
     this.#fail('theProcessNeverEndsByItself', { text });
   }
 
+  /** So much happens that the virtual time hardly goes on: the run would never end. */
+  noteEndless(count: number): void {
+    this.#fail('noWorkMakesMoreWork', { text: `${count} events, and the next look is not due` });
+  }
+
   isSettled(): boolean {
     if (!this.#scene.isUp) return false;
     const rows = this.#scene.rows();

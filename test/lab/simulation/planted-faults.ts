@@ -6,6 +6,8 @@ interface PlantedFault {
   file: string;
   replace: string;
   by: string;
+  /** It shows with several nodes only. */
+  nodes?: number;
 }
 
 export const plantedFaults: Record<string, PlantedFault> = {
@@ -178,5 +180,81 @@ export const plantedFaults: Record<string, PlantedFault> = {
     file: 'lease-policy.ts',
     replace: 'return Math.max(this.#max - this.#leased, 0);',
     by: 'return this.#max - this.#leased;',
+  },
+  'a lease of another node is taken while it lasts': {
+    file: 'lease-statements.ts',
+    replace: "else abandoned.where('due_at', '<=', now).whereNot({ lease_owner: node });",
+    by: 'else abandoned.whereNot({ lease_owner: node });',
+    nodes: 2,
+  },
+  'renewals end with the first that fails': {
+    file: 'held-leases.ts',
+    replace: 'if (!this.#isStopping) this.#schedule(this.#rounds > 0 ? this.#intervalMs : renewRetryMs);',
+    by: 'if (!this.#isStopping && this.#rounds > 0) this.#schedule(this.#intervalMs);',
+  },
+  'a mail that is refused for now counts as delivered': {
+    file: 'transition.ts',
+    replace: "if (verdict.outcome === 'delivered') {",
+    by: "if (verdict.outcome === 'delivered' || (verdict.outcome === 'deferred' && reply !== null)) {",
+  },
+  'an event is written twice': {
+    file: 'outcomes.ts',
+    replace: "insertRows(all, 'events', transitions.map(eventOf)),",
+    by: "insertRows(all, 'events', [...transitions, ...transitions].map(eventOf)),",
+  },
+  'a deferral is dated by the next attempt': {
+    file: 'outcomes.ts',
+    replace: 'type: event.type, at: attempt.endedAt, data });',
+    by: 'type: event.type, at: Date.parse(String(event.data.nextAttemptAt)) || attempt.endedAt, data });',
+  },
+  'a deadline is not looked at before a start': {
+    file: 'dispatcher.ts',
+    replace: 'return hasDeadline === true && expiresAt <= this.#clock.now();',
+    by: 'return false;',
+  },
+  'scheduled mail starts with the mail before it': {
+    file: 'scheduled-mail.ts',
+    replace: ".where('due_at', '<=', now)",
+    by: ".where('due_at', '<=', now + 600_000)",
+  },
+  'a mail being sent is answered as canceled': {
+    file: 'cancel-email.ts',
+    replace: "canceled: addressesOf((status) => status === 'canceled'),",
+    by: "canceled: addressesOf((status) => status === 'canceled' || status === 'sending'),",
+  },
+  'the wait for more sends has no end': {
+    file: 'group-commit.ts',
+    replace: 'const timer = setTimeout(endWait, expectation.maxWaitMs);',
+    by: 'const timer = setTimeout(() => {}, expectation.maxWaitMs);',
+  },
+  'a send that the full day refuses is written': {
+    file: 'acceptance.ts',
+    replace: 'if (isFull) return isFull;',
+    by: `if (isFull) {
+    const paid = { credits: wanted.length, fromWallet: charge(org, wanted.length, send, snapshot) };
+    record(send, snapshot, paid, () => 'queued');
+    return isFull;
+  }`,
+  },
+  'a charge is not in the ledger': {
+    file: 'acceptance.ts',
+    replace:
+      "snapshot.rows.tables.credit_entries.push(entry(paid, -credits, 'send', send.emailId, send.acceptedAt));",
+    by: '',
+  },
+  'received mail is answered before its commit': {
+    file: 'reception-handler.ts',
+    replace: "if ((await this.#parts.record(mails)) === 'full') throw storeIsFull();",
+    by: 'void this.#parts.record(mails).catch(() => {});',
+  },
+  'a bounce counts as a complaint': {
+    file: 'bounce-transition.ts',
+    replace: "{ status: 'bounced', bounce, event: { type: 'email.bounced', data } }",
+    by: "{ status: 'complained', bounce, event: { type: 'email.bounced', data } }",
+  },
+  'a failed look at the queue is not caught': {
+    file: 'poller.ts',
+    replace: '.quietUntil(this.#scannedAt).catch(() => Number.NEGATIVE_INFINITY);',
+    by: '.quietUntil(this.#scannedAt);',
   },
 };

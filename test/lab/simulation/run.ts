@@ -33,6 +33,8 @@ const minute = 60_000;
 /** A check reads all mails, and takes about as long as five events for each. Many mails are checked more rarely. */
 const eventsForMail = 50;
 const fewMails = 200;
+/** Events between two looks at the invariants: several times what was measured, whatever the mails and the faults. */
+const maxEvents = { inAll: 300_000, ofMail: 1_000 };
 /** After the last fault: the maximum age of mail, and the wait of a webhook. */
 const settlingMs = 6 * 60 * minute;
 
@@ -67,7 +69,12 @@ async function watch(
   let checkedAt = Number.NEGATIVE_INFINITY;
   while (scheduler.now < until && !invariants.failure) {
     const step = invariants.isQuiet ? 30 * minute : minute;
-    await scheduler.runUntil(Math.min(scheduler.now + step, until), () => invariants.failure !== null);
+    const max = maxEvents.inAll + maxEvents.ofMail * scene.book.mails.length;
+    const begun = scheduler.count;
+    const isEndless = () => scheduler.count > begun + max;
+    const isCut = () => invariants.failure !== null || isEndless();
+    await scheduler.runUntil(Math.min(scheduler.now + step, until), isCut);
+    if (isEndless()) invariants.noteEndless(max);
     const isDue = scheduler.count - checkedAt >= eventsForMail * (scene.book.mails.length - fewMails);
     if (!isDue && scheduler.now < until) continue;
     checkedAt = scheduler.count;
