@@ -172,7 +172,7 @@ export class Dispatcher {
         this.#expire(readyQueue, delivery, this.#whatHeld(delivery, null));
       else this.#start(readyQueue, delivery);
     }
-    if (readyQueue.blockedReason(now) !== null) this.#placeAgain(readyQueue);
+    if (readyQueue.isBlocked(now)) this.#placeAgain(readyQueue);
     if (ready.length === 0 && backlogs.size === 0) this.#parts.readyQueues.active.delete(readyQueue);
   }
 

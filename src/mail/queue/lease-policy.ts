@@ -77,13 +77,16 @@ export class LeasePolicy {
 
   /**
    * The backlogs whose turn it is, with how many deliveries of each. `freeLeases` in all are shared out fairly, because
-   * there may be more ready queues than that. `isCut`: more could be claimed with more of them.
+   * there may be more ready queues than that: then the first ones get one each, and go to the back. `isCut`: more could be
+   * claimed with more of them.
    */
   pickBacklogs(freeLeases: number): { claims: BacklogClaim[]; isCut: boolean } {
     const now = this.#clock.now();
-    const eligible = [...this.#readyQueues.active].filter((readyQueue) =>
-      this.#readyQueues.mayClaim(readyQueue, now),
-    );
+    const eligible: ReadyQueue[] = [];
+    for (const readyQueue of this.#readyQueues.active) {
+      if (eligible.length >= freeLeases) break;
+      if (this.#readyQueues.mayClaim(readyQueue, now)) eligible.push(readyQueue);
+    }
     const claims: BacklogClaim[] = [];
     let left = freeLeases;
     for (const [index, readyQueue] of eligible.entries()) {

@@ -1,10 +1,9 @@
 /**
- * One destination as this node sees it: its concurrency state, the deliveries under way, the leased deliveries that are
- * ready, and the backlogs that wait in the database.
+ * One destination as this node sees it: its concurrency state, the deliveries under way, the leased deliveries that are ready, and
+ * the backlogs that wait in the database.
  *
- * Ready deliveries wait a moment for a connection. There are as many as there are connections, so that the next one is at
- * hand when a connection comes free, or as many as the destination takes in a quarter of a second, so that they are
- * claimed by the dozen. All other mail waits in the database.
+ * Ready deliveries wait a moment for a connection: as many as there are connections, so that the next one is at hand, or as many
+ * as start in a quarter of a second, so that they are claimed by the dozen. All other mail waits in the database.
  *
  * With several nodes, the concurrency state is that of all nodes together, and this node starts only its share of it.
  */
@@ -37,7 +36,6 @@ export class ReadyQueue {
   #shape: DestinationShape;
   #concurrency: ConcurrencyState;
   #inFlight = 0;
-  /** Places kept for deliveries that are about to be leased. */
   #reserved = 0;
   /** Connections that other nodes have to this destination. */
   #peerConnections = 0;
@@ -78,9 +76,8 @@ export class ReadyQueue {
   /** A later look-up may have found another shape. */
   setShape(shape: DestinationShape): void {
     this.#shape = shape;
-    if (this.#concurrency.limit > shape.connections) {
+    if (this.#concurrency.limit > shape.connections)
       this.#concurrency = { ...this.#concurrency, limit: shape.connections };
-    }
   }
 
   mergePeerStates(peers: PeerState[]): void {
@@ -122,14 +119,19 @@ export class ReadyQueue {
     return this.#inFlight < free;
   }
 
-  /** Why nothing can start within the next seconds; null if something can. Leases are better released then. */
+  /** Nothing can start within the next seconds. Leases are better released then. */
+  isBlocked(now: number): boolean {
+    if (this.hasNoShare() || this.#startAt() > now + maxWaitMs) return true;
+    return this.isCircuitOpen() && !this.mayStart(now);
+  }
+
+  /** Null if it is not blocked. */
   blockedReason(now: number): string | null {
     const { circuit, busySince } = this.#concurrency;
-    if (circuit && !this.mayStart(now)) {
+    if (!this.isBlocked(now)) return null;
+    if (circuit && !this.mayStart(now))
       return `no connection to this destination succeeded ${circuit.failures} times in a row; last error: ${circuit.reason}`;
-    }
     if (this.hasNoShare()) return 'other nodes use all of the connections or the rate of this destination';
-    if (this.#startAt() <= now + maxWaitMs) return null;
     return busySince === null
       ? 'the rate limit for this destination is used up'
       : 'the destination asked us to slow down';
@@ -137,9 +139,9 @@ export class ReadyQueue {
 
   /** How many more deliveries may be leased. */
   freeSlots(now: number): number {
-    if (this.blockedReason(now) !== null) return 0;
+    if (this.isBlocked(now)) return 0;
     const taken = this.ready.length + this.#reserved;
-    if (this.#concurrency.circuit) return 1 - taken;
+    if (this.isCircuitOpen()) return 1 - taken;
     // With a rate limit, deliveries that cannot start within moments are not worth a lease.
     const rate = this.#perMinute();
     const soon = rate === null ? Number.POSITIVE_INFINITY : Math.ceil((rate * maxWaitMs) / 60_000);

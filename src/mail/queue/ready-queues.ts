@@ -237,8 +237,9 @@ export class ReadyQueues {
   }
 
   forgetIdle(): void {
-    const idle = [...this.#byName.values()].filter((readyQueue) => readyQueue.isIdle());
-    const tooMany = Math.max(this.#byName.size - maxReadyQueues, 0);
-    for (const readyQueue of idle.slice(0, tooMany)) this.#byName.delete(readyQueue.name);
+    for (const readyQueue of this.#byName.values()) {
+      if (this.#byName.size <= maxReadyQueues) return;
+      if (readyQueue.isIdle()) this.#byName.delete(readyQueue.name);
+    }
   }
 }
