@@ -45,6 +45,7 @@ import type { Store } from '#mail/queue/store.ts';
 import { createDestinationPublisher, type DestinationPublisher } from '#mail/record/destination-publisher.ts';
 import { logAttempted } from '#mail/record/mail-log-lines.ts';
 import { createRecord, type StoreTransitions } from '#mail/record/record.ts';
+import { saveRoutes, saveStates } from '#mail/record/rows/destination-status-rows.ts';
 import { readWarmAddresses, readWarmUps, takeAllowance } from '#mail/record/rows/warm-up-rows.ts';
 import { countInFlight } from '#platform/base/limits/in-flight.ts';
 import { createPersistentCache, type PersistentCache } from '#platform/base/persistent-cache.ts';
@@ -188,8 +189,8 @@ function assignmentOf({ config, db, node, ignoreTransaction }: ServerContext): P
 
 function publisherOf({ db, node }: ServerContext, connections: ConnectionCache): DestinationPublisher {
   return createDestinationPublisher({
-    db,
-    node,
+    saveStates: (states, now) => saveStates(db, node, states, now),
+    saveRoutes: (routes) => saveRoutes(db, routes),
     sockets: (name) => connections.stats(name).open,
     keepMs: isPostgres(db) ? publishIdleMs : 0,
     repeatMs: isPostgres(db) ? repeatMs : Number.POSITIVE_INFINITY,

@@ -71,6 +71,11 @@ export class DestinationHealth {
     if (own?.problem?.cause === 'dns_failing') own.problem = null;
   }
 
+  /** Whether anything is known that may change with the time. */
+  knows(name: string): boolean {
+    return this.#kept.has(name);
+  }
+
   problem(name: string, now: number): DestinationProblem | null {
     const problem = this.#kept.get(name)?.problem;
     return problem && this.#lasts(problem, now)

@@ -6,20 +6,16 @@
 import { LRUCache } from 'lru-cache';
 import { restingState } from '#mail/queue/peer-state.ts';
 import type { ReadyQueue } from '#mail/queue/ready-queue.ts';
-import {
-  type DestinationProblem,
-  type PublishedState,
-  saveRoutes,
-  saveStates,
-} from '#mail/record/rows/destination-status-rows.ts';
+import type { DestinationProblem, PublishedState } from '#mail/record/rows/destination-status-rows.ts';
 import { lruOptions } from '#platform/base/bounded-cache.ts';
-import type { Db } from '#platform/database/engine/open.ts';
 import type { Attempt } from '#platform/values/glossary.ts';
 import { DestinationHealth, throttledMs } from './destination-health.ts';
 
 export interface DestinationPublisherParts {
-  db: Db;
-  node: string;
+  /** By destination; null: its row is deleted. */
+  saveStates(states: Map<string, PublishedState | null>, now: number): Promise<void>;
+  /** From recipient domains to their destinations. */
+  saveRoutes(routes: Map<string, string>): Promise<void>;
   /** Connections to that destination, idle ones included. */
   sockets(destination: string): number;
   /** How long a destination at rest keeps its row. */
@@ -34,44 +30,106 @@ const maxTroubled = 1_000;
 
 export type DestinationPublisher = ReturnType<typeof createDestinationPublisher>;
 
+/** The state that was saved last, and what it was made of. */
+interface Saved {
+  state: PublishedState;
+  at: number;
+  made: Made;
+  /** The number of the last look at which it was not at rest. */
+  look: number;
+}
+
+/** While a destination is healthy, its state changes only with these. */
+interface Made {
+  /** Another object after each attempt; null: it has not been tried. */
+  concurrency: ReadyQueue['concurrency'] | null;
+  limit: number;
+  waiting: number;
+  sockets: number;
+}
+
+class SavedStates {
+  readonly #saved = new Map<string, Saved>();
+  readonly #repeatMs: number;
+  #look = 0;
+
+  constructor(repeatMs: number) {
+    this.#repeatMs = repeatMs;
+  }
+
+  beginLook(): void {
+    this.#look += 1;
+  }
+
+  /** Most of many destinations are: nothing is made or compared for them. */
+  isUntouched(name: string, made: Made, now: number): boolean {
+    const last = this.#saved.get(name);
+    if (!last || last.state.rests || last.state.problem || last.state.accepted) return false;
+    const { concurrency, limit, waiting, sockets } = last.made;
+    const isSameMade =
+      now < last.at + this.#repeatMs &&
+      concurrency === made.concurrency &&
+      limit === made.limit &&
+      waiting === made.waiting &&
+      sockets === made.sockets;
+    if (isSameMade) last.look = this.#look;
+    return isSameMade;
+  }
+
+  /** False: the state is as it was saved. */
+  hasChanged(name: string, state: PublishedState, made: Made, now: number): boolean {
+    const last = this.#saved.get(name);
+    const isKept = last && now < last.at + this.#repeatMs && isSame(state, last.state);
+    this.#saved.set(name, { state, at: isKept ? last.at : now, made, look: this.#look });
+    return !isKept;
+  }
+
+  /** Forgets those that this look has not found, and returns their names. */
+  takeRested(): string[] {
+    const names: string[] = [];
+    for (const [name, { look }] of this.#saved) if (look !== this.#look) names.push(name);
+    for (const name of names) this.#saved.delete(name);
+    return names;
+  }
+}
+
 export function createDestinationPublisher(parts: DestinationPublisherParts) {
-  /** The state that was saved last, by destination. */
-  const written = new Map<string, { text: string; at: number }>();
+  const saved = new SavedStates(parts.repeatMs);
   const known = new LRUCache<string, string>(lruOptions(maxRoutes));
   const health = new DestinationHealth();
   let unsavedRoutes = new Map<string, string>();
 
   function changes(readyQueues: ReadyQueue[], now: number): Map<string, PublishedState | null> {
     const states = new Map<string, PublishedState | null>();
-    const atRest = new Set(written.keys());
     const troubled = new Set(health.troubled(now).slice(0, maxTroubled));
-    const note = (name: string, state: PublishedState) => {
-      atRest.delete(name);
-      const text = JSON.stringify(state, withoutTimes);
-      const last = written.get(name);
-      if (last?.text === text && now < last.at + parts.repeatMs) return;
-      written.set(name, { text, at: now });
-      states.set(name, state);
+    const note = (name: string, state: PublishedState, made: Made) => {
+      if (saved.hasChanged(name, state, made, now)) states.set(name, state);
     };
+    for (const { name } of readyQueues.filter((one) => one.isCircuitOpen())) health.extend(name, now);
+    saved.beginLook();
     for (const readyQueue of readyQueues) {
       const { name } = readyQueue;
-      if (readyQueue.isCircuitOpen()) health.extend(name, now);
       const isTroubled = troubled.delete(name) || hasThrottled(readyQueue, now);
-      const isAtRest = isIdle(readyQueue) && !isTroubled;
+      const isAtRest = isResting(readyQueue, now) && !isTroubled;
       const sockets = parts.sockets(name);
-      // Idle connections count toward the destination's limit, so other nodes must know of them.
-      const hasSocketsToPublish = parts.keepMs > 0 && sockets > 0;
-      if (isAtRest && !hasSocketsToPublish && now >= readyQueue.lastActivityAt + parts.keepMs) continue;
+      if (isAtRest && !isKept(readyQueue, sockets, now)) continue;
+      const made = madeOf(readyQueue, sockets);
+      if (!health.knows(name) && saved.isUntouched(name, made, now)) continue;
       const state = stateOf(readyQueue, health, now);
-      note(name, { ...state, rests: isAtRest, told: readyQueue.ownState(sockets) });
+      note(name, { ...state, rests: isAtRest, told: readyQueue.ownState(sockets) }, made);
     }
-    for (const name of troubled)
-      note(name, { ...noTraffic, problem: health.problem(name, now), rests: true, told: restingState });
-    for (const name of atRest) {
-      written.delete(name);
-      states.set(name, null);
+    const notTried = { concurrency: null, limit: 1, waiting: 0, sockets: 0 };
+    for (const name of troubled) {
+      const state = { ...noTraffic, problem: health.problem(name, now), rests: true, told: restingState };
+      note(name, state, notTried);
     }
+    for (const name of saved.takeRested()) states.set(name, null);
     return states;
+  }
+
+  /** Idle connections count toward the destination's limit, so other nodes must know of them. */
+  function isKept({ lastActivityAt }: ReadyQueue, sockets: number, now: number): boolean {
+    return (parts.keepMs > 0 && sockets > 0) || now < lastActivityAt + parts.keepMs;
   }
 
   return {
@@ -89,21 +147,36 @@ export function createDestinationPublisher(parts: DestinationPublisherParts) {
     },
     async publish(readyQueues: ReadyQueue[], now: number): Promise<void> {
       const states = changes(readyQueues, now);
-      if (states.size > 0) await saveStates(parts.db, parts.node, states, now);
+      if (states.size > 0) await parts.saveStates(states, now);
       const routes = unsavedRoutes;
       unsavedRoutes = new Map();
-      if (routes.size > 0) await saveRoutes(parts.db, routes);
+      if (routes.size > 0) await parts.saveRoutes(routes);
     },
   };
 }
 
-/** These move on with the clock, while nothing happens. */
-function withoutTimes(name: string, value: unknown): unknown {
-  return name === 'since' || name === 'until' ? undefined : value;
+/** Whether two states differ only in times that move on with the clock while nothing happens. */
+function isSame(one: unknown, other: unknown): boolean {
+  if (one === other) return true;
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false;
+  for (const [name, value] of Object.entries(one))
+    if (name !== 'since' && name !== 'until' && !isSame(value, (other as Record<string, unknown>)[name]))
+      return false;
+  return true;
 }
 
-function isIdle(readyQueue: ReadyQueue): boolean {
-  return readyQueue.isIdle() && !readyQueue.isCircuitOpen();
+function madeOf(readyQueue: ReadyQueue, sockets: number): Made {
+  const { concurrency, ready } = readyQueue;
+  return { concurrency, limit: readyQueue.limit(), waiting: ready.length, sockets };
+}
+
+/** Mail that has waited for its turn for longer than anything is remembered of the destination says nothing about it. */
+const forgottenMs = 15 * 60_000;
+
+function isResting(readyQueue: ReadyQueue, now: number): boolean {
+  const { inFlight, ready, backlogs, concurrency, lastActivityAt } = readyQueue;
+  if (readyQueue.isCircuitOpen() || inFlight + ready.length > 0) return false;
+  return backlogs.size === 0 || (concurrency.busySince === null && now >= lastActivityAt + forgottenMs);
 }
 
 /** It has asked us to slow down, and mail may wait for its next attempt there. */
