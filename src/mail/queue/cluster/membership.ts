@@ -68,6 +68,14 @@ export class NodeMembership {
     return this.#current.filter((node) => node !== this.#self);
   }
 
+  /**
+   * The oldest of the last heartbeats of the others, each by its node's own clock: whatever they had published by then could be
+   * read after them. Infinite without others.
+   */
+  get heardAt(): number {
+    return Math.min(...this.others.map((node) => this.#seen.get(node)!.at));
+  }
+
   /** `heartbeats` were read after this node's own heartbeat of `begunAt` was committed. True if the shares have changed. */
   update(heartbeats: Heartbeat[], begunAt: number, now: number): boolean {
     const isBack = begunAt - this.#publishedAt >= trustedMs;

@@ -40,26 +40,28 @@ export interface PeersParts {
  */
 const aloneIntervalMs = 20_000;
 const freshMs = 60_000;
-/** Finds reports that were committed a little late, or by a node whose clock is behind. */
-const overlapMs = 10_000;
 
 export function createPeers(parts: PeersParts): Peers {
   const { clock } = parts;
   const membership = new NodeMembership(parts.node, parts.min);
   /** Keyed by destination, then by node. */
   const known = new Map<string, Map<string, { at: number; readAt: number; state: PeerState }>>();
-  let readAt: number | null = null;
+  /** Of the others, when their reports were last read (membership.ts); null: all that are fresh are to be read. */
+  let heardAt: number | null = null;
   let publishedAt = Number.NEGATIVE_INFINITY;
 
   async function readReports(): Promise<void> {
     const now = clock.now();
-    const after = readAt === null ? now - freshMs : Math.min(readAt, now) - overlapMs;
+    // A node publishes its states before its heartbeat, by the same clock: unless that goes back, none is missed, and few are read
+    // twice.
+    const isKnown = heardAt !== null && membership.heardAt >= heardAt;
+    const after = isKnown ? heardAt! : now - freshMs;
     for (const { name, node, at, state } of await parts.readReports(after)) {
       const reports = known.get(name) ?? new Map();
       if (reports.get(node)?.at !== at) reports.set(node, { at, readAt: now, state });
       known.set(name, reports);
     }
-    readAt = now;
+    heardAt = membership.heardAt;
   }
 
   function forgetStale(): void {
@@ -86,8 +88,8 @@ export function createPeers(parts: PeersParts): Peers {
         publishedAt = begunAt;
         if (membership.update(heartbeats, begunAt, clock.now())) hasChanged = true;
       }
+      if (hasChanged || membership.others.length === 0) heardAt = null;
       if (membership.others.length > 0) await readReports();
-      else readAt = null;
       forgetStale();
       if (hasChanged) parts.onChange();
     },
