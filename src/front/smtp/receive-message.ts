@@ -22,6 +22,10 @@ export async function receive(stream: Readable, hold: ByteHold, bounds: Bounds):
   let size = 0;
   let held = 0;
   let refusal: SmtpRefusal | null = null;
+  // While a message waits for memory it is not read, and so learns of nothing: its client may be gone.
+  stream.once('close', () => {
+    if (!stream.readableEnded) hold.release();
+  });
   for await (const chunk of stream as AsyncIterable<Buffer>) {
     size += chunk.length;
     if (refusal) continue;

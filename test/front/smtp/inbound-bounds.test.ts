@@ -1,7 +1,9 @@
 /** What clients may take up: connections, time, memory. However they try, others are served. */
+import { PassThrough } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { createMemoryBudget } from '#front/smtp/memory-budget.ts';
+import { receive } from '#front/smtp/receive-message.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { freePort } from '#lab/load/ports.ts';
 import { ownCertificate, startListener } from '#lab/mx/listener.ts';
@@ -144,6 +146,30 @@ test.serial(
     for (const talk of [...slow, application]) talk.close();
   },
 );
+
+test('clients that are gone give their memory back at once, also while they wait for more', async (t) => {
+  const budget = createMemoryBudget({ max: 8 * mebi, perClient: 4 * mebi, timeoutMs: 3_600_000 });
+  let waiting = 0;
+  const clients = Array.from({ length: 2 }, () => {
+    const stream = new PassThrough();
+    const hold = budget.open('one');
+    const add = (bytes: number) => {
+      const given = hold.add(bytes);
+      if (given === true) stream.write(Buffer.alloc(1.5 * mebi));
+      else waiting += 1;
+      return given;
+    };
+    const reading = receive(stream, { ...hold, add }, { largest: 4 * mebi });
+    stream.write(Buffer.alloc(1.5 * mebi));
+    return { stream, reading };
+  });
+  await until(() => waiting === 2);
+  for (const { stream, reading } of clients) {
+    stream.destroy(new Error('gone'));
+    await t.throwsAsync(reading, { message: 'gone' });
+  }
+  t.is(budget.open('one').add(4 * mebi), true);
+});
 
 test("clients of port 25 take no connections from applications, and one client an eighth of its port's", async (t) => {
   const { ports } = await bothPorts(t, { POSTERN_SMTP_CONNECTIONS: '8' });
