@@ -97,6 +97,8 @@ export class ReceptionHandler {
     if (!domain) return false;
     if (domain.status !== 'verified')
       throw new SmtpRefusal(451, '4.3.5', `${domain.name} is not verified at the moment. Retry later.`);
+    const network = clientNetwork(session.client.address);
+    if (!this.#parts.rates.ask({ network, organization: domain.orgId })) throw tooMuch();
     const route = await this.#parts.findRoute(domain, address);
     if (!route && isPostmaster(address)) return false;
     if (!route) throw new SmtpRefusal(550, '5.1.1', 'No such address here');
@@ -104,7 +106,7 @@ export class ReceptionHandler {
     const accepted = this.acceptedIn(session);
     requireSize(session.transaction.size, [...accepted, { address, route }]);
     requireAlike(accepted, route);
-    await this.#requireRoom(route, session);
+    await this.#requireRoom(route, session.transaction);
     accepted.push({ address, route });
     this.#accepted.set(session.transaction, accepted);
     return true;
@@ -119,6 +121,7 @@ export class ReceptionHandler {
     const recipients = this.acceptedIn(session);
     requireSize(raw.length, recipients);
     const owner = recipients[0]!.route.orgId;
+    for (const { route } of recipients) this.#parts.rates.take({ route: route.id, organization: owner });
     const free = await this.#parts.slots.enter(owner, {
       count: Math.ceil((raw.length + 1) / mebibyte),
       signal: session.ending,
@@ -140,13 +143,12 @@ export class ReceptionHandler {
   /** Nothing that will be refused later is worth a sender's bytes. */
   async #requireRoom(
     { id, orgId }: ReceivingRoute,
-    { client, transaction }: MailSession<null>,
+    { size }: MailSession<null>['transaction'],
   ): Promise<void> {
     const { rates, hasSpace, storedBytes, storeBytes } = this.#parts;
     if (!hasSpace()) throw new SmtpRefusal(452, '4.3.1', 'The server is low on disk space. Retry later.');
-    if (!rates.take({ network: clientNetwork(client.address), route: id, organization: orgId }))
-      throw new SmtpRefusal(451, '4.7.1', 'Too much mail for this address at the moment. Retry in a minute.');
-    if ((await storedBytes(orgId)) + (transaction.size ?? 0) > storeBytes) throw storeIsFull();
+    if (!rates.hasRoom({ route: id, organization: orgId })) throw tooMuch();
+    if ((await storedBytes(orgId)) + (size ?? 0) > storeBytes) throw storeIsFull();
   }
 
   async #receive(
@@ -308,12 +310,15 @@ function requireSize(size: number | null, recipients: AcceptedRecipient[]): void
 }
 
 /**
- * After DATA there is one reply for all recipients, so those that would answer differently are not in one transaction. The
- * client sends to the others in another (RFC 5321 section 4.5.3.1.10).
+ * After DATA there is one reply for all recipients, so those that would answer differently are not in one transaction, nor those
+ * of two organizations: what one has no room for would not reach the other. The client sends to the others in another (RFC 5321
+ * section 4.5.3.1.10).
  */
 function requireAlike(accepted: AcceptedRecipient[], route: ReceivingRoute): void {
   const routes = new Set(accepted.map((one) => one.route.id)).add(route.id);
-  if (routes.size > maxRoutes || accepted.some((one) => one.route.dmarc !== route.dmarc))
+  const isAlike = ({ route: { orgId, dmarc } }: AcceptedRecipient) =>
+    orgId === route.orgId && dmarc === route.dmarc;
+  if (routes.size > maxRoutes || !accepted.every(isAlike))
     throw new SmtpRefusal(452, '4.5.3', 'Send the mail to this address in another transaction');
 }
 
@@ -327,6 +332,10 @@ function requirePolicy({ dmarc }: Verdicts, recipients: AcceptedRecipient[]): vo
 function ownRefusal(reply: string | null): SmtpRefusal {
   const { code, enhanced, text } = (reply === null ? null : parseReply(reply)) ?? parseReply(defaultReply)!;
   return new SmtpRefusal(code, enhanced, text);
+}
+
+function tooMuch(): SmtpRefusal {
+  return new SmtpRefusal(451, '4.7.1', 'Too much mail for this address at the moment. Retry in a minute.');
 }
 
 function storeIsFull(): SmtpRefusal {

@@ -45,7 +45,7 @@ export const retentionSettings = {
     name: 'POSTERN_RECEIVED_PER_MINUTE',
     default: '1200',
     description:
-      'Maximum received mail of one organization in a minute on each node; one route takes three quarters of it, one sender half. Further mail is deferred (451).',
+      'Maximum received mail of one organization in a minute on each node. One route takes three quarters of it, one sender as much as is free beside its own, which is half if it is alone. Further mail is deferred (451).',
   }),
   backups: setting(wholeNumberOr('off', 'a number of backups', 1, 366), {
     name: 'POSTERN_BACKUPS',

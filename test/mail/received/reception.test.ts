@@ -266,9 +266,36 @@ test('too much mail in a minute is deferred: of one sender, of one route, of one
   const others = [];
   for (const from of ['127.0.0.7', '127.0.0.7', '127.0.0.7'])
     others.push(await send(from, 'other@x.invalid'));
-  t.deepEqual(others, ['250 2.6.0', '250 2.6.0', '451 4.7.1']);
+  t.deepEqual(others, ['250 2.6.0', '451 4.7.1', '451 4.7.1'], 'as many as are free beside its own');
   await world.clock.advance('1m');
   t.is(await send('127.0.0.9'), '250 2.6.0');
+});
+
+test('naming recipients without a message uses up nothing of others', async (t) => {
+  const world = await startReceiving(t, { settings: { POSTERN_RECEIVED_PER_MINUTE: '8' } });
+  await world.route();
+  for (const from of ['127.0.0.7', '127.0.0.8', '127.0.0.9']) {
+    const talk = await world.connect({ from });
+    await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
+    for (let n = 0; n < 8; n++) await talk.says(`RCPT TO:<o${n}@x.invalid>\r\n`, '250');
+    await talk.says('RCPT TO:<more@x.invalid>\r\n', '451');
+  }
+  t.regex(await world.receives(mail('x')), /^250/);
+});
+
+test('a mail for two organizations is two: what one has no room for reaches the other', async (t) => {
+  const world = await startReceiving(t, { settings: { POSTERN_RECEIVED_STORE: '2K' } });
+  const other = await asNewTenant(world);
+  await receiveAt(world.db, other.orgId, 'y.invalid');
+  await world.route();
+  await addRoute(world.db, other.orgId, { pattern: 'y.invalid', action: 'store' }, 1);
+  await world.receives(mail('x'.repeat(900)));
+  const talk = await world.connect();
+  await talk.says('MAIL FROM:<a@there.invalid>\r\n', '250');
+  await talk.says('RCPT TO:<orders@x.invalid>\r\n', '250');
+  await talk.says('RCPT TO:<orders@y.invalid>\r\n', '452 4.5.3');
+  t.regex(await world.receives(mail('x'.repeat(900)), { to: ['orders@y.invalid'] }), /^250/);
+  t.is((await world.kept(other.orgId)).length, 1);
 });
 
 test('a header that is too large, and a mail in eight bits with addresses in UTF-8', async (t) => {
