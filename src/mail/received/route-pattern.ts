@@ -14,7 +14,7 @@
 import { LRUCache } from 'lru-cache';
 import { RE2JS } from 're2js';
 import { compareKey, domainOf, toDomain } from '#platform/values/address.ts';
-import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
+import { hasHidden, trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 
 /** As an address. */
 const maxLength = 254;
@@ -104,6 +104,9 @@ function compiled(local: string): RE2JS {
 }
 
 function problemWithExpression(local: string): string | null {
+  // PostgreSQL takes no NUL, and nobody would see what such a pattern takes.
+  if (/\p{Cc}/u.test(local) || hasHidden(local))
+    return `an expression has no characters that cannot be seen: write them as \\x{200B}${withoutHidden(local)}`;
   try {
     const steps = compiled(local).programSize();
     if (steps <= maxSteps) return null;

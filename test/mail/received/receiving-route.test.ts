@@ -98,6 +98,8 @@ test('a pattern that means nothing, or too much, is refused with a reason', (t) 
     ['**@x.test', /at most one \*/],
     ['*@*.x.test', /each subdomain that receives is registered/],
     ['ord\u200bers@x.test', /without the zero width space/],
+    ['/ord\u200bers/@x.test', /cannot be seen.*without the zero width space/],
+    ['/a\0b/@x.test', /cannot be seen/],
     ['a'.repeat(6_000_000), /at most 254 characters/],
     [`/${'a{1000}'.repeat(20)}/@x.test`, /too large: 20\d\d\d steps, of 300 at most/],
     ['/((a{100}){100}){100}/@x.test', /invalid repeat count/],
