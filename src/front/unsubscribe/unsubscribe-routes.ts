@@ -32,7 +32,7 @@ export function createUnsubscribe(parts: UnsubscribeParts): Router {
   const router = new Router({ prefix: '/t/u', sensitive: true, strict: true });
   router.get('/:token', async (context) => {
     const subscription = subscriptionIn(context, parts);
-    await show(context, db, subscription, await stateOf(db, subscription));
+    await show(context, db, subscription, await stateOf(db, subscription, clock.now()));
   });
   router.post('/:token', async (context) => {
     const subscription = subscriptionIn(context, parts);

@@ -242,6 +242,15 @@ test('a link from before a new subscription does not end it by one click; the pe
   t.is((await listOf(world)).length, 1);
 });
 
+test('a subscription that a clock begins that is ahead can be left by one click', async (t) => {
+  const world = await start();
+  const { link } = await sent(world);
+  const row = { org_id: world.orgId, stream: 'news', address_key: `ann-${world.orgId}@there.invalid` };
+  await world.db('resubscriptions').insert({ ...row, at: world.clock.now() + 7_200_000 });
+  t.is((await post(world, link)).status, 200);
+  t.is((await listOf(world)).length, 1);
+});
+
 test('the link works when the email, or its stream, has been deleted', async (t) => {
   const world = await start();
   const { link, emailId } = await sent(world);

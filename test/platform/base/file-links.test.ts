@@ -16,6 +16,8 @@ test('a link reads the file that it was made for, for an hour, and survives a ne
   const links = linksOf('second', 'first');
   t.is(links.read(file, query, expiresAt - 1), 'o1');
   t.is(links.read(file, query, expiresAt), null);
+  t.is(links.read(file, query, now - 1000), 'o1', 'the clocks of two nodes differ');
+  t.is(links.read(file, query, now - 7_200_000), null, 'the clock was ahead when it was made');
   t.is(linksOf('second').read(file, query, now), null);
   for (const other of [{ id: '1' }, { mailId: 'e2' }])
     t.is(links.read({ ...file, ...other }, query, now), null);

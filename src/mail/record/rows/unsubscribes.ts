@@ -3,7 +3,8 @@
  * the call resolves. A second time changes nothing.
  *
  * An email from before the address was taken off the list again belongs to an earlier subscription. Its link ends the present one
- * only if the person has confirmed that (`isConfirmed`).
+ * only if the person has confirmed that (`isConfirmed`). A time to come, at which a clock that was ahead took it off, says nothing:
+ * until then, this person could not leave by one click.
  */
 import { findSuppression, resubscribedAt, suppress, suppressionOf } from '#accounts/rows/suppressions.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
@@ -38,7 +39,7 @@ export function unsubscribe(
 ): Promise<'unsubscribed' | 'subscribed again'> {
   const { orgId, stream, address, isTest } = subscription;
   return db.transaction(async (trx) => {
-    if (!isConfirmed && (await isOfEarlier(trx, subscription))) return 'subscribed again';
+    if (!isConfirmed && (await isOfEarlier(trx, subscription, now))) return 'subscribed again';
     const emailId = await emailOf(trx, subscription);
     const isThere = (await trx('organizations').where({ id: orgId }).first('id')) !== undefined;
     const entry = {
@@ -55,12 +56,16 @@ export function unsubscribe(
   });
 }
 
+/** Ids have the time of their machine, which is not exactly that of the clock. */
+const maxAheadMs = 3_600_000;
+
 async function isOfEarlier(
   db: Db,
   { deliveryId, orgId, stream, address }: StreamSubscription,
+  now: number,
 ): Promise<boolean> {
   const at = await resubscribedAt(db, { orgId, stream, addressKey: compareKey(address) });
-  return at !== null && timeOfId(deliveryId) <= at;
+  return at !== null && at <= now + maxAheadMs && timeOfId(deliveryId) <= at;
 }
 
 async function emailOf(trx: Trx, { deliveryId, orgId }: StreamSubscription): Promise<string | null> {
@@ -83,8 +88,9 @@ export async function subscriptionOf(db: Db, deliveryId: string): Promise<Stream
 export async function stateOf(
   db: Db,
   subscription: StreamSubscription,
+  now: number,
 ): Promise<'subscribed' | 'subscribed again' | 'unsubscribed'> {
   const { orgId, stream, address } = subscription;
   if (await findSuppression(db, orgId, compareKey(address), stream)) return 'unsubscribed';
-  return (await isOfEarlier(db, subscription)) ? 'subscribed again' : 'subscribed';
+  return (await isOfEarlier(db, subscription, now)) ? 'subscribed again' : 'subscribed';
 }
