@@ -39,6 +39,8 @@ export interface CountedEvents {
   key_id: string | null;
   stream: string | null;
   bounce: Bounce | null;
+  /** A mail that came back says so, and not a host in a session. */
+  isReturned: boolean;
   count: number;
 }
 

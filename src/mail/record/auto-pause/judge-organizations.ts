@@ -2,6 +2,8 @@
  * Judges organizations by the rules (pause-rules.ts) when their mail has been counted, in the transaction that counts it
  * (mail/record/rows/statistics.ts): so each event is judged once, by one node, and nothing looks at mail that nothing has happened
  * to. Organizations with hardly a failure cost one statement for each thousand events, whatever their number.
+ *
+ * A reply of which one is enough must be that of a host in a session: whoever has seen a return path can send a mail that says it.
  */
 
 import { lockOrganization } from '#accounts/rows/organizations.ts';
@@ -30,7 +32,9 @@ export function createJudge({ mode: defaultMode, now: clock }: JudgeParts) {
   return async (trx: Trx, events: CountedEvents[]): Promise<void> => {
     const now = clock();
     const telling = Map.groupBy(
-      events.filter(({ bounce }) => bounce !== null && ruleBrokenBy(bounce) !== null),
+      events.filter(
+        ({ bounce, isReturned }) => !isReturned && bounce !== null && ruleBrokenBy(bounce) !== null,
+      ),
       ({ org_id }) => org_id,
     );
     const terms = { defaultMode, since: judgedSince(now), telling: new Set(telling.keys()) };

@@ -64,15 +64,12 @@ export async function sumUp(
   });
 }
 
-type Happened = Omit<CountedEvents, 'bounce'> & { data: string | null };
+type Happened = Omit<CountedEvents, 'bounce' | 'isReturned'> & { data: string | null };
 
 /** PostgreSQL returns counts as text. */
 function read({ count, data, ...events }: Happened): CountedEvents {
-  return {
-    ...events,
-    bounce: data === null ? null : (JSON.parse(data).bounce ?? null),
-    count: Number(count),
-  };
+  const { bounce = null, returned } = data === null ? {} : JSON.parse(data);
+  return { ...events, bounce, isReturned: returned !== undefined, count: Number(count) };
 }
 
 const took = 'events.at - deliveries.created_at';

@@ -9,6 +9,7 @@ import { lockOrganization } from '#accounts/rows/organizations.ts';
 import { cliOf } from '#lab/cli.ts';
 import { kinds, oneKind } from '#lab/database/databases.ts';
 import type { Script } from '#lab/mx/mx-script.ts';
+import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 import { beginPause, pausesOf, releasePause } from '#mail/record/auto-pause/rows/auto-pauses.ts';
 
@@ -252,6 +253,19 @@ test('a spam trap and a listed link are held at the first reply: the stream that
     { step: '1s' },
   );
   t.like(listed, { rule: 'listed_content', state: 'held', mails: [{ recipient: 'listed@there.invalid' }] });
+});
+
+test('a mail that comes back names a spam trap: that is a bounce like any other, for anybody can send it', async (t) => {
+  const world = await startReturns(t, { settings: { POSTERN_AUTO_PAUSE: 'hold' } });
+  const { path, emailId } = await world.delivered();
+  const said = goldenMail('postfix-spam-after-queue', path)
+    .toString('latin1')
+    .replaceAll(/554 5.7.0 Reject.*/g, '550 5.7.1 spamtrap hit');
+  await world.comesBack(path, said);
+  const { events } = await world.get(emailId);
+  t.regex(events.at(-1).data.bounce.diagnostic, /spamtrap hit/);
+  await world.clock.advance('1m');
+  t.is(await pauseNow(world), undefined);
 });
 
 test('a test key is neither counted nor held, and sees nothing of it', async (t) => {
