@@ -265,8 +265,8 @@ test('an organization can require a second factor: without one its pages lead to
   t.regex((await operator.get(org)).path, /second-factor/);
 });
 
-test('with a sender, invitations and resets go to the person by mail; beyond twenty an hour the link is shown', async (t) => {
-  const { world, operator, base } = await arrive(t, {
+test('with a sender, invitations and resets go to the person by mail; beyond twenty an hour only operators are shown the link', async (t) => {
+  const { world, operator, base, orgId } = await arrive(t, {
     settings: { POSTERN_NOTICES_FROM: 'Postern <postern@sender.invalid>' },
   });
   const [mx] = world.mx;
@@ -350,6 +350,12 @@ test('with a sender, invitations and resets go to the person by mail; beyond twe
 
   for (let n = 1; n < 20; n++) await inviteMore(n);
   t.truthy(linkIn((await inviteMore(20)).html));
+  const { id: userId } = await world.db('users').where({ email: 'dev@there.invalid' }).first();
+  await changeRole(world.db, { orgId, userId, role: 'owner' }, world.clock.now());
+  await guest.get(base);
+  const byOwner = await guest.submit('/team', { email: 'other@there.invalid', role: 'viewer' });
+  t.is(linkIn(byOwner.html), undefined, 'an owner could make the account of somebody else');
+  t.regex(byOwner.text, /was not mailed: the organization has sent all that it may in this hour/);
   await world.clock.jump('1h');
   t.is(linkIn((await inviteMore(21)).html), undefined);
 

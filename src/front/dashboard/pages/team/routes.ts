@@ -128,7 +128,10 @@ async function changeSecondFactor({ org, user, form, base }: OrgVisit, { db, log
   return redirect(`${base}/team`, `Two-factor authentication is now ${now} in ${org.name}.`);
 }
 
-/** Mails the link, so that only the person gets it; shows it where that cannot be. */
+/**
+ * Mails the link, so that only the person gets it. If this server sends no mail, it is shown. Whoever has it can make the account of
+ * that address: an owner who could be shown it after twenty invitations would make those of other people.
+ */
 async function handOver(
   { org, user, base }: OrgVisit,
   { linkMails, baseUrl }: PageParts,
@@ -137,12 +140,17 @@ async function handOver(
 ) {
   if (await linkMails.invite(link, { email, org, by: user.email }))
     return redirect(`${base}/team`, `An invitation was sent to ${email}.`);
+  const problem = await linkMails.problem();
+  if (problem === null && !user.isOperator) {
+    const text = `The invitation of ${email} was not mailed: the organization has sent all that it may in this hour. Invite this person again later.`;
+    return redirect(`${base}/team`, { tone: 'bad', text });
+  }
   const { path, expiresAt } = link;
   return show('team/invited', 'Team', {
     link: baseUrl() + path,
     expiresAt,
     name,
-    problem: await linkMails.problem(),
+    problem,
   });
 }
 
