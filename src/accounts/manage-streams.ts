@@ -9,6 +9,7 @@ import {
   type StreamSettings,
 } from '#accounts/rows/streams.ts';
 import { iso } from '#platform/base/clock.ts';
+import { isOneLine } from '#platform/base/sanitize.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import {
@@ -29,6 +30,7 @@ export async function makeStream(db: Db, { orgId, name, ...given }: NewStream, n
       'BAD_REQUEST',
       `${defaultStream} is there from the start: mail without a stream is in it.`,
     );
+  requireTitle(given);
   const stream: Stream = {
     orgId,
     name,
@@ -56,10 +58,22 @@ export async function alterStream(
   stream: Pick<Stream, 'orgId' | 'name'>,
   changes: Partial<StreamSettings>,
 ): Promise<Stream> {
+  requireTitle(changes);
   await changeStream(db, stream, changes);
   const changed = await findStream(db, stream.orgId, stream.name);
   if (changed) return changed;
   throw new Refusal('NOT_FOUND', 'There is no such stream.');
+}
+
+export const longestTitle = 100;
+
+/** Other services' APIs name streams, too. PostgreSQL takes no NUL. */
+function requireTitle({ title }: Partial<StreamSettings>): void {
+  if (title === undefined || isOneLine(title, longestTitle)) return;
+  throw new Refusal(
+    'BAD_REQUEST',
+    `The name of a stream for people must be one line of text with at most ${longestTitle} characters.`,
+  );
 }
 
 /** Mail that waits is still sent. What it has suppressed is kept for a stream that is created under its name. */

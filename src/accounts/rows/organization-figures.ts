@@ -58,7 +58,9 @@ export async function listWithFigures(db: Db, wanted: Wanted): Promise<Organizat
     .orderByRaw(orders[order])
     .limit(limit);
   if (text !== '') {
-    const pattern = `%${text.toLowerCase().replace(/[\\%_]/g, '\\$&')}%`;
+    // No name has a NUL, which PostgreSQL does not take.
+    const wanted = text.toLowerCase().replaceAll('\0', '\ufffd');
+    const pattern = `%${wanted.replace(/[\\%_]/g, '\\$&')}%`;
     query.whereRaw("lower(name) like ? escape '\\'", [pattern]);
   }
   if (after !== undefined) query.where('organizations.id', '<', after);

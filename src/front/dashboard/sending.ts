@@ -2,7 +2,7 @@
  * Sends that people make in the dashboard. They take the path of the API: counted and charged as an API request and held to the
  * same limits. They have no API key; the caller has checked that the person may send.
  */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { requireNotPaused } from '#accounts/api-keys.ts';
 import type { RequestLimits, Taken } from '#accounts/limits.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
@@ -53,6 +53,8 @@ async function countRequest(orgId: string, db: Db, sending: Sending): Promise<vo
 
 /** A form sends once, however often it is posted; with changed content it is another send. `form`: the id made with the form. */
 export function idempotencyOfForm(form: string, content: unknown): SendRequest['idempotency'] {
-  const requestHash = createHash('sha256').update(JSON.stringify(content)).digest('hex');
-  return { key: `dashboard ${form.slice(0, 36)} ${requestHash}`, requestHash };
+  const requestHash = hashOf(content);
+  return { key: `dashboard ${hashOf([form, requestHash])}`, requestHash };
 }
+
+const hashOf = (content: unknown) => hash('sha256', JSON.stringify(content));

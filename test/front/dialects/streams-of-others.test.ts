@@ -56,6 +56,9 @@ test('Postmark: streams are made, shown, renamed and archived; each has its supp
   });
   t.like(made, { ID: 'news', Name: 'News', MessageStreamType: 'Broadcasts' });
   t.is((await client.editMessageStream('news', { Name: 'Our news' })).Name, 'Our news');
+  await t.throwsAsync(client.editMessageStream('news', { Name: 'Our\0news' }), {
+    message: /one line of text/,
+  });
   t.is(
     (await client.getMessageStream('news')).SubscriptionManagementConfiguration.UnsubscribeHandlingType,
     'Postmark' as never,

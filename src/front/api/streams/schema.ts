@@ -1,5 +1,6 @@
 /** The schemas of streams in requests and responses. */
 import { z } from 'zod';
+import { longestTitle } from '#accounts/manage-streams.ts';
 import { moment, oneLine, success } from '#front/api/management.ts';
 import { rule } from '#front/http/schema-rule.ts';
 import { defaultStream, isStreamName, streamKinds, streamNameForm } from '#platform/values/stream.ts';
@@ -19,7 +20,7 @@ const kind = z.enum(streamKinds).meta({
     'transactional: sent because of what one person did. subscribed: sent to people who subscribed; each email has a link to unsubscribe with one click (RFC 8058), unless it has a List-Unsubscribe of its own.',
 });
 
-const title = oneLine(100).meta({
+const title = oneLine(longestTitle).meta({
   description: 'A name for people; recipients see it on the page where they unsubscribe.',
   examples: ['Our newsletter'],
 });

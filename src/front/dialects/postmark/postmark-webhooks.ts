@@ -105,8 +105,9 @@ async function add(call: DialectCall) {
 function urlWith({ Url, HttpAuth }: Request): string {
   const url = URL.parse(Url ?? '');
   if (!url || !HttpAuth) return Url ?? '';
-  url.username = encodeURIComponent(HttpAuth.Username ?? '');
-  url.password = encodeURIComponent(HttpAuth.Password ?? '');
+  const encoded = (text: string | null | undefined) => encodeURIComponent((text ?? '').toWellFormed());
+  url.username = encoded(HttpAuth.Username);
+  url.password = encoded(HttpAuth.Password);
   return url.href;
 }
 

@@ -1,6 +1,6 @@
 /** An organization's streams: create, change, remove. Their lists are on the page of suppressions. */
 import { z } from 'zod';
-import { alterStream, deleteStream, makeStream } from '#accounts/manage-streams.ts';
+import { alterStream, deleteStream, longestTitle, makeStream } from '#accounts/manage-streams.ts';
 import { findStream, listStreams, type Stream } from '#accounts/rows/streams.ts';
 import { limitOf } from '#front/dashboard/form-amounts.ts';
 import { asProblem, showForm } from '#front/dashboard/form-page.ts';
@@ -18,7 +18,7 @@ const name = parsedBy(
 const tracked = z.enum(['', 'on', 'off']).transform((value) => (value === '' ? null : value === 'on'));
 
 const settings = z.object({
-  title: oneLine('a title', 100),
+  title: oneLine('a title', longestTitle),
   kind: z.enum(streamKinds, { error: 'Choose one of the two.' }),
   emailsPerDay: limitOf(0, 1_000_000_000),
   openTracking: tracked,
