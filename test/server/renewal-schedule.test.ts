@@ -92,6 +92,14 @@ test('the hosts that need a certificate: our own, tracking hosts and policy host
     ]),
     ['t.a.example', 'mta-sts.a.example', 'mta-sts.b.example'],
   );
+  t.deepEqual(
+    hosts([
+      ['1', 'a.example', 'mta-sts.b.example'],
+      ['2', 'b.example', null],
+    ]),
+    ['mta-sts.a.example', 'mta-sts.b.example'],
+    'in a domain of another organization',
+  );
   const many = Array.from({ length: 300 }, (_, n) => ['1', `d${n}.example`, `t.d${n}.example`] as const);
   const bounded = hosts([
     ...many.map((one) => [...one] as [string, string, string]),

@@ -4,7 +4,7 @@
  */
 import type { Db } from '#platform/database/engine/open.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
-import { domains } from './domains-table.ts';
+import { domains, takeBackHosts } from './domains-table.ts';
 import { isReceivedElsewhere } from './receiving-domains.ts';
 import type { ReturnPathState } from './return-paths.ts';
 
@@ -103,6 +103,7 @@ export async function recordDomainCheck(
         verified_at: isVerified ? (row.verified_at ?? now) : null,
         check_at: isOnlyAsked ? row.check_at : result.checkAt(next),
       });
+    if (isVerified && result.isFound) await takeBackHosts(trx, { orgId: row.org_id, name: row.name });
     if (next.event) {
       const data = { domain: row.name, record: result.record };
       await trx('events').insert(eventRow({ orgId: row.org_id, type: next.event, at: now, data }));

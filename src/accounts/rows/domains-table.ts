@@ -1,7 +1,7 @@
 /** Sender domains. `name` is the A-label in lower case; the private DKIM key is sealed (accounts/seal.ts). */
 
 import { newId } from '#platform/base/id.ts';
-import type { Db } from '#platform/database/engine/open.ts';
+import type { Db, Trx } from '#platform/database/engine/open.ts';
 import { flag, number, orNull, records, text, value } from '#platform/database/engine/records.ts';
 import type { TlsFloor } from '#platform/values/glossary.ts';
 import { type DkimKeyRecord, dkimKeys } from './dkim-keys.ts';
@@ -124,6 +124,27 @@ export async function setDomainTracking(
 ): Promise<void> {
   const tracking = { open_tracking: opens, click_tracking: clicks, tracking_host: host };
   await db('domains').where({ id }).update(tracking);
+}
+
+/** Whether the host is in a verified domain of another organization, and in none of this one. */
+export async function isHostOfAnother(db: Db, orgId: string, host: string): Promise<boolean> {
+  const labels = host.split('.');
+  const names = labels.slice(0, -1).map((_, at) => labels.slice(at).join('.'));
+  const owners = await db('domains').whereIn('name', names).where({ status: 'verified' }).pluck('org_id');
+  return owners.length > 0 && !owners.includes(orgId);
+}
+
+/** The domain is verified: hosts in it are no more those of others' links, unless a domain of theirs has them, too. */
+export async function takeBackHosts(
+  trx: Trx,
+  { orgId, name }: Pick<DomainRecord, 'orgId' | 'name'>,
+): Promise<void> {
+  const foreign = await trx('domains')
+    .whereNot({ org_id: orgId })
+    .where((inside) => inside.where({ tracking_host: name }).orWhere('tracking_host', 'like', `%.${name}`))
+    .select('id', 'org_id', 'tracking_host');
+  for (const { id, org_id, tracking_host } of foreign)
+    if (await isHostOfAnother(trx, org_id, tracking_host)) await setDomainTracking(trx, id, { host: null });
 }
 
 export async function setDomainTls(db: Db, id: string, tls: TlsFloor): Promise<void> {

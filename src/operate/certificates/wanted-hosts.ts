@@ -28,7 +28,10 @@ export function ownHosts({ hostname, baseUrl }: ServerNames): WantedHost[] {
     .map((host) => ({ host, purpose: 'server', orgId: null }));
 }
 
-/** `domains`: the verified ones, the oldest first. Each host is there once. */
+/**
+ * `domains`: the verified ones, the oldest first. Each host is there once; one in a domain of another organization is left out, which
+ * would count for the wrong one.
+ */
 export function customerHosts(domains: SenderHosts[], own: WantedHost[]): WantedHost[] {
   const wanted = new Map<string, WantedHost>();
   const counts = new Map<string, number>();
@@ -40,8 +43,14 @@ export function customerHosts(domains: SenderHosts[], own: WantedHost[]): Wanted
     counts.set(orgId, count + 1);
     wanted.set(host, { host, purpose, orgId });
   };
+  const owners = Map.groupBy(domains, ({ name }) => name);
+  const isOfAnother = (orgId: string, host: string) => {
+    const labels = host.split('.');
+    const above = labels.flatMap((_, at) => owners.get(labels.slice(at).join('.')) ?? []);
+    return above.length > 0 && above.every((one) => one.orgId !== orgId);
+  };
   for (const { orgId, trackingHost } of domains)
-    if (trackingHost !== null) add(orgId, trackingHost, 'tracking');
+    if (trackingHost !== null && !isOfAnother(orgId, trackingHost)) add(orgId, trackingHost, 'tracking');
   for (const { orgId, name } of domains) add(orgId, `mta-sts.${name}`, 'mta-sts');
   return [...wanted.values()];
 }

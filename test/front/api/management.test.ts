@@ -226,6 +226,18 @@ test('domains, from registering to sending', async (t) => {
   await until(async () => (await send()).body.error === 'DOMAIN_NOT_FOUND');
 });
 
+test("a host in another organization's domain is not that of one's links", async (t) => {
+  const [one, two] = [await start(t), await start(t)];
+  const tracking = { host: 'links.bank.invalid' };
+  await one.must('PATCH /domains/sender.invalid', { tracking });
+  const { records } = await two.must('POST /domains', { name: 'bank.invalid' });
+  two.world.dns.set({ [records[0].name]: { TXT: [records[0].value] } });
+  await two.must('POST /domains/bank.invalid/verify');
+  t.is((await one.must('GET /domains/sender.invalid')).domain.tracking.host, null, 'it is taken back');
+  t.regex(await one.refusal('PATCH /domains/sender.invalid', { tracking }), /^400 BAD_REQUEST: links\.bank/);
+  await two.must('PATCH /domains/sender.invalid', { tracking });
+});
+
 test('keys are made, listed without themselves, rotated, revoked', async (t) => {
   const { world, bearer, call, must, refusal } = await start(t);
   const scopes = ['email:send', 'email:send', 'domain_scope:SENDER.invalid'];

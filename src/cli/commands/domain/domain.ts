@@ -3,14 +3,9 @@
 import type { Command } from 'commander';
 import { switchReceiving } from '#accounts/domain-receiving.ts';
 import { registerDomain } from '#accounts/domain-registration.ts';
+import { changeTracking } from '#accounts/domain-tracking.ts';
 import { recordsFor } from '#accounts/domains.ts';
-import {
-  type DomainRecord,
-  deleteDomain,
-  listDomains,
-  setDomainTls,
-  setDomainTracking,
-} from '#accounts/rows/domains-table.ts';
+import { type DomainRecord, deleteDomain, listDomains, setDomainTls } from '#accounts/rows/domains-table.ts';
 import { createSeal } from '#accounts/seal.ts';
 import { zoneText } from '#accounts/zone-text.ts';
 import {
@@ -24,7 +19,7 @@ import {
 import { addConsent, type Consent, canAsk, isWanted } from '#cli/args/consent.ts';
 import { type OwnerOption, orgOption, requireDomain, requireOwner, withOwner } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
-import { Failure } from '#cli/failure.ts';
+import { asFailure, Failure } from '#cli/failure.ts';
 import {
   openDnsProvider,
   providerOption,
@@ -227,7 +222,7 @@ async function setTracking(
     clicks: clicks && clicks === 'on',
     host: host === 'none' ? null : host,
   };
-  if (opens ?? clicks ?? host) await setDomainTracking(await db(), found.id, change);
+  if (opens ?? clicks ?? host) await changeTracking(await db(), found, change).catch(asFailure);
   const tracking = {
     opens: change.opens ?? found.openTracking,
     clicks: change.clicks ?? found.clickTracking,

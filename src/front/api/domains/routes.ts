@@ -1,6 +1,7 @@
 /** /api/public/domains: sender domains, their DNS records, and whether DNS has these records. */
 import { switchReceiving } from '#accounts/domain-receiving.ts';
 import { registerDomain, verifyDomain } from '#accounts/domain-registration.ts';
+import { changeTracking } from '#accounts/domain-tracking.ts';
 import { demandedTls, dkimKeys, type Names, recordsFor } from '#accounts/domains.ts';
 import {
   type DomainRecord,
@@ -8,7 +9,6 @@ import {
   findDomain,
   listDomains,
   setDomainTls,
-  setDomainTracking,
 } from '#accounts/rows/domains-table.ts';
 import { returnPathInUse } from '#accounts/rows/return-paths.ts';
 import { pathParameter } from '#front/api/endpoint.ts';
@@ -81,15 +81,16 @@ export const domainEndpoints = [
     response: answer('The changed domain.', DomainAnswer),
     errors: {
       VALIDATION_ERROR: true,
-      BAD_REQUEST: 'The name is not a domain name, the body is not JSON, or the domain cannot receive email.',
+      BAD_REQUEST:
+        'The name is not a domain name, the body is not JSON, the domain cannot receive email, or the tracking host is in a domain of another organization.',
     },
     async respond({ db, orgId, found, body: { tracking = {}, tls, receives }, names }) {
-      // The one change that can be refused.
+      // The changes that can be refused come first.
       if (receives !== undefined) await switchReceiving(db, found, receives, names);
       const { openTracking: opens, clickTracking: clicks, host } = tracking;
       if ([opens, clicks, host].some((one) => one !== undefined)) {
         const change = { ...(opens !== undefined && { opens }), ...(clicks !== undefined && { clicks }) };
-        await setDomainTracking(db, found.id, { ...change, ...(host !== undefined && { host }) });
+        await changeTracking(db, { id: found.id, orgId }, { ...change, ...(host !== undefined && { host }) });
       }
       if (tls) await setDomainTls(db, found.id, tls);
       return withRecords(requireFound(await findDomain(db, orgId, found.name), 'domain'), names);

@@ -6,14 +6,9 @@ import { z } from 'zod';
 import { type CheckedRecord, checkRecords, missingRecords } from '#accounts/check-records.ts';
 import { switchReceiving } from '#accounts/domain-receiving.ts';
 import { verifyDomain } from '#accounts/domain-registration.ts';
+import { changeTracking } from '#accounts/domain-tracking.ts';
 import { type DnsRecord, demandedTls, dkimKeys, recordsFor, tlsFloors } from '#accounts/domains.ts';
-import {
-  type DomainRecord,
-  deleteDomain,
-  findDomain,
-  setDomainTls,
-  setDomainTracking,
-} from '#accounts/rows/domains-table.ts';
+import { type DomainRecord, deleteDomain, findDomain, setDomainTls } from '#accounts/rows/domains-table.ts';
 import { zoneText } from '#accounts/zone-text.ts';
 import { asProblem, inSlot, showForm } from '#front/dashboard/form-page.ts';
 import { checkbox, checkForm, type Errors, nullable, valuesOf } from '#front/dashboard/forms.ts';
@@ -70,7 +65,12 @@ export const domainPage: DashboardPage = {
         const errors = { host: 'Enter a host name, such as links.example.com, or leave this empty.' };
         return page(visit, parts, domain, { errors, values });
       }
-      await setDomainTracking(parts.db, domain.id, checked.values);
+      const refused = await changeTracking(parts.db, domain, checked.values).catch(asProblem);
+      if (refused)
+        return page(visit, parts, domain, {
+          errors: { host: refused.problem },
+          values: { ...checked.values, host: checked.values.host ?? '' },
+        });
       const isNew = checked.values.host !== null && checked.values.host !== domain.trackingHost;
       const also = isNew ? ' Publish the tracking record shown below.' : '';
       const flash = `The tracking settings of ${domain.name} were saved.${also}`;
