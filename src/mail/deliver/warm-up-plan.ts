@@ -39,6 +39,9 @@ export const isWarm = ({ step, day }: WarmUp) => step > lastStep || day > maxDay
 /** Two significant digits. */
 export const allowanceOf = (step: number) => Number((firstAllowance * growth ** (step - 1)).toPrecision(2));
 
+/** The part of a day's allowance that is left to organizations with little mail. */
+export const reserveOf = (allowance: number) => Math.floor(allowance / 8);
+
 export const endOf = ({ beganAt }: WarmUp) => beganAt + dayMs;
 
 /** What went wrong in a day: the parts of what was offered that was deferred, and of what was taken that was complained about. */

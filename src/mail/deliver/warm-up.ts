@@ -8,6 +8,9 @@
  * plan. The only address of its family holds nothing back: its mail is counted in memory, stored every ten seconds, and the status
  * warns.
  *
+ * If several organizations send, the last eighth of the allowance is for those that have sent little, so that one's newsletter does
+ * not put off another's receipts for a day.
+ *
  * BUGS: what a process had taken and not used when it crashed is lost for that day, and mail that it had not stored is not counted.
  * How much mail is put off to which day is forgotten by a restart; mail that finds its day full is put off once more.
  */
@@ -19,11 +22,13 @@ import {
   dayMs,
   endOf,
   isWarm,
+  reserveOf,
   roomAfter,
   type WarmUp,
   warm,
 } from '#mail/deliver/warm-up-plan.ts';
 import { type Clock, isRecent } from '#platform/base/clock.ts';
+import { CountedMap } from '#platform/base/limits/counted-map.ts';
 import type { Delivery, Signal, Verdict } from '#platform/values/glossary.ts';
 import { isTestMail } from '#platform/values/test-route.ts';
 
@@ -38,6 +43,8 @@ export interface Taking {
   receivers: ReceiverGroup;
   /** How much of the allowance is wanted. */
   want: number;
+  /** The reserve is not taken. */
+  leavesReserve: boolean;
   /** Mail that was sent beyond what had been taken. */
   over: number;
   deferred: number;
@@ -96,6 +103,8 @@ interface Known {
   warmUp: WarmUp | null;
   /** Mail over the allowance is held back. */
   holds: boolean;
+  /** What it takes is for organizations with little mail. */
+  isReserve: boolean;
   /** Taken from the allowance, and not used. */
   taken: number;
   /** Not stored yet. */
@@ -124,6 +133,9 @@ export class WarmUps {
   /** By pool and receivers, the mail that is put off. */
   readonly #lines = new Map<string, { opensAt: number; length: number }>();
   readonly #warmAddresses: Set<string>;
+  /** The mails of a UTC day by organization and receivers, and the organizations of this process. */
+  #sent = { day: 0, counts: new CountedMap() };
+  readonly #organizations = new Set<string>();
   #loaded: Promise<void> | null = null;
   #seenAt: number;
   #steadySince: number;
@@ -155,16 +167,21 @@ export class WarmUps {
     const { sources, overflow, onError } = this.#parts;
     const { pool } = leaving;
     const receivers = receiverGroupOf(leaving.destination);
+    const sender = `${delivery.orgId} ${receivers}`;
     try {
       await this.#load();
       // The system chooses the address, which is seen when it is used.
       if (sources.length === 0) return this.#leave(receivers, pool, null);
       const own = this.#addresses(pool, receivers, leaving);
       if (own.every(isOpen)) return null;
+      if (this.#organizations.size < 2) this.#organizations.add(delivery.orgId);
       const others = overflow === null ? [] : this.#addresses(overflow, receivers, leaving);
+      const reserves = this.#sendsLittle(sender, own) ? own.map((known) => this.#reserveFor(known)) : [];
       const leave =
         (await this.#leaveFrom(pool, receivers, own)) ??
-        (await this.#leaveFrom(overflow ?? pool, receivers, others));
+        (await this.#leaveFrom(overflow ?? pool, receivers, others)) ??
+        (await this.#leaveFrom(pool, receivers, reserves));
+      if (leave) this.#sentToday().add(sender, 1);
       return leave ?? this.#putOff(delivery, pool, receivers, own);
     } catch (error) {
       onError('the plan of new source addresses cannot be read; their mail waits', error);
@@ -223,8 +240,27 @@ export class WarmUps {
       .map(({ address }) => this.#of(address, receivers));
   }
 
-  #of(address: string, receivers: ReceiverGroup): Known {
-    const name = `${address} ${receivers}`;
+  #sentToday(): CountedMap {
+    const day = Math.floor(this.#clock.now() / dayMs);
+    if (day !== this.#sent.day) this.#sent = { day, counts: new CountedMap() };
+    return this.#sent.counts;
+  }
+
+  #sendsLittle(sender: string, own: Known[]): boolean {
+    if (this.#organizations.size < 2) return false;
+    const allowance = own.reduce(
+      (sum, { warmUp }) => sum + (warmUp === null ? 0 : allowanceOf(warmUp.step)),
+      0,
+    );
+    return this.#sentToday().of(sender) < reserveOf(allowance) / 2;
+  }
+
+  #reserveFor({ address, receivers }: Known): Known {
+    return this.#of(address, receivers, true);
+  }
+
+  #of(address: string, receivers: ReceiverGroup, isReserve = false): Known {
+    const name = `${address} ${receivers} ${isReserve}`;
     const known = this.#known.get(name);
     if (known) return known;
     const { sources, holds } = this.#parts;
@@ -234,6 +270,7 @@ export class WarmUps {
       receivers,
       warmUp: this.#warmAddresses.has(address) ? warm : null,
       holds: holds && ofFamily.length > 1,
+      isReserve,
       taken: 0,
       over: 0,
       deferred: 0,
@@ -287,8 +324,10 @@ export class WarmUps {
   /** Must not be called while `storing`. */
   #store(known: Known, what: Pick<Taking, 'want' | 'mayBegin' | 'unused'>): Promise<number> {
     const store = async () => {
-      const { address, receivers, over, deferred } = known;
-      const { warmUp, granted } = await this.#parts.take({ address, receivers, over, deferred, ...what });
+      const { address, receivers, over, deferred, isReserve } = known;
+      const leavesReserve = !isReserve && this.#organizations.size > 1;
+      const counted = { address, receivers, over, deferred, leavesReserve };
+      const { warmUp, granted } = await this.#parts.take({ ...counted, ...what });
       known.warmUp = warmUp;
       known.over -= over;
       known.deferred -= deferred;
@@ -332,7 +371,7 @@ export class WarmUps {
         if (isOpen(known)) return;
         if (verdict.outcome === 'deferred' && !verdict.possibleDuplicate)
           known.deferred += Number(isAboutAddress(verdict, signal));
-        else if (!held.delete(known)) known.over += 1;
+        else if (!held.delete(find(address) ?? known)) known.over += 1;
       },
       end: () => {
         for (const [known, day] of held) if (known.warmUp!.day === day) known.taken += 1;
@@ -362,7 +401,8 @@ export class WarmUps {
     line.opensAt = opensAt;
     let place = line.length;
     let days = 1;
-    for (let room = roomAfter(warmUps, days); place >= room; room = roomAfter(warmUps, days)) {
+    const roomOn = () => roomAfter(warmUps, days) * (this.#organizations.size > 1 ? 7 / 8 : 1);
+    for (let room = roomOn(); place >= room; room = roomOn()) {
       place -= room;
       days += 1;
     }
@@ -374,8 +414,9 @@ const isOpen = ({ warmUp }: Known) => warmUp !== null && isWarm(warmUp);
 
 const isFree = (known: Known) => isOpen(known) || !known.holds;
 
-function partOf({ warmUp }: Known): number {
+function partOf({ warmUp, isReserve }: Known): number {
   const allowance = warmUp === null ? 0 : allowanceOf(warmUp.step);
+  if (isReserve) return Math.max(Math.ceil(allowance / partsOfAllowance), 1);
   return Math.max(Math.ceil(allowance / partsOfAllowance), minPart);
 }
 

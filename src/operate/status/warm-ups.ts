@@ -8,6 +8,7 @@ import {
   forecastOf,
   isWarm,
   nextDay,
+  reserveOf,
   type WarmUp,
 } from '#mail/deliver/warm-up-plan.ts';
 import { readWarmUps } from '#mail/record/rows/warm-up-rows.ts';
@@ -72,10 +73,10 @@ export function warmUpText({ address, receivers, ...plan }: AddressWarmUp): stri
 
 export const warmUpDocument = ({ endsAt, ...plan }: AddressWarmUp) => ({ ...plan, endsAt: iso(endsAt) });
 
-/** The addresses that have used up their day. */
+/** The addresses that have used up their day, but for what is left to organizations with little mail. */
 export function warmUpNeeds(warmUps: AddressWarmUp[]): Need[] {
   return warmUps
-    .filter(({ used, allowance }) => used >= allowance)
+    .filter(({ used, allowance }) => used >= allowance - reserveOf(allowance))
     .map(({ address, receivers, used, allowance, endsAt }) => ({
       cause: 'warm_up',
       severity: 'watch',

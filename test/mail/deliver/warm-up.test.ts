@@ -4,7 +4,7 @@ import { cliOf } from '#lab/cli.ts';
 import { kinds, nameOf } from '#lab/database/databases.ts';
 import { countStatements } from '#lab/database/statements.ts';
 import { settleAll, sharedSecret, startNode } from '#lab/scenes/nodes.ts';
-import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
+import { asNewTenant, startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
 import { dayMs, isWarm } from '#mail/deliver/warm-up-plan.ts';
 import { assignPool } from '#mail/queue/rows/ip-pools.ts';
 import { takeAllowance } from '#mail/record/rows/warm-up-rows.ts';
@@ -137,6 +137,30 @@ for (const kind of kinds) {
     t.deepEqual(await db('warm_ups').where({ day: 2 }).distinct('step'), [{ step: 2 }]);
   });
 
+  test(`an organization with much mail leaves others some of the day, on ${kind}`, async (t) => {
+    const world = await start(t, {}, { database: kind });
+    const other = await asNewTenant(world);
+    await seed(world, fresh, 60);
+    await seed(world, another, 60);
+    await sendMany(world, 1);
+    await sendMany(other, 1);
+    await sendMany(world, 80);
+    await atRest(world);
+    await sendMany(other, 5);
+    await atRest(world);
+    const rows = await world
+      .db('deliveries')
+      .join('emails', 'emails.id', 'email_id')
+      .select('emails.org_id', 'status');
+    const of = (org: string, status: string) =>
+      rows.filter((row) => row.org_id === org && row.status === status).length;
+    t.deepEqual([of(other.orgId, 'delivered'), of(other.orgId, 'queued')], [6, 0]);
+    t.true(of(world.orgId, 'queued') > 20, `${of(world.orgId, 'queued')} wait`);
+    await sendMany(other, 20);
+    await atRest(world);
+    t.true((await statuses(world)).delivered! <= 80, 'the plan is kept');
+  });
+
   test(`the allowance is taken for many mails at once, on ${kind}`, async (t) => {
     const world = await start(t, {}, { database: kind });
     await sendMany(world, 1);
@@ -173,6 +197,7 @@ for (const kind of kinds) {
       over: 0,
       deferred: 0,
       mayBegin: true,
+      leavesReserve: false,
     } as const;
     const taken = await Promise.all(Array.from({ length: 20 }, () => takeAllowance(db, taking, clock.now())));
     t.is(
@@ -199,7 +224,7 @@ for (const kind of kinds) {
       { address: fresh, receivers: 'Gmail', ...begun },
       { address: fresh, receivers: 'others', ...begun },
     ]);
-    const taking = { address: fresh, want: 1, over: 0, deferred: 0, mayBegin: true };
+    const taking = { address: fresh, want: 1, over: 0, deferred: 0, mayBegin: true, leavesReserve: false };
     const gmail = await takeAllowance(db, { ...taking, receivers: 'Gmail' }, now);
     const others = await takeAllowance(db, { ...taking, receivers: 'others' }, now);
     t.deepEqual([gmail.warmUp.step, others.warmUp.step], [3, 5]);
@@ -359,7 +384,14 @@ test('an address that the server used when it was upgraded is not new, one that 
       { address: another, receivers: '*', used: 0 },
     ],
   );
-  const taking = { receivers: 'Gmail', want: 1, over: 0, deferred: 0, mayBegin: true } as const;
+  const taking = {
+    receivers: 'Gmail',
+    want: 1,
+    over: 0,
+    deferred: 0,
+    mayBegin: true,
+    leavesReserve: false,
+  } as const;
   const first = await takeAllowance(db, { address: known, ...taking }, clock.now());
   const later = await takeAllowance(db, { address: '127.0.0.44', ...taking }, clock.now() + 2 * dayMs);
   t.deepEqual([first.warmUp, later.warmUp].map(isWarm), [true, false]);

@@ -14,6 +14,7 @@ import {
   isWarm,
   newWarmUp,
   nextDay,
+  reserveOf,
   type WarmUp,
   warm,
 } from '#mail/deliver/warm-up-plan.ts';
@@ -67,7 +68,7 @@ async function adopt(db: Db | Trx, addresses: string[]): Promise<void> {
 /** The plan begins with the first mail. */
 export async function takeAllowance(
   db: Db,
-  { address, receivers, want, over, deferred, unused, mayBegin }: Taking,
+  { address, receivers, want, leavesReserve, over, deferred, unused, mayBegin }: Taking,
   now: number,
 ): Promise<{ warmUp: WarmUp; granted: number }> {
   return db.transaction(async (trx) => {
@@ -81,7 +82,9 @@ export async function takeAllowance(
     };
     const begins = mayBegin && now >= endOf(counted);
     const day = begins ? nextDay(counted, await complaintsOf(trx, receivers, now), now) : counted;
-    const granted = isWarm(day) ? want : Math.min(want, Math.max(allowanceOf(day.step) - day.used, 0));
+    const allowance = allowanceOf(day.step);
+    const left = allowance - (leavesReserve ? reserveOf(allowance) : 0) - day.used;
+    const granted = isWarm(day) ? want : Math.min(want, Math.max(left, 0));
     const warmUp = { ...day, used: day.used + granted };
     await trx('warm_ups').where({ address, receivers }).update(warmUps.write(warmUp));
     return { warmUp, granted };
