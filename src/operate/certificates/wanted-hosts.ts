@@ -29,8 +29,8 @@ export function ownHosts({ hostname, baseUrl }: ServerNames): WantedHost[] {
 }
 
 /**
- * `domains`: the verified ones, the oldest first. Each host is there once; one in a domain of another organization is left out, which
- * would count for the wrong one.
+ * `domains`: the verified ones, the oldest first. Each host is there once; one in a domain of another organization is left out,
+ * because it would count for the wrong one.
  */
 export function customerHosts(domains: SenderHosts[], own: WantedHost[]): WantedHost[] {
   const wanted = new Map<string, WantedHost>();

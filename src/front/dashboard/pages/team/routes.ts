@@ -129,8 +129,8 @@ async function changeSecondFactor({ org, user, form, base }: OrgVisit, { db, log
 }
 
 /**
- * Mails the link, so that only the person gets it. If this server sends no mail, it is shown. Whoever has it can make the account of
- * that address: an owner who could be shown it after twenty invitations would make those of other people.
+ * Mails the link, so that only the person gets it. If this server sends no mail, it is shown. Whoever has it can make the account
+ * of that address: an owner who could be shown it after twenty invitations would make those of other people.
  */
 async function handOver(
   { org, user, base }: OrgVisit,
