@@ -18,8 +18,8 @@ export interface Search {
   /** Only mail of test keys, which has an index of its own. */
   onlyTest?: boolean;
   withoutTest?: boolean;
-  /** The status of the email, or of one of its recipients. `waiting`: mail for one of those who are meant is still to be sent. */
-  status?: EmailStatus | 'waiting';
+  /** The status of the email, or of one of its recipients; or what `ofOne` says of one of those who are meant. */
+  status?: EmailStatus | keyof typeof ofOne;
   /** A normalized address, or a domain (A-label) with its @. */
   to?: string;
   from?: string;
@@ -59,8 +59,18 @@ const summaries = emails.pick(
 
 export type EmailSummary = ReturnType<typeof summaries.read> & {
   status: EmailStatus;
-  recipients: { address: string; kind: RecipientKind; status: DeliveryStatus; bounce: Bounce | null }[];
+  recipients: FoundRecipient[];
 };
+
+interface FoundRecipient {
+  address: string;
+  kind: RecipientKind;
+  status: DeliveryStatus;
+  bounce: Bounce | null;
+  /** By people. */
+  opens: number;
+  clicks: number;
+}
 
 export interface SearchPage {
   emails: EmailSummary[];
@@ -109,7 +119,7 @@ async function readEmails(
     )
     .orderBy([{ column: 'email_id', order: before === undefined ? 'desc' : 'asc' }, 'position'])
     .limit(maxDeliveries)
-    .select('email_id', 'kind', 'recipient', 'status', 'bounce');
+    .select('email_id', 'kind', 'recipient', 'status', 'bounce', 'open_count', 'click_count');
   const byEmail = Map.groupBy(deliveries, ({ email_id }) => email_id);
   // The last email that has deliveries may lack some; it and those after it are the next page's.
   const isCut = deliveries.length === maxDeliveries;
@@ -120,11 +130,13 @@ async function readEmails(
 
 // biome-ignore lint/suspicious/noExplicitAny: the driver's rows have no type
 function summaryOf(row: any, deliveries: any[]): EmailSummary {
-  const recipients = deliveries.map(({ recipient, kind, status, bounce }) => ({
+  const recipients = deliveries.map(({ recipient, kind, status, bounce, open_count, click_count }) => ({
     address: recipient,
     kind,
     status,
     bounce: bounce === null ? null : JSON.parse(bounce),
+    opens: open_count,
+    clicks: click_count,
   }));
   return { ...summaries.read(row), status: statusOf(recipients.map(({ status }) => status)), recipients };
 }
@@ -134,7 +146,7 @@ function isWanted(email: EmailSummary, search: Search): boolean {
   if (search.withoutTest && email.isTest) return false;
   if (since !== undefined && email.createdAt < since) return false;
   if (until !== undefined && email.createdAt >= until) return false;
-  if (status && status !== 'waiting' && ![email, ...email.recipients].some((each) => each.status === status))
+  if (status && !isOfOne(status) && ![email, ...email.recipients].some((each) => each.status === status))
     return false;
   if (!isCountedAs(email, search)) return false;
   if (to !== undefined && !email.recipients.some(({ address }) => isAt(address, to))) return false;
@@ -147,13 +159,21 @@ function isWanted(email: EmailSummary, search: Search): boolean {
 
 const waiting: DeliveryStatus[] = ['queued', 'deferred', 'sending'];
 
+const ofOne = {
+  waiting: ({ status }: FoundRecipient) => waiting.includes(status),
+  opened: ({ opens }: FoundRecipient) => opens > 0,
+  clicked: ({ clicks }: FoundRecipient) => clicks > 0,
+};
+
+const isOfOne = (status: string): status is keyof typeof ofOne => Object.hasOwn(ofOne, status);
+
 function hasRecipient({ recipients }: EmailSummary, { status, contains }: Search): boolean {
   const { to } = contains ?? {};
-  if (to === undefined && status !== 'waiting') return true;
+  const isOf = status && isOfOne(status) ? ofOne[status] : null;
+  if (to === undefined && isOf === null) return true;
   return recipients.some(
     (one) =>
-      (status !== 'waiting' || waiting.includes(one.status)) &&
-      (to === undefined || to.some((words) => has(one.address, words))),
+      (isOf === null || isOf(one)) && (to === undefined || to.some((words) => has(one.address, words))),
   );
 }
 

@@ -4,7 +4,6 @@ import { statusOptions } from '#front/dashboard/email-status.ts';
 import { withoutBrackets } from '#mail/record/rows/find-by-name.ts';
 import type { Search } from '#mail/record/rows/search-emails.ts';
 import { withoutKey } from '#platform/database/tables/mail-group.ts';
-import type { EmailStatus } from '#platform/values/states.ts';
 
 export type Values = Record<(typeof names)[number], string>;
 
@@ -28,7 +27,13 @@ export const spans = [
 
 const lengths: Record<string, number> = { '1h': hour, '24h': day, '7d': 7 * day, '30d': 30 * day };
 
-export const statuses = [['', 'Any status'], ['waiting', 'Waiting'], ...statusOptions] as const;
+export const statuses = [
+  ['', 'Any status'],
+  ['waiting', 'Waiting'],
+  ...statusOptions,
+  ['opened', 'Opened'],
+  ['clicked', 'Clicked'],
+] as const;
 
 const maxLength = 2100;
 /** Recipients that are looked for at once. */
@@ -68,7 +73,11 @@ function wordsIn(text: string): string[] {
 }
 
 /** The URL of the same search, with more parameters. */
-export function addressOf(path: string, values: Values, more: Record<string, string | number> = {}): string {
+export function addressOf(
+  path: string,
+  values: Record<string, string>,
+  more: Record<string, string | number> = {},
+): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries({ ...values, ...more }))
     if (value !== '') search.set(name, `${value}`);
@@ -88,7 +97,7 @@ export function unknownStatus({ status }: Values): string | null {
   return status === '' || isStatus(status) ? null : status;
 }
 
-function isStatus(text: string): text is EmailStatus | 'waiting' {
+function isStatus(text: string): text is NonNullable<Search['status']> {
   return statuses.some(([status]) => status !== '' && status === text);
 }
 
