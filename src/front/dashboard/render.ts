@@ -5,6 +5,7 @@
  * `base`, `may` and `now`. A partial calls functions that write HTML through `it.written`, which returns what they wrote.
  */
 import { Eta } from 'eta';
+import { capital } from '#platform/base/capital.ts';
 import { iso } from '#platform/base/clock.ts';
 import { escapeHtml } from '#platform/base/sanitize.ts';
 import { atMost, relative, span } from '#platform/base/span.ts';
@@ -53,6 +54,7 @@ export function createRender(assets: Assets): Render {
     upcoming,
     lasting,
     exactly,
+    capital,
     asset: assets.url,
   };
   return (shown, frame) => {
@@ -78,7 +80,11 @@ export function createRender(assets: Assets): Render {
 /** HTML of how long ago a time was, with the exact time as its tooltip. */
 function when(time: number | null, now: number): string {
   if (time === null) return '<span class="quiet">never</span>';
-  return upcoming(Math.min(time, now), now);
+  return timeOf(
+    Math.min(time, now),
+    'format-style="long" prefix="" tense="past"',
+    relative(Math.min(time, now), now),
+  );
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { causes } from '#operate/condition/causes.ts';
 import type { Need } from '#operate/status/need.ts';
-import { orderText } from '#operate/status/operator-orders.ts';
+import { type Order, orderText } from '#operate/status/operator-orders.ts';
 import { isWell, type Status, verdictText } from '#operate/status/read-status.ts';
 import { capital } from '#platform/base/capital.ts';
 
@@ -19,10 +19,19 @@ export function presentStatus(status: Status, isDevelopment: boolean) {
   return {
     verdict: verdictText(status),
     next: status.setUp,
-    orders: status.orders.map((order) => ({ ...order, what: capital(orderText(order)) })),
+    orders: status.orders.map((order) => ({
+      ...order,
+      what: capital(orderText(order)),
+      href: linkOf(order),
+    })),
     tone: isWell(status) ? 'good' : 'bad',
     items: presentNeeds(status.needs),
   };
+}
+
+/** The queue, with the destination or the held mail that the order is about. */
+function linkOf({ kind, subject }: Order): string {
+  return `${new URLSearchParams({ ...(subject && { q: subject }), ...(kind.startsWith('held') && { state: 'held' }) })}`;
 }
 
 /** The server's verdict as an entry among those of an organization; none if all is well. */

@@ -103,13 +103,13 @@ for (const size of waysOfRun<Size>('phone', 'desktop')) {
         if (open) await page.getByText(open).click();
         await page.evaluate('for (const form of document.forms) form.noValidate = true');
         await page.getByRole('button', { name: button!, exact: true }).click();
-        await page.locator('.field.wrong').first().waitFor();
-        t.true(await page.evaluate<boolean>(isOnWrongField), `${path}: a form without its fields`);
+        await page.waitForFunction(isOnWrongField);
+        t.pass(`${path}: a form without its fields`);
       }
       await page.goto(`${base}/suppressions`);
       await shoot('suppressions-none');
       await page.getByText('Add an address').click();
-      await page.getByLabel('Address', { exact: true }).fill('ann@there.invalid');
+      await page.getByRole('textbox', { name: 'Address' }).fill('ann@there.invalid');
       await page.getByRole('button', { name: 'Add to the list' }).click();
       await page.getByText('ann@there.invalid was added').waitFor();
       await page.getByRole('link', { name: 'Import' }).click();
@@ -122,7 +122,7 @@ for (const size of waysOfRun<Size>('phone', 'desktop')) {
       await world.send({ to: 'unknown@there.invalid' });
       await page.getByRole('searchbox').fill('unknown@');
       await until(async () => {
-        await page.getByRole('button', { name: 'Search' }).click();
+        await page.getByRole('searchbox').press('Enter');
         return page.getByText('hard bounce').isVisible();
       });
       await page.goto(`${base}/suppressions`);
@@ -144,15 +144,15 @@ for (const size of waysOfRun<Size>('phone', 'desktop')) {
       await page.getByText('The endpoint accepted the test').waitFor();
       receiver.answer = (_, response) => response.writeHead(500).end('out of coffee');
       await page.getByRole('button', { name: 'Send a test' }).click();
-      const first = page.locator('.webhook-event').first();
-      await first.locator('summary').click();
-      await page.getByText('out of coffee').first().waitFor();
-      await page.locator('.webhook-event', { hasText: 'email.bounced' }).first().locator('summary').click();
-      await page.getByRole('button', { name: 'Replay email.bounced' }).waitFor();
       await seen('webhook');
+      await page.getByRole('link', { name: 'webhook.test' }).first().click();
+      await page.getByText('out of coffee').first().waitFor();
+      await seen('webhook-event');
+      await page.goBack();
+      await page.getByRole('link', { name: 'email.bounced' }).first().click();
       receiver.answer = (_, response) => response.writeHead(204).end();
       const before = receiver.accepted().length;
-      await page.getByRole('button', { name: 'Replay email.bounced' }).click();
+      await page.getByRole('button', { name: 'Replay' }).click();
       await page.getByText('One event is being replayed').waitFor();
       await world.clock.passUntil(() => receiver.accepted().length > before);
       await page.getByText('No events are waiting').waitFor();

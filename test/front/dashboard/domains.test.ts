@@ -135,7 +135,7 @@ test('tracking and TLS are set as the API shows them; what is wrong is said at i
   t.like(await domain(), {
     tracking: { openTracking: true, clickTracking: false, host: 'links.sender.invalid' },
   });
-  t.regex(browser.page().text, /Tracking links recommended .*links\.sender\.invalid/);
+  t.regex(browser.page().text, /Tracking links CNAME .*links\.sender\.invalid/);
   t.regex(
     (await browser.submit('/tracking', { host: 'no host' })).html,
     /field wrong">\s*<label for="field-host"/,

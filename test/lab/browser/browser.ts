@@ -22,7 +22,7 @@ export interface Page {
   html: string;
   /** What is read, without the tags, blanks folded. */
   text: string;
-  /** Each form: where it goes, and the fields that it has by itself. */
+  /** Each form that is posted: where it goes, and the fields that it has by itself. */
   forms: { action: string; fields: URLSearchParams }[];
 }
 
@@ -156,7 +156,7 @@ function pageOf({ status, headers }: Response, path: string, html: string): Page
     html,
     get forms() {
       return [...walk(document())]
-        .filter(({ tagName }) => tagName === 'form')
+        .filter((element) => element.tagName === 'form' && attribute(element, 'method') === 'post')
         .map((form) => ({ action: attribute(form, 'action') ?? path, fields: fieldsOf(form) }));
     },
     get text() {

@@ -53,6 +53,12 @@ addEventListener('pageshow', () => {
   for (const form of document.forms) delete form.dataset.sent;
 });
 
+/** A search has no parameters for what is left empty. */
+document.addEventListener('formdata', ({ target, formData }) => {
+  if (target.method === 'post') return;
+  for (const [name, value] of [...formData]) if (value === '') formData.delete(name);
+});
+
 /** If the session has ended when a form is sent, its text is there again after signing in; passwords are not kept. */
 const keptForm = `form ${location.pathname}`;
 document.addEventListener('submit', ({ target }) => {

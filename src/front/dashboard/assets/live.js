@@ -1,7 +1,7 @@
 /**
  * Parts of a page that update themselves: `data-live` is the interval in milliseconds, and htmx requests the part on the
  * event `live`. Only while the page is visible, one request at a time, and not while text in the part is selected or a
- * dialog in it is open. Open <details> stay open; htmx keeps the focus by element id.
+ * dialog or menu in it is open. Open <details> stay open; htmx keeps the focus by element id.
  */
 const last = new WeakMap();
 const underWay = new WeakSet();
@@ -20,7 +20,7 @@ setInterval(() => {
 const isInUse = (element) => {
   const selection = document.getSelection();
   const isSelected = selection && !selection.isCollapsed && element.contains(selection.anchorNode);
-  return isSelected || element.querySelector('dialog[open]') !== null;
+  return isSelected || element.querySelector('dialog[open], :popover-open') !== null;
 };
 
 document.addEventListener('htmx:beforeRequest', ({ detail: { elt } }) => underWay.add(elt));

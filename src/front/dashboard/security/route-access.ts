@@ -124,7 +124,7 @@ export const access: Record<string, RouteAccess> = {
   'GET /dashboard/o/:org/webhooks/:id': 'viewer',
   'GET /dashboard/o/:org/webhooks/:id/events': 'viewer',
   // Its posts are signed.
-  'GET /dashboard/o/:org/webhooks/:id/events/:event': 'developer',
+  'GET /dashboard/o/:org/webhooks/:id/events/:event': 'viewer',
   'POST /dashboard/o/:org/webhooks/:id/events': 'developer',
   'POST /dashboard/o/:org/webhooks/:id/enable': 'developer',
   'POST /dashboard/o/:org/webhooks/:id/disable': 'developer',

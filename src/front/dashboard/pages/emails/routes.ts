@@ -32,7 +32,6 @@ import {
   spans,
   statuses,
   unknownStatus,
-  type Values,
 } from './filters.ts';
 
 export const emailsPage: DashboardPage = {
@@ -109,15 +108,8 @@ async function list(visit: OrgVisit, parts: PageParts, which: keyof typeof lists
   const isLive = data.isFirst && data.further === null;
   const live = isLive ? addressOf(path, values, { part: 'list', seen: version }) : null;
   if (query.get('part') === 'list') return unlessCurrent(visit, version, 'emails/list', { ...data, live });
-  const fields = { values, spans, statuses, hasMore: hasMore(values) };
-  return show(
-    'emails/emails',
-    title,
-    { ...data, ...fields, live },
-    {
-      scripts: ['live.js', ...(isInbox ? ['unread.js'] : [])],
-    },
-  );
+  const scripts = ['live.js', ...(isInbox ? ['unread.js'] : [])];
+  return show('emails/emails', title, { ...data, values, spans, statuses, live }, { scripts });
 }
 
 /** How to send a first mail. */
@@ -144,11 +136,6 @@ function present({ id, status, recipients, subject, tags, from, isTest, createdA
     tags: pairs.slice(0, maxTags).map(([name, value]) => legible(value === '' ? name : `${name}=${value}`)),
     moreTags: Math.max(pairs.length - maxTags, 0),
   };
-}
-
-/** Whether one of the folded fields has a value. */
-function hasMore({ id, from, tag, since, until }: Values): boolean {
-  return [id, from, tag, since, until].some((value) => value !== '');
 }
 
 function idIn(text: string | null): string | undefined {

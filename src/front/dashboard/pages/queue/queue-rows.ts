@@ -43,23 +43,32 @@ export function presentRows(rows: QueueRow[], now: number): DestinationView[] {
   return rows.map((row) => presentRow(row, now, max));
 }
 
-/** Destinations whose name or one of whose domains contains the text. */
-export function matching(rows: QueueRow[], text: string): QueueRow[] {
-  const lowerCase = text.toLowerCase();
-  return rows.filter(({ destination, domains }) =>
-    [destination, ...domains].some((name) => name.includes(lowerCase)),
+/** The figures over the list: how much mail of a destination counts, and the state in the URL that shows those destinations. */
+const facts: [name: string, state: string, countOf: (row: QueueRow) => number][] = [
+  ['Waiting', '', ({ counts }) => counts.queued + counts.deferred],
+  ['Due now', 'due', ({ parked }) => parked],
+  ['Being sent', 'sending', ({ counts }) => counts.sending],
+  ['Held', 'held', ({ counts }) => counts.held],
+  ['Blocked destinations', 'blocked', ({ condition }) => (isBlocked(condition) ? 1 : 0)],
+];
+
+/** Destinations whose name or one of whose domains contains the text, and that have mail in the state. */
+export function matching(rows: QueueRow[], { q, state }: { q: string; state: string }): QueueRow[] {
+  const lowerCase = q.toLowerCase();
+  const [, , countOf] = facts.find(([, name]) => name === state && name !== '') ?? [];
+  return rows.filter(
+    (row) =>
+      [row.destination, ...row.domains].some((name) => name.includes(lowerCase)) &&
+      (countOf === undefined || countOf(row) > 0),
   );
 }
 
-export function totals(rows: QueueRow[]) {
-  const sum = (countOf: (row: QueueRow) => number) => rows.reduce((all, row) => all + countOf(row), 0);
-  return {
-    waiting: sum(({ counts }) => counts.queued + counts.deferred),
-    due: sum(({ parked }) => parked),
-    sending: sum(({ counts }) => counts.sending),
-    held: sum(({ counts }) => counts.held),
-    blocked: rows.filter(({ condition }) => isBlocked(condition)).length,
-  };
+export function factsOf(rows: QueueRow[]): [name: string, count: number, state: string][] {
+  return facts.map(([name, state, countOf]) => [
+    name,
+    rows.reduce((all, row) => all + countOf(row), 0),
+    state,
+  ]);
 }
 
 function isBlocked({ cause, blockedUntil }: QueueRow['condition']): boolean {

@@ -11,6 +11,7 @@ import {
   type UserVisit,
 } from '#front/dashboard/page.ts';
 import { notFound } from '#front/dashboard/page-error.ts';
+import { addressOf } from '#front/dashboard/pages/emails/filters.ts';
 import { pageOf } from '#front/dashboard/pagination.ts';
 import { replyText } from '#mail/deliver/outcome.ts';
 import { listQueue, type QueueEntry } from '#mail/queue/rows/queue-view.ts';
@@ -19,7 +20,7 @@ import { idleRow, type QueueRow } from '#operate/explain/queue-rows-by-destinati
 import { readAddressWarmUps } from '#operate/status/warm-ups.ts';
 import { type DeliveryStatus, serverOrgId } from '#platform/values/glossary.ts';
 import { readDestination } from '#platform/values/host-name.ts';
-import { matching, nextAttempt, presentRow, presentRows, totals } from './queue-rows.ts';
+import { factsOf, matching, nextAttempt, presentRow, presentRows } from './queue-rows.ts';
 
 export const queuePage: DashboardPage = {
   operator: {
@@ -37,15 +38,21 @@ export async function overview(
   errors: Errors = {},
 ): Promise<PageAnswer> {
   const { now, query, context } = visit;
-  const text = (query.get('q') ?? '').trim();
+  const filters = { q: (query.get('q') ?? '').trim(), state: query.get('state') ?? '' };
   const all = await operatorJobs.summary();
-  const found = matching(all, text);
+  const found = matching(all, filters);
   const data = {
     rows: presentRows(found.slice(0, maxRows), now),
     more: Math.max(found.length - maxRows, 0),
-    totals: totals(all),
-    text,
-    self: text === '' ? '/dashboard/queue' : `/dashboard/queue?${new URLSearchParams({ q: text })}`,
+    facts: factsOf(all).map(([name, figure, state]) => ({
+      name,
+      figure,
+      state,
+      tone: state === 'blocked' && figure > 0 ? 'bad' : '',
+      href: addressOf('/dashboard/queue', filters, { state }),
+    })),
+    filters,
+    self: addressOf('/dashboard/queue', filters),
     action: operatorJobs.queueActions.last(),
   };
   if (isPoll(visit)) return fragment('queue/summary', data);

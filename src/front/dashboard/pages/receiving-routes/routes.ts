@@ -1,6 +1,7 @@
 /** Receiving routes: the list in its order, a check of an address, and a form that adds or changes one. */
 import { z } from 'zod';
-import { listDomains } from '#accounts/rows/domains-table.ts';
+import { switchReceiving } from '#accounts/domain-receiving.ts';
+import { findDomain, listDomains } from '#accounts/rows/domains-table.ts';
 import { asProblem, itemIn, showForm } from '#front/dashboard/form-page.ts';
 import { checkForm, type Errors, nullable, oneLine, optional } from '#front/dashboard/forms.ts';
 import {
@@ -41,6 +42,7 @@ export const routesPage: DashboardPage = {
         act: (request) => addRoute(parts.db, visit.org.id, request, visit.now),
         done: 'added',
         again: (errors) => list(visit, parts, errors),
+        next: (route) => receive(visit, parts, route),
       }),
     'GET /dashboard/o/:org/routes/:id': async (visit, parts) =>
       page(visit, parts, await routeIn(visit, parts)),
@@ -69,9 +71,11 @@ interface Saving {
   done: string;
   /** The page with the form, and what is wrong in it. */
   again(errors: Errors): Promise<PageAnswer>;
+  /** Null: the list. */
+  next?(route: ReceivingRoute): Promise<PageAnswer | null>;
 }
 
-async function save({ form, base }: OrgVisit, { act, done, again }: Saving): Promise<PageAnswer> {
+async function save({ form, base }: OrgVisit, { act, done, again, next }: Saving): Promise<PageAnswer> {
   const checked = checkForm(form, fields);
   if (!checked.ok) return again(checked.errors);
   // The form has the fields of all actions.
@@ -83,7 +87,19 @@ async function save({ form, base }: OrgVisit, { act, done, again }: Saving): Pro
   };
   const saved = await act(request).catch(asProblem);
   if ('problem' in saved) return again(errorIn(saved.problem));
-  return redirect(`${base}/routes`, `The route ${saved.pattern} was ${done}. It holds within a second.`);
+  const flash = `The route ${saved.pattern} was ${done}. It holds within a second.`;
+  return (await next?.(saved)) ?? redirect(`${base}/routes`, flash);
+}
+
+/** The domain of a new route receives from now on, if the form says so. */
+async function receive({ form, org, base }: OrgVisit, { db, names }: PageParts, route: ReceivingRoute) {
+  const domain = await findDomain(db, org.id, route.domain);
+  if (!form.has('receives') || domain === null || domain.receives) return null;
+  const added = `The route ${route.pattern} was added.`;
+  const refused = await switchReceiving(db, domain, true, names).catch(asProblem);
+  if (refused) return redirect(`${base}/routes`, { tone: 'note', text: `${added} ${refused.problem}` });
+  const next = `${domain.name} receives mail as soon as its MX record below is published.`;
+  return redirect(`${base}/domains/${domain.name}`, `${added} ${next}`);
 }
 
 /** A refusal begins with the member that it is about. */
@@ -112,7 +128,8 @@ async function list(visit: OrgVisit, { db }: PageParts, errors: Errors = {}) {
       outcome: outcomeOf(route),
       endpoint: route.webhookId === null ? null : (urls.get(route.webhookId) ?? null),
     })),
-    domains: domains.filter(({ receives }) => receives).map(({ name, status }) => ({ name, status })),
+    hasDomain: domains.length > 0,
+    mayReceiveMore: domains.some(({ receives }) => !receives),
     address,
     checked: address === '' ? null : await checkAddress(db, org.id, address),
   };

@@ -127,7 +127,10 @@ async function eventPage(visit: OrgVisit, { db, seal }: PageParts) {
     row: rowOf(message, await listAttemptsOf(db, webhook.id, [id], maxAttempts)),
     emailId: event?.email?.id ?? null,
     /** Null if the event has been deleted, or is a received mail, which has a page of its own. */
-    post: event && event.type !== 'email.received' ? postOf(webhook, event, seal, visit.now) : null,
+    post:
+      event && event.type !== 'email.received' && visit.may('developer')
+        ? postOf(webhook, event, seal, visit.now)
+        : null,
     receivedId: event?.data.receivedId ?? null,
   };
   return show('webhooks/event', message.type, data);
