@@ -30,9 +30,9 @@ const lengths: Record<string, number> = { '1h': hour, '24h': day, '7d': 7 * day,
 export const statuses = [
   ['', 'Any status'],
   ['waiting', 'Waiting'],
-  ...statusOptions,
   ['opened', 'Opened'],
   ['clicked', 'Clicked'],
+  ...statusOptions,
 ] as const;
 
 const maxLength = 2100;
