@@ -197,6 +197,11 @@ test('the SDK of Resend verifies the post, and reads the mail and its files', as
   );
   t.is(found!.headers!['in-reply-to'], '<question@x.invalid>');
   t.is((await receiving.list()).data!.data[0]!.id, mail.id);
+  const shown = '<img src="cid:logo@there">';
+  const photo = Buffer.alloc(100_000).toString('base64').replace(/.{76}/g, '$&\r\n');
+  const often = reply.replace(shown, shown.repeat(50)).replace(image.toString('base64'), photo);
+  const { html } = (await receiving.get((await receive(mailOf(often))).id)).data!;
+  t.is(html, `<p>Ja ${shown.repeat(50)}</p>`, 'fifty copies of an image are too much for an answer');
   const { data: files } = await receiving.attachments.list({ emailId: mail.id });
   t.deepEqual(
     files!.data.map(({ filename, content_disposition }) => [filename, content_disposition]),

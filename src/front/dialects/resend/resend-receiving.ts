@@ -83,27 +83,28 @@ function headersOf({ headers }: ReceivedContent): Record<string, string> {
   );
 }
 
-/** Of an answer: if the images of a mail are more, its HTML keeps the references to them. */
+/** Of an answer, in which each reference to an image is a copy of it. If they are more, the HTML keeps the references. */
 const maxImages = 20;
 const maxImageBytes = 4 * 1024 * 1024;
+
+const imageReference = /\bcid:([^"'\s<>)]{1,998})/gi;
 
 /** The HTML with its own images in it (RFC 2397) in place of references to parts (RFC 2392). */
 async function withImages(
   { receivedReading }: DialectCall,
   { mail, raw, html }: { mail: ReceivedMail; raw: Buffer; html: string },
 ): Promise<string> {
-  const wanted = new Set(Array.from(html.matchAll(/\bcid:([^"'\s<>)]{1,998})/gi), ([, id]) => id));
-  const images = mail.summary.attachments.filter(
-    ({ contentId }) => contentId !== null && wanted.has(contentId),
-  );
-  const size = images.reduce((sum, image) => sum + image.size, 0);
+  const copies = new Map<string | null, number>();
+  for (const [, id] of html.matchAll(imageReference)) copies.set(id!, (copies.get(id!) ?? 0) + 1);
+  const images = mail.summary.attachments.filter(({ contentId }) => copies.has(contentId));
+  const size = images.reduce((sum, image) => sum + image.size * copies.get(image.contentId)!, 0);
   if (images.length === 0 || images.length > maxImages || size > maxImageBytes) return html;
   const byId = new Map<string, string>();
   for (const { contentId, position, type } of images) {
     const bytes = await receivedReading.file(mail.orgId, raw, position);
     if (bytes) byId.set(contentId!, `data:${type};base64,${bytes.toString('base64')}`);
   }
-  return html.replace(/\bcid:([^"'\s<>)]{1,998})/gi, (reference, id) => byId.get(id) ?? reference);
+  return html.replace(imageReference, (reference, id) => byId.get(id) ?? reference);
 }
 
 async function listAttachments(call: DialectCall) {
