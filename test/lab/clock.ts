@@ -80,7 +80,7 @@ export function manualClock(
         if (!result) await clock.advance(step);
         return result;
       };
-      return until(holds, options);
+      return until(holds, { maxPauseMs: 10, ...options });
     },
     async jump(by) {
       await settle();
