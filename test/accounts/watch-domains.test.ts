@@ -1,7 +1,7 @@
 /** Domains are checked without a further call: pending ones are verified, verified ones whose DKIM record is gone are reported. */
 import test from 'ava';
 import { nextCheck } from '#accounts/watch-domains.ts';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
@@ -32,7 +32,7 @@ async function nextChecked(world: World, which = name) {
   );
 }
 
-for (const kind of kinds) {
+for (const kind of journeyKinds) {
   test(`${kind}: a pending domain is verified when its record appears`, async (t) => {
     const world = await startWorld(t, { database: kind });
     const { body } = await world.call('POST', '/api/public/domains', { body: '{"name":"new.invalid"}' });

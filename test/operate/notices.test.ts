@@ -7,7 +7,7 @@ import { v7 as uuid } from 'uuid';
 import { setMembership } from '#accounts/rows/memberships.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { changeUser, insertUser } from '#accounts/rows/users.ts';
-import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
+import { type DatabaseKind, journeyKinds } from '#lab/database/databases.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { partOf } from '#lab/mail.ts';
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
@@ -98,7 +98,7 @@ async function startScene(
   return { world, person, own, disabledWebhook, refused, after };
 }
 
-for (const kind of kinds) {
+for (const kind of journeyKinds) {
   test(`${kind}: what needs action is told once by one node, to operators or owners, signed and without cost; then that it is solved`, async (t) => {
     const { world, person, own, disabledWebhook, refused, after } = await startScene(t, kind);
     const { db, orgId } = world;

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
-import { createMigrated, type DatabaseKind, kinds } from '#lab/database/databases.ts';
+import { createMigrated, type DatabaseKind, journeyKinds } from '#lab/database/databases.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { startDns } from '#lab/dns/dns.ts';
 import { queueEmpty } from '#lab/load/reconciliation.ts';
@@ -74,7 +74,7 @@ async function startScene(t: ExecutionContext, database: DatabaseKind) {
   return { world, collector, policyPort: policies.port };
 }
 
-for (const kind of kinds) {
+for (const kind of journeyKinds) {
   test(`a day is counted, and reported once the next day, whatever the number of nodes: ${kind}`, async (t) => {
     const { world, collector, policyPort } = await startScene(t, kind);
     if (kind === 'postgres') await startNode(t, world, {}, { policyPort });

@@ -2,7 +2,7 @@
 import { request } from 'node:http';
 import { json } from 'node:stream/consumers';
 import test from 'ava';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { readExposition } from '#lab/exposition.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
@@ -24,7 +24,7 @@ async function commitsOf(world: World): Promise<number> {
   return readExposition(await response.text()).value('postern_commit_duration_seconds_count', labels) ?? 0;
 }
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: a hundred sends with attachments are one commit, are all delivered, and are known after a restart`, async (t) => {
     const world = await startWorld(t, { database, tenant: { quota: 100 } });
     const body = JSON.stringify(Array.from({ length: 100 }, (_, n) => mail(n)));

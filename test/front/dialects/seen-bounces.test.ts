@@ -7,7 +7,7 @@ import test, { type ExecutionContext } from 'ava';
 import Mailgun from 'mailgun.js';
 import { suppressAddress } from '#accounts/suppression-list.ts';
 import { whyOf } from '#front/dashboard/pages/suppressions/suppression-words.ts';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
 
@@ -78,7 +78,7 @@ async function holdBounces(
     t.like(await mailgun.get(one.address), { code: Number(one.code), error: one.error });
 }
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   const start = (t: ExecutionContext, options: WorldOptions = {}) =>
     startWorld(t, { database, exchangers, ...options });
 

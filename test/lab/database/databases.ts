@@ -14,6 +14,9 @@ export type DatabaseKind = (typeof kinds)[number];
 /** For tests that say nothing about SQL: SQLite in `npm test`; `npm run test:slow` repeats them on PostgreSQL. */
 export const oneKind: DatabaseKind = process.env.TEST_SLOW ? 'postgres' : 'sqlite';
 
+/** For journeys, whose statements have tests on both kinds beside them. */
+export const journeyKinds = [oneKind];
+
 export interface TestDatabase {
   /** Null: SQLite in the data directory. */
   url: string | null;

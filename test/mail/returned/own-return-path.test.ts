@@ -3,7 +3,7 @@
  * those of mail that was sent before the record was gone.
  */
 import test from 'ava';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { goldenMail, type ReturnsWorld, startReturns, typesOf } from '#lab/scenes/returns.ts';
 import { until } from '#lab/until.ts';
 
@@ -28,7 +28,7 @@ async function sendUntilFrom(world: ReturnsWorld, domain: string) {
   );
 }
 
-for (const kind of kinds) {
+for (const kind of journeyKinds) {
   test(`${kind}: the record appears, mail uses it, it goes away`, async (t) => {
     const world = await startReturns(t, { database: kind });
     const { path: before } = await sendUntilFrom(world, 'postern.invalid');

@@ -1,6 +1,6 @@
 /** An address that keeps bouncing softly because of its mailbox is suppressed; a delivery in between starts the count again. */
 import test from 'ava';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 
 const replies: Record<string, string> = {
@@ -9,7 +9,7 @@ const replies: Record<string, string> = {
   busy: '451 4.3.0 try again later',
 };
 
-for (const kind of kinds) {
+for (const kind of journeyKinds) {
   test(`${kind}: soft bounces on three days, with no delivery in between, suppress the address`, async (t) => {
     const world = await startReturns(t, {
       database: kind,

@@ -7,7 +7,7 @@ import { makeKey } from '#accounts/create-key.ts';
 import { makeStream } from '#accounts/manage-streams.ts';
 import { lockOrganization } from '#accounts/rows/organizations.ts';
 import { cliOf } from '#lab/cli.ts';
-import { kinds, oneKind } from '#lab/database/databases.ts';
+import { journeyKinds, oneKind } from '#lab/database/databases.ts';
 import type { Script } from '#lab/mx/mx-script.ts';
 import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
@@ -79,7 +79,7 @@ async function untilPaused(world: World) {
 const messagesTo = (world: World, address: string) =>
   world.mx[0]!.messages.filter(({ to }) => to.includes(address)).length;
 
-for (const kind of kinds)
+for (const kind of journeyKinds)
   test(`${kind}: the bad key is held within a minute, all others are not, and it is released`, async (t) => {
     const { world, keyOf, sendBy } = await start(t, 'hold', kind);
     const { db, orgId, clock } = world;
