@@ -1,5 +1,5 @@
 /**
- * A destination that throttles for an hour, in `npm test` for twenty minutes: every view says so, since when, and as fast as
+ * A destination that throttles for an hour, in `npm test` for ten minutes: every view says so, since when, and as fast as
  * the exchanger saw it.
  */
 import test from 'ava';
@@ -12,7 +12,7 @@ const minute = 60_000;
 const stepMs = 3_000;
 /** What the exchanger accepts in each minute of the clock. */
 const perMinute = 10;
-const lengthMinutes = process.env.TEST_SLOW ? 60 : 20;
+const lengthMinutes = process.env.TEST_SLOW ? 60 : 10;
 const sent = 15 * lengthMinutes;
 
 interface Pace {

@@ -301,7 +301,7 @@ test('a limit of the authority on a customer’s host pauses the hosts of that c
   await world.untilCertified();
   world.authority.script = (path) =>
     path === '/order' ? { status: 429, body: problem('rateLimited', 'too many new orders') } : undefined;
-  const many = await addTrackingHosts(world, 'many', 8);
+  const many = await addTrackingHosts(world, 'many', 3);
   await world.clock.passUntil(async () => {
     const rows = await world.db('certificates').whereIn('host', many).select('problem', 'attempt_at');
     const isLimited = rows.some((row) => row.problem?.includes('rateLimited'));

@@ -53,7 +53,7 @@ async function sentSixty(world: World) {
   return ids.map((id) => id.slice(1, -1));
 }
 
-test('Mailgun: a filter finds its event beneath sixty other mails, with any limit and in both directions', async (t) => {
+test('Mailgun: a filter finds its event beneath sixty other mails, with any limit and in both directions; pages lead on and back', async (t) => {
   const world = await startWorld(t, { zone: { 'gone.invalid': { MX: ['0 .'] } } });
   const ids = await sentSixty(world);
   const filters: [filter: Record<string, string>, recipient: string, events: number][] = [
@@ -70,10 +70,8 @@ test('Mailgun: a filter finds its event beneath sixty other mails, with any limi
   ];
   for (const [filter, recipient, count] of filters)
     for (const ascending of ['yes', 'no'])
-      for (const limit of ['1', '2', '300']) {
+      for (const limit of ['1', '300']) {
         const said = JSON.stringify({ ...filter, ascending, limit });
-        const first = await read(world, eventsUrl(world, { ...filter, ascending, limit }));
-        t.is(first.items[0]?.recipient, recipient, said);
         const all = await readAll(world, { ...filter, ascending, limit });
         t.deepEqual(
           all.map((item) => item.recipient),
@@ -88,11 +86,8 @@ test('Mailgun: a filter finds its event beneath sixty other mails, with any limi
   t.is((await readAll(world, { begin: within.end, end: begin, limit: '7' })).length, 120);
   const { items } = await sdk(world).events.get(domain, { event: 'failed', limit: 1 } as never);
   t.is(items[0]!.recipient, 'bob@gone.invalid');
-});
 
-test('Mailgun: the pages of events lead forward and back, to the first and to the last', async (t) => {
-  const world = await startWorld(t, { zone: { 'gone.invalid': { MX: ['0 .'] } } });
-  await sentSixty(world);
+  // The pages of events lead forward and back, to the first and to the last.
   const names = ({ items }: Page) => items.map(({ recipient }) => recipient);
   for (const ascending of ['yes', 'no']) {
     const query = { event: 'delivered', limit: '20', ascending };
