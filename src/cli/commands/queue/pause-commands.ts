@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { organizationId, requirePause } from '#cli/args/lookup.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { Failure } from '#cli/failure.ts';
-import { countHeld } from '#mail/queue/rows/held-of-group.ts';
+import { countHeld, type HeldCount } from '#mail/queue/rows/held-of-group.ts';
 import { pauseRules } from '#mail/record/auto-pause/pause-rules.ts';
 import {
   type AutoPause,
@@ -71,8 +71,8 @@ async function release(context: CommandContext, id: string): Promise<void> {
 }
 
 async function print({ db, out, now }: CommandContext, pause: AutoPause): Promise<void> {
-  const { id, state, since, orgName, rule, figures, mails } = pause;
-  const held = await countHeld(await db(), pause, now());
+  const { id, orgId, state, since, orgName, rule, figures, mails } = pause;
+  const [held] = (await countHeld(await db(), orgId, [pause], now())) as [HeldCount];
   out.print(
     { ...pauseDocument(pause), held },
     {
@@ -84,7 +84,7 @@ async function print({ db, out, now }: CommandContext, pause: AutoPause): Promis
         mail: pauseTitle(pause),
         rule: pauseRules[rule].label,
         count: `${figures.count} of ${figures.of}`,
-        'mail held': held.count,
+        'mail held': `${held.isCut ? 'at least ' : ''}${held.count}`,
         'of it past its deadline': held.pastDeadline,
         ...Object.fromEntries(
           mails.map(({ emailId, recipient, reply }) => [emailId, `${recipient}: ${reply ?? 'complained'}`]),

@@ -8,7 +8,7 @@ type OwnGroup = MailGroup & { orgId: string };
 
 const grouped = emails.pick('keyId', 'stream', 'tags', 'isTest');
 
-function unfinished(db: Db, { orgId }: OwnGroup, stage: Stage) {
+function unfinished(db: Db, { orgId }: Pick<OwnGroup, 'orgId'>, stage: Stage) {
   return db('deliveries')
     .join('emails', 'emails.id', 'deliveries.email_id')
     .where('deliveries.org_id', orgId)
@@ -23,17 +23,30 @@ export async function isBeingSent(db: Db, group: OwnGroup): Promise<boolean> {
 
 const maxCounted = 10_000;
 
-/** What a rule holds, among so many of the organization. Past its deadline, mail expires when it is released. */
+export interface HeldCount {
+  count: number;
+  /** Past its deadline, mail expires when it is released. */
+  pastDeadline: number;
+  /** The organization has more held mail than is read: there may be more of the group. */
+  isCut: boolean;
+}
+
+/** What rules hold of each of an organization's groups. Its held mail is read once for all of them. */
 export async function countHeld(
   db: Db,
-  group: OwnGroup,
+  orgId: string,
+  groups: readonly MailGroup[],
   now: number,
-): Promise<{ count: number; pastDeadline: number }> {
-  const rows = await unfinished(db, group, 'held')
+  max = maxCounted,
+): Promise<HeldCount[]> {
+  if (groups.length === 0) return [];
+  const rows = await unfinished(db, { orgId }, 'held')
     .where({ auto_held: true })
-    .limit(maxCounted)
+    .limit(max + 1)
     .select('has_deadline', 'expires_at');
-  const own = rows.filter((row) => isInGroup(group, grouped.read(row)));
-  const past = own.filter((row) => row.has_deadline && Number(row.expires_at) <= now);
-  return { count: own.length, pastDeadline: past.length };
+  const isPast = (row: (typeof rows)[number]) => row.has_deadline && Number(row.expires_at) <= now;
+  return groups.map((group) => {
+    const own = rows.slice(0, max).filter((row) => isInGroup(group, grouped.read(row)));
+    return { count: own.length, pastDeadline: own.filter(isPast).length, isCut: rows.length > max };
+  });
 }

@@ -11,6 +11,7 @@ import { journeyKinds, oneKind } from '#lab/database/databases.ts';
 import type { Script } from '#lab/mx/mx-script.ts';
 import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
+import { countHeld } from '#mail/queue/rows/held-of-group.ts';
 import { beginPause, pausesOf, releasePause } from '#mail/record/auto-pause/rows/auto-pauses.ts';
 
 const minuteMs = 60_000;
@@ -144,6 +145,10 @@ for (const kind of journeyKinds)
     t.is((await good.call('POST', `/api/public/pauses/${pause.id}/release`)).status, 404);
     const { json } = cliOf(t, world);
     t.like(await json(`pause show ${pause.id}`), { id: pause.id, held: { count: 3, pastDeadline: 0 } });
+    t.deepEqual(await countHeld(db, orgId, [pause, { kind: 'key', name: receipts.id }], clock.now(), 2), [
+      { count: 2, pastDeadline: 0, isCut: true },
+      { count: 0, pastDeadline: 0, isCut: true },
+    ]);
     const [why] = (await json(`email why ${answer.body.emailId}`)).recipients;
     t.regex(why.why, /^It has been held by a rule since .* \(`postern pause release [0-9a-f-]+`\)/);
 

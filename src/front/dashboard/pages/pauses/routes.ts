@@ -21,13 +21,14 @@ export const pausesPage: DashboardPage = {
 };
 
 async function list(visit: OrgVisit, { db }: PageParts) {
-  const pauses = await Promise.all(
-    (await listPauses(db, maxShown, visit.org.id)).map(async (pause) => ({
-      ...pause,
-      ...pauseRules[pause.rule],
-      title: capital(pauseTitle(pause)),
-      held: pause.state === 'held' ? await countHeld(db, pause, visit.now) : null,
-    })),
-  );
+  const listed = await listPauses(db, maxShown, visit.org.id);
+  const holding = listed.filter(({ state }) => state === 'held');
+  const counts = await countHeld(db, visit.org.id, holding, visit.now);
+  const pauses = listed.map((pause) => ({
+    ...pause,
+    ...pauseRules[pause.rule],
+    title: capital(pauseTitle(pause)),
+    held: counts[holding.indexOf(pause)] ?? null,
+  }));
   return showForm('pauses/pauses', 'Auto-pauses', visit, { pauses }, {});
 }
