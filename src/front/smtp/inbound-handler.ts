@@ -66,12 +66,12 @@ export class InboundHandler implements MailHandler<null> {
   boundsOf(session: MailSession<null>): MessageBounds | null {
     const [first] = this.#parts.reception.acceptedIn(session);
     if (!first) return null;
+    const network = clientNetwork(session.client.address);
+    const { orgId } = first.route;
+    const line = `${orgId} ${network}`;
     return {
       largest: maxReceivedBytes,
-      hold: inBoth(
-        this.#ofNetworks.open(clientNetwork(session.client.address)),
-        this.#ofOrganizations.open(first.route.orgId),
-      ),
+      hold: inBoth(this.#ofNetworks.open(network), this.#ofOrganizations.open(orgId, line)),
     };
   }
 

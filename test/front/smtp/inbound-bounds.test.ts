@@ -4,12 +4,14 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { createMemoryBudget } from '#front/smtp/memory-budget.ts';
 import { receive } from '#front/smtp/receive-message.ts';
+import { manualClock } from '#lab/clock.ts';
 import { temporaryDirectory } from '#lab/evidence.ts';
 import { freePort } from '#lab/load/ports.ts';
 import { ownCertificate, startListener } from '#lab/mx/listener.ts';
 import { connectSmtp, plain, type SmtpClient } from '#lab/mx/smtp-client.ts';
 import { until } from '#lab/until.ts';
 import { systemClock } from '#platform/base/clock.ts';
+import { ByteBudget } from '#platform/base/limits/byte-budget.ts';
 import { createMinimumRate } from '#platform/base/minimum-rate.ts';
 import { loadConfig } from '#platform/settings/config.ts';
 import { SmtpRefusal } from '#platform/values/mail-handler.ts';
@@ -169,6 +171,23 @@ test('clients that are gone give their memory back at once, also while they wait
     await t.throwsAsync(reading, { message: 'gone' });
   }
   t.is(budget.open('one').add(4 * mebi), true);
+});
+
+test('what waits for memory is refused for the sake of its own line only', async (t) => {
+  const clock = manualClock(0);
+  const bounds = { max: 8 * mebi, reserve: mebi, ofOne: 4 * mebi, timeoutMs: 5000 };
+  const budget = new ByteBudget({ ...bounds, clock });
+  const gone = budget.open('organization', 'a network that has hung up');
+  t.is(gone.add(3 * mebi), true);
+  const first = gone.add(2 * mebi);
+  await clock.advance(1000);
+  const other = budget.open('organization', 'another');
+  t.is(other.add(mebi / 2), true);
+  const second = other.add(mebi);
+  await clock.advance(4000);
+  t.false(await first);
+  gone.release();
+  t.true(await second);
 });
 
 test("clients of port 25 take no connections from applications, and one client an eighth of its port's", async (t) => {

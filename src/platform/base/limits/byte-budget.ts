@@ -29,6 +29,7 @@ export interface ByteHold {
 
 interface Holder {
   owner: string;
+  line: string;
   bytes: number;
   /** Increases with each holder. */
   number: number;
@@ -53,9 +54,13 @@ export class ByteBudget {
     this.#parts = parts;
   }
 
-  open(owner: string): ByteHold {
+  /**
+   * `line`: with whom it waits, if not with all of its owner. What waits is behind those of its line only, and is refused for the
+   * sake of those only: senders that have hung up, which nobody notices while they wait, must not cost others their place.
+   */
+  open(owner: string, line = owner): ByteHold {
     this.#opened += 1;
-    const holder = { owner, bytes: 0, number: this.#opened };
+    const holder = { owner, line, bytes: 0, number: this.#opened };
     return {
       add: (bytes) => this.#take(holder, bytes) || this.#wait(holder, bytes),
       release: () => this.#release(holder),
@@ -78,14 +83,14 @@ export class ByteBudget {
     return ofOne === 'as many as are free' ? isSmall || own <= free : own <= ofOne;
   }
 
-  /** If several of one owner fill its share, they would all wait for each other, so the oldest goes first. */
+  /** If several of one line fill its share, they would all wait for each other, so the oldest goes first. */
   #isBehind(one: Holder, bytes: number): boolean {
     if (this.#waiting.size === 0 || one.bytes + bytes <= smallSize) return false;
-    return this.#waitingOf(one.owner).some(({ holder }) => holder.number < one.number);
+    return this.#waitingIn(one.line).some(({ holder }) => holder.number < one.number);
   }
 
-  #waitingOf(owner: string): Waiting[] {
-    return [...this.#waiting].filter(({ holder }) => holder.owner === owner);
+  #waitingIn(line: string): Waiting[] {
+    return [...this.#waiting].filter(({ holder }) => holder.line === line);
   }
 
   #release(holder: Holder): void {
@@ -100,7 +105,7 @@ export class ByteBudget {
     const { clock, timeoutMs } = this.#parts;
     return new Promise((resolve) => {
       const timeUp = () => {
-        const refused = this.#youngestOf(holder.owner);
+        const refused = this.#youngestIn(holder.line);
         refused.end(false);
         if (refused !== waiting) cancel = clock.after(timeoutMs, timeUp);
       };
@@ -119,7 +124,7 @@ export class ByteBudget {
   }
 
   /** It loses least when it is refused. */
-  #youngestOf(owner: string): Waiting {
-    return this.#waitingOf(owner).reduce((a, b) => (a.holder.number > b.holder.number ? a : b));
+  #youngestIn(line: string): Waiting {
+    return this.#waitingIn(line).reduce((a, b) => (a.holder.number > b.holder.number ? a : b));
   }
 }
