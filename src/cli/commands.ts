@@ -79,8 +79,9 @@ export async function createProgram(context: CommandContext, args: string[]): Pr
       getErrHelpWidth: () => context.process.stderr.columns,
     })
     .exitOverride()
-    .hook('preAction', () => {
+    .hook('preAction', (_, command) => {
       context.out.json = program.opts().json === true;
+      requireValues(command, args);
     });
   program.addHelpCommand(
     program
@@ -96,6 +97,16 @@ export async function createProgram(context: CommandContext, args: string[]): Pr
   }
   addExamples(program, []);
   return program;
+}
+
+/** Commander takes `--help` in `--name --help` for the name. A value that begins so is given as `--text=--…`. */
+function requireValues(command: Command, args: string[]): void {
+  const isOption = (value: unknown) =>
+    typeof value === 'string' && /^--[a-z]/.test(value) && args.includes(value);
+  const empty = command.options.find(
+    (option) => option.required && [command.opts()[option.attributeName()]].flat().some(isOption),
+  );
+  if (empty) command.error(`option '${empty.flags}' argument missing`, { exitCode: 2 });
 }
 
 /** The named group if there is one: loading them all takes as long as most commands do. */

@@ -14,9 +14,9 @@ interface Row {
   [sum: string]: string | number;
 }
 
-async function keep({ db, clock }: World, orgId: string, rows: Row[]): Promise<void> {
+async function keep({ db, clock }: World, orgId: string, rows: Row[], daysAgo = 0): Promise<void> {
   const none = Object.fromEntries(sumNames.map((name) => [name, 0]));
-  const day = clock.now() - (clock.now() % dayMs);
+  const day = clock.now() - (clock.now() % dayMs) - daysAgo * dayMs;
   await db.transaction((trx) =>
     insertRows(
       trx,
@@ -78,8 +78,19 @@ for (const database of kinds) {
     t.is(page.html.match(/toned strong warn/g)!.length, 2, 'bounces of 3 %, complaints of 0.16 %');
     t.is(page.html.match(/toned strong bad/g)!.length, 2, 'bounces of 6.7 %, complaints of 1.1 %');
     t.regex(page.text, /Gmail sends no complaint reports, so complaint rates are too low/);
+    t.notRegex(page.text, / was /, 'of the days before there is nothing');
     const complained = await browser.get(`${path}?sort=complained`);
     t.deepEqual(namesOf(complained.html).slice(0, 2), ['bad.example', 'high.example']);
+    await keep(
+      world,
+      orgId,
+      [{ kind: 'domain', name: 'bad.example', sent: 1000, delivered: 990, hard: 10 }],
+      40,
+    );
+    await keep(world, orgId, [{ kind: 'domain', name: 'few.example', sent: 10, hard: 1 }], 40);
+    const rose = (await browser.get(path)).text;
+    t.regex(rose, /bad\.example 3,000 2,700 90% 200 6\.7% ↑ was 1% 30 1\.1%/, 'in the thirty days before');
+    t.is(rose.match(/ was /g)!.length, 1, 'not of ten mails');
     t.regex(page.html, /emails\?to=%40good\.example&(amp;)?since=/);
 
     const csv = await browser.get(`${path}/export?by=tag`);

@@ -7,8 +7,8 @@ import { legible } from '#front/dashboard/legible.ts';
 import { type DashboardPage, type OrgVisit, type PageParts, sendBody, show } from '#front/dashboard/page.ts';
 import { figuresBy, type Grouping, groupings } from '#mail/record/figures-by-group.ts';
 import { type Quantile, quantile } from '#mail/record/latency.ts';
-import { theRest } from '#mail/record/rows/group-statistics.ts';
-import { complaintRate, hardBounceRate, shareOf } from '#operate/status/reputation.ts';
+import { type GroupFigures, theRest } from '#mail/record/rows/group-statistics.ts';
+import { complaintRate, hardBounceRate, type Rate, shareOf } from '#operate/status/reputation.ts';
 import { withoutKey } from '#platform/database/tables/mail-group.ts';
 
 export const statisticsPage: DashboardPage = {
@@ -87,6 +87,8 @@ type Row = Awaited<ReturnType<typeof readRows>>[number];
 async function readRows({ org, base }: OrgVisit, { db }: PageParts, { by, since, until }: Choice) {
   const days = { since: Date.parse(since), until: Date.parse(until) + dayMs };
   const groups = await figuresBy(db, org.id, by, days);
+  const before = await figuresBy(db, org.id, by, { since: 2 * days.since - days.until, until: days.since });
+  const earlier = new Map(before.map((group) => [group.name, group]));
   const keys = by === 'key' ? await listKeys(db, org.id) : [];
   const labels = new Map([
     [withoutKey, 'Sent without a key'],
@@ -103,10 +105,27 @@ async function readRows({ org, base }: OrgVisit, { db }: PageParts, { by, since,
       deliveredShare: shareOf(delivered, sent),
       hardRate: hardBounceRate({ hard, sent }),
       complaintRate: complaintRate(group),
+      hardBefore: riseOf(hardBounceRate, group, earlier.get(name)),
+      complaintBefore: riseOf(complaintRate, group, earlier.get(name)),
       p50: quantile(took, 0.5),
       p95: quantile(took, 0.95),
     };
   });
+}
+
+/** A rate that has changed by half counts as changed. */
+const notable = 1.5;
+
+/** The rate in the period before, if there was enough mail in both to say that it has changed; null if not. */
+function riseOf(
+  rateOf: (group: GroupFigures) => Rate,
+  group: GroupFigures,
+  earlier?: GroupFigures,
+): number | null {
+  const [now, before] = [rateOf(group), earlier && rateOf(earlier)];
+  if (!before || now.tone === null || before.tone === null) return null;
+  const [high, low] = [Math.max(now.share!, before.share!), Math.min(now.share!, before.share!)];
+  return high > notable * low ? before.share : null;
 }
 
 /** The emails of a name; of a provider, its domains. */
