@@ -96,7 +96,7 @@ export class Rows {
   due(now: number): { underWay: number; overdue: number; next: number | null } {
     const [row] = this.all<{ underWay: number; overdue: number; next: number | null }>(
       `with due(at) as (
-         select due_at from deliveries where ${stages.waiting}
+         select min(due_at, expires_at) from deliveries where ${stages.waiting}
          union all select due_at from deliveries where ${stages.scheduled}
          union all select due_at from webhook_messages where due_at is not null and lease_owner is null)
        select (select count(*) from deliveries where ${stages.leased})
@@ -108,26 +108,24 @@ export class Rows {
     return row!;
   }
 
-  leased(): number {
-    const [row] = this.all<{ count: number }>(
-      `select count(*) as count from deliveries where ${stages.leased}`,
-    );
+  count(table: string, condition = 'true'): number {
+    const [row] = this.all<{ count: number }>(`select count(*) as count from ${table} where ${condition}`);
     return row!.count;
+  }
+
+  leased(): number {
+    return this.count('deliveries', stages.leased);
   }
 
   unfinished(): number {
-    const [row] = this.all<{ count: number }>(
-      "select count(*) as count from deliveries where status in ('scheduled', 'queued', 'sending', 'deferred', 'held')",
-    );
-    return row!.count;
+    return this.count('deliveries', "status in ('scheduled', 'queued', 'sending', 'deferred', 'held')");
   }
 
   openWebhookMessages(): number {
-    const [row] = this.all<{ count: number }>(
-      `select count(*) as count from webhook_messages where status in ('waiting', 'queued', 'posting')
-         and webhook_id in (select id from webhooks where status = 'active')`,
+    return this.count(
+      'webhook_messages',
+      `status in ('waiting', 'queued', 'posting') and webhook_id in (select id from webhooks where status = 'active')`,
     );
-    return row!.count;
   }
 
   /** Whether an attempt of the delivery is recorded as one after which the message may have arrived. */

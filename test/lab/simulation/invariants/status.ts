@@ -69,7 +69,7 @@ function maySee(checked: Checked, fault: HappenedFault, domain: Domain): boolean
 }
 
 const statusNamesNothingElse: Check = (checked) => {
-  const { status, scene, faults, isClockMoved } = checked;
+  const { status, scene, rows, faults, isClockMoved } = checked;
   if (!status || isClockMoved) return null;
   // Organizations have needs of their own: bounces, credits, a webhook that was switched off.
   const needs = [...status.needs, ...status.folded].filter(({ orgId }) => orgId === undefined);
@@ -81,7 +81,7 @@ const statusNamesNothingElse: Check = (checked) => {
     // A limit that was lowered is raised by mail only.
     const isLimit =
       need.cause === 'throttled' && faults.some(({ name }) => causesOf[name]?.includes('throttled'));
-    const isNewAddress = need.cause === 'warm_up' && scene.book.copies.size >= firstDaysAllowance;
+    const isNewAddress = need.cause === 'warm_up' && rows.count('attempts') >= firstDaysAllowance;
     if (!isLimit && !isNewAddress && !faults.some(explains))
       return { text: `status names ${need.cause} of ${need.subject}: ${need.figure}` };
   }
