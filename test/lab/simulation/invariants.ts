@@ -45,7 +45,15 @@ export class Invariants {
   #calmSince = 0;
   /** The machine of the service has been in order. */
   #wellSince = 0;
-  #counted: Minute = { statements: 0, commits: 0, causes: 0, starts: 0, minutes: 0, awakeMinutes: 0 };
+  #counted: Minute = {
+    statements: 0,
+    commits: 0,
+    causes: 0,
+    starts: 0,
+    minutes: 0,
+    sleeps: 0,
+    awakeMinutes: 0,
+  };
 
   constructor(scene: Scene) {
     this.#scene = scene;
@@ -132,18 +140,13 @@ export class Invariants {
         book.calls + sessions + book.posts.length + names.questions + book.submissions + databases.failures,
       starts: this.#scene.nodes.reduce((sum, node) => sum + node.starts, 0),
       minutes: scheduler.now / 60_000,
+      sleeps: scheduler.sleeps,
       awakeMinutes: scheduler.awakeMs / 60_000,
     };
     const before = this.#counted;
     this.#counted = now;
-    return {
-      statements: now.statements - before.statements,
-      commits: now.commits - before.commits,
-      causes: now.causes - before.causes,
-      starts: now.starts - before.starts,
-      minutes: now.minutes - before.minutes,
-      awakeMinutes: now.awakeMinutes - before.awakeMinutes,
-    };
+    const names = Object.keys(now) as (keyof Minute)[];
+    return Object.fromEntries(names.map((name) => [name, now[name] - before[name]])) as unknown as Minute;
   }
 }
 

@@ -50,6 +50,7 @@ export interface Minute {
   /** Starts of the service. */
   starts: number;
   minutes: number;
+  sleeps: number;
   /** How long the service was awake. */
   awakeMinutes: number;
 }

@@ -10,18 +10,18 @@ interface Cost {
 const atOnce: Cost = { statements: 300, commits: 15 };
 /** A poll each second that asks whether anything was committed, and the watches. */
 const eachAwakeMinute: Cost = { statements: 150, commits: 10 };
-/** Maintenance, and a scan after each sleep. */
-const eachMinute: Cost = { statements: 80, commits: 10 };
+/** Maintenance, and a scan after each sleep; before closed doors, there are several sleeps a minute. */
+const eachSleepOrMinute: Cost = { statements: 80, commits: 10 };
 /** A call, an SMTP session, a post of a webhook, a question to DNS or a returned mail, with all that follows. */
 const eachCause: Cost = { statements: 30, commits: 3 };
 const eachStart: Cost = { statements: 350, commits: 15 };
 
 const whatWaitsCostsNothing: Check = ({ minute }) => {
-  const { statements, commits, causes, starts, minutes, awakeMinutes } = minute;
+  const { statements, commits, causes, starts, minutes, sleeps, awakeMinutes } = minute;
   const allowed = (kind: keyof Cost) =>
     atOnce[kind] +
-    // A check each minute, or a rare one: then the minutes themselves count.
-    eachMinute[kind] * Math.max(minutes - 1, 0) +
+    // The first is covered by the above.
+    eachSleepOrMinute[kind] * Math.max(Math.min(minutes, sleeps) - 1, 0) +
     eachAwakeMinute[kind] * awakeMinutes +
     eachCause[kind] * causes +
     eachStart[kind] * starts;

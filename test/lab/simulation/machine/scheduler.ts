@@ -54,6 +54,7 @@ class Scheduler {
   sleepUntil: () => number = () => Number.NEGATIVE_INFINITY;
   /** How long services have slept. */
   sleptMs = 0;
+  sleeps = 0;
   #activeAt = 0;
   #order = 0;
   #actors = new Heap();
@@ -92,7 +93,15 @@ class Scheduler {
 
   /** For a run. In one process, seeds must ascend: each has a month of its own, because ids never go back. */
   reset(seed: number): void {
-    this.now = this.sleptMs = this.#activeAt = this.#order = this.count = this.fingerprint = this.#soonAt = 0;
+    this.now =
+      this.sleptMs =
+      this.sleeps =
+      this.#activeAt =
+      this.#order =
+      this.count =
+      this.fingerprint =
+      this.#soonAt =
+        0;
     this.startedAt = Date.UTC(2026, 0, 5) + ((seed - 1) % 1000) * 30 * 24 * 3_600_000;
     this.current = world;
     this.#actors = new Heap();
@@ -204,6 +213,7 @@ class Scheduler {
     const end = Math.min(until, this.#actors.first?.at ?? until, this.sleepUntil()) - wakeBeforeMs;
     this.#activeAt = this.now;
     if (end <= this.now) return;
+    this.sleeps += 1;
     this.sleptMs += end - this.now;
     this.now = end;
     this.#activeAt = end;
