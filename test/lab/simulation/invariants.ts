@@ -145,8 +145,8 @@ export class Invariants {
     };
     const before = this.#counted;
     this.#counted = now;
-    const names = Object.keys(now) as (keyof Minute)[];
-    return Object.fromEntries(names.map((name) => [name, now[name] - before[name]])) as unknown as Minute;
+    const kinds = Object.keys(now) as (keyof Minute)[];
+    return Object.fromEntries(kinds.map((kind) => [kind, now[kind] - before[kind]])) as unknown as Minute;
   }
 }
 
