@@ -38,7 +38,8 @@ const everyEventIsPosted: Check = ({ scene, rows }) => {
   const open = rows.all<{ id: string; type: string; email_id: string | null }>(
     `select events.id, events.type, events.email_id from events join webhooks on webhooks.org_id = events.org_id
      where webhooks.status = 'active' and position > after_position
-       and not exists (select 1 from webhook_messages as message where event_id = events.id and (status = 'failed'
+       and not exists (select 1 from webhook_messages as message
+         where message.webhook_id = webhooks.id and event_id = events.id and (status = 'failed'
          or exists (select 1 from webhook_messages as first where first.webhook_id = message.webhook_id and first.due_at > ?)))`,
     Math.floor(scene.serviceTime),
   );
