@@ -104,7 +104,7 @@ for (const kind of kinds) {
     );
     const queue = '/dashboard/queue/to/there.invalid';
     await clock.passUntil(async () => (await operator.get(queue)).status === 200);
-    t.regex((await operator.get(queue)).text, /olga@there\.invalid this server/);
+    t.regex((await operator.get(queue)).text, /olga@there\.invalid 451 4\.3\.0 later this server/);
 
     await addSuppression(db, suppressionOf(orgId, to, 'manual'), clock.now());
     await pauseOrganization(db, orgId, { since: clock.now(), reason: 'abuse' });
