@@ -62,6 +62,42 @@ test('a cause in the prose of a report whose fields name none', async (t) => {
   t.is(await of(`Something went wrong.\r\n${copy}`), 'soft protocol', 'our own words say nothing');
 });
 
+test('the recipient and the reason in texts of Exchange, Stalwart and a server with a telephone', async (t) => {
+  const reading = async (...lines: string[]) => {
+    const found = await readMail(mail(['Subject: failure'], ...lines), 'return-path', true);
+    return found.kind === 'failed'
+      ? `${found.recipient} ${found.bounce.type} ${found.bounce.category}`
+      : found.kind;
+  };
+  const exchange = [
+    '      ann@example.org on 01/02/2012 10:00',
+    '            <relay.x #5.5.0 smtp;554 5.7.1 Relay access denied>',
+  ];
+  const unreached = 'The following recipient(s) could not be reached:';
+  t.is(
+    await reading('Your message did not reach them.', '', unreached, '', ...exchange),
+    'ann@example.org soft policy',
+  );
+  const stalwart =
+    "<ann@example.org> (host 'mx.example.org' rejected command 'RCPT TO' with code 550 (5.1.1) 'User unknown')";
+  t.is(
+    await reading('Your message could not be delivered:', '', stalwart),
+    'ann@example.org hard unknown_user',
+  );
+  const help = ['The mail could not be delivered. Please contact', 'Customer Support at 480-624-2500.', ''];
+  const full = "child status 100...the user's mailfolder is full.";
+  t.is(await reading(...help, '<ann@example.org>:', full), 'ann@example.org soft mailbox_full');
+  const bare = [
+    'Return-Path: <>',
+    'From: ann@example.org',
+    'Subject: Returned mail',
+    '',
+    'Remote host said: 500 User does not exist',
+  ];
+  const found = await readMail(Buffer.from(body(...bare)), 'return-path', true);
+  t.is(found.kind, 'failed');
+});
+
 test('fields that name a cause are not overruled by the prose', async (t) => {
   const fields = ['Action: failed', 'Status: 5.7.1', 'Diagnostic-Code: smtp; 550 5.7.1 spam'];
   const prose = 'If you think this is an error: the user does not exist.';

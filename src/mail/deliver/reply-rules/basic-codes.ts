@@ -19,7 +19,7 @@ export const codes: readonly RuleEntry[] = [
   {
     // The words of servers that took our mail and reached nobody with it.
     name: 'not-reached',
-    text: /\b(?:connect(?:ion|ing|ed)?|conversation|session)\b.{0,80}\b(?:timed? ?-?out|refused by|reset by|dropped|broken|lost)\b|lost connection|no route to host|network (?:is )?unreachable|could(?: not|n't) (?:initiate|establish) |not accept our requests to connect/i,
+    text: /\b(?:connect(?:ion|ing|ed)?|conversation|session)\b.{0,80}\b(?:timed? ?-?out|refused by|reset by|dropped|broken|lost)\b|lost connection|no route to host|unable to connect\b|network (?:is )?unreachable|could(?: not|n't) (?:initiate|establish) |not accept our requests to connect/i,
     category: 'network',
     quotes: ['450 connect to mx.example.org[192.0.2.25]:25: Connection timed out'],
   },
@@ -36,7 +36,7 @@ export const codes: readonly RuleEntry[] = [
     code: /^55[013]$/,
     category: 'unknown_user',
     bounce: 'soft',
-    quotes: ['550 Blocked', '550 permanent failure for one or more recipients'],
+    quotes: ['550 Blocked'],
   },
   {
     // RFC 5321 section 4.5.3.1.10: 552 to RCPT is to be read as 452.

@@ -37,7 +37,11 @@ const addresses = /[^\s<>@:;,()[\]]{1,64}@(?:\.?[^\s<>@:;,().]{1,63}){1,127}/g;
 export function ruleFor(phase: Phase, reply: Reply): Rule {
   const code = String(reply.code);
   const status = statusOf(reply);
-  const text = reply.text.replace(addresses, '@').replace(/[\u2018\u2019\u02bc\u00b4]/g, "'");
+  const text = reply.text
+    .replace(addresses, '@')
+    .replace(/[\u2018\u2019\u02bc\u00b4]/g, "'")
+    // Names of programs: mailbox_quota_exceeded.
+    .replace(/(?<=[a-z])_(?=[a-z])/g, ' ');
   return rules.find(
     (rule) =>
       (rule.phases === undefined || rule.phases.includes(phase)) &&

@@ -19,6 +19,7 @@ export const clearStatuses: readonly RuleEntry[] = [
   {
     name: 'status-mailbox-full',
     status: /^\d\.2\.2$/,
+    unless: /gr[ae]y-?list/i,
     category: 'mailbox_full',
     quotes: [
       '552 5.2.2 <neko@nyaaan.example.org> Quota exceeded (mailbox for user is full)',

@@ -17,8 +17,11 @@ const notOurs = "(?<!\\b(?:your|sender|sending|sender's|ihr|votre|su|tu|tuo|suo)
 
 const mailboxDisabled = new RegExp(
   [
-    String.raw`${notOurs}\b(?:user|account|mail ?box|recipient|address)(?: status)?(?: ["'<(]?@["'>)]?)?:?(?: (?:is|was|has been|now|currently|permanently|administratively|been)){0,3} (?:disabled|inactive|deactivated|frozen|suspended|locked|expired|blocked due to inactivity|not (?:yet )?(?:activated|active|enabled))\b`,
-    'account (?:is|has been) blocked|inactive email address|^Disabled recipient|is no longer valid|is a deactivated mailbox|mail receiving disabled|is now disabled with',
+    String.raw`${notOurs}\b(?:user|account|mail ?box|recipient|(?:mail ?)?address)(?: status)?(?: ["'<(]?@["'>)]?)?:?(?: (?:is|was|has been|now|currently|permanently|administrativ\w{2,4}|been)){0,3} (?:disabled|inactive|deactivated|frozen|suspended|locked|expired|blocked due to inactivity|not (?:yet )?(?:activated|active|enabled))\b`,
+    'account (?:is|has been) blocked|inactive email address|^Disabled recipient|is no longer valid|mail receiving disabled|is now disabled with',
+    String.raw`\bis a (?:deactivated|disabled|suspended|closed|inactive) (?:mail ?box|account|user|address)|no (?:recipient|user|account|mailbox) activity (?:since|for)\b|address rejected: inactive\b|\buser inactive\b|is inactive (?:on|at|in) (?:this|our)\b`,
+    String.raw`${notOurs}\b(?:disabled|locked|closed|suspended|blocked) (?:due to|because of|for) (?:\S{1,20} )?inactivity|extended inactivity|(?:user|recipient|account|mail ?box)(?: @)? (?:has(?: not|n't)|never) (?:entered|logged (?:in|on)(?:to)?|been (?:used|accessed|activated))\b`,
+    String.raw`(?:user|recipient|account|mail ?box|address)(?: @)? (?:can ?not|can't|is (?:not able|unable) to) receive (?:any )?(?:e-?)?mail|should log in to enable receiving|no longer accepts (?:e-?)?mail`,
     String.raw`${notOurs}\b(?:casilla|cuenta|buz[oó]n|usuario|conta|casella|indirizzo|konto|postfach|mailbox|compte|bo[iî]te)(?: \S{1,30}){0,5} (?:expirad|bloquead|inactiv|desactivad|bloccat|disattivat|zablokowan|nieaktywn|deaktiviert|gesperrt|d[eé]sactiv)`,
   ].join('|'),
   'i',
@@ -27,12 +30,12 @@ const mailboxDisabled = new RegExp(
 /** In the words of many servers, and in the languages of Exchange. */
 const mailboxFull = new RegExp(
   [
-    `over (?:(?:its|his|her|their|the) )?(?:(?:disk|mailbox|storage) )?quota|over-?quota|(?<!(?:queue|relay) )quota (?:limit |usage )?(?:is |was |has been )?(?:exceed(?:ed|s)?|reached)|quota violation|QuotaExceeded`,
-    `(?:mail ?(?:box|folder)|inbox|account)(?: ["'<(]?@["'>)]?)? (?:is )?(?:almost )?full\\b|\\bfull (?:mail ?box|inbox)|mail ?box space (?:is )?not enough|out of storage space`,
-    String.raw`\b(?:not|n't)(?: have)? enough (?:(?:storage|disk|disc|free|mailbox) ){0,2}space(?! on (?:the |this )?server)|(?:exhausted|overdrawn) (?:\S{1,20} ){0,2}(?:storage|quota|disk ?space)|(?:mail ?box|inbox|account) exceeds? (?:the )?(?:allowed|maximum) size|zu ?viele (?:e-?)?mails auf dem server|too many messages (?:on the server|in (?:the |his |her |their )?(?:mail ?box|inbox))`,
+    `over (?:(?:its|his|her|their|the) )?(?:(?:disk|mailbox|storage) )?quota|over-?quota|(?<!(?:queue|relay) )quota (?:limit |usage )?(?:is |was |has been )?(?:exceed(?:ed|s)?|reached)|quota (?:is )?over\\b|quota violation|QuotaExceeded`,
+    `(?:mail[ _]?(?:box|folder)|inbox|account|storage)(?:(?: of| for)? ["'<(]?@["'>)]?)?[ _](?:is )?(?:almost )?full\\b|\\bfull (?:mail ?box|inbox)|mail ?box space (?:is )?not enough|out of storage space`,
+    String.raw`\b(?:not|n't)(?: have)? enough (?:(?:storage|disk|disc|free|mailbox) ?){0,2}space(?! on (?:the |this )?server)|(?:exhausted|overdrawn) (?:\S{1,20} ){0,2}(?:storage|quota|disk ?space)|(?:mail ?box|inbox|account) (?:has )?exceed(?:s|ed)? (?:the )?(?:limit|(?:allowed|maximum) size)|exceeds? (?:the )?(?:allowed|maximum) mail ?box size|exceed maximum mail ?box size|space has (?:been )?used up|receive any more (?:e-?)?mail|over the maximum allowed mail ?box size|(?:mail ?box|storage) limit ex\w{1,3}eded|larger than the (?:space|quota) available|(?:exceeds?|over) (?:the )?(?:maximum )?allowed (?:message count|number of messages)|exceed(?:s|ed)? maximum allowed storage|zu ?viele (?:e-?)?mails auf dem server|too many messages (?:on the server|in (?:the |his |her |their )?(?:mail ?box|inbox))`,
     String.raw`\b(?:mailbox|inbox|storage|disk) (?:size |storage )?(?:limit|quota|space)(?: has been| is)? (?:exceeded|reached|full)`,
-    String.raw`exceed(?:ed|s|ing)? (?:(?:the|their|his|her|its) )?(?:(?:allocated|allowed|maximum|mailbox|disk) ){0,2}(?:storage(?! allocation)|quota)\b`,
-    String.raw`postfach(?: \S{1,30}){0,3} (?:voll|überfüllt)|bo[iî]te(?: \S{1,30}){0,5} pleine|buz[oó]n(?: \S{1,30}){0,4} lleno|casella(?: \S{1,30}){0,5} piena|caixa(?: \S{1,30}){0,5} cheia`,
+    String.raw`exceed(?:ed|s|ing)? (?:(?:the|their|his|her|his/her|its) )?(?:(?:allocated|allowed|maximum|mailbox|disk|account) ){0,2}(?:storage(?! allocation)|quota)\b|(?:exceed(?:ed|s)?|over|out of) (?:the )?(?:e-?mail|dropfile(?: size)?|space|allowed|mail) quota|\bout of quota|over quote\b`,
+    String.raw`postfach(?: \S{1,30}){0,3} (?:voll|überfüllt)|bo[iî]te(?: \S{1,30}){0,5} pleine|(?:buz[oó]n|casilla|mail ?box)(?: \S{1,30}){0,4} llen[oa]|casella(?: \S{1,30}){0,5} piena|caixa(?: \S{1,30}){0,5} cheia`,
     String.raw`(?:postvak|mailbox)(?: \S{1,30}){0,4} vol\b|skrzynka(?: \S{1,30}){0,3} (?:pełna|przepełniona|zapełniona)|ящик(?: \S{1,30}){0,3} (?:переполнен|заполнен)`,
     '(?:邮箱|郵箱|信箱).{0,10}(?:已满|已滿)|メールボックス.{0,20}(?:いっぱい|一杯|容量)|사서함.{0,20}(?:가득|꽉)',
   ].join('|'),
@@ -48,7 +51,7 @@ const unknownDomain = new RegExp(
     'host or domain name not found',
     String.raw`${notSender}(?:unknown (?:host|domain|mail server)\b|\b(?:host|domain) unknown|\b(?!domain not found)(?:domain|host)${named} (?:does(?: not|n't) exist|(?:was|is|could)? ?(?:not|n't) (?:be )?(?:found|resolved)))`,
     String.raw`no such (?:domain|host)\b|domain is not reachable|non-?existent (?:domain|host)s?\b|\bNXDOMAIN\b|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}:|illegal host\/domain|unrouteable mail domain|(?:^|dns error: )domain name not found`,
-    String.raw`(?:not|n'?t) find (?:a|any) (?:mail exchanger|host (?:named|by that name))|no (?:mx|valid hosts?|mail exchanger)s? (?:records? )?found for|lookup failure: host \S{1,255} not found|record indicated no SMTP service`,
+    String.raw`(?:not|n'?t) find (?:a|any) (?:mail exchanger|host (?:named|by that name))|no (?:mx|valid hosts?|mail (?:exchanger|host))s? (?:records? )?(?:found )?for|lookup failure: host \S{1,255} not found|record indicated no SMTP service`,
     String.raw`^(?:[\w-]{1,63}\.){1,8}[a-z]{2,20} (?:does(?: not|n't) exist|is unknown)`,
   ].join('|'),
   'i',
@@ -59,7 +62,7 @@ export const mailboxes: readonly RuleEntry[] = [
     // A 5xx, but the mailbox will work again.
     name: 'mailbox-locked-for-now',
     // Postfix says "delivery temporarily suspended" if it reaches no host.
-    text: /(?<!delivery )temporar(?:y|ily) (?:locked|disabled|suspended)/i,
+    text: /(?<!delivery )temporar(?:y|ily) (?:locked|disabled|suspended|inactive|deactivated)|(?:mail ?box|account)(?: @)?(?: is| was)? temporarily (?:unavailable|not available)|currently disabled, (?:please )?try again/i,
     category: 'mailbox_disabled',
     passes: true,
     quotes: [
@@ -70,6 +73,8 @@ export const mailboxes: readonly RuleEntry[] = [
     name: 'mailbox-disabled',
     phases: recipientPhases,
     text: mailboxDisabled,
+    // A full one is disabled, too, until it is emptied.
+    unless: mailboxFull,
     category: 'mailbox_disabled',
     quotes: [
       '554 delivery error: dd Sorry your message to kijitora@example.co.jp cannot be delivered. This account has been disabled or discontinued [#102].',
@@ -102,7 +107,7 @@ export const mailboxes: readonly RuleEntry[] = [
     // A look-up that gave no answer, in the words of relays that returned our mail: it says nothing about the domain.
     name: 'dns-trouble',
     phases: recipientPhases,
-    text: /\b(?:host|domain)(?: \S{1,255})? (?:not found|unknown|not resolved)[,;:. ] ?(?:please )?try (?:again|later)|malformed (?:or unexpected )?name ?server|host lookup did not complete|look-?up failed temporarily|host (?:name )?look-?up (?:failed|failure)(?!.{0,60}(?:not found|nxdomain|not exist))|temporary (?:failure in name resolution|(?:dns|mx|name|resolver|lookup|resolution) (?:\w{1,20} )?(?:failure|error|problem))|\bSERVFAIL\b|\bdns (?:\w{1,20} ){0,3}?(?:timed? ?-?out|temporar)|name ?server (?:timed? ?out|timeout|failure|is (?:down|unreachable))/i,
+    text: /MX records point to non-?existent|\b(?:host|domain)(?: \S{1,255})? (?:not found|unknown|not resolved)[,;:. ] ?(?:please )?try (?:again|later)|malformed (?:or unexpected )?name ?server|host lookup did not complete|look-?up failed temporarily|host (?:name )?look-?up (?:failed|failure)(?!.{0,60}(?:not found|nxdomain|not exist))|temporary (?:failure in name resolution|(?:dns|mx|name|resolver|lookup|resolution) (?:\w{1,20} )?(?:failure|error|problem))|\bSERVFAIL\b|\bdns (?:\w{1,20} ){0,3}?(?:timed? ?-?out|temporar)|name ?server (?:timed? ?out|timeout|failure|is (?:down|unreachable))/i,
     category: 'dns',
     fault: 'infrastructure',
     passes: true,

@@ -4,7 +4,7 @@ import type { RuleEntry } from './reply-rule.ts';
 export const mails: readonly RuleEntry[] = [
   {
     name: 'dangerous-content',
-    text: /virus|(?:illegal|banned|forbidden|prohibited|blocked|dangerous) (?:file|attachment|extension)|attachments?(?: \S{1,80}){0,3} (?:is|are|was|were) (?:not (?:allowed|permitted|accepted)|banned|blocked|forbidden|prohibited|rejected)|potential security issue|FORBIDDEN_FILE_EXTENSION/i,
+    text: /virus|(?:illegal|banned|forbidden|prohibited|blocked|dangerous) (?:file|attachment|extension)|attachments?(?: \S{1,80}){0,3} (?:is|are|was|were) (?:not (?:allowed|permitted|accepted)|banned|blocked|forbidden|prohibited|rejected)|attachment filter|(?:restricted|unacceptable|disallowed) (?:attachment|content)|words? in (?:the|your) message (?:is|are) blocked|HTML tag unacceptable|maximum attachment count|not accepting mail with attachments|message is banned|potential security issue|FORBIDDEN_FILE_EXTENSION/i,
     category: 'content',
     quotes: [
       '552 5.7.0 This message was blocked because its content presents a potential security issue.',
@@ -14,7 +14,7 @@ export const mails: readonly RuleEntry[] = [
   },
   {
     name: 'malformed',
-    text: /not RFC (?:5322 )?compliant|malformed|duplicate header|header error|missing a valid|with multiple addresses in From|line limit exceeded/i,
+    text: /not RFC (?:5322 )?compliant|malformed|duplicate header|header error|missing a valid|with multiple addresses in From|line limit exceeded|line (?:is )?too long|(?:maximum (?:allowed )?line|line|boundary) length\b|(?:contains|has) NUL (?:characters|bytes)|headers are not RFC/i,
     category: 'content',
     quotes: [
       '550 5.7.1 This message is not RFC 5322 compliant.',
@@ -25,7 +25,7 @@ export const mails: readonly RuleEntry[] = [
   },
   {
     name: 'spam',
-    text: /\bspam\b|\bUBE\b|unsolicited|junk ?mail|rejected by rspamd/i,
+    text: /\bspam\b|rejected as bulk|\bbulk ?mail rejected|rejected by DCC|\bmessage scored \d|\bUBE\b|unsolicited|junk ?mail|rejected by rspamd/i,
     category: 'spam',
     quotes: [
       '554 5.7.0 Reject, id=20025-09 - SPAM',
@@ -93,7 +93,7 @@ export const mails: readonly RuleEntry[] = [
   },
   {
     name: 'policy',
-    text: /polic(?:y|ies)|access denied|recipient preferences|rejected by (?:recipients|this user)|message not allowed|envelope blocked|blocked senders/i,
+    text: /polic(?:y|ies)|access denied|administrative prohibition|blocked by the recipient|definitively does not want|will not accept (?:delivery of )?(?:this|your) (?:message|mail)|recipient preferences|rejected by (?:recipients|this user)|message not allowed|envelope blocked|blocked senders/i,
     category: 'policy',
     quotes: [
       '554 5.7.9 Message not accepted for policy reasons.',

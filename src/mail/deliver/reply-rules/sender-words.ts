@@ -4,13 +4,13 @@ import type { RuleEntry } from './reply-rule.ts';
 export const senders: readonly RuleEntry[] = [
   {
     name: 'loop',
-    text: /too many hops|mail loop|loop detected|looping message|loops? back to (?:me|myself|itself)\b|points? back to\b|best-preference MX/i,
+    text: /too many hops|hop count exceeded|received:?['"]? (?:data )?header(?:s exceeds| counts)|mail loop|loop detected|looping message|loops? back to (?:me|myself|itself)\b|points? back to\b|best-preference MX/i,
     category: 'loop',
     quotes: ['552 looping message.', '554 sendall: too many hops 19 (17 max)'],
   },
   {
     name: 'relay-denied',
-    text: /relay(?:ing)? (?:access )?(?:to \S{1,255} )?(?:denied|disallowed|not permitted|prohibited)|relaying not allowed|no relaying|(?:unable|not (?:currently )?(?:permitted|allowed)) to relay|(?:do|does) not relay|not a gateway|not configured to relay|allowed rcpthosts|host denies relay|to use me \S{1,80} as a relay|Mail relay denied/i,
+    text: /relay(?:ing)? (?:access )?(?:to \S{1,255} )?(?:denied|disallowed|not permitted|prohibited)|relaying not allowed|no relaying|(?:unable|not (?:currently )?(?:permitted|allowed)) to relay|(?:do|does) not relay|relay of mail is not allowed|(?:do|does)(?: not|n't) handle mail for(?! (?:that|this) user)|not a gateway|not configured to relay|allowed rcpthosts|host denies relay|to use me \S{1,80} as a relay|Mail relay denied/i,
     category: 'policy',
     fault: 'infrastructure',
     quotes: [
@@ -21,7 +21,7 @@ export const senders: readonly RuleEntry[] = [
   },
   {
     name: 'login-wanted',
-    text: /authentication required|SMTP authentication in your mail client/i,
+    text: /authentication required|requires authentication|only allowed with authentication|receive your mail before sending|SMTP authentication in your mail client/i,
     category: 'policy',
     fault: 'infrastructure',
     quotes: [
@@ -44,7 +44,7 @@ export const senders: readonly RuleEntry[] = [
   {
     // Before all rules about users: the unknown user here is the sender.
     name: 'sender-refused',
-    text: /sender (?:address )?(?:rejected|blocked|denied|unknown|not found|does not exist)|invalid sender|sender verify|verify mailfrom failed|mail ?from is mismatched|denies the sender|sending for this account is disabled/i,
+    text: /postmaster verification failed|SendAsDenied|not accepting mail from this sender|badmailfrom|sender verif|sender was rejected|mail from known senders|sender (?:address )?(?:rejected|blocked|denied|unknown|not found|does not exist)|invalid sender|sender verify|verify mailfrom failed|mail ?from is mismatched|denies the sender|sending for this account is disabled/i,
     category: 'policy',
     quotes: [
       '550 message sending for this account is disabled',
@@ -55,7 +55,7 @@ export const senders: readonly RuleEntry[] = [
   },
   {
     name: 'helo-refused',
-    text: /helo command rejected|HELO\/EHLO argument is invalid/i,
+    text: /helo command rejected|HELO\/EHLO argument is invalid|\bhelo (?:\S{1,255} )?(?:has been |is |was )?(?:denied|not accepted|invalid|rejected|refused)\b|(?:bad|invalid) (?:helo|ehlo)\b/i,
     category: 'policy',
     quotes: [
       '450 4.7.1 <HomeServer.blablabla_crappyRouter>: Helo command rejected: Host not found',

@@ -10,7 +10,7 @@ const notTheSender =
 const noCondition =
   /(?<!\b(?:if|whether|when|unless|in case) (?:the |this |that |your |an? )?(?:recipient'?s? )?)/;
 const noun =
-  /(?:(?:e-?mail|destination|mail|recipient(?:'s)?|local|virtual|rcpt)[ -])?(?:user(?: ?(?:name|account|id))?|mail[ -]?box(?:es)?|recipients?|accounts?|address(?:ee)?(?:es)?|alias|rcpt(?: to)?|addressee|person|inbox|e-?mail id|local[- ]part|subscriber|employee|destinataire)/;
+  /(?:(?:e-?mail|destination|mail|recipient(?:'s)?|local|virtual|rcpt)[ -]?)?(?:user(?: ?(?:name|account|id))?|mail[ -]?box(?:es)?|recipients?|accounts?|address(?:ee)?(?:es)?|alias|rcpt(?: to)?|addressee|person|inbox|e-?mail id|local[- ]part|subscriber|employee|destinataire)/;
 /** The address or the name in question. */
 const named = /(?: ?:? ?["'<[(]?(?!\d{1,3}\.)[^\s"'<>()[\]]{1,64}["'>\])]?)?/;
 const copula =
@@ -45,8 +45,9 @@ const english = [
   'unknown or illegal alias|invalid[- ]final delivery userid|unavailable mail user|not (?:one of )?our (?:user|customer)|(?:user|mailbox)(?: \\w{1,20})? (?:no|not) exist|mailbox (?:here )?by that name',
   String.raw`account that you tried to reach does not exist|does(?: not|n't) have an? (?:\S{1,60} )?(?:account|mail ?box)\b`,
   String.raw`not an? (?:user|recipient|mail ?box|account|subscriber) (?:here|on|of|at|in)\b|not a member of (?:this |the )?domain|wrong recipients?\b|(?:does(?: not|n't) handle mail for|(?:un|not )able to (?:find|locate)|(?:can|could)(?:not| not|n't) (?:find|locate))(?: (?:the|that|this|any|alias|local|e-?mail)){0,2} (?:user|recipient|mail ?box|account)\b|RCPT User \S{1,80} not OK`,
-  'marked as invalid|no longer on server|address is not active',
-  String.raw`\bbad[-_ ]?(?:recipient|rcpt ?to|destination mailbox address|user|mailbox)\b`,
+  'marked as invalid|no longer on server|address is not active|no valid recipients\\b|no redirect entry for',
+  String.raw`(?:^|[:"] ?)no (?:mail ?box|user|account)["'.!]{0,2}$|recipient verif(?:y|ication) from \w{1,20} failed|(?:unable|failed) to (?:validate|verify) (?:the )?recipient|recipient (?:can ?not|can't|could not) be (?:verified|validated)`,
+  String.raw`\bbad[-_ ]?(?:recipient|rcpt ?to|(?:destination mailbox |e-?mail )?address(?! syntax)|user|mailbox)\b`,
 ];
 
 /** `subject` and `predicate` in this order, at most `words` words apart. */
@@ -62,7 +63,7 @@ const others = [
   ),
   // Italian
   near(
-    'utente|casella|indirizzo|destinatario',
+    'utente|casella|indirizzo|destin(?:atario|\\.)',
     'sconosciut|inesistente|errat[oa]\\b|non (?:esiste|trovat|è stat[oa] trovat|valid)',
   ),
   // German

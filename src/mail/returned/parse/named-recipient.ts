@@ -6,9 +6,9 @@ const origin = String.raw`(?:[ \t]{0,4}\((?:ultimately )?(?:expanded|generated) 
 
 const places = [
   // On the line before the reason: qmail, Exim, Sendmail, Gmail, Courier, Exchange, Domino.
-  String.raw`^[ \t>*]{0,16}(?:(?:recipients?|address|failed (?:address|recipient)):[ \t]{0,8})?["'<[(]{0,2}${address}["'>\])]{0,2}(?:[ \t]?<mailto:[^>\n]{1,400}>)?${origin}(?:[:,.]| on [A-Z][^\n]{1,60})?[ \t]{0,80}$`,
-  // Before the reason, on its line: Postfix, OpenSMTPD.
-  String.raw`^[ \t>]{0,16}<?${address}>?${origin}[:,][ \t]{1,4}\S`,
+  String.raw`^[ \t>*]{0,16}(?:(?:recipients?|address|failed (?:address|recipient)):[ \t]{0,8})?["'<[(]{0,2}${address}["'>\])]{0,2}(?:[ \t]?<mailto:[^>\n]{1,400}>)?${origin}(?:[:,.]| on [A-Z\d][^\n]{1,60})?[ \t]{0,80}$`,
+  // Before the reason, on its line: Postfix, OpenSMTPD, Stalwart.
+  String.raw`^[ \t>]{0,16}<?${address}>?${origin}(?:[:,][ \t]{1,4}\S| \((?:host|connection|TLS|DNS)\b)`,
   // In a sentence: CommuniGate, IronPort, Microsoft 365.
   String.raw`\b(?:deliver(?:ed|y)?|message|mail)(?: your (?:message|mail))? to:? ["'<]?${address}["'>]?(?=[\s.,:]|$)`,
 ].map((pattern) => new RegExp(pattern, 'gim'));

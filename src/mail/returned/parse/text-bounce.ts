@@ -119,13 +119,16 @@ function pick({ words }: TextBounceRule, description: string): string {
   return picked.includes('(') ? picked : picked.trim().replace(/['")]$/, '');
 }
 
+/** A reply, and not the telephone number of a help desk. */
+const quotedReply = /(?:^|[\s:;>("'#])([45]\d\d)[ -](?!\d{3}-\d{4})\S/;
+
 /** The lines of the first quoted SMTP reply. Exim folds a long one, and indents the rest as much as its beginning. */
 function replyLines(description: string): string | null {
   const lines = description.split('\n');
-  const isReply = (line: string) => /(?:^|[\s:;>("'#])[45]\d\d[ -]\S/.test(line);
+  const isReply = (line: string) => quotedReply.test(line);
   const start = lines.findIndex(isReply);
   if (start < 0) return null;
-  const code = /(?:^|[\s:;>("'#])([45]\d\d)[ -]\S/.exec(lines[start]!)![1]!;
+  const code = quotedReply.exec(lines[start]!)![1]!;
   const indent = /^[ \t]*/.exec(lines[start]!)![0];
   const isFolded = (line: string) =>
     indent !== '' && line.startsWith(indent) && line.trim() !== '' && !isReply(line);

@@ -5,7 +5,7 @@ import type { TextBounceRule } from '#mail/returned/parse/text-bounce-rule.ts';
 const failureWords = new RegExp(
   `^(?=[\\s\\S]{0,3000}(?:${[
     String.raw`undeliver|(?:not|n't|(?:un|not )able to|failed to)(?: yet)? (?:be(?:en)? )?deliver|del[ei]ver(?:y|ing)(?: \S{1,20}){0,5} (?:failed|failure|problems?|(?:was )?aborted)|delivery (?:failure|errors?)|non-delivery`,
-    'returned mail|failed permanently|(?:trouble|problems?) delivering|rejected your (?:message|e-?mail)|failed recipients?|did not reach|returned permanent errors|rejected recipient',
+    'returned mail|failed permanently|(?:trouble|problems?) delivering|rejected your (?:message|e-?mail)|failed recipients?|did not reach|returned permanent errors|rejected recipient|does not like recipient|remote host said:? [45]\\d\\d',
     'not a valid user|no such user|no mailbox here|user (?:unknown|not known)|addresses that were[ \\n]incorrectly constructed|has failed due to|has been postponed|was (?:automatically )?rejected',
     "n'a pas pu (?:etre|être)|n'ont pas pu (?:etre|être)|non remis|adresse .{0,80}n'existe pas|impossible de (?:remettre|distribuer|délivrer)",
     "non (?:è|e'|e) stat[oa] possibile|impossibile (?:recapitare|consegnare)|mancat[ao] (?:recapito|consegna)|non (?:è|e'|e) stat[oa] (?:recapitat|consegnat)",
