@@ -5,12 +5,14 @@ import type { JsonLimits } from '#front/http/json-counter.ts';
 import { parseJson, readBody } from '#front/http/request-body.ts';
 import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { Refusal } from '#platform/values/refusal.ts';
+import { isEmptyList } from './dialect.ts';
 import { parseForm } from './form.ts';
 
 /** JSON in a field of a form or of a header. */
 export function objectIn(text: string, name: string, limits: JsonLimits): Record<string, unknown> {
   countJson(text, limits, name);
   const value = parsed(text, name);
+  if (isEmptyList(value)) return {};
   if (value !== null && typeof value === 'object' && !Array.isArray(value))
     return value as Record<string, unknown>;
   throw new Refusal('BAD_REQUEST', `${name}: must be a JSON object.`);

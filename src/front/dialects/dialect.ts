@@ -23,6 +23,7 @@ import { domainOf } from '#platform/values/address.ts';
 import type { DialectName } from '#platform/values/glossary.ts';
 import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { Refusal } from '#platform/values/refusal.ts';
+import { detectExtension } from '#platform/vendor/nodemailer.ts';
 import type { SentFile } from './sent-files.ts';
 
 export interface Dialect {
@@ -107,8 +108,9 @@ export interface OpenRoute {
 export type OpenCall = DialectParts & Pick<DialectCall, 'context' | 'params' | 'now'>;
 
 /** PHP writes an object without members as an empty list. */
+export const isEmptyList = (given: unknown) => Array.isArray(given) && given.length === 0;
+
 export function recordOf<Value extends z.ZodType>(value: Value) {
-  const isEmptyList = (given: unknown) => Array.isArray(given) && given.length === 0;
   return z.preprocess((given) => (isEmptyList(given) ? {} : given), z.record(z.string(), value));
 }
 
@@ -144,7 +146,17 @@ export const plainAddress = z
     error: ({ input }) => `must be an email address${withoutHidden(input as string)}`,
   });
 
-export const pairs = recordOf(z.unknown());
+/** A member that is null is absent, such as the address of a visitor that a program does not know. */
+export const pairs = recordOf(z.unknown()).transform((given) =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== null)),
+);
+
+/** The name of a file that a program gave none, such as an image of a text: with the ending that its type has. */
+export function fileName(given: unknown, type: unknown): unknown {
+  if (given) return given;
+  const known = typeof type === 'string' && type !== '' ? detectExtension(type.split(';')[0]!.trim()) : 'bin';
+  return known === 'bin' ? 'attachment' : `attachment.${known}`;
+}
 
 export function requireItem<Item>(item: Item | null, noun: string): Item {
   if (item !== null) return item;

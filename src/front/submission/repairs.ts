@@ -176,7 +176,7 @@ function addressesOf({ name: field, value, text, bytes }: Piece): string | null 
   const isEncoded = !value.includes('@') && value.length <= maxEncoded;
   const forms = isEncoded
     ? [readAddressList(decodeWords(value))]
-    : [list, readAddressList(withBrackets(value))];
+    : [encodedAddress.test(value) ? null : list, readAddressList(withBrackets(withAddresses(value)))];
   const meant = forms.find((form) => form?.mailboxes.every(({ address }) => domainOf(address) !== null));
   if (!meant?.mailboxes.length) return null;
   const written = meant.mailboxes.map(field === 'from' ? plainMailbox : shownMailbox).join(',\r\n ');
@@ -202,7 +202,19 @@ const oddSigns = /<\s?(?:<|mailto:)|>\s?>|^(?:mailto:|')/i;
 /** With what `withBrackets` mends, or an encoded word in quotes, where readers do not decode it. */
 function isOdd(value: string): boolean {
   const isQuoted = (part: string, at: number) => at % 2 === 1 && part.includes('=?');
-  return oddSigns.test(value) || (value.includes('=?') && value.split('"').some(isQuoted));
+  return (
+    oddSigns.test(value) ||
+    encodedAddress.test(value) ||
+    (value.includes('=?') && value.split('"').some(isQuoted))
+  );
+}
+
+/** Ruby's mail encodes the parts of an address beyond ASCII, where readers decode nothing (RFC 2047 section 5). */
+const encodedAddress =
+  /=\?[\w-]{1,40}\?[bq]\?[^?\s]{1,300}\?=(?=@)|(?<=@)=\?[\w-]{1,40}\?[bq]\?[^?\s]{1,300}\?=/i;
+
+function withAddresses(value: string): string {
+  return value.length > maxEncoded ? value : value.replace(new RegExp(encodedAddress, 'gi'), decodeWords);
 }
 
 /** `<<a@b>>`, `<mailto:a@b>`, `'a@b'`, `Ann a@b`, one open quote, and one without its last bracket. */

@@ -5,6 +5,7 @@
  */
 export {
   buildHeaderValue,
+  detectExtension,
   detectMimeType,
   encodeWord,
   encodeWords,

@@ -426,7 +426,7 @@ test('Mailgun: options in the header of a whole message count, and are taken out
 
   t.is((await send(['X-Mailgun-Drop-Message: yes'])).status, 200);
   for (const [option, fault] of [
-    ['X-Mailgun-Variables: []', /X-Mailgun-Variables: must be a JSON object/],
+    ['X-Mailgun-Variables: [1]', /X-Mailgun-Variables: must be a JSON object/],
     ['X-Mailgun-Require-TLS: true', /o:require-tls/],
     ['X-Mailgun-Template-Name: welcome', /no templates/],
     ['X-Mailgun-Recipient-Variables: {"ann@there.invalid": {}}', /recipient-variables/],

@@ -1,10 +1,12 @@
 /** What Resend's clients do beside sending: its SDK (resend-node), Symfony's bridge (symfony/resend-mailer), browsers. */
 import test from 'ava';
+import PostalMime from 'postal-mime';
 import { Resend } from 'resend';
 import { suppressAddress } from '#accounts/suppression-list.ts';
 import { worldOfFile } from '#lab/scenes/shared-world.ts';
 import { asNewTenant, type World } from '#lab/scenes/world.ts';
 import { table } from '#lab/table.ts';
+import { until } from '#lab/until.ts';
 
 const file = worldOfFile();
 
@@ -175,3 +177,51 @@ test.serial('a file keeps its name when it is downloaded, with a fallback in ASC
     t.is(response.headers.get('content-disposition'), header);
   }
 });
+
+/** resend/n8n-nodes-resend#76, anymail/django-anymail#407, mailgun/mailgun-php#830, ActiveCampaign/postmark-wordpress#113. */
+test.serial(
+  'names of Node, files without a name, empty and absent maps, as calls without an SDK have them',
+  async (t) => {
+    const world = await asNewTenant(file());
+    const post = async (path: string, body: object | FormData, headers: Record<string, string>) => {
+      const isForm = body instanceof FormData;
+      const response = await fetch(`${world.url()}${path}`, {
+        method: 'POST',
+        headers: { ...headers, ...(!isForm && { 'content-type': 'application/json' }) },
+        body: isForm ? body : JSON.stringify(body),
+      });
+      t.true(response.ok, `${path}: ${response.status}`);
+    };
+    const arrived = async (subject: string) => {
+      const { raw } = await until(() =>
+        world.mx[0]!.messages.find((one) => one.raw.includes(`: ${subject}\r`)),
+      );
+      return PostalMime.parse(raw);
+    };
+    const bearer = { authorization: `Bearer ${world.key}` };
+    const image = { content: 'eA==', filename: '', content_id: 'logo' };
+    const resend = { ...mail, subject: 'r', replyTo: 'help@sender.invalid', html: '<img src="cid:logo">' };
+    await post('/emails', { ...resend, attachments: [{ ...image, contentType: 'image/png' }] }, bearer);
+    const one = await arrived('r');
+    t.is(one.replyTo?.[0]?.address, 'help@sender.invalid');
+    t.is(one.attachments[0]!.filename, 'attachment.png');
+
+    const personalizations = [{ to: [{ email: mail.to }], custom_args: { plan: null } }];
+    const sendgrid = { personalizations, from: { email: mail.from }, subject: 's' };
+    const content = [{ type: 'text/html', value: resend.html }];
+    await post(
+      '/v3/mail/send',
+      { ...sendgrid, content, attachments: [{ ...image, type: 'image/png' }] },
+      bearer,
+    );
+    t.is((await arrived('s')).attachments[0]!.filename, 'attachment.png');
+
+    const form = new FormData();
+    const fields = { from: mail.from, to: mail.to, subject: 'm', text: 'Hi', 'recipient-variables': '[]' };
+    for (const [name, value] of Object.entries(fields)) form.append(name, value);
+    await post('/v3/sender.invalid/messages', form, { authorization: `Basic ${btoa(`api:${world.key}`)}` });
+
+    const postmark = { From: mail.from, To: mail.to, Subject: 'p', TextBody: 'Hi', Metadata: { ip: null } };
+    await post('/email', postmark, { 'x-postmark-server-token': world.key });
+  },
+);

@@ -11,6 +11,7 @@ test('the header functions give what the composer expects of them', (t) => {
   t.is(version, '10.6.0', changed);
   const results = {
     detected: mimeFuncs.detectMimeType('report.pdf'),
+    extension: mimeFuncs.detectExtension('image/png'),
     quoted: mimeFuncs.quoteString('Lee, "Ann"'),
     word: mimeFuncs.encodeWord('Grüße an alle', 'Q', 52),
     words: mimeFuncs.encodeWords('用户 x', 'B', 52, true),
@@ -22,6 +23,7 @@ test('the header functions give what the composer expects of them', (t) => {
     results,
     {
       detected: 'application/pdf',
+      extension: 'png',
       quoted: '"Lee, \\"Ann\\""',
       word: '=?UTF-8?Q?Gr=C3=BC=C3=9Fe_an_alle?=',
       words: '=?UTF-8?B?55So5oi3IHg=?=',

@@ -1,7 +1,7 @@
 /** Mailgun's POST /messages: one email, or with `recipient-variables` one for each recipient. */
 
 import { addressTexts } from '#front/dialects/address-texts.ts';
-import type { DialectCall } from '#front/dialects/dialect.ts';
+import { type DialectCall, fileName } from '#front/dialects/dialect.ts';
 import {
   checkContent,
   type DialectContent,
@@ -130,7 +130,7 @@ function attachmentsIn({ files }: Form) {
   return files
     .filter(({ field }) => field === 'attachment' || field === 'inline')
     .map(({ field, filename, contentType, content }) => ({
-      filename: filename || 'attachment',
+      filename: fileName(filename, contentType),
       content: content.toString('base64'),
       // SDKs that do not know the type say octet-stream, or nothing, which reads as text/plain; the name tells more.
       ...(!isVague(contentType, filename) && { contentType }),

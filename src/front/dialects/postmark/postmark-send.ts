@@ -1,6 +1,6 @@
 /** Postmark's `POST /email` and `POST /email/batch`. */
 import { z } from 'zod';
-import { type DialectCall, type DialectRoute, pairs, scalarText } from '#front/dialects/dialect.ts';
+import { type DialectCall, type DialectRoute, fileName, pairs, scalarText } from '#front/dialects/dialect.ts';
 import {
   type DialectSend,
   idempotencyKeyOf,
@@ -226,7 +226,7 @@ function attachmentOf(one: z.output<typeof attachment>, shown: ReadonlySet<strin
   const id = given.replace(prefix, '');
   const isShown = id !== '' && (id !== given || shown.has(id));
   return {
-    filename: Name || 'attachment',
+    filename: fileName(Name, ContentType),
     content: Content,
     ...(ContentType ? { contentType: ContentType } : {}),
     ...(isShown && { contentId: id }),

@@ -4,6 +4,7 @@ import { requireAllowedDomain, requireSender } from '#accounts/sender.ts';
 import {
   type DialectCall,
   type DialectRoute,
+  fileName,
   requireById,
   requireItem,
   scalarText,
@@ -130,12 +131,14 @@ const email = z.looseObject({
 
 function fieldsOf({ now }: DialectCall, body: z.output<typeof email>): DialectSend {
   const { tags, attachments } = body;
+  const scheduled = body.scheduled_at ?? body.scheduledAt;
   return {
     from: body.from,
     to: listed(body.to),
     cc: listed(body.cc),
     bcc: listed(body.bcc),
-    replyTo: listed(body.reply_to),
+    // Calls without an SDK are written after the examples for Node.
+    replyTo: listed(body.reply_to ?? body.replyTo),
     subject: body.subject,
     html: body.html ?? undefined,
     text: body.text ?? undefined,
@@ -143,10 +146,7 @@ function fieldsOf({ now }: DialectCall, body: z.output<typeof email>): DialectSe
     tags: Array.isArray(tags) ? tagsIn(tags) : (tags ?? undefined),
     attachments: attachments?.map(attachmentOf),
     tracking: undefined,
-    scheduledAt:
-      typeof body.scheduled_at === 'string'
-        ? timeOf(body.scheduled_at, now)
-        : (body.scheduled_at ?? undefined),
+    scheduledAt: typeof scheduled === 'string' ? timeOf(scheduled, now) : (scheduled ?? undefined),
   };
 }
 
@@ -171,10 +171,11 @@ function headersOf(headers: Record<string, unknown>): Record<string, unknown> {
 }
 
 function attachmentOf(given: Record<string, unknown>) {
-  const { filename, content, path: url, content_type: type } = given;
-  const id = given.content_id || given.inline_content_id;
+  const { filename, content, path: url } = given;
+  const type = given.content_type || given.contentType;
+  const id = given.content_id || given.contentId || given.inline_content_id;
   return {
-    filename: filename || 'attachment',
+    filename: fileName(filename, type),
     ...(content != null && (content !== '' || !url) && { content: bytesIn(content) }),
     ...(url ? { url } : {}),
     ...(type ? { contentType: type } : {}),

@@ -27,6 +27,8 @@ const substitutions = recordOf(scalar)
     'must have at most 10,000 bytes',
   );
 
+const customArgs = pairs.pipe(z.record(z.string(), scalar));
+
 const sendAt = z.int().min(0).max(8_640_000_000_000);
 
 const personalization = z.object({
@@ -37,7 +39,7 @@ const personalization = z.object({
   subject: scalarText.nullish(),
   headers: pairs.nullish(),
   substitutions: substitutions.nullish(),
-  custom_args: recordOf(scalar).nullish(),
+  custom_args: customArgs.nullish(),
   send_at: sendAt.nullish(),
 });
 
@@ -94,7 +96,7 @@ export const sendRequest = z.object({
   attachments: z.array(attachment).nullish(),
   headers: pairs.nullish(),
   categories: z.union([scalarText, z.array(scalarText)]).nullish(),
-  custom_args: recordOf(scalar).nullish(),
+  custom_args: customArgs.nullish(),
   send_at: sendAt.nullish(),
   mail_settings: z
     .object({ sandbox_mode: enable, footer: mustBeOff('footers', 'put it into the content') })

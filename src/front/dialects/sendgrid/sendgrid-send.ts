@@ -1,6 +1,6 @@
 /** SendGrid's mail/send: each personalization is an email of its own. */
 import { hash } from 'node:crypto';
-import type { DialectCall, DialectRoute } from '#front/dialects/dialect.ts';
+import { type DialectCall, type DialectRoute, fileName } from '#front/dialects/dialect.ts';
 import { idempotencyKeyOf, requestOf } from '#front/dialects/dialect-send.ts';
 import { findStreamByNumber, streamNamedBy } from '#front/dialects/dialect-streams.ts';
 import { acceptMade } from '#front/dialects/several-emails.ts';
@@ -201,7 +201,7 @@ function attachmentOf(given: NonNullable<SendgridRequest['attachments']>[number]
   const contentId = given.content_id ?? given.contentId;
   return {
     content,
-    filename,
+    filename: fileName(filename, type),
     ...(type && { contentType: type }),
     ...(disposition && { disposition }),
     ...(contentId && { contentId }),

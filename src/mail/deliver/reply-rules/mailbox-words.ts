@@ -21,7 +21,7 @@ const mailboxDisabled = new RegExp(
     'account (?:is|has been) blocked|inactive email address|^Disabled recipient|is no longer valid|mail receiving disabled|is now disabled with',
     String.raw`\bis a (?:deactivated|disabled|suspended|closed|inactive) (?:mail ?box|account|user|address)|no (?:recipient|user|account|mailbox) activity (?:since|for)\b|address rejected: inactive\b|\buser inactive\b|is inactive (?:on|at|in) (?:this|our)\b`,
     String.raw`${notOurs}\b(?:disabled|locked|closed|suspended|blocked) (?:due to|because of|for) (?:\S{1,20} )?inactivity|extended inactivity|(?:user|recipient|account|mail ?box)(?: @)? (?:has(?: not|n't)|never) (?:entered|logged (?:in|on)(?:to)?|been (?:used|accessed|activated))\b`,
-    String.raw`(?:user|recipient|account|mail ?box|address)(?: @)? (?:can ?not|can't|is (?:not able|unable) to) receive (?:any )?(?:e-?)?mail|should log in to enable receiving|no longer accepts (?:e-?)?mail`,
+    `(?:user|recipient|account|mail ?box|address)(?: @)? (?:can ?not|can't|is (?:not able|unable) to) receive (?:any )?(?:e-?)?mail|should log in to enable receiving|no longer accepts (?:e-?)?mail`,
     String.raw`${notOurs}\b(?:casilla|cuenta|buz[oó]n|usuario|conta|casella|indirizzo|konto|postfach|mailbox|compte|bo[iî]te)(?: \S{1,30}){0,5} (?:expirad|bloquead|inactiv|desactivad|bloccat|disattivat|zablokowan|nieaktywn|deaktiviert|gesperrt|d[eé]sactiv)`,
   ].join('|'),
   'i',
