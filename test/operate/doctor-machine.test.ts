@@ -64,6 +64,7 @@ test('a database that cannot be used', async (t) => {
         ['source addresses', 'not known: the database cannot be read'],
         ['blocklists named in replies', 'not known: the database cannot be read'],
         ['one-click unsubscribe', 'not known: the database cannot be read'],
+        ['auto-pauses', 'not known: the database cannot be read'],
         ['feedback loops', 'not known: the database cannot be read'],
         ['notices', 'not known: the database cannot be read'],
         ['registered', 'not known: the database cannot be read'],

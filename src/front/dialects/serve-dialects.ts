@@ -8,6 +8,7 @@ import { requireManager } from '#accounts/api-keys.ts';
 import { admitSend } from '#front/api/send/admit-send.ts';
 import { acceptCounted, type CountedParts } from '#front/api/send/counted-batch.ts';
 import { fetcherOf } from '#front/api/send/fetcher.ts';
+import { nameHeld } from '#front/api/send/held-header.ts';
 import type { SendParts } from '#front/api/send/routes.ts';
 import { requireDeclaration } from '#front/http/body-limits.ts';
 import { nameUnknownParameters } from '#front/http/ignored.ts';
@@ -130,6 +131,11 @@ function handlerOf(dialect: DialectName, route: DialectRoute, parts: ServeParts)
         caller: sender,
         orgId: caller.orgId,
         fetchAll: fetcherOf(parts, context, caller, slot!),
+        accept: async (request, by) => {
+          const accepted = await parts.accept(request, by);
+          nameHeld(context, [accepted]);
+          return accepted;
+        },
         acceptAll: (batch) => acceptCounted(parts, context, sender, batch),
         body,
         now: parts.clock.now(),

@@ -10,8 +10,7 @@
 import { type Caller, requireGrant } from '#accounts/api-keys.ts';
 import { admitSend, type SendCapacity } from '#front/api/send/admit-send.ts';
 import type { AuthThrottle } from '#front/http/auth-throttle.ts';
-import type { Accept } from '#mail/accept/accept.ts';
-import type { SendAnswerRecord } from '#platform/database/tables/send-record.ts';
+import type { Accept, Accepted } from '#mail/accept/accept.ts';
 import { domainOf } from '#platform/values/address.ts';
 import { withoutHidden } from '#platform/values/hidden-characters.ts';
 import {
@@ -156,8 +155,7 @@ async function send(
       const submitted = { to, requestId: id, requireTls, received };
       const request = await parts.readSubmitted(sender.orgId, raw, submitted);
       // Many programs take no notice of what the reply says, so a mail is accepted for all recipients or for none.
-      const { answer } = await parts.accept({ ...request, mustAffordAll: true }, sender);
-      return replyText(answer);
+      return replyText(await parts.accept({ ...request, mustAffordAll: true }, sender));
     } finally {
       slot.release();
     }
@@ -170,8 +168,9 @@ function protocolOf(isUtf8: boolean, { tls }: Client): string {
 }
 
 /** Text of the 250; a client's log is often the only place where it is read. */
-function replyText({ emailId, id, suppressed }: SendAnswerRecord): string {
+function replyText({ answer: { emailId, id, suppressed }, heldBy }: Accepted): string {
+  const held = heldBy ? `; held by the pause ${heldBy.pauseId}` : '';
   const skipped = suppressed.map((address) => `${address} (suppressed)`);
   const rest = skipped.length > 0 ? `; skipped: ${skipped.join(', ')}` : '';
-  return printable(`Accepted as ${emailId} <${id}>${rest}`).slice(0, 480);
+  return printable(`Accepted as ${emailId} <${id}>${held}${rest}`).slice(0, 480);
 }

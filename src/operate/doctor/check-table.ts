@@ -5,6 +5,7 @@ import { readDestinationStatuses } from '#mail/record/rows/destination-status-ro
 import { listCertificates } from '#operate/certificates/rows/certificates-table.ts';
 import { maxListed } from '#operate/condition/certificate-state.ts';
 import { noWaysOut } from '#operate/condition/no-way-out.ts';
+import { checkAutoPauses } from '#operate/doctor/checks/auto-pauses.ts';
 import { checkBackupAge } from '#operate/doctor/checks/backup-age.ts';
 import { checkBaseUrl } from '#operate/doctor/checks/base-url.ts';
 import { checkBlocklistReplies } from '#operate/doctor/checks/blocklist-replies.ts';
@@ -45,6 +46,7 @@ export function machineChecks(context: DoctorContext): Check[] {
     'source addresses': () => checkIpPools(context),
     'blocklists named in replies': () => checkBlocklistReplies(context),
     'one-click unsubscribe': () => checkBulkMail(openDb),
+    'auto-pauses': () => checkAutoPauses(openDb),
     'feedback loops': () => checkFeedbackLoops(context),
     'disk speed': () => checkDiskSpeed(config.dataDir, surroundings),
     'disk space': () => checkDiskSpace(config, surroundings),

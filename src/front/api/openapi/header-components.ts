@@ -83,9 +83,9 @@ const onSomeResponses: Record<string, Header> = {
   },
   'X-Postern-Held': {
     description:
-      'Of a send that was accepted: the id of the pause that holds its mail (`GET /api/public/pauses`).',
+      'Of a send that was accepted: the id of the pause that holds its mail (`GET /api/public/pauses`); of a batch, the ids, with commas.',
     required: false,
-    schema: { type: 'string', format: 'uuid' },
+    schema: { type: 'string' },
     example: '0198c9a4-6f1e-7d52-b3a4-5f0c8b1d9e27',
   },
   'Idempotent-Replayed': {

@@ -77,6 +77,7 @@ export const batchEndpoints: Endpoint<BatchParts>[] = [
     },
     response: {
       description: 'The batch was handled; `results` says what became of each element.',
+      headers: ['X-Postern-Held'],
       content: { 'application/json': batchAnswer },
     },
     errors: sendErrors,

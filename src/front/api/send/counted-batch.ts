@@ -5,6 +5,7 @@ import { type Authorize, UncountedRefusal } from '#front/http/authorize.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { AcceptBatch } from './accept-batch.ts';
+import { nameHeld } from './held-header.ts';
 
 export interface CountedParts {
   acceptBatch: AcceptBatch;
@@ -25,7 +26,9 @@ export async function acceptCounted(
 ): ReturnType<AcceptBatch> {
   await authorize.countAsMany(context, caller, count);
   try {
-    return await acceptBatch(requests, caller, isAtomic);
+    const results = await acceptBatch(requests, caller, isAtomic);
+    nameHeld(context, results);
+    return results;
   } catch (error) {
     // An atomic batch that does not fit into the day's recipients counts in no window.
     const isLimit = error instanceof Refusal && error.code === 'RATE_LIMIT_EXCEEDED';

@@ -7,7 +7,6 @@ import { nameIgnored } from '#front/http/ignored.ts';
 import { parseJson, readBody } from '#front/http/request-body.ts';
 import { setBusyHeaders } from '#front/http/server-busy.ts';
 import type { Accept, DryRun } from '#mail/accept/accept.ts';
-import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import type { Refusal } from '#platform/values/refusal.ts';
@@ -16,6 +15,7 @@ import { checkSend, maxKeyLength } from './check-send.ts';
 import { isDryRun, presentDryRun, sendQuery, sendResult } from './dry-run.ts';
 import type { FetchAttachments } from './fetch-attachments.ts';
 import { fetcherOf } from './fetcher.ts';
+import { nameHeld } from './held-header.ts';
 import { asReply, type FindReceived } from './in-reply-to.ts';
 import { sendSchema } from './schema.ts';
 import { sendBody } from './send-body.ts';
@@ -97,10 +97,11 @@ function sendEmail(parts: SendParts): Middleware {
     );
     const reply = await asReply(parts.findReceived, checked, caller);
     const request = { ...reply, onLacksOneClick: () => warnOfBulk(context) };
-    const answer = dryRun ? await tryOut(parts, request, caller) : await acceptNow(parts, request, caller);
-    if (answer.replayed) context.set('Idempotent-Replayed', 'true');
-    if (answer.heldBy) context.set('X-Postern-Held', answer.heldBy.pauseId);
-    context.body = answer.body;
+    const tried = dryRun ? await parts.dryRun(request, caller) : null;
+    const decided = tried ?? (await parts.accept(request, caller));
+    if (decided.replayed) context.set('Idempotent-Replayed', 'true');
+    nameHeld(context, [decided]);
+    context.body = tried ? presentDryRun(tried.answer, tried.message) : presentSend(decided.answer);
     context.res.once('finish', () => failpoint('answered'));
   });
 }
@@ -124,14 +125,4 @@ export function withSendSlot(
       slot?.release();
     }
   };
-}
-
-async function acceptNow({ accept }: SendParts, request: SendRequest, caller: Caller) {
-  const { answer, replayed, heldBy } = await accept(request, caller);
-  return { body: presentSend(answer), replayed, heldBy };
-}
-
-async function tryOut({ dryRun }: SendParts, request: SendRequest, caller: Caller) {
-  const { answer, replayed, heldBy, message } = await dryRun(request, caller);
-  return { body: presentDryRun(answer, message), replayed, heldBy };
 }
