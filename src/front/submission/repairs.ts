@@ -176,7 +176,7 @@ function addressesOf({ name: field, value, text, bytes }: Piece): string | null 
   const isEncoded = !value.includes('@') && value.length <= maxEncoded;
   const forms = isEncoded
     ? [readAddressList(decodeWords(value))]
-    : [encodedAddress.test(value) ? null : list, readAddressList(withBrackets(withAddresses(value)))];
+    : [hasEncodedAddress(value) ? null : list, readAddressList(withBrackets(withAddresses(value)))];
   const meant = forms.find((form) => form?.mailboxes.every(({ address }) => domainOf(address) !== null));
   if (!meant?.mailboxes.length) return null;
   const written = meant.mailboxes.map(field === 'from' ? plainMailbox : shownMailbox).join(',\r\n ');
@@ -204,17 +204,19 @@ function isOdd(value: string): boolean {
   const isQuoted = (part: string, at: number) => at % 2 === 1 && part.includes('=?');
   return (
     oddSigns.test(value) ||
-    encodedAddress.test(value) ||
+    hasEncodedAddress(value) ||
     (value.includes('=?') && value.split('"').some(isQuoted))
   );
 }
 
 /** Ruby's mail encodes the parts of an address beyond ASCII, where readers decode nothing (RFC 2047 section 5). */
 const encodedAddress =
-  /=\?[\w-]{1,40}\?[bq]\?[^?\s]{1,300}\?=(?=@)|(?<=@)=\?[\w-]{1,40}\?[bq]\?[^?\s]{1,300}\?=/i;
+  /=\?[\w-]{1,40}\?[bq]\?[^?\s]{1,300}\?=(?=@)|(?<=@)=\?[\w-]{1,40}\?[bq]\?[^?\s]{1,300}\?=/gi;
+
+const hasEncodedAddress = (value: string) => value.search(encodedAddress) >= 0;
 
 function withAddresses(value: string): string {
-  return value.length > maxEncoded ? value : value.replace(new RegExp(encodedAddress, 'gi'), decodeWords);
+  return value.length > maxEncoded ? value : value.replace(encodedAddress, decodeWords);
 }
 
 /** `<<a@b>>`, `<mailto:a@b>`, `'a@b'`, `Ann a@b`, one open quote, and one without its last bracket. */

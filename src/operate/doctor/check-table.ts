@@ -5,7 +5,6 @@ import { readDestinationStatuses } from '#mail/record/rows/destination-status-ro
 import { listCertificates } from '#operate/certificates/rows/certificates-table.ts';
 import { maxListed } from '#operate/condition/certificate-state.ts';
 import { noWaysOut } from '#operate/condition/no-way-out.ts';
-import { checkAutoPauses } from '#operate/doctor/checks/auto-pauses.ts';
 import { checkBackupAge } from '#operate/doctor/checks/backup-age.ts';
 import { checkBaseUrl } from '#operate/doctor/checks/base-url.ts';
 import { checkBlocklistReplies } from '#operate/doctor/checks/blocklist-replies.ts';
@@ -22,6 +21,7 @@ import { checkIpPools } from '#operate/doctor/checks/ip-pools-present.ts';
 import { checkClock } from '#operate/doctor/checks/machine-clock.ts';
 import { checkNoticesSender } from '#operate/doctor/checks/notices-sender.ts';
 import { checkOpenFiles } from '#operate/doctor/checks/open-files.ts';
+import { checkAutoPauses } from '#operate/doctor/checks/pauses-in-force.ts';
 import { checkPort25 } from '#operate/doctor/checks/port-25.ts';
 import { checkReturnPathDns, checkReturnPathHost } from '#operate/doctor/checks/return-path-domain.ts';
 import { checkSecret } from '#operate/doctor/checks/secret-file.ts';

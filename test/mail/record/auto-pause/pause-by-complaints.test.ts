@@ -9,7 +9,7 @@ import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 import { submit } from '#lab/scenes/submission.ts';
 import { pausesOf } from '#mail/record/auto-pause/rows/auto-pauses.ts';
-import { checkAutoPauses } from '#operate/doctor/checks/auto-pauses.ts';
+import { checkAutoPauses } from '#operate/doctor/checks/pauses-in-force.ts';
 
 test('complaints hold a key: a batch, other APIs and SMTP say so, and the dashboard releases it', async (t) => {
   const port = await freePort('127.0.0.1');
@@ -78,7 +78,11 @@ test('complaints hold a key: a batch, other APIs and SMTP say so, and the dashbo
   await browser.submit(`/pauses/${pause!.id}/release`);
   t.regex(browser.page().text, /The mail is sent again within seconds/);
   const late = () => world.mx[0]!.messages.filter(({ to }) => to.includes('late@there.invalid')).length;
-  await clock.passUntil(() => late() === 4, { step: '1s' });
+  const isDone = async () => {
+    const rows = await db('deliveries').where({ recipient: 'late@there.invalid' }).pluck('status');
+    return rows.length === 4 && rows.every((status) => status === 'delivered');
+  };
+  await clock.passUntil(isDone, { step: '1s' });
   await clock.advance('5m');
   t.is(late(), 4, 'each once');
   t.is((await pausesOf(db, orgId))[0]!.state, 'released', 'not again for the same complaints');
