@@ -93,7 +93,7 @@ test('pages by key, and a long way through what is not wanted', async (t) => {
   const first = await browser.get(`${base}/emails`);
   t.is(subjects(first.html)[0], 'Hay 2099');
   t.is(subjects(first.html).length, 50);
-  const older = /id="older" href="([^"]+)"/.exec(first.html)![1]!.replaceAll('&amp;', '&');
+  const older = /id="next-page" href="([^"]+)"/.exec(first.html)![1]!.replaceAll('&amp;', '&');
   t.is(subjects((await browser.get(older)).html)[0], 'Hay 2049');
 
   const search = await browser.get(`${base}/emails?to=ann`);

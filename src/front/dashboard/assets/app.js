@@ -1,5 +1,5 @@
 /**
- * Enhancements in the browser: copy buttons, no double submits, file import, menus. All pages work without it.
+ * Enhancements in the browser: copy buttons, no double submits, file import. All pages work without it.
  * Elements opt in by data attributes; nothing is inline, because the content security policy forbids it.
  */
 const say = (text) => {
@@ -110,16 +110,3 @@ if (!('command' in HTMLButtonElement.prototype))
     if (button?.getAttribute('command') === 'close') dialog.close();
     else dialog?.showModal();
   });
-
-/** Closes an open menu on a click outside it and on Escape. */
-document.addEventListener('click', (event) => {
-  for (const open of document.querySelectorAll('details.switcher[open]'))
-    if (!open.contains(event.target)) open.open = false;
-});
-document.addEventListener('keydown', (event) => {
-  if (event.key !== 'Escape') return;
-  for (const open of document.querySelectorAll('details.switcher[open]')) {
-    open.open = false;
-    open.querySelector('summary').focus();
-  }
-});

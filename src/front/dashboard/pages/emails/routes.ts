@@ -122,7 +122,7 @@ export function samplesOf(
   return sendSamples({ url, key, from: `hello@${domain}`, smtp });
 }
 
-function present({ id, status, recipients, subject, tags, from, isTest, createdAt }: EmailSummary) {
+function present({ id, status, recipients, subject, tags, isTest, createdAt }: EmailSummary) {
   const pairs = Object.entries(tags);
   return {
     id,
@@ -132,7 +132,6 @@ function present({ id, status, recipients, subject, tags, from, isTest, createdA
     to: legible(recipients[0]?.address ?? ''),
     others: recipients.length - 1,
     subject: legible(subject),
-    from: legible(from),
     tags: pairs.slice(0, maxTags).map(([name, value]) => legible(value === '' ? name : `${name}=${value}`)),
     moreTags: Math.max(pairs.length - maxTags, 0),
   };

@@ -49,7 +49,7 @@ const facts: [name: string, state: string, countOf: (row: QueueRow) => number][]
   ['Due now', 'due', ({ parked }) => parked],
   ['Being sent', 'sending', ({ counts }) => counts.sending],
   ['Held', 'held', ({ counts }) => counts.held],
-  ['Blocked destinations', 'blocked', ({ condition }) => (isBlocked(condition) ? 1 : 0)],
+  ['Blocked', 'blocked', ({ condition }) => (isBlocked(condition) ? 1 : 0)],
 ];
 
 /** Destinations whose name or one of whose domains contains the text, and that have mail in the state. */
