@@ -12,7 +12,7 @@ import { forgetAnswers } from '#mail/accept/rows/idempotency.ts';
 import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { forgetLearned } from '#mail/queue/rows/learned-rows.ts';
 import { deleteOldReceived } from '#mail/received/rows/received-mails.ts';
-import { createJudge } from '#mail/record/auto-pause/judge-organizations.ts';
+import { createPauseJudge } from '#mail/record/auto-pause/judge-organizations.ts';
 import { sweepPauses } from '#mail/record/auto-pause/sweep-pauses.ts';
 import { forgetGroups } from '#mail/record/rows/group-statistics.ts';
 import { partitionJobs } from '#mail/record/rows/partitioned-tables.ts';
@@ -41,7 +41,7 @@ export function maintenanceJobs(
   const { config, db, clock, log, random, eventSignal, onError } = context;
   const { now } = clock;
   const resolve = createResolver(config.dnsServers);
-  const judge = createJudge({ mode: config.autoPause, now });
+  const judge = createPauseJudge(config.autoPause, now);
   const fedByMail = {
     idempotency: () => forgetAnswers(db, now(), config.idempotencyKeep),
     'webhook attempts': () => forgetWebhookAttempts(db, now() - config.keepEvents),

@@ -130,18 +130,15 @@ export async function rotateSecret(
   return { secret: shownSecret(secret, publicKey), publicKey, oldSecretUntil };
 }
 
-interface TestParts {
-  attemptWebhook: AttemptWebhook;
-  clock: Pick<Clock, 'now'>;
-  /** Aborts when the caller has gone away. */
-  signal?: AbortSignal;
-}
-
-/** Posts the event webhook.test once and immediately, even to a disabled endpoint, and stores the attempt. */
+/**
+ * Posts the event webhook.test once and immediately, even to a disabled endpoint, and stores the attempt. `signal` aborts when
+ * the caller has gone away.
+ */
 export async function testWebhook(
   db: Db,
   webhook: Webhook,
-  { attemptWebhook, clock, signal = new AbortController().signal }: TestParts,
+  { attemptWebhook, clock }: { attemptWebhook: AttemptWebhook; clock: Pick<Clock, 'now'> },
+  signal = new AbortController().signal,
 ): Promise<WebhookAttempt> {
   const now = clock.now();
   const { id: webhookId, orgId, url, format } = webhook;

@@ -15,15 +15,9 @@ import type { Cursors } from './event-cursor.ts';
 import { eventStream, type Streams } from './event-stream.ts';
 import { type EventsAnswer, eventSchemas, eventsQuery } from './schema.ts';
 
-interface FeedParts {
-  readEvents(query: EventQuery): Promise<EventPage>;
-  cursors: Cursors;
-  streams: Streams;
-}
-
 export interface EventParts {
   authorize: Authorize;
-  feed: FeedParts;
+  feed: { readEvents(query: EventQuery): Promise<EventPage>; cursors: Cursors; streams: Streams };
 }
 
 export const eventEndpoints: Endpoint<EventParts>[] = [
@@ -96,7 +90,7 @@ function positionOf(cursor: string, orgId: string, cursors: Cursors): number {
 async function answerPage(
   context: Context,
   query: EventQuery & { orgId: string },
-  { readEvents, cursors }: FeedParts,
+  { readEvents, cursors }: EventParts['feed'],
 ): Promise<void> {
   const { events, position, isMore } = await readEvents(query);
   context.body = {

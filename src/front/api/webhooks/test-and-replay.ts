@@ -29,7 +29,7 @@ export const testAndReplayEndpoints = [
     maxInFlight: maxTests,
     async respond({ db, found, attemptWebhook, clock, context }) {
       const signal = goneSignal(context);
-      const attempt = await testWebhook(db, found, { attemptWebhook, clock, signal });
+      const attempt = await testWebhook(db, found, { attemptWebhook, clock }, signal);
       return { id: found.id, ok: attempt.error === null, attempt: presentAttempt(attempt) };
     },
   }),

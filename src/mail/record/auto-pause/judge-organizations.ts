@@ -22,13 +22,8 @@ import { beginPause, pausesOf } from './rows/auto-pauses.ts';
 import { judgedSince, readCountedGroups } from './rows/read-counted-groups.ts';
 import { readSuspects } from './rows/read-suspects.ts';
 
-export interface JudgeParts {
-  /** The mode of organizations that have none of their own. */
-  mode: PauseMode;
-  now(): number;
-}
-
-export function createJudge({ mode: defaultMode, now: clock }: JudgeParts) {
+/** `defaultMode`: of organizations that have none of their own. */
+export function createPauseJudge(defaultMode: PauseMode, clock: () => number) {
   return async (trx: Trx, events: CountedEvents[]): Promise<void> => {
     const now = clock();
     const telling = Map.groupBy(

@@ -21,7 +21,8 @@ export const pausesPage: DashboardPage = {
 };
 
 async function list(visit: OrgVisit, { db }: PageParts) {
-  const listed = await listPauses(db, maxShown, visit.org.id);
+  const found = await listPauses(db, maxShown + 1, visit.org.id);
+  const listed = found.slice(0, maxShown);
   const holding = listed.filter(({ state }) => state === 'held');
   const counts = await countHeld(db, visit.org.id, holding, visit.now);
   const pauses = listed.map((pause) => ({
@@ -30,5 +31,5 @@ async function list(visit: OrgVisit, { db }: PageParts) {
     title: capital(pauseTitle(pause)),
     held: counts[holding.indexOf(pause)] ?? null,
   }));
-  return showForm('pauses/pauses', 'Auto-pauses', visit, { pauses }, {});
+  return showForm('pauses/pauses', 'Auto-pauses', visit, { pauses, isCut: found.length > maxShown }, {});
 }

@@ -24,7 +24,7 @@ export const webhookTestPage: DashboardPage = {
     async 'POST /dashboard/o/:org/webhooks/:id/test'(visit, { db, attemptWebhook, clock, longWorkSlots }) {
       const webhook = await webhookIn(visit, db);
       const { answer, error, duration } = await inSlot(longWorkSlots.tests, visit, () =>
-        testWebhook(db, webhook, { attemptWebhook, clock, signal: goneSignal(visit.context) }),
+        testWebhook(db, webhook, { attemptWebhook, clock }, goneSignal(visit.context)),
       );
       const flash: Flash = error
         ? { tone: 'bad', text: `The test failed: ${error}.` }
