@@ -87,6 +87,8 @@ export class Scene {
   db!: Db;
   readonly diskFaults = new Set<DiskFault>();
   wasClockMoved = false;
+  /** That the service's clock has shown, before it was set last. */
+  #latestTime = 0;
   /** The most deliveries that were leased at a time. */
   maxLeased = 0;
   readonly #callers: Random;
@@ -190,6 +192,11 @@ export class Scene {
     return scheduler.time + (this.#postgres ? 0 : this.nodes[0]!.clockAheadMs);
   }
 
+  /** The longest that the service can take something for old that was taken at this true time. */
+  maxAgeOf(at: number): number {
+    return Math.max(this.#latestTime, this.serviceTime) - at;
+  }
+
   /** What `postern status` says; null: the service is down, or the database fails. With PostgreSQL it depends on the real time. */
   async status(): Promise<Status | null> {
     if (!this.isUp || this.#postgres) return null;
@@ -231,6 +238,7 @@ export class Scene {
   /** Of the machine of a node; the operator's commands run on that of the first. */
   setClock(node: PosternProcess, byMs: number): void {
     this.wasClockMoved = true;
+    this.#latestTime = Math.max(this.#latestTime, this.serviceTime);
     node.clockAheadMs += byMs;
     if (node === this.nodes[0]) this.operator.clockAheadMs = node.clockAheadMs;
   }

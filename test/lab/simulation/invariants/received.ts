@@ -15,7 +15,9 @@ const receivedMailIsKeptOnce: Check = ({ scene, rows }) => {
   );
   for (const { messageId, takenAt, doubts } of scene.book.received) {
     const count = kept.get(messageId) ?? 0;
-    if (takenAt !== null && count === 0) return { text: `${messageId} was answered 250, and is not kept` };
+    const mayBeOld = takenAt !== null && scene.maxAgeOf(takenAt) > scene.config.keepReceived;
+    if (takenAt !== null && count === 0 && !mayBeOld)
+      return { text: `${messageId} was answered 250, and is not kept` };
     const max = doubts + Number(takenAt !== null);
     if (takenAt !== null && count > max)
       return { text: `${messageId} is kept ${count} times, after ${max} tries that may have arrived` };
