@@ -14,7 +14,7 @@ import ms from 'ms';
 import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 import { newestEventAt } from '#mail/record/rows/read-events.ts';
 import { makeMessagesDue } from '#mail/webhooks/rows/webhook-outbox.ts';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, untilPoll } from '#platform/base/clock.ts';
 import { noteLeapIn } from '#platform/database/admin/last-leap.ts';
 import { endTimesToCome, moveFailures, moveWarmUps } from '#platform/database/admin/times-to-come.ts';
 import type { ServerContext } from './context.ts';
@@ -28,10 +28,11 @@ const intervalMs = 1000;
  */
 export function watchClock(clock: Clock, onJump: (byMs: number) => void): void {
   const checkAfter = (seenAt: number) => {
-    clock.after(intervalMs, () => {
+    const wait = untilPoll(seenAt, intervalMs);
+    clock.after(wait, () => {
       const now = clock.now();
       if (now <= seenAt - noticeableMs) onJump(now - seenAt);
-      if (now >= seenAt + intervalMs + noticeableMs) onJump(now - seenAt - intervalMs);
+      if (now >= seenAt + wait + noticeableMs) onJump(now - seenAt - wait);
       checkAfter(now);
     });
   };

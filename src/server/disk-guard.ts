@@ -10,7 +10,7 @@
  * result. If the free space cannot be read, the last known value holds. On PostgreSQL this guards the disk of the logs
  * only; a full disk of the database server shows as failing commits.
  */
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, untilPoll } from '#platform/base/clock.ts';
 import type { Log } from '#platform/base/log.ts';
 
 export interface DiskGuardParts {
@@ -90,7 +90,7 @@ export class DiskGuard {
     }
     if (this.#stopped) return;
     const mayFillSoon = this.#spare >= 0 && this.#spare < bytesPerSecond;
-    this.#cancel = clock.after(mayFillSoon ? shortIntervalMs : intervalMs, () => {
+    this.#cancel = clock.after(untilPoll(clock.now(), mayFillSoon ? shortIntervalMs : intervalMs), () => {
       this.#checking = this.check();
     });
   }

@@ -3,7 +3,8 @@
  * there are no settings for them.
  */
 import { randomBytes } from 'node:crypto';
-import { open, readFile, rm, statfs } from 'node:fs/promises';
+import { statfsSync } from 'node:fs';
+import { open, readFile, rm } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
 import { type Blocklist, wellKnownBlocklists } from '#operate/doctor/checks/blocklists.ts';
@@ -63,8 +64,9 @@ function ownAddresses(): string[] {
   return Object.values(networkInterfaces()).flatMap((list) => (list ?? []).map(({ address }) => address));
 }
 
+/** The kernel has the answer in memory, and another thread would have to be woken for it each second (disk-guard.ts). */
 export async function freeBytes(directory: string): Promise<number> {
-  const { bavail, bsize } = await statfs(directory);
+  const { bavail, bsize } = statfsSync(directory);
   return bavail * bsize;
 }
 

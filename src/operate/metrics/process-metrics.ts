@@ -12,7 +12,7 @@ const unwanted =
   /^nodejs_(active_(handles|requests|resources)|heap_space_|eventloop_lag_(min|stddev|mean|p90)|version)/;
 
 /** The interval of the timer that measures the event loop, in milliseconds. A shorter one wakes an idle process more often. */
-const resolutionMs = 500;
+const resolutionMs = 1000;
 
 export function watchProcess(registry: Registry): void {
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: resolutionMs });

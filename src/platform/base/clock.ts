@@ -10,14 +10,42 @@ export interface Clock {
 
 /** setTimeout keeps its delay in 31 bits; with a longer one it fires at once. */
 const maxDelay = 2 ** 31 - 1;
+/** Longer delays end at a multiple of this, so that what is due at about the same time wakes the process once. */
+const stepMs = 50;
+const minStepped = 4 * stepMs;
+
+/** By step, what is due then. */
+const steps = new Map<number, { actions: Set<() => void>; timer: NodeJS.Timeout }>();
 
 export const systemClock: Clock = {
   now: Date.now,
   after(ms, action) {
-    const timer = setTimeout(action, Math.min(Math.max(ms, 0), maxDelay));
+    const delay = Math.min(Math.max(ms, 0), maxDelay - stepMs);
+    if (delay >= minStepped) return afterSteps(delay, action);
+    const timer = setTimeout(action, delay);
     return () => clearTimeout(timer);
   },
 };
+
+function afterSteps(delay: number, action: () => void): () => void {
+  const now = performance.now();
+  const at = Math.ceil((now + delay) / stepMs);
+  const step = steps.get(at) ?? { actions: new Set(), timer: setTimeout(runStep, at * stepMs - now, at) };
+  steps.set(at, step);
+  const own = () => action();
+  step.actions.add(own);
+  return () => {
+    if (!step.actions.delete(own) || step.actions.size > 0 || steps.get(at) !== step) return;
+    steps.delete(at);
+    clearTimeout(step.timer);
+  };
+}
+
+function runStep(at: number): void {
+  const { actions } = steps.get(at)!;
+  steps.delete(at);
+  for (const act of actions) act();
+}
 
 /** The clocks of two nodes differ by no more (server/database-clock.ts). */
 const maxSkewMs = 2_000;
