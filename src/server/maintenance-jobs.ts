@@ -13,6 +13,7 @@ import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { forgetLearned } from '#mail/queue/rows/learned-rows.ts';
 import { deleteOldReceived } from '#mail/received/rows/received-mails.ts';
 import { createPauseJudge } from '#mail/record/auto-pause/judge-organizations.ts';
+import { forgetPauses } from '#mail/record/auto-pause/rows/auto-pauses.ts';
 import { sweepPauses } from '#mail/record/auto-pause/sweep-pauses.ts';
 import { forgetGroups } from '#mail/record/rows/group-statistics.ts';
 import { partitionJobs } from '#mail/record/rows/partitioned-tables.ts';
@@ -46,11 +47,12 @@ export function maintenanceJobs(
     idempotency: () => forgetAnswers(db, now(), config.idempotencyKeep),
     'webhook attempts': () => forgetWebhookAttempts(db, now() - config.keepEvents),
     'webhook messages': () => forgetWebhookMessages(db, now() - config.keepEvents),
-    statistics: () => sumUp(db, judge),
   };
   return [
+    { name: 'statistics', run: () => sumUp(db, judge), isFedByMail: true, isUrgent: true },
     ...Object.entries(fedByMail).map(([name, run]) => ({ name, run, isFedByMail: true })),
-    { name: 'auto-pauses', run: () => sweepPauses(db, now()) },
+    { name: 'auto-pauses', run: () => sweepPauses(db, now()), isUrgent: true },
+    { name: 'old auto-pauses', run: () => forgetPauses(db, now()) },
     { name: 'sessions', run: () => forgetSessions(db, now()) },
     { name: 'one-time links', run: () => forgetLinks(db, now()) },
     { name: 'invitations', run: () => forgetInvitations(db, now()) },
@@ -80,6 +82,7 @@ export function maintenanceJobs(
     },
     {
       name: 'domain checks',
+      isUrgent: true,
       run: watchDomains(db, {
         names: config,
         resolve,

@@ -1,16 +1,15 @@
 /**
  * Runs the maintenance jobs, which delete rows that are no longer needed. Each run handles a bounded number of rows and
- * returns how many it found. All jobs run every ten seconds, or every minute while nothing is committed (SQLite, which can
- * tell). A job that may find more runs again at once, in turn with the
- * others of that kind, after a pause of four times its duration: so tables that get a row from every send stay short, and
- * sends are not delayed.
+ * returns how many it found. All jobs run every minute, and urgent ones also after each ten seconds in which something was
+ * committed. A job that may find more runs again at once, in turn with the others of that kind, after a pause of four times its
+ * duration: so tables that get a row from every send stay short, and sends are not delayed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, isRecent, untilPoll } from '#platform/base/clock.ts';
 import type { MaintenanceJob } from '#platform/database/schema/maintenance-job.ts';
 
 const intervalMs = 10_000;
-const quietIntervalMs = 60_000;
+const minuteMs = 60_000;
 /** The pause runs on the real clock, because it is derived from the time that the database took. */
 const pauseFactor = 4;
 /** Half the batch of most of these jobs: a batch that contains some young rows is not the end. */
@@ -25,29 +24,28 @@ export function startMaintenance(parts: {
   onError(what: string, error: unknown): void;
 }): () => Promise<void> {
   const { jobs, changeToken, clock, onError } = parts;
-  let ranAt = Number.NEGATIVE_INFINITY;
+  let ranAllAt = Number.NEGATIVE_INFINITY;
   let seen: string | null = null;
   let stopped = false;
   let running = Promise.resolve();
   let cancel = () => {};
 
-  async function workIfDue(): Promise<void> {
+  async function work(): Promise<void> {
     // The jobs report what is wrong with the database.
     const token = await changeToken().catch(() => null);
-    const isQuiet = token !== null && token === seen;
+    let isUrgent = token === null || token !== seen;
     seen = token;
-    if (!isQuiet || clock.now() >= ranAt + quietIntervalMs) await work();
-    else later();
-  }
-
-  async function work(): Promise<void> {
-    ranAt = clock.now();
-    let nextForAll = clock.now();
+    let nextAt = clock.now();
     let unfinished: MaintenanceJob[] = [];
     do {
-      const isForAll = clock.now() >= nextForAll;
-      if (isForAll) nextForAll = clock.now() + intervalMs;
-      unfinished = await round(isForAll ? jobs : unfinished);
+      const now = clock.now();
+      const isForAll = !isRecent(ranAllAt, now, minuteMs);
+      if (isForAll) ranAllAt = now;
+      const isForUrgent = isUrgent && now >= nextAt;
+      if (isForUrgent) nextAt = now + intervalMs;
+      const isDue = (job: MaintenanceJob) => isForAll || (isForUrgent && job.isUrgent);
+      unfinished = await round(jobs.filter((job) => isDue(job) || unfinished.includes(job)));
+      isUrgent = true;
     } while (unfinished.length > 0);
     later();
   }
@@ -73,8 +71,8 @@ export function startMaintenance(parts: {
 
   function later(): void {
     if (stopped) return;
-    cancel = clock.after(intervalMs, () => {
-      running = workIfDue();
+    cancel = clock.after(untilPoll(clock.now(), intervalMs), () => {
+      running = work();
     });
   }
 

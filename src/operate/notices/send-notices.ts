@@ -28,13 +28,11 @@ export interface NoticesParts {
 }
 
 const notReady = 'no organization has the domain of POSTERN_NOTICES_FROM, verified';
-const intervalMs = 60_000;
 /** Lists of the status that are as long may lack entries that are not gone. */
 const longList = 20;
 
 /** A maintenance job: returns how many more there are at once, which is none. */
 export function sendNotices(parts: NoticesParts): () => Promise<number> {
-  let nextAt = Number.NEGATIVE_INFINITY;
   let wasReady = true;
   const isReady = async () => {
     const ready = await parts.mailer.isReady();
@@ -44,8 +42,6 @@ export function sendNotices(parts: NoticesParts): () => Promise<number> {
   };
   return async () => {
     const now = parts.now();
-    if (now < nextAt) return 0;
-    nextAt = now + intervalMs;
     if (!(await isReady())) return 0;
     const status = await readStatus({ db: parts.db, config: parts.config, now });
     const needs = [...status.needs, ...(await exhausted(parts, now))];

@@ -9,18 +9,11 @@ import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
 import { isBeingSent } from '#mail/queue/rows/held-of-group.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { isInGroup, pauseReason } from '#platform/database/tables/mail-group.ts';
-import {
-  type AutoPauseRow,
-  forgetPauses,
-  isStillToSweep,
-  pausesToSweep,
-  setSweep,
-} from './rows/auto-pauses.ts';
+import { type AutoPauseRow, isStillToSweep, pausesToSweep, setSweep } from './rows/auto-pauses.ts';
 
 /** A maintenance job: returns how many more there are at once, which is none. */
 export async function sweepPauses(db: Db, now: number): Promise<number> {
   for (const pause of await pausesToSweep(db)) await sweepPause(db, pause, now);
-  await forgetPauses(db, now);
   return 0;
 }
 

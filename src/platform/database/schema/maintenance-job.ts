@@ -4,4 +4,6 @@ export interface MaintenanceJob {
   run(): Promise<number>;
   /** Every mail adds a row: a small batch means that the job has caught up; otherwise it would never end under load. */
   isFedByMail?: boolean;
+  /** It does not wait for the minute. */
+  isUrgent?: boolean;
 }

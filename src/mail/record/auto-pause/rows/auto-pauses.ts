@@ -199,12 +199,11 @@ export type AutoPauseRow = ReturnType<typeof pauses.read>;
 const keepReleasedMs = 30 * 86_400_000;
 
 /** Deletes pauses that were released long ago, and warnings about mail that does not count any more. */
-export async function forgetPauses(db: Db, now: number): Promise<void> {
-  await db('auto_pauses')
-    .where('released_at', '<', now - keepReleasedMs)
-    .whereNull('sweep')
+export function forgetPauses(db: Db, now: number): Promise<number> {
+  return db('auto_pauses')
+    .where((released) => released.where('released_at', '<', now - keepReleasedMs).whereNull('sweep'))
+    .orWhere((warned) => warned.where({ state: 'warned' }).where('since', '<', judgedSince(now)))
     .delete();
-  await db('auto_pauses').where({ state: 'warned' }).where('since', '<', judgedSince(now)).delete();
 }
 
 /** The key by its label, the stream or the tag. */
