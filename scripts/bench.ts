@@ -155,15 +155,14 @@ async function runWaiting(stage: Stage) {
     trees.push({ tree: await checkOut(stage, args.against), treeName: args.against });
   const only = args.state.length > 0 ? args.state : null;
   const counts = args.mails === undefined ? [400, 20_000] : [Number(args.mails)];
+  const minutes = common.rounds;
   const all: WaitingFigures[] = [];
   for (const database of args.database) {
     for (const mails of counts) {
-      for (const tree of trees) {
-        const onPostgres = database === 'postgres';
-        all.push(
-          ...(await measureWaiting(stage, { ...tree, onPostgres, mails, settings: common.settings, only })),
-        );
-      }
+      const plan = { onPostgres: database === 'postgres', mails, settings: common.settings, only, minutes };
+      // At the same time, because other programs may keep the machine busy.
+      const found = await Promise.all(trees.map((tree) => measureWaiting(stage, { ...plan, ...tree })));
+      all.push(...found.flat());
     }
   }
   console.log(waitingTable(all));

@@ -17,7 +17,7 @@ import { insertSession } from '#accounts/rows/sessions-table.ts';
 import { insertUser } from '#accounts/rows/users.ts';
 import { deadDomain } from '#lab/database/backlog-rows.ts';
 import { median, progress } from '#lab/load/figures.ts';
-import { cpuSeconds } from '#lab/load/processes.ts';
+import { cpuSeconds, wakeUps, wakeUpsBetween } from '#lab/load/processes.ts';
 import type { Stage } from '#lab/load/stage.ts';
 import { startTracer, syncsIn } from '#lab/load/syncs.ts';
 import { type SmtpSink, startSmtpSink } from '#lab/mx/smtp-sink.ts';
@@ -171,7 +171,7 @@ async function openPage({ url, db }: Measured, closed: AbortSignal): Promise<voi
   }
 }
 
-/** Figures for a minute. */
+/** Figures for a minute, the median of some. */
 export interface WaitingFigures {
   state: string;
   database: string;
@@ -179,9 +179,11 @@ export interface WaitingFigures {
   tree: string;
   /** Of a core, in percent. */
   cpu: number;
+  /** A second, of all threads. */
+  wakeUps: number;
   statements: number;
   syncs: number;
-  /** Attempts in the minutes that were measured: a probe costs a claim and an outcome. */
+  /** A probe costs a claim and an outcome. */
   attempts: number;
 }
 
@@ -193,6 +195,7 @@ export interface WaitingPlan {
   settings: Record<string, string>;
   /** Null: all. */
   only: string[] | null;
+  minutes: number;
 }
 
 /** All states at the same time: each has a server of its own, and its CPU time is its own. */
@@ -228,7 +231,7 @@ async function measureState(stage: Stage, plan: WaitingPlan, state: string): Pro
   });
   await sleep(settleMs, undefined, { signal: stage.interrupted });
   await untilTidied(stage, postern.db);
-  const figures = await measureMinutes(stage, postern);
+  const figures = await measureMinutes(stage, postern, plan.minutes);
   closed.abort();
   return {
     state,
@@ -282,27 +285,35 @@ async function startWithWaiting(
   return open();
 }
 
-async function measureMinutes(stage: Stage, postern: Measured) {
+async function measureMinutes(stage: Stage, postern: Measured, minutes: number) {
   const { pid, db } = postern;
-  const statements = () => statementsOf(stage, pid);
   const attemptsOf = async () => Number((await db('attempts').count('* as count').first())!.count);
-  const attemptsBefore = await attemptsOf();
-  const before = { cpu: cpuSeconds([pid]), statements: await statements() };
-  const shares: number[] = [];
-  // The median of the quarters: garbage is collected now and then.
-  for (let quarter = 0; quarter < 4; quarter++) {
-    const begun = cpuSeconds([pid]);
-    await sleep(minuteMs / 4, undefined, { signal: stage.interrupted });
-    shares.push((cpuSeconds([pid]) - begun) / (minuteMs / 4000));
+  const read = async () => ({
+    cpu: cpuSeconds([pid]),
+    woken: wakeUps([pid]),
+    statements: await statementsOf(stage, pid),
+    attempts: await attemptsOf(),
+  });
+  const found: Record<'cpu' | 'wakeUps' | 'statements' | 'attempts', number>[] = [];
+  for (let minute = 0; minute < minutes; minute++) {
+    const before = await read();
+    await sleep(minuteMs, undefined, { signal: stage.interrupted });
+    const after = await read();
+    found.push({
+      cpu: (100 * (after.cpu - before.cpu)) / (minuteMs / 1000),
+      wakeUps: wakeUpsBetween(before.woken, after.woken) / (minuteMs / 1000),
+      statements: after.statements - before.statements,
+      attempts: after.attempts - before.attempts,
+    });
   }
-  const after = { cpu: cpuSeconds([pid]), statements: await statements() };
-  const syncs = await syncsOfMinute(stage, postern);
+  // Garbage is collected now and then.
+  const of = (name: keyof (typeof found)[0]) => median(found.map((one) => one[name]));
   return {
-    cpu: (100 * (after.cpu - before.cpu)) / (minuteMs / 1000),
-    medianCpu: 100 * median(shares),
-    statements: after.statements - before.statements,
-    syncs,
-    attempts: (await attemptsOf()) - attemptsBefore,
+    cpu: of('cpu'),
+    wakeUps: of('wakeUps'),
+    statements: of('statements'),
+    attempts: of('attempts'),
+    syncs: await syncsOfMinute(stage, postern),
   };
 }
 
@@ -338,12 +349,23 @@ export function waitingTable(figures: WaitingFigures[]): string {
     'mails',
     'tree',
     'CPU, % of a core',
+    'wake-ups/s',
     'statements',
     'syncs',
     'attempts',
   ];
   const table = new Table({ head, style: { head: [], border: [], compact: true } });
-  for (const { state, database, mails, tree, cpu, statements, syncs, attempts } of figures)
-    table.push([state, database, mails, tree, cpu.toFixed(2), statements, syncs, attempts]);
+  for (const { state, database, mails, tree, cpu, wakeUps, statements, syncs, attempts } of figures)
+    table.push([
+      state,
+      database,
+      mails,
+      tree,
+      cpu.toFixed(2),
+      wakeUps.toFixed(1),
+      statements,
+      syncs,
+      attempts,
+    ]);
   return table.toString();
 }
