@@ -107,6 +107,7 @@ export async function createContext(
   const eventSignal = createEventSignal({
     changeToken,
     position: () => settledPosition(db),
+    settlesLate: isPostgres(db),
     clock,
     onError,
     notifyOthers: notify.events,

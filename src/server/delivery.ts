@@ -1,6 +1,5 @@
 /** Builds delivery: queue → route → SMTP → outcome. start.ts starts and stops it. */
 
-import { readPaused } from '#accounts/rows/pauses.ts';
 import { createSeal, openMessage } from '#accounts/seal.ts';
 import { createDeliver, type DeliverParts } from '#mail/deliver/deliver.ts';
 import { createConnect } from '#mail/deliver/route/connect.ts';
@@ -22,7 +21,7 @@ import { createPeers } from '#mail/queue/cluster/peers.ts';
 import { createPoolAssignment, type PoolAssignment } from '#mail/queue/cluster/pool-assignment.ts';
 import type { Greylisting } from '#mail/queue/greylist.ts';
 import { createReads } from '#mail/queue/large-reads.ts';
-import { publishPools, readPoolAssignments, readPools, withdrawPools } from '#mail/queue/rows/ip-pools.ts';
+import { publishPools, readAssigned, withdrawPools } from '#mail/queue/rows/ip-pools.ts';
 import { learnedRows } from '#mail/queue/rows/learned-rows.ts';
 import {
   claimBacklogs,
@@ -37,7 +36,7 @@ import {
   renewLeases,
   takeBack,
 } from '#mail/queue/rows/lease-statements.ts';
-import { nextDueAt } from '#mail/queue/rows/next-due.ts';
+import { firstTimes, nextDueAt } from '#mail/queue/rows/next-due.ts';
 import { startScheduled } from '#mail/queue/rows/scheduled-mail.ts';
 import { QueueRunner, type Runner } from '#mail/queue/runner.ts';
 import { noPeers, type Peers } from '#mail/queue/share.ts';
@@ -115,10 +114,10 @@ export function createDelivery(
     if (shaping.refresh(limits)) routes.reshape();
   });
   const connections = new ConnectionCache();
-  const assignment = assignmentOf(context);
   const warmUps = createWarmUps(context);
   const simulated = createSimulatedHost({ everywhere: context.allIsTest, clock });
   const returnPaths = createReturnPaths(context);
+  const assignment = assignmentOf(context, returnPaths);
   const attempts = createAttempts(context, {
     routes,
     connections,
@@ -132,7 +131,6 @@ export function createDelivery(
   const runner = new QueueRunner({
     store: createStore(context, {
       assignment,
-      returnPaths,
       warmUps,
       rules,
       shaping,
@@ -176,20 +174,28 @@ export function createDelivery(
   };
 }
 
-function assignmentOf({ config, db, node, ignoreTransaction }: ServerContext): PoolAssignment {
+function assignmentOf(
+  { config, db, node, ignoreTransaction }: ServerContext,
+  returnPaths: ReturnPaths,
+): PoolAssignment {
   return createPoolAssignment({
     sources: config.mtaSources,
-    readAssignments: () => readPoolAssignments(db),
-    readPaused: () => readPaused(db),
+    async read(now) {
+      const assigned = await readAssigned(db, node, now);
+      await returnPaths.refresh(assigned.returnPaths);
+      return assigned;
+    },
     publish: (pools, now) => publishPools(db, node, pools, now, ignoreTransaction),
-    readOthers: (now) => readPools(db, now, node),
     publishIntervalMs: isPostgres(db) ? poolsIntervalMs : Number.POSITIVE_INFINITY,
   });
 }
 
-function publisherOf({ db, node }: ServerContext, connections: ConnectionCache): DestinationPublisher {
+function publisherOf(
+  { db, node, ignoreTransaction }: ServerContext,
+  connections: ConnectionCache,
+): DestinationPublisher {
   return createDestinationPublisher({
-    saveStates: (states, now) => saveStates(db, node, states, now),
+    saveStates: (states, now) => saveStates(db, node, states, now, ignoreTransaction),
     saveRoutes: (routes) => saveRoutes(db, routes),
     sockets: (name) => connections.stats(name).open,
     keepMs: isPostgres(db) ? publishIdleMs : 0,
@@ -372,14 +378,12 @@ function createStore(
   { db, node, clock, metrics, eventSignal, changeToken }: ServerContext,
   {
     assignment,
-    returnPaths,
     warmUps,
     rules,
     shaping,
     publish,
   }: {
     assignment: PoolAssignment;
-    returnPaths: ReturnPaths;
     warmUps: WarmUps | null;
     rules: OperatorRules;
     shaping: CurrentShaping;
@@ -387,13 +391,14 @@ function createStore(
   },
 ): Store {
   return {
-    quietUntil: createQuietCheck(
+    lookFor: createQuietCheck(
       async () => {
         warmUps?.tick();
         return `${await changeToken()} ${shaping.fileStamp()}`;
       },
       (since) => nextDueAt(db, since),
     ),
+    firstTimes: (after) => firstTimes(db, after),
     findDue: (range) => findDue(db, range),
     claimBacklogs: (now, picks) => claimBacklogs(db, picks, { node, now, leaseMs }),
     claimExpired: (now, limit) =>
@@ -410,7 +415,6 @@ function createStore(
     claimRefused: rules.claimRefused,
     async readPools(now) {
       warmUps?.tick();
-      await returnPaths.refresh();
       return assignment.refresh(now);
     },
     publish(readyQueues, now) {

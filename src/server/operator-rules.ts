@@ -6,10 +6,8 @@
 
 import type { Suspension } from '#mail/queue/ready-queues.ts';
 import { applyQueueAction } from '#mail/queue/rows/apply-queue-action.ts';
-import type { DestinationRule } from '#mail/queue/rows/destination-rules.ts';
-import { listRules } from '#mail/queue/rows/destination-rules.ts';
+import { type DestinationOrder, listOrders } from '#mail/queue/rows/destination-rules.ts';
 import { claimOfDomain, hasWaiting } from '#mail/queue/rows/lease-statements.ts';
-import { listSuspensions } from '#mail/queue/rows/suspensions.ts';
 import type { Delivery } from '#platform/values/glossary.ts';
 import { leaseMs, type ServerContext } from './context.ts';
 
@@ -26,12 +24,12 @@ export function createOperatorRules(
   { db, node, onError }: ServerContext,
   limit: (perMinute: Map<string, number>) => void,
 ): OperatorRules {
-  let rules: DestinationRule[] = [];
+  let orders: DestinationOrder[] = [];
   /** The domains whose mail is being held. */
   const holding = new Map<string, Promise<void>>();
   const closing = new AbortController();
 
-  async function hold({ destination: domain, reason }: DestinationRule, now: number): Promise<void> {
+  async function hold({ destination: domain, reason }: DestinationOrder, now: number): Promise<void> {
     try {
       if (!(await hasWaiting(db, domain))) return;
       await applyQueueAction(db, { domain }, { action: 'hold', reason, now, signal: closing.signal });
@@ -44,24 +42,27 @@ export function createOperatorRules(
 
   return {
     async suspensions(now) {
-      const [suspended, found] = await Promise.all([listSuspensions(db, now), listRules(db, now)]);
-      rules = found;
+      orders = await listOrders(db, now);
       limit(
-        new Map(rules.flatMap(({ destination, perMinute }) => (perMinute ? [[destination, perMinute]] : []))),
+        new Map(
+          orders.flatMap(({ destination, perMinute }) => (perMinute ? [[destination, perMinute]] : [])),
+        ),
       );
-      for (const rule of rules) {
-        const isNew = rule.kind === 'hold' && !holding.has(rule.destination);
-        if (isNew) holding.set(rule.destination, hold(rule, now));
+      for (const order of orders) {
+        const isNew = order.kind === 'hold' && !holding.has(order.destination);
+        if (isNew) holding.set(order.destination, hold(order, now));
       }
-      const whole = rules.filter(({ kind }) => kind !== 'slow');
-      return [
-        ...suspended,
-        ...whole.map(({ destination, reason }) => ({ destination, reason, until: Number.POSITIVE_INFINITY })),
-      ];
+      return orders
+        .filter(({ kind }) => kind !== 'slow')
+        .map(({ destination, reason, until }) => ({
+          destination,
+          reason,
+          until: until ?? Number.POSITIVE_INFINITY,
+        }));
     },
     async claimRefused(now, max) {
       const refused: { delivery: Delivery; reason: string }[] = [];
-      for (const { kind, destination: domain, reason } of rules) {
+      for (const { kind, destination: domain, reason } of orders) {
         if (kind !== 'bounce' || refused.length >= max) continue;
         const claimed = await claimOfDomain(db, domain, max - refused.length, { node, now, leaseMs });
         const why = `the operator bounces mail to ${domain}: ${reason}`;

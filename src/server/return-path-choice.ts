@@ -3,7 +3,7 @@
  * otherwise at the server's. The database is read when one of them has changed, and questions are answered from memory.
  */
 
-import { returnPathOf, returnPathsInUse, returnPathsVersion } from '#accounts/rows/return-paths.ts';
+import { returnPathOf, returnPathsInUse } from '#accounts/rows/return-paths.ts';
 import { createReturnPath } from '#mail/returned/return-path.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import type { Delivery } from '#platform/values/glossary.ts';
@@ -21,11 +21,10 @@ export function createReturnPaths({ config, db, secrets }: ServerContext) {
   };
   return {
     of: (delivery: Delivery) => write(delivery.id, ownOf(delivery)),
-    async refresh(): Promise<void> {
-      const now = await returnPathsVersion(db);
-      if (now === version) return;
+    async refresh(current: string): Promise<void> {
+      if (current === version) return;
       inUse = await returnPathsInUse(db);
-      version = now;
+      version = current;
     },
   };
 }

@@ -6,7 +6,7 @@ import { cliOf } from '#lab/cli.ts';
 import { worldOfFile } from '#lab/scenes/shared-world.ts';
 import { asNewTenant, startWorld } from '#lab/scenes/world.ts';
 import { createPoolAssignment } from '#mail/queue/cluster/pool-assignment.ts';
-import { countAssigned, poolOf, readPoolAssignments } from '#mail/queue/rows/ip-pools.ts';
+import { countAssigned, poolOf, readAssigned } from '#mail/queue/rows/ip-pools.ts';
 import { figuresBy } from '#mail/record/figures-by-group.ts';
 import { sumUp } from '#mail/record/rows/statistics.ts';
 
@@ -171,10 +171,8 @@ test('the mail of a stream leaves from its pool', async (t) => {
   t.is((await countAssigned(world.db)).get('bulk'), 1);
   const assignment = createPoolAssignment({
     sources: [{ pool: 'default' }, { pool: 'bulk' }],
-    readAssignments: () => readPoolAssignments(world.db),
-    readPaused: async () => new Set(),
+    read: (now) => readAssigned(world.db, 'one', now),
     publish: async () => {},
-    readOthers: async () => new Set(),
     publishIntervalMs: 1,
   });
   await assignment.refresh(0);

@@ -90,10 +90,6 @@ export function pausedOrganizations(db: Db | Trx) {
   return db('organizations').whereNotNull('paused_at').select('id');
 }
 
-export async function readPaused(db: Db): Promise<Set<string>> {
-  return new Set(await pausedOrganizations(db).pluck('id'));
-}
-
 export async function readPause(db: Db, orgId: string): Promise<Pause | null> {
   const row = await db('organizations').where({ id: orgId }).select('paused_at', 'paused_reason').first();
   return row ? pauseOf(row) : null;

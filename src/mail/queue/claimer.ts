@@ -149,14 +149,24 @@ export class Claimer {
 
   /** Once a second the scan overlaps the one before, and mail at its maximum age is claimed as well. */
   async #scan(): Promise<void> {
-    const { store, policy, dispatcher } = this.#parts;
     const now = this.#clock.now();
     const isFull = this.#isFullScanRequested || !isRecent(this.#scannedAt, now, pollMs);
     this.#isFullScanRequested = false;
-    if (isFull) this.#scannedAt = now;
-    if (isFull || now >= this.#scheduledAt) await this.#startScheduled(now);
-    await this.#dueScanner.scanNewlyDue(isFull);
-    if (!isFull) return;
+    if (!isFull) {
+      if (now >= this.#scheduledAt) await this.#startScheduled(now);
+      return this.#dueScanner.scanNewlyDue(false);
+    }
+    this.#scannedAt = now;
+    const first = await this.#parts.store.firstTimes(this.#dueScanner.overlapsFrom());
+    this.#scheduledAt = first.scheduledAt;
+    if (first.scheduledAt <= now) await this.#startScheduled(now);
+    else this.noteScheduled(first.scheduledAt);
+    if (first.dueAt <= now) await this.#dueScanner.scanNewlyDue(true);
+    if (first.expiresAt <= now) await this.#claimExpired(now);
+  }
+
+  async #claimExpired(now: number): Promise<void> {
+    const { store, policy, dispatcher } = this.#parts;
     const limit = Math.min(maxPerClaim, policy.freeLeases());
     const expired = limit > 0 ? await store.claimExpired(now, limit) : [];
     let kept = 0;

@@ -77,17 +77,21 @@ export function createDueScanner(parts: DueScannerParts) {
     scanMs = performance.now() - begun;
   }
 
+  /** A scan with an overlap looks for mail that fell due after that. */
+  const overlapsFrom = () => Math.min(seenUntil, clock.now()) - overlapMs;
+
   function restMs(): number {
     if (!isStale && !scanSoon) return Math.max(quietIntervalMs, 999 * scanMs);
     return Math.max(scanSoon ? rescanDelayMs : scanIntervalMs, 9 * scanMs);
   }
 
   return {
+    overlapsFrom,
     /** `withOverlap`: begins a little before the end of the last scan. */
     async scanNewlyDue(withOverlap: boolean): Promise<void> {
       const now = clock.now();
       const before = Math.min(seenUntil, now);
-      const due = await findDue({ after: withOverlap ? before - overlapMs : before, now, max: maxPerScan });
+      const due = await findDue({ after: withOverlap ? overlapsFrom() : before, now, max: maxPerScan });
       seenUntil = now;
       if (due === null) scanSoon = true;
       for (const { retryAt, ...backlog } of due ?? [])

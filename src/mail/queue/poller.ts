@@ -14,7 +14,7 @@ import type { Store } from './store.ts';
 
 /** All but the clock are the runner's. */
 export interface PollerParts {
-  store: Pick<Store, 'quietUntil' | 'suspensions' | 'claimRefused' | 'readPools' | 'publish'>;
+  store: Pick<Store, 'lookFor' | 'suspensions' | 'claimRefused' | 'readPools' | 'publish'>;
   peers: Peers;
   ownership: Ownership;
   attempts: Pick<Attempts, 'refused'>;
@@ -134,8 +134,13 @@ export class Poller {
   }
 
   async #quietUntil(): Promise<number> {
-    // The look after an error reports it.
-    const at = await this.#parts.store.quietUntil(this.#scannedAt).catch(() => Number.NEGATIVE_INFINITY);
-    return Math.min(at, this.#readAt + this.#parts.maxQuietMs, this.#parts.nextScanAt());
+    const { store, maxQuietMs, nextScanAt } = this.#parts;
+    try {
+      const { hasChanged, nextAt } = await store.lookFor(this.#scannedAt);
+      if (!hasChanged) return Math.min(await nextAt(), this.#readAt + maxQuietMs, nextScanAt());
+    } catch {
+      // The look reports it.
+    }
+    return Number.NEGATIVE_INFINITY;
   }
 }

@@ -5,6 +5,8 @@ import type { ReadyQueue } from './ready-queue.ts';
 import type { Suspension } from './ready-queues.ts';
 
 export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs' | 'dueAmong'> {
+  /** When the first mail falls due after `after`, is at its maximum age, and starts as scheduled; infinite if there is none. */
+  firstTimes(after: number): Promise<Record<'dueAt' | 'expiresAt' | 'scheduledAt', number>>;
   /** Leases due deliveries of these backlogs, the longest due first. */
   claimBacklogs(now: number, backlogs: (Backlog & { limit: number })[]): Promise<Delivery[]>;
   /** Leases deliveries that have reached their maximum age. */
@@ -14,8 +16,8 @@ export interface Store extends Pick<DueScannerParts, 'findDue' | 'listBacklogs' 
   /** Leases mail that a rule of the operator bounces, with the reason. */
   claimRefused(now: number, limit: number): Promise<{ delivery: Delivery; reason: string }[]>;
   releaseLeases(deliveries: Delivery[]): Promise<void>;
-  /** Until when a poll would find nothing here that a look at `since` has not found; minus infinity if that is not known. */
-  quietUntil(since: number): Promise<number>;
+  /** Whether anything was committed since the last call, and when time alone makes something due after `since`. */
+  lookFor(since: number): Promise<{ hasChanged: boolean; nextAt(): Promise<number> }>;
   suspensions(now: number): Promise<Suspension[]>;
   /** Reads the pool assignments and the paused organizations; true if they have changed. */
   readPools(now: number): Promise<boolean>;

@@ -14,6 +14,8 @@ interface EventSignalParts {
   changeToken(): Promise<string>;
   /** The position of the latest event. */
   position(): Promise<number>;
+  /** The position may be settled a moment after its commit is visible, so the next poll looks as well. */
+  settlesLate: boolean;
   notifyOthers(): void;
   clock: Clock;
   onError(what: string, error: unknown): void;
@@ -22,7 +24,8 @@ interface EventSignalParts {
 const pollMs = 1000;
 const minGapMs = 100;
 
-export function createEventSignal({ changeToken, position, notifyOthers, clock, onError }: EventSignalParts) {
+export function createEventSignal(parts: EventSignalParts) {
+  const { changeToken, position, settlesLate, notifyOthers, clock, onError } = parts;
   const waiting = new Set<() => void>();
   /** How often the readers have been woken. */
   let count = 0;
@@ -67,13 +70,12 @@ export function createEventSignal({ changeToken, position, notifyOthers, clock, 
   async function look(): Promise<void> {
     const token = await changeToken();
     const hasChanged = token !== knownToken;
-    // PostgreSQL settles a position a moment after its commit is visible, so the next poll looks as well.
     if (!hasChanged && !hadChanged) return;
     const now = await position();
     if (now !== knownPosition) notifyLocal();
     knownPosition = now;
     knownToken = token;
-    hadChanged = hasChanged;
+    hadChanged = hasChanged && settlesLate;
   }
 
   /** Resolves when the count is above `seen`, after `ms`, or when `signal` aborts. */

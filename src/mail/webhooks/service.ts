@@ -79,10 +79,10 @@ export function createWebhooks({
     openSecret: seal.open,
     clock,
   });
-  const quietUntil = createQuietCheck(changeToken, () => nextDueMessageAt(db));
+  const lookFor = createQuietCheck(changeToken, () => nextDueMessageAt(db));
   const runner = createWebhookRunner({
     listDue: async (now, isWoken) =>
-      !isWoken && (await quietUntil(now)) > now ? [] : listDueWebhooks(db, now),
+      !isWoken && (await (await lookFor(now)).nextAt()) > now ? [] : listDueWebhooks(db, now),
     claim: (picks, now) => claimMessages(db, { node, now, leaseMs, picks }),
     releaseLeases: (now) => releaseMessages(db, { node, now }),
     attemptWebhook,

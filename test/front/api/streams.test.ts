@@ -23,6 +23,7 @@ async function endless(t: ExecutionContext, timeoutMs: number) {
   const watch = createEventSignal({
     changeToken: async () => '',
     position: async () => 0,
+    settlesLate: false,
     notifyOthers() {},
     clock: manualClock(),
     onError,

@@ -10,7 +10,8 @@ import { pathOf, sampledTable } from '#lab/scenes/dashboard-samples.ts';
 import { markup, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
 import { table } from '#lab/table.ts';
 import { until } from '#lab/until.ts';
-import { listSuspensions, suspend } from '#mail/queue/rows/suspensions.ts';
+import { listOrders } from '#mail/queue/rows/destination-rules.ts';
+import { suspend } from '#mail/queue/rows/suspensions.ts';
 
 const { visit } = startChromium(test);
 
@@ -142,7 +143,7 @@ test('texts of others make no element and no attribute of a page', async (t) => 
         `${route} shows no ${text}, so nothing is proved of it`,
       );
   }
-  t.true((await listSuspensions(scene.world.db, scene.world.clock.now())).length > 0);
+  t.true((await listOrders(scene.world.db, scene.world.clock.now())).length > 0);
 });
 
 /** What a mail's own HTML tries in its frame does not come about, and Chromium says so. */

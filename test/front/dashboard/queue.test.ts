@@ -3,7 +3,7 @@ import test, { type ExecutionContext } from 'ava';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
-import { listSuspensions } from '#mail/queue/rows/suspensions.ts';
+import { listOrders } from '#mail/queue/rows/destination-rules.ts';
 
 /** Three mails that there.invalid has put off, and one to elsewhere. */
 async function startQueue(t: ExecutionContext) {
@@ -111,9 +111,9 @@ test('a destination is suspended for a while, and resumed', async (t) => {
   });
   t.regex(page.text, /Suspended suspended until 20[-0-9]+ [:0-9]+ UTC : they <b>asked<\/b>/);
   const now = world.clock.now();
-  const [suspension] = await listSuspensions(world.db, now);
+  const [suspension] = await listOrders(world.db, now);
   t.like(suspension, { destination: 'mx1.invalid', until: now + 2 * 3_600_000 });
   const resumed = await browser.submit('/resume', { reason: 'they are well' });
   t.regex(resumed.text, /mx1\.invalid was resumed/);
-  t.deepEqual(await listSuspensions(world.db, now), []);
+  t.deepEqual(await listOrders(world.db, now), []);
 });

@@ -11,13 +11,10 @@ import { defaultPool, streamPoolKey } from '#platform/values/ip-pool.ts';
 
 export interface PoolAssignmentParts {
   sources: { pool: string }[];
-  /** Of organizations and of streams (mail/queue/rows/ip-pools.ts). */
-  readAssignments(): Promise<Map<string, string>>;
-  readPaused(): Promise<Set<string>>;
+  /** What decides it (mail/queue/rows/ip-pools.ts). */
+  read(now: number): Promise<{ pools: Map<string, string>; paused: Set<string>; elsewhere: Set<string> }>;
   /** Publishes this node's pools to the other nodes. */
   publish(pools: string[], now: number): Promise<void>;
-  /** The pools of the other running nodes. */
-  readOthers(now: number): Promise<Set<string>>;
   /** How often `publish` is called; infinite: once, because no other node can take over. */
   publishIntervalMs: number;
 }
@@ -29,7 +26,7 @@ export const poolsOf = (sources: { pool: string }[]): string[] =>
   sources.length === 0 ? [defaultPool] : [...new Set(sources.map(({ pool }) => pool))];
 
 export function createPoolAssignment(parts: PoolAssignmentParts) {
-  const { sources, readAssignments, readPaused, publish, readOthers, publishIntervalMs } = parts;
+  const { sources, read, publish, publishIntervalMs } = parts;
   const pools = poolsOf(sources);
   const own = new Set(pools);
   let assignments = new Map<string, string>();
@@ -59,9 +56,8 @@ export function createPoolAssignment(parts: PoolAssignmentParts) {
         await publish(pools, now);
         publishedAt = now;
       }
-      otherPools = [...(await readOthers(now))].filter((pool) => !own.has(pool));
-      const newAssignments = await readAssignments();
-      const nowPaused = await readPaused();
+      const { pools: newAssignments, paused: nowPaused, elsewhere } = await read(now);
+      otherPools = [...elsewhere].filter((pool) => !own.has(pool));
       const isSame =
         newAssignments.size === assignments.size &&
         [...newAssignments].every(([orgId, pool]) => assignments.get(orgId) === pool) &&

@@ -5,10 +5,11 @@
  */
 
 import { realOrganizations } from '#accounts/rows/organizations.ts';
+import { returnPathsVersion } from '#accounts/rows/return-paths.ts';
 import { findStream } from '#accounts/rows/streams.ts';
 import { query } from '#platform/database/engine/json-rows.ts';
 import { type Db, isPostgres, type Trx } from '#platform/database/engine/open.ts';
-import { type TokenReader, transactionId } from '#platform/database/engine/quiet-check.ts';
+import { type TokenReader, unnoticed } from '#platform/database/engine/quiet-check.ts';
 import { inStage } from '#platform/database/tables/unfinished-deliveries.ts';
 import { defaultPool } from '#platform/values/ip-pool.ts';
 
@@ -16,18 +17,35 @@ const freshMs = 60_000;
 /** Rows of a node are deleted when it has been gone for this long. */
 const keepMs = 24 * 3_600_000;
 
-/**
- * The pool of each organization and, by `streamPoolKey` (platform/values/ip-pool.ts), of each stream; one that is absent has none
- * of its own.
- */
-export async function readPoolAssignments(db: Db): Promise<Map<string, string>> {
-  const rows = await query<{ id: string; pool: string }>(
+export interface Assigned {
+  /** The pool of each organization and, by `streamPoolKey`, of each stream; one that is absent has none of its own. */
+  pools: Map<string, string>;
+  /** The organizations that are paused (accounts/rows/pauses.ts). */
+  paused: Set<string>;
+  /** The pools of the other running nodes. */
+  elsewhere: Set<string>;
+  /** Another one than before: the domains that use their own return path have changed. */
+  returnPaths: string;
+}
+
+/** In one statement, because every node asks each second in which something has changed. */
+export async function readAssigned(db: Db, node: string, now: number): Promise<Assigned> {
+  const rows = await query<{ kind: keyof Assigned; id: string; pool: string }>(
     db,
-    `select cast(id as text) as id, pool from organizations where pool is not null
-     union all select org_id || ' ' || name, pool from streams where pool is not null`,
-    [],
+    `select 'pools' as kind, cast(id as text) as id, pool from organizations where pool is not null
+     union all select 'pools', org_id || ' ' || name, pool from streams where pool is not null
+     union all select 'paused', cast(id as text), null from organizations where paused_at is not null
+     union all select 'elsewhere', node, pool from source_pools where node <> ? and at >= ?
+     union all ${returnPathsVersion('returnPaths')}`,
+    [node, isPostgres(db) ? now - freshMs : 0],
   );
-  return new Map(rows.map(({ id, pool }) => [id, pool]));
+  const of = (wanted: keyof Assigned) => rows.filter(({ kind }) => kind === wanted);
+  return {
+    pools: new Map(of('pools').map(({ id, pool }) => [id, pool])),
+    paused: new Set(of('paused').map(({ id }) => id)),
+    elsewhere: new Set(of('elsewhere').map(({ pool }) => pool)),
+    returnPaths: of('returnPaths').map(({ id, pool }) => `${id} ${pool}`)[0]!,
+  };
 }
 
 export async function poolOf(db: Db, orgId: string, stream: string | null = null): Promise<string> {
@@ -59,9 +77,7 @@ export async function publishPools(
   ignore: TokenReader['ignore'] = () => {},
 ): Promise<void> {
   const rows = pools.map((pool) => ({ node, pool, at: now }));
-  const insert = db('source_pools').insert(rows).onConflict(['node', 'pool']).merge();
-  if (isPostgres(db)) ignore((await insert.returning(transactionId(db)))[0].transaction);
-  else await insert;
+  await unnoticed(db, db('source_pools').insert(rows).onConflict(['node', 'pool']).merge(), ignore);
   await db('source_pools')
     .where('at', '<', now - keepMs)
     .orWhere((others) => others.where({ node }).whereNotIn('pool', pools))
@@ -73,11 +89,10 @@ export async function withdrawPools(db: Db, node: string): Promise<void> {
   await db('source_pools').where({ node }).delete();
 }
 
-/** The pools of all running nodes, except `node`. */
-export async function readPools(db: Db, now: number, node?: string): Promise<Set<string>> {
+/** The pools of all running nodes. */
+export async function readPools(db: Db, now: number): Promise<Set<string>> {
   const fresh = db('source_pools').distinct();
   if (isPostgres(db)) fresh.where('at', '>=', now - freshMs);
-  if (node !== undefined) fresh.whereNot({ node });
   return new Set(await fresh.pluck('pool'));
 }
 

@@ -26,8 +26,3 @@ export async function resume(db: Db, destination: string, now: number): Promise<
 async function deleteExpired(db: Db, now: number): Promise<void> {
   await db('suspensions').where('until', '<=', now).delete();
 }
-
-/** Lists the suspensions that are in force at `now`. */
-export async function listSuspensions(db: Db, now: number): Promise<StoredSuspension[]> {
-  return (await db('suspensions').where('until', '>', now).orderBy('destination')).map(suspensions.read);
-}

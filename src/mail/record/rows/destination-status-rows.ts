@@ -10,6 +10,7 @@ import { type DestinationOrder, listOrders } from '#mail/queue/rows/destination-
 import { readMissing } from '#mail/queue/rows/ip-pools.ts';
 import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import { partsOf } from '#platform/database/engine/parts-of.ts';
+import { type TokenReader, unnoticed } from '#platform/database/engine/quiet-check.ts';
 import { isServedOnPostgres } from '#platform/database/tables/server-running.ts';
 
 /** The state on one node, or the sum of several nodes. */
@@ -76,14 +77,16 @@ export async function saveStates(
   node: string,
   states: Map<string, PublishedState | null>,
   now: number,
+  ignore: TokenReader['ignore'],
 ): Promise<void> {
   const names = [...states.keys()];
   const kept = names.filter((name) => states.get(name) !== null);
   const gone = names.filter((name) => states.get(name) === null);
   const rows = kept.map((name) => ({ name, node, state: JSON.stringify(states.get(name)), at: now }));
   for (const part of partsOf(rows, rowsPerStatement))
-    await db('destinations').insert(part).onConflict(['name', 'node']).merge();
-  if (gone.length > 0) await db('destinations').where({ node }).whereIn('name', gone).delete();
+    await unnoticed(db, db('destinations').insert(part).onConflict(['name', 'node']).merge(), ignore);
+  const old = db('destinations').where({ node }).whereIn('name', gone).delete();
+  if (gone.length > 0) await unnoticed(db, old, ignore);
 }
 
 /** Called when a node starts: its old states are not valid, but what was wrong at a destination still is. */

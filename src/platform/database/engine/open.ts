@@ -7,6 +7,7 @@
 import { existsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import knex, { type Knex } from 'knex';
+import { isRecent } from '#platform/base/clock.ts';
 import { SqliteClient } from '#platform/vendor/knex.ts';
 import type { PostgresTerms } from './postgres.ts';
 
@@ -52,6 +53,8 @@ function sqlite(file: string): Knex {
       min: 1,
       max: 1,
       afterCreate: setUpSqlite,
+      // By default it looks each second for idle connections to close, which this never is.
+      reapIntervalMillis: 3_600_000,
     },
   });
 }
@@ -105,6 +108,19 @@ export function excessOfLog(location: Location): number {
   // The file does not exist before the first write.
   const log = statSync(`${fileIn(location.dataDir)}-wal`, { throwIfNoEntry: false });
   return Math.max((log?.size ?? 0) - maxKeptWal, 0);
+}
+
+/**
+ * Another one than before: SQLite's WAL was written to, as by the commits of every process. The kernel has the time of that, which
+ * is the same for all commits of one of its ticks; until that has passed, and while there is no WAL, each stamp is a new one.
+ */
+export function logStamp(db: Db): string {
+  const log = statSync(`${db.client.config.connection.filename}-wal`, { throwIfNoEntry: false });
+  if (log === undefined) return `${performance.now()}`;
+  const { ino, size, mtimeMs } = log;
+  // Some file systems keep whole seconds.
+  const tickMs = mtimeMs % 1000 === 0 ? 1_020 : 20;
+  return `${ino} ${size} ${mtimeMs} ${isRecent(mtimeMs, Date.now(), tickMs) ? performance.now() : ''}`;
 }
 
 /**

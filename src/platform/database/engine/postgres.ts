@@ -45,6 +45,8 @@ export function openPostgres(url: string, { timeoutMs, connections, quiet }: Pos
     pool: {
       min: 0,
       max: connections,
+      // By default it looks each second for idle connections to close.
+      reapIntervalMillis: 10_000,
       afterCreate: timeoutMs === null ? durable : withTimeouts(timeoutMs),
     },
     ...quiet,

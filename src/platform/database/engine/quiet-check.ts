@@ -1,27 +1,22 @@
 /**
  * Lets a poll skip its look while nothing can be found: nothing was committed since the last look, by this process or by
- * another one such as the command line or another node, and time alone makes nothing due. That takes one statement, and
- * writes nothing. On PostgreSQL the commits of all databases of the server count, except those of this node that change nothing
- * which a poll looks for, such as its heartbeats: after each of them, everything would be looked at again.
+ * another one such as the command line or another node, and time alone makes nothing due. That takes one statement on PostgreSQL,
+ * and on SQLite a question to the kernel. On PostgreSQL the commits of all databases of the server count, but not those of this
+ * node that change nothing which a poll looks for, such as its heartbeats: after each of them, everything would be looked at again.
  */
+import type { Knex } from 'knex';
 import { type Clock, isRecent } from '#platform/base/clock.ts';
-import { type Db, isPostgres } from './open.ts';
+import { type Db, isPostgres, logStamp } from './open.ts';
 
-/** Returns until when a poll may skip its look; minus infinity: it must look. `since`: when it last looked. */
-export type QuietCheck = (since: number) => Promise<number>;
+/** Whether anything was committed since the last call, and when time alone makes something due after the last look (`since`). */
+export type QuietCheck = (since: number) => Promise<{ hasChanged: boolean; nextAt(): Promise<number> }>;
 
 /** Another token than before: something was committed in between. */
 export async function changeToken(db: Db): Promise<string> {
-  if (isPostgres(db)) {
-    // It names the transactions whose changes are visible; those that only read are not among them.
-    const { rows } = await db.raw('select txid_current_snapshot()::text as token');
-    return rows[0].token;
-  }
-  // The one counts commits of other connections, the other the rows that this connection has changed.
-  const [row] = await db.raw(
-    "select data_version || ' ' || total_changes() as token from pragma_data_version",
-  );
-  return row.token;
+  if (!isPostgres(db)) return logStamp(db);
+  // It names the transactions whose changes are visible; those that only read are not among them.
+  const { rows } = await db.raw('select txid_current_snapshot()::text as token');
+  return rows[0].token;
 }
 
 /** Polls come at the same times (`untilPoll`), give or take what the others do first. */
@@ -33,8 +28,16 @@ export interface TokenReader {
   ignore(transaction: string): void;
 }
 
-/** The column of a statement that returns its transaction, for `ignore`. */
-export const transactionId = (db: Db) => db.raw('txid_current()::text as transaction');
+/** Runs a statement that changes nothing which a poll looks for. */
+export async function unnoticed(
+  db: Db,
+  statement: Knex.QueryBuilder,
+  ignore: TokenReader['ignore'],
+): Promise<void> {
+  if (!isPostgres(db)) return void (await statement);
+  const [row] = await statement.returning(db.raw('txid_current()::text as transaction'));
+  if (row) ignore(row.transaction);
+}
 
 /** After so many they are forgotten, which costs one look. */
 const maxIgnored = 1000;
@@ -74,25 +77,25 @@ export function withoutIgnored(snapshot: string, ignored: ReadonlySet<number>): 
   return `${Number(next) - begun}:${others}`;
 }
 
-/**
- * `readToken` resolves to null if the token is not known. `readNextAt`: when time alone makes something due after `since`,
- * infinite if nothing waits; it is read once after each change.
- */
+/** `readNextAt`: when time alone makes something due after `since`, infinite if nothing waits; read once after each change. */
 export function createQuietCheck(
-  readToken: () => Promise<string | null>,
+  readToken: () => Promise<string>,
   readNextAt: (since: number) => Promise<number>,
 ): QuietCheck {
   let seen: string | null = null;
   let nextAt: number | null = null;
   return async (since) => {
     const token = await readToken();
-    if (token === null || token !== seen) {
-      seen = token;
-      nextAt = null;
-      return Number.NEGATIVE_INFINITY;
-    }
-    // Mail that has fallen due may have to wait nevertheless, and then nothing is committed.
-    if (nextAt === null || nextAt <= since) nextAt = await readNextAt(since);
-    return nextAt;
+    const hasChanged = token !== seen;
+    if (hasChanged) nextAt = null;
+    seen = token;
+    return {
+      hasChanged,
+      async nextAt() {
+        // Mail that has fallen due may have to wait nevertheless, and then nothing is committed.
+        if (nextAt === null || nextAt <= since) nextAt = await readNextAt(since);
+        return nextAt;
+      },
+    };
   };
 }

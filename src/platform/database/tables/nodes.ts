@@ -3,7 +3,7 @@
  * with the members that they see (mail/queue/cluster/membership.ts). The states of destinations are in destination-status-rows.ts.
  */
 import { DatabaseError, type Db, type Trx } from '#platform/database/engine/open.ts';
-import { type TokenReader, transactionId } from '#platform/database/engine/quiet-check.ts';
+import { type TokenReader, unnoticed } from '#platform/database/engine/quiet-check.ts';
 
 interface Heartbeat {
   node: string;
@@ -25,12 +25,14 @@ export async function heartbeat(
   own: Heartbeat & { version: string },
   ignore: TokenReader['ignore'],
 ): Promise<Heartbeat[]> {
-  const [row] = await db('nodes')
-    .insert({ ...own, sends: true })
-    .onConflict('node')
-    .merge()
-    .returning(transactionId(db));
-  ignore(row.transaction);
+  await unnoticed(
+    db,
+    db('nodes')
+      .insert({ ...own, sends: true })
+      .onConflict('node')
+      .merge(),
+    ignore,
+  );
   return readHeartbeats(db, own.node);
 }
 

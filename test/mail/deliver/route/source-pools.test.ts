@@ -9,8 +9,8 @@ import {
   countAssigned,
   poolOf,
   publishPools,
+  readAssigned,
   readMissing,
-  readPoolAssignments,
   readPools,
   withdrawPools,
 } from '#mail/queue/rows/ip-pools.ts';
@@ -21,15 +21,15 @@ import { readSummary } from '#operate/explain/queue-rows-by-destination.ts';
 test('organizations are pinned and unpinned', async (t) => {
   const { db, orgId, newOrg } = await openQueue(t, oneKind);
   const other = await newOrg();
-  t.deepEqual(await readPoolAssignments(db), new Map());
+  t.deepEqual((await readAssigned(db, 'one', now)).pools, new Map());
   await assignPool(db, orgId, 'bulk');
-  t.deepEqual(await readPoolAssignments(db), new Map([[orgId, 'bulk']]));
+  t.deepEqual((await readAssigned(db, 'one', now)).pools, new Map([[orgId, 'bulk']]));
   t.deepEqual(Object.fromEntries(await countAssigned(db)), { bulk: 1, default: 1 });
   t.is((await findOrganization(db, orgId))?.pool, 'bulk');
   t.deepEqual([await poolOf(db, orgId), await poolOf(db, other)], ['bulk', 'default']);
   await assignPool(db, orgId, 'default');
   t.is((await findOrganization(db, orgId))?.pool, null);
-  t.deepEqual(await readPoolAssignments(db), new Map());
+  t.deepEqual((await readAssigned(db, 'one', now)).pools, new Map());
 });
 
 test('a node has the pools that it named last, for a minute', async (t) => {
@@ -38,7 +38,7 @@ test('a node has the pools that it named last, for a minute', async (t) => {
   await publishPools(db, 'one', ['default', 'bulk'], now);
   await publishPools(db, 'two', ['transactional', 'bulk'], now);
   t.deepEqual([...(await readPools(db, now))].sort(), ['bulk', 'default', 'transactional']);
-  t.deepEqual([...(await readPools(db, now, 'one'))].sort(), ['bulk', 'transactional']);
+  t.deepEqual([...(await readAssigned(db, 'one', now)).elsewhere].sort(), ['bulk', 'transactional']);
   await publishPools(db, 'one', ['default'], now + minute);
   t.deepEqual([...(await readPools(db, now + minute + 1))], ['default']);
   await withdrawPools(db, 'one');
@@ -89,10 +89,8 @@ test('a node knows its own pools, who is pinned, and tells what it has now and t
   const published: [string[], number][] = [];
   const pinning = createPoolAssignment({
     sources: [{ pool: 'bulk' }, { pool: 'transactional' }, { pool: 'bulk' }],
-    readAssignments: async () => pins,
-    readPaused: async () => paused,
+    read: async () => ({ pools: pins, paused, elsewhere: new Set(['default', 'bulk']) }),
     publish: async (pools, at) => void published.push([pools, at]),
-    readOthers: async () => new Set(['default', 'bulk']),
     publishIntervalMs: 20_000,
   });
   t.true(await pinning.refresh(0));

@@ -12,9 +12,10 @@ import {
   type QueueAction,
   type Selection,
 } from '#mail/queue/rows/apply-queue-action.ts';
+import { listOrders, suspensionOrder } from '#mail/queue/rows/destination-rules.ts';
 import { claimBacklogs } from '#mail/queue/rows/lease-statements.ts';
 import { listQueue, summarizeQueue } from '#mail/queue/rows/queue-view.ts';
-import { listSuspensions, resume, suspend } from '#mail/queue/rows/suspensions.ts';
+import { resume, suspend } from '#mail/queue/rows/suspensions.ts';
 import { readDestinationStatuses } from '#mail/record/rows/destination-status-rows.ts';
 import { findEmail } from '#mail/record/rows/emails.ts';
 
@@ -171,11 +172,11 @@ for (const kind of kinds) {
     await suspend(db, suspension);
     const other = { destination: 'else.invalid', reason: 'two', createdAt: now, until: now + 9 * minute };
     await suspend(db, other);
-    t.deepEqual(await listSuspensions(db, now), [other, suspension]);
+    t.deepEqual(await listOrders(db, now), [other, suspension].map(suspensionOrder));
     const replaced = { ...suspension, reason: 'three', createdAt: now + 1, until: now + 2 * minute };
     await suspend(db, replaced);
-    t.deepEqual(await listSuspensions(db, now + minute), [other, replaced]);
-    t.deepEqual(await listSuspensions(db, now + 2 * minute), [other], 'its time is up');
+    t.deepEqual(await listOrders(db, now + minute), [other, replaced].map(suspensionOrder));
+    t.deepEqual(await listOrders(db, now + 2 * minute), [suspensionOrder(other)], 'its time is up');
     t.is(await resume(db, 'there.invalid', now + 2 * minute), null);
     t.deepEqual(await resume(db, 'else.invalid', now + 2 * minute), other);
     t.deepEqual(await db('suspensions'), [], 'what has lapsed is deleted in passing');
