@@ -254,7 +254,7 @@ export const plantedFaults: Record<string, PlantedFault> = {
   },
   'a failed look at the queue is not caught': {
     file: 'poller.ts',
-    replace: '.quietUntil(this.#scannedAt).catch(() => Number.NEGATIVE_INFINITY);',
-    by: '.quietUntil(this.#scannedAt);',
+    replace: '// The look reports it.',
+    by: "throw new Error('planted');",
   },
 };
