@@ -5,6 +5,7 @@
  *   node scripts/simulate.ts --seed 7 --shrink   the shortest plan that fails in the same way
  *   node scripts/simulate.ts --seeds 1-50        many runs, ten in a process
  *   node scripts/simulate.ts --planted           finds each planted fault, and prints how many seeds that took
+ *   node scripts/simulate.ts --scale             how many nodes and destinations a queue carries, as docs/sizing.md shows it
  *
  * A run is a function of its options: --days or --hours, --mails and --faults-per-hour, which are drawn from the seed if they are
  * not given; --plant NAME; --keep with the numbers of the items of the plan that happen.
@@ -27,6 +28,7 @@ const { values } = parseArgs({
     nodes: { type: 'string' },
     plant: { type: 'string' },
     planted: { type: 'boolean', default: false },
+    scale: { type: 'boolean', default: false },
     keep: { type: 'string' },
     shrink: { type: 'boolean', default: false },
     jobs: { type: 'string', default: '2' },
@@ -37,7 +39,8 @@ export type Options = typeof values;
 
 if (import.meta.main) process.exit((await main()) ? 0 : 1);
 
-function main(): Promise<boolean> {
+async function main(): Promise<boolean> {
+  if (values.scale) return (await import('./simulate/scale.ts')).showScale();
   if (values.planted) return findPlanted(values);
   if (values.seeds && values.jobs !== '1') return runSeeds(values);
   if (values.shrink) return shrink(values);

@@ -111,3 +111,9 @@ export function threadSeconds(pid: number): Map<string, number> {
   }
   return seconds;
 }
+
+/** User and system time of the thread that runs the program, of Node the event loop. */
+export function mainThreadSeconds(pid: number): number {
+  const { fields } = readStat(`/proc/${pid}/task/${pid}/stat`);
+  return (Number(fields[11]) + Number(fields[12])) / ticksASecond;
+}
