@@ -48,7 +48,7 @@ test('a stopped action ends after its current page; the rest is unchanged', asyn
   const onError = (what: string, error: unknown) => troubles.push(`${what}: ${(error as Error).message}`);
   const desk = createOperatorJobs({ db, clock: manualClock(), config, onError, surroundings: {} });
   t.true(desk.queueActions.start({ action: 'cancel', selection: {}, reason: 'test', by: 'olga' }));
-  await until(() => desk.queueActions.last()!.progress?.changed === 1000);
+  await until(() => (desk.queueActions.last()!.progress?.changed ?? 0) >= 1000);
   await desk.stop();
   const { endedAt, result } = desk.queueActions.last()!;
   t.not(endedAt, null);
@@ -57,7 +57,8 @@ test('a stopped action ends after its current page; the rest is unchanged', asyn
     'a queue action failed; the mail that it did not reach is unchanged: Postern stops',
   ]);
   const canceled = await db('deliveries').where({ status: 'canceled' });
-  t.is(canceled.length, 1000);
+  // The page that was under way may have been the second.
+  t.true([1000, 2000].includes(canceled.length), `${canceled.length}`);
 });
 
 test('the service stops while the doctor waits for an answer', async (t) => {
