@@ -4,7 +4,7 @@
  * runs for one that has ended.
  */
 import ms from 'ms';
-import { type Clock, systemClock } from '#platform/base/clock.ts';
+import { type Clock, steppedTimers, systemClock } from '#platform/base/clock.ts';
 import type { Log } from '#platform/base/log.ts';
 import { type Db, isPostgres } from '#platform/database/engine/open.ts';
 import { readTime } from '#platform/database/engine/ping.ts';
@@ -21,6 +21,8 @@ export interface DatabaseClock extends Clock {
 
 export function createDatabaseClock(log: Log): DatabaseClock {
   let aheadMs = 0;
+  // Of each server: in a simulation several run in one process, and one that is killed must take no timer of another along.
+  const after = steppedTimers();
 
   async function compare(db: Db): Promise<void> {
     if (!isPostgres(db)) return;
@@ -39,14 +41,14 @@ export function createDatabaseClock(log: Log): DatabaseClock {
 
   return {
     now: () => Math.round(systemClock.now() - aheadMs),
-    after: systemClock.after,
+    after,
     compare,
     follow(db) {
       let isStopped = false;
       let cancel = () => {};
       const later = () => {
         if (isStopped) return;
-        cancel = systemClock.after(intervalMs, () => {
+        cancel = after(intervalMs, () => {
           // While PostgreSQL is away, the last comparison stands.
           compare(db)
             .catch(() => {})

@@ -14,37 +14,39 @@ const maxDelay = 2 ** 31 - 1;
 const stepMs = 50;
 const minStepped = 4 * stepMs;
 
-/** By step, what is due then. */
-const steps = new Map<number, { actions: Set<() => void>; timer: NodeJS.Timeout }>();
-
 export const systemClock: Clock = {
   now: Date.now,
   after(ms, action) {
-    const delay = Math.min(Math.max(ms, 0), maxDelay - stepMs);
-    if (delay >= minStepped) return afterSteps(delay, action);
-    const timer = setTimeout(action, delay);
+    const timer = setTimeout(action, Math.min(Math.max(ms, 0), maxDelay));
     return () => clearTimeout(timer);
   },
 };
 
-function afterSteps(delay: number, action: () => void): () => void {
-  const now = performance.now();
-  const at = Math.ceil((now + delay) / stepMs);
-  const step = steps.get(at) ?? { actions: new Set(), timer: setTimeout(runStep, at * stepMs - now, at) };
-  steps.set(at, step);
-  const own = () => action();
-  step.actions.add(own);
-  return () => {
-    if (!step.actions.delete(own) || step.actions.size > 0 || steps.get(at) !== step) return;
-    steps.delete(at);
-    clearTimeout(step.timer);
-  };
-}
+/** `after` of the system's clock, whose longer delays end in common steps. */
+export function steppedTimers(): Clock['after'] {
+  /** By step, what is due then. */
+  const steps = new Map<number, { actions: Set<() => void>; timer: NodeJS.Timeout }>();
 
-function runStep(at: number): void {
-  const { actions } = steps.get(at)!;
-  steps.delete(at);
-  for (const act of actions) act();
+  function runStep(at: number): void {
+    const { actions } = steps.get(at)!;
+    steps.delete(at);
+    for (const act of actions) act();
+  }
+
+  return (ms, action) => {
+    if (ms < minStepped || ms > maxDelay - stepMs) return systemClock.after(ms, action);
+    const now = performance.now();
+    const at = Math.ceil((now + ms) / stepMs);
+    const step = steps.get(at) ?? { actions: new Set(), timer: setTimeout(runStep, at * stepMs - now, at) };
+    steps.set(at, step);
+    const own = () => action();
+    step.actions.add(own);
+    return () => {
+      if (!step.actions.delete(own) || step.actions.size > 0 || steps.get(at) !== step) return;
+      steps.delete(at);
+      clearTimeout(step.timer);
+    };
+  };
 }
 
 /** The clocks of two nodes differ by no more (server/database-clock.ts). */

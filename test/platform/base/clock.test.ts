@@ -1,6 +1,6 @@
 /** Ages, of times that may lie in the future because a clock was ahead; and the timers of the system's clock. */
 import test from 'ava';
-import { elapsed, isRecent, systemClock } from '#platform/base/clock.ts';
+import { elapsed, isRecent, steppedTimers } from '#platform/base/clock.ts';
 
 test('what is from a time to come is never young, but nodes may differ a little', (t) => {
   const now = Date.UTC(2026, 0, 1);
@@ -26,7 +26,8 @@ test('what is from a time to come is never young, but nodes may differ a little'
 test('timers of about the same time wake the process together, and one that is called off leaves nothing', async (t) => {
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
   const before = timers();
-  const cancels = Array.from({ length: 20 }, () => systemClock.after(60_000, () => t.fail('called off')));
+  const after = steppedTimers();
+  const cancels = Array.from({ length: 20 }, () => after(60_000, () => t.fail('called off')));
   t.true(timers() <= before + 2);
   for (const cancel of cancels) cancel();
   t.is(timers(), before);
@@ -38,7 +39,7 @@ test('timers of about the same time wake the process together, and one that is c
       { length: 20 },
       () =>
         new Promise<void>((resolve) => {
-          systemClock.after(250, () => {
+          after(250, () => {
             turns.push(turn);
             setImmediate(() => {
               turn += 1;
