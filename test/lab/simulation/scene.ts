@@ -104,7 +104,8 @@ export class Scene {
     this.links = new Links(random.stream('links'));
     this.#callers = random.stream('callers');
     network.linkBetween = this.links.between;
-    databases.statements = databases.commits = 0;
+    databases.statements = databases.commits = databases.failures = 0;
+    databases.onStatement = null;
     const usual = sound(random.stream('disk'));
     const failing = this.#failingDisk(usual);
     databases.onCommit = () => this.#noteLeases();
