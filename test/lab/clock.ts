@@ -39,8 +39,8 @@ interface Timer {
 const patienceMs = 50;
 
 /** A longer advance goes in so many steps at most, and a timer fires as much later: a day has 86,400 polls of a second. */
-const exactMs = ms('1h');
-const maxSteps = 1800;
+const exactMs = ms('59m');
+const maxSteps = 360;
 
 export function manualClock(
   start: number = Date.UTC(2026, 0, 1),

@@ -2,6 +2,8 @@
  * `postern status` names what is wrong within a minute of the first mail that met it, names nothing else, and is silent two
  * minutes after a host there has taken a mail again. It cannot know earlier: only mail shows what is wrong, and that it is over.
  */
+
+import { reserveOf } from '#mail/deliver/warm-up-plan.ts';
 import type { Cause } from '#operate/condition/causes.ts';
 import type { Need } from '#operate/status/need.ts';
 import { verdictText } from '#operate/status/read-status.ts';
@@ -12,8 +14,8 @@ import type { Check, Checked, HappenedFault } from './check.ts';
 const minute = 60_000;
 const namedAfterMs = minute;
 const silentAfterMs = 2 * minute;
-/** Of an address that is new to receivers (mail/deliver/warm-up-plan.ts). */
-const firstDaysAllowance = 100;
+/** Mails of the first day of an address that is new to receivers, after which status names it. */
+const firstDaysAllowance = 100 - reserveOf(100);
 
 const noConnection: Cause[] = ['unreachable', 'hanging', 'no_route', 'no_way_out'];
 const noAnswer: Cause[] = ['dns_failing', 'resolver_failing', 'no_way_out'];
