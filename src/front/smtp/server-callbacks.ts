@@ -79,7 +79,7 @@ export function callbacksOf<User>(parts: Parts<User>, running: Set<Promise<unkno
 }
 
 /**
- * From the login on the connection takes a place of its organization, and none of its network. Whoever holds connections that
+ * From the login on the connection takes a place of its organization, and none of its network. A client with connections that
  * are logged in, or that were refused because the organization has too many, keeps no other client from logging in.
  */
 function takePlace<User>(

@@ -104,7 +104,7 @@ function compiled(local: string): RE2JS {
 }
 
 function problemWithExpression(local: string): string | null {
-  // PostgreSQL takes no NUL, and nobody would see what such a pattern takes.
+  // PostgreSQL takes no NUL, and people would not see what such a pattern takes.
   if (/\p{Cc}/u.test(local) || hasHidden(local))
     return `an expression has no characters that cannot be seen: write them as \\x{200B}${withoutHidden(local)}`;
   try {

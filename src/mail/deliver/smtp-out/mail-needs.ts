@@ -17,7 +17,7 @@ type Obstacle = Extract<
   { kind: 'too-big' | 'no-smtputf8' | 'no-utf8-header' | 'no-8bitmime' | 'no-requiretls' | 'internal' }
 >;
 
-/** A reason not to begin, usually a limit that the host has announced. */
+/** A reason not to begin, such as a limit that the host has announced. */
 export function obstacle(
   { from, to, message, requireTls }: Mail,
   { sizeLimit, has }: Extensions,

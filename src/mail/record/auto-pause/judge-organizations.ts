@@ -3,7 +3,7 @@
  * (mail/record/rows/statistics.ts): so each event is judged once, by one node, and nothing looks at mail that nothing has happened
  * to. Organizations with hardly a failure cost one statement for each thousand events, whatever their number.
  *
- * A reply of which one is enough must be that of a host in a session: whoever has seen a return path can send a mail that says it.
+ * A reply of which one is enough must be that of a host in a session: a person who has seen a return path can write one.
  */
 
 import { lockOrganization } from '#accounts/rows/organizations.ts';

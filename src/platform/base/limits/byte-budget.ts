@@ -56,7 +56,7 @@ export class ByteBudget {
 
   /**
    * `line`: with whom it waits, if not with all of its owner. What waits is behind those of its line only, and is refused for the
-   * sake of those only: senders that have hung up, which nobody notices while they wait, must not cost others their place.
+   * sake of those only: senders that have hung up, which cannot be noticed while they wait, must not cost others their place.
    */
   open(owner: string, line = owner): ByteHold {
     this.#opened += 1;

@@ -112,7 +112,7 @@ export function excessOfLog(location: Location): number {
 
 /**
  * Another one than before: SQLite's WAL was written to, as by the commits of every process. The kernel has the time of that, which
- * is the same for all commits of one of its ticks; until that has passed, and while there is no WAL, each stamp is a new one.
+ * is the same for all commits of one of its ticks; until that has passed, and without a WAL, each stamp is a new one.
  */
 export function logStamp(db: Db): string {
   const log = statSync(`${db.client.config.connection.filename}-wal`, { throwIfNoEntry: false });

@@ -129,7 +129,7 @@ async function changeSecondFactor({ org, user, form, base }: OrgVisit, { db, log
 }
 
 /**
- * Mails the link, so that only the person gets it. If this server sends no mail, it is shown. Whoever has it can make the account
+ * Mails the link, so that only the person gets it. A server that sends no mail shows it. A person who has it can make the account
  * of that address: an owner who could be shown it after twenty invitations would make those of other people.
  */
 async function handOver(
