@@ -1,11 +1,12 @@
 /** Pages with real rows: nothing shifts while they load, and nothing is cut on a tablet or a small laptop. */
 import { gzipSync } from 'node:zlib';
 import test from 'ava';
-import type { Page } from 'playwright-core';
+import type { Page, Route } from 'playwright-core';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
 import { startChromium } from '#lab/browser/chromium.ts';
 import { outside } from '#lab/browser/outside.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 import { suspend } from '#mail/queue/rows/suspensions.ts';
 
 const { visit } = startChromium(test);
@@ -53,8 +54,9 @@ async function fill(world: World) {
   const operator = createBrowser(world);
   await setUp(operator, world);
   const base = `/dashboard/o/${world.orgId}`;
-  const until = world.clock.now() + 3_600_000;
-  await suspend(world.db, { destination: 'example.com', reason: 'they asked us to', createdAt: 0, until });
+  const inAnHour = world.clock.now() + 3_600_000;
+  const suspended = { destination: 'example.com', reason: 'they asked us to', createdAt: 0 };
+  await suspend(world.db, { ...suspended, until: inAnHour });
   await world.clock.advance('5s');
   const send = (to: string, more: object = {}) =>
     world.send({ to, subject: 'Your order was shipped', ...more });
@@ -126,6 +128,12 @@ test('with real rows nothing shifts while a page loads, and nothing is cut or br
     const found = await page.evaluate<string[]>(`[...${outside}, ...${broken}]`);
     if (found.length > 0 || (await isWider())) faults[`${path} at ${width}`] = found;
   };
+  // The records of a domain are looked at while DNS is being asked, then with what it answered.
+  const checks: Route[] = [];
+  await page.route('**/records', (route) => {
+    checks.push(route);
+  });
+  const widths = process.env.SHOTS ? [1440, 1024, 900, 768, 390] : [1024, 768];
   for (const [index, path] of pages.entries()) {
     await page.setViewportSize({ width: 1024, height: 800 });
     await page.goto(path);
@@ -133,8 +141,13 @@ test('with real rows nothing shifts while a page loads, and nothing is cut or br
     if (shift >= maxShift) faults[`${path} shifts`] = shift;
     const bytes = await coldBytes(page, path);
     if (bytes > maxColdBytes) faults[`${path} weighs`] = bytes;
-    for (const width of process.env.SHOTS ? [1440, 1024, 900, 768, 390] : [1024, 768])
-      await look(path, width, process.env.SHOTS ? `p${index}` : null);
+    for (const width of widths) await look(path, width, process.env.SHOTS ? `p${index}` : null);
+    if ((await page.locator('[hx-trigger=load]').count()) === 0) continue;
+    const check = await until(() => checks.pop(), { what: 'the request of the records' });
+    await check.continue();
+    await page.locator('[hx-trigger=load]').waitFor({ state: 'detached' });
+    for (const width of widths) await look(`${path}, answered`, width, null);
   }
+  t.is(checks.length, 0);
   t.deepEqual(faults, {});
 });
