@@ -12,8 +12,6 @@ import { listens } from '#lab/load/ports.ts';
 import { startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import { until } from '#lab/until.ts';
 
-const timeout = 30_000;
-
 async function startDev(t: ExecutionContext, ...args: string[]) {
   return startDevWith(t, {}, ...args);
 }
@@ -26,7 +24,7 @@ async function startDevWith(t: ExecutionContext, env: Record<string, string>, ..
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line));
-  await until(() => documents().length > 0, { timeout, what: () => `its start: ${started.stderr()}` });
+  await until(() => documents().length > 0, { what: () => `its start: ${started.stderr()}` });
   const [server] = documents();
   const call = async (method: string, path: string, body?: object) => {
     const headers = { authorization: `Bearer ${server.key}`, 'content-type': 'application/json' };
@@ -46,7 +44,7 @@ async function startDevWith(t: ExecutionContext, env: Record<string, string>, ..
         documents()
           .filter(({ recipient }) => recipient === to)
           .map(({ type }) => type);
-      return until(() => found().join() === types.join(), { timeout, what: () => `${to}: ${found()}` });
+      return until(() => found().join() === types.join(), { what: () => `${to}: ${found()}` });
     },
   };
 }
@@ -81,7 +79,7 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   await dev.printed(['email.queued', 'email.deferred', 'email.delivered'], 'greylist@example.org');
   await dev.printed(['email.queued', 'email.bounced'], 'full@example.org');
   await dev.printed(['email.queued', 'email.delivered', 'email.complained'], 'complain@example.org');
-  const [complaint] = await receiver.received(1, timeout);
+  const [complaint] = await receiver.received(1);
   t.is(complaint!.body.data.recipient, 'complain@example.org');
   t.is(complaint!.fault, null);
 
@@ -89,12 +87,11 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
     ...['listen', '--forward', url, '--event', 'email.received'],
   );
   await until(() => listening.stderr().includes('forwarding to'), {
-    timeout,
     what: () => listening.stderr(),
   });
   t.is((await dev.send('orders+17@received.test')).status, 200);
-  await until(() => dev.stdout().includes('"email.received"'), { timeout, what: 'the mail that came in' });
-  await until(() => receiver.requests.length === 2, { timeout, what: () => listening.stderr() });
+  await until(() => dev.stdout().includes('"email.received"'), { what: 'the mail that came in' });
+  await until(() => receiver.requests.length === 2, { what: () => listening.stderr() });
   t.like(receiver.requests[1]!.body.data, { test: true, recipients: ['orders+17@received.test'] });
   await listening.exit();
 
@@ -110,7 +107,7 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line));
   const find = (type: string) => documents().find((one) => one.type === type);
-  await until(() => find('webhook'), { timeout, what: 'the post to the webhook' });
+  await until(() => find('webhook'), { what: 'the post to the webhook' });
   t.like(find('webhook'), { event: 'email.complained', status: 204, url });
   const mail = { from: `app@${server.domain}`, to: 'ann@example.org', subject: 'x', text: 'x' };
   const post = (body: object) => dev.call('POST', '/api/public/email/send', body);
@@ -119,12 +116,12 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
     (await post({ ...mail, reply_to: 'b@example.org' })).body.message,
     /reply_to: unknown member; did you mean replyTo\?$/,
   );
-  await until(() => find('refused'), { timeout, what: 'the refused send' });
+  await until(() => find('refused'), { what: 'the refused send' });
   t.like(find('refused'), { recipient: 'ann@example.org' });
   const many = await post({ ...mail, to: Array.from({ length: 11 }, (_, at) => `many-${at}@example.org`) });
   t.is(many.status, 400);
   const ofMany = () => documents().filter(({ recipient = '' }) => recipient.startsWith('many-'));
-  await until(() => ofMany().length > 0, { timeout, what: 'the refused send to many' });
+  await until(() => ofMany().length > 0, { what: 'the refused send to many' });
   t.deepEqual(
     ofMany().map(({ type, recipient, others }) => [type, recipient, others]),
     [['refused', 'many-0@example.org', 9]],
@@ -133,11 +130,10 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   const headers = { authorization: 'Bearer em_test_of-another-server' };
   t.is((await fetch(`${server.url}/api/public/domains`, { headers })).status, 401);
   await until(() => /401: The API key is not valid.* prints its key/.test(dev.stderr()), {
-    timeout,
     what: dev.stderr,
   });
   for (const _ of [1, 2]) t.is((await dev.send('twice@example.org')).status, 200);
-  await until(() => find('repeated'), { timeout, what: 'the repeat' });
+  await until(() => find('repeated'), { what: 'the repeat' });
   t.regex(find('repeated').reason, /^a repeat of email \S+ was ignored; nothing was sent or charged$/);
 
   // A command that names no installation acts on this one in its directory.
@@ -173,7 +169,7 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   await fresh.exit();
 
   const plain = createCli(t, {}).start('dev', '--port', '0', '--directory', data);
-  await until(() => /^Mail$/m.test(plain.stdout()), { timeout, what: () => plain.stderr() });
+  await until(() => /^Mail$/m.test(plain.stdout()), { what: () => plain.stderr() });
   const [, curl] = /^(curl http[\s\S]*?)\n\n/m.exec(plain.stdout())!;
   const answer = await run('sh', ['-c', curl!], process.env);
   t.regex(answer.stdout.toString(), /^{"success":true,/);
@@ -183,7 +179,7 @@ test('a server for development: recipients as named, webhooks, SMTP, the dashboa
   const explained = await run('sh', ['-c', `${cd}\n${why}`], process.env);
   t.regex(explained.stdout.toString(), /ann@example\.org/, explained.stderr.toString());
   const line = /^\S+Z\tdelivered\tann@example.org\tHello\t\thttp:\/\/127\.0\.0\.1:\d+\/dashboard\/\S+$/m;
-  await until(() => line.test(plain.stdout()), { timeout, what: plain.stdout });
+  await until(() => line.test(plain.stdout()), { what: plain.stdout });
 });
 
 test('a server for development is reached on loopback only, under a name of this machine, whatever the environment says', async (t) => {

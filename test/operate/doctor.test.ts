@@ -82,11 +82,14 @@ async function silentDns(t: ExecutionContext) {
 test('a run of the doctor ends in time, whatever hangs', async (t) => {
   const world = await startDoctorWorld(t);
   const timeouts = { ...world.surroundings.timeouts!, all: 1_500 };
-  const [finding, ...more] = await world.changed({
+  const findings = await world.examineNow({
     surroundings: { timeouts, freeBytes: () => new Promise(() => {}) },
   });
-  t.deepEqual(more, []);
-  t.like(finding, { check: 'disk space', verdict: 'skipped', found: 'took longer than 1.5 s' });
+  // On a slow machine, others may have taken too long as well.
+  t.like(
+    findings.find(({ check }) => check === 'disk space'),
+    { verdict: 'skipped', found: 'took longer than 1.5 s' },
+  );
 });
 
 test('the doctor tells how far it has come', async (t) => {

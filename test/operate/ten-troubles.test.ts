@@ -123,7 +123,7 @@ test('after ten minutes each trouble has the cause that it began with, in every 
       const open = rows.filter(({ state }) => JSON.parse(state).circuit !== null);
       return open.length >= lasting.length;
     },
-    { timeout: minute, what: () => `the circuits to be open, by now ${JSON.stringify(began, null, 1)}` },
+    { what: () => `the circuits to be open, by now ${JSON.stringify(began, null, 1)}` },
   );
   began = await needs();
   await pass(10 * minute);

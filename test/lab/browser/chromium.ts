@@ -78,9 +78,10 @@ export function startChromium(test: TestFn) {
         locale: 'en-GB',
         permissions: ['clipboard-read', 'clipboard-write'],
       });
+      // Of its pages, and of the requests that are made beside them.
+      context.setDefaultTimeout(300_000);
       t.teardown(() => context.close());
       const page = await context.newPage();
-      page.setDefaultTimeout(300_000);
       const faults = watchFaults(page);
       const isWider = async () =>
         (await page.evaluate(

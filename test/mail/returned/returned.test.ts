@@ -227,7 +227,7 @@ test('the thread reads many mails at once, each as the function does', async (t)
 
 /** Reads as the real one does, but for mails of these words. */
 const trap = `
-  const { parentPort } = require('node:worker_threads');
+  const { parentPort, workerData } = require('node:worker_threads');
   parentPort.on('message', ({ bytes }) => {
     const text = Buffer.from(bytes).toString();
     parentPort.postMessage('begun');
@@ -236,6 +236,7 @@ const trap = `
     if (text === 'throw') throw new Error('thrown');
     if (text === 'eat') { const all = []; for (;;) all.push(new Array(1e6).fill({})); }
     parentPort.postMessage({ kind: 'arrived', format: text });
+    if (workerData) Atomics.store(workerData, 0, 1), Atomics.notify(workerData, 0);
   });`;
 
 test('a mail that hangs, kills or feeds on its thread ends with it, and alone', async (t) => {
@@ -269,21 +270,25 @@ test('mails of one network are not all read before that of another', async (t) =
 
 test('a reading that was done in time counts, however late the main thread looks at it', async (t) => {
   const errors: unknown[] = [];
+  const timeoutMs = 50;
+  const answered = new Int32Array(new SharedArrayBuffer(4));
   const reader = createIsolatedParser({
     spawn() {
-      const worker = new Worker(trap, { eval: true });
+      const worker = new Worker(trap, { eval: true, workerData: answered });
       worker.on('message', (message) => message === 'begun' && setImmediate(blockUntilAnswered));
       return worker;
     },
     onError: (_, error) => errors.push(error),
-    timeoutMs: 50,
+    timeoutMs,
   });
   t.teardown(reader.close);
   t.like(await reader.read(Buffer.from('signal'), 'letters'), { format: 'signal' });
   t.deepEqual(errors, []);
 
   function blockUntilAnswered() {
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500);
+    Atomics.wait(answered, 0, 0);
+    // And the time is over.
+    Atomics.wait(answered, 0, 1, 2 * timeoutMs);
   }
 });
 
