@@ -18,9 +18,9 @@ const longest = [
     'slow-move-steps',
   ],
   'slow-upgrade',
-  ...['front-browser', 'operate', 'front-dashboard', 'front-dialects', 'server', 'contract'],
-  ...['mail-queue', 'front', 'front-http', 'front-api', 'platform-database', 'house', 'mail-queue-cluster'],
-  ...['mail-deliver', 'mail-record', 'cli', 'mail-returned', 'accounts', 'mail-compose', 'mail-webhooks'],
+  ...['front', 'operate', 'front-dashboard', 'front-dialects', 'server', 'contract'],
+  ...['mail-queue', 'mail', 'front-http', 'front-api', 'platform-database', 'house', 'platform'],
+  ...['mail-deliver', 'mail-record', 'cli', 'mail-returned', 'accounts', 'mail-compose'],
   ...['mail-deliver-smtp-out', 'mail-deliver-route'],
 ];
 

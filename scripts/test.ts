@@ -34,8 +34,6 @@ const onceOnly = [
   'platform-database',
   'mail-queue-cluster',
   'house',
-  'front',
-  'front-dashboard',
   'scripts',
   'platform-vendor',
   'platform-settings',

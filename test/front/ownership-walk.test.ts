@@ -165,7 +165,7 @@ test('each route, by everybody, with what is not theirs: it is neither shown nor
     `${tally.routes} routes, ${visitors.length} visitors, ${tally.requests} requests; ${lines.join('; ')}`,
   );
   t.deepEqual(tally.faults, []);
-  t.true(tally.requests > 1000);
+  t.true(tally.requests > 400);
 });
 
 test('a live stream of events keeps to the same rule', async (t) => {

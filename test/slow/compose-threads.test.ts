@@ -41,7 +41,7 @@ function createOrder(fields: Partial<Fields> = {}, more: Partial<ComposeOrder> =
 /** Keeps a thread busy for some time. */
 const long = { text: 'é'.repeat(900_000) };
 
-const program = new URL('../../../src/server/compose-thread.ts', import.meta.url);
+const program = new URL('../../src/server/compose-thread.ts', import.meta.url);
 
 function startComposers(
   t: ExecutionContext,
@@ -208,7 +208,7 @@ test('if a thread dies, its orders fail and the next order starts another', asyn
 /** Composes as the real one does, but for mails with these subjects. */
 const trap = `
   import { parentPort } from 'node:worker_threads';
-  import { serveOrders } from ${JSON.stringify(new URL('../../../src/mail/compose/compose-threads.ts', import.meta.url).href)};
+  import { serveOrders } from ${JSON.stringify(new URL('../../src/mail/compose/compose-threads.ts', import.meta.url).href)};
   serveOrders(parentPort, ({ fields: { subject } }) => {
     if (subject === 'hang') for (;;);
     if (subject === 'die') process.exit(1);
