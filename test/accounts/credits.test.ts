@@ -1,8 +1,8 @@
 import test from 'ava';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: the quota is new on the organization’s day of the month`, async (t) => {
     const world = await startWorld(t, { database, tenant: { quota: 2 } });
     t.is((await world.send({ to: ['a@there.invalid', 'b@there.invalid'] })).status, 200);

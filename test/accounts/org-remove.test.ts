@@ -5,7 +5,7 @@ import { inviteMember } from '#accounts/people/team.ts';
 import { setMembership } from '#accounts/rows/memberships.ts';
 import { findUserByEmail, insertUser } from '#accounts/rows/users.ts';
 import { cliOf } from '#lab/cli.ts';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 
 const schema = readFileSync(
@@ -50,7 +50,7 @@ async function fill(
   return { name, sent };
 }
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: an organization goes with all its rows, the others keep theirs`, async (t) => {
     const world = await startWorld(t, { database });
     const { sent } = await fill(t, world, 'ann@tenant.invalid');

@@ -5,7 +5,7 @@ import { makeOrganization } from '#accounts/create-organization.ts';
 import { findDomain } from '#accounts/rows/domains-table.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import { findReceivingDomain } from '#accounts/rows/receiving-domains.ts';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { freePort } from '#lab/load/ports.ts';
 import { startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
@@ -37,7 +37,7 @@ async function rival(world: World) {
 const receive = (world: World, receives: boolean) =>
   world.call('PATCH', `/api/public/domains/${name}`, { body: JSON.stringify({ receives }) });
 
-for (const kind of kinds) {
+for (const kind of journeyKinds) {
   test(`${kind}: the first organization that receives a domain's mail keeps it until it stops`, async (t) => {
     const world = await start(t, { database: kind });
     const other = await rival(world);

@@ -5,7 +5,7 @@
  */
 import type { Db } from '#platform/database/engine/open.ts';
 import { routesOfServer, type WalkedRoute } from './hostile-walk.ts';
-import { hasTurn } from './runs.ts';
+import { hasTurn } from './turns.ts';
 
 /** What a path can name. */
 interface Named {

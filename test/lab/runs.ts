@@ -10,11 +10,3 @@ export function anyText(maxLength: number): fc.Arbitrary<string> {
   const codes = fc.array(fc.integer({ min: 0, max: 0x10ffff }), { maxLength });
   return codes.map((list) => String.fromCodePoint(...list).toWellFormed());
 }
-
-/**
- * Whether a case of a walk has its turn: in `npm test` each `of`th, by the sum of what numbers the case (the route, the visitor),
- * so that each route is asked by some and each visitor asks for some; in `npm run test:slow` all.
- */
-export function hasTurn(number: number, of: number): boolean {
-  return Boolean(process.env.TEST_SLOW) || number % of === 0;
-}

@@ -11,7 +11,7 @@ import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { changeUser, insertUser } from '#accounts/rows/users.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { cliOf, createCli } from '#lab/cli.ts';
-import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
+import { type DatabaseKind, journeyKinds } from '#lab/database/databases.ts';
 import { partOf } from '#lab/mail.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import type { ReportedFailure } from '#mail/returned/parse-result.ts';
@@ -68,7 +68,7 @@ async function everything({ db, config }: World, database: DatabaseKind): Promis
   return texts.join('\n');
 }
 
-for (const kind of kinds) {
+for (const kind of journeyKinds) {
   test(`${kind}: an invitation from an organization's domain is nowhere in it, cannot be stopped by it, and leaves no link`, async (t) => {
     const { world, operator, base, emailId } = await invited(t, kind);
     const { db, clock, orgId, mx } = world;

@@ -1,4 +1,4 @@
-/** `postern status`, cause by cause, from rows of both databases; ten-troubles.test.ts has the same from real exchangers. */
+/** `postern status`, cause by cause, from rows of both databases; test/slow/ten-troubles.test.ts has the same from real exchangers. */
 import { join } from 'node:path';
 import test, { type ExecutionContext } from 'ava';
 import sqlite3 from 'sqlite3';

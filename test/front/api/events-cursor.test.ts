@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import test, { type ExecutionContext } from 'ava';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
-import { type DatabaseKind, kinds } from '#lab/database/databases.ts';
+import { type DatabaseKind, journeyKinds } from '#lab/database/databases.ts';
 import { openMigrated } from '#lab/database/open-migrated.ts';
 import { until } from '#lab/until.ts';
 import { type EventPage, readEvents, settledPosition } from '#mail/record/rows/read-events.ts';
@@ -50,7 +50,7 @@ async function readAll(db: Db, orgId: string | null, after = 0, limit = 7): Prom
   return page.isMore ? [...page.events, ...(await readAll(db, orgId, page.position, limit))] : page.events;
 }
 
-for (const kind of kinds) {
+for (const kind of journeyKinds) {
   test(`${kind}: with 8 writers and 4 readers, every reader gets every event once, in the same order`, async (t) => {
     const { db, open, orgs } = await newFeed(t, kind);
     const [noisy, quiet] = orgs;

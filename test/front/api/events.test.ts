@@ -5,7 +5,7 @@ import { newKey } from '#accounts/api-keys.ts';
 import { insertKey, revokeKey } from '#accounts/rows/keys.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { addSuppression } from '#accounts/rows/suppressions.ts';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { readContract } from '#lab/openapi.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
@@ -62,7 +62,7 @@ async function listen(t: ExecutionContext, world: World, query = '', headers: Re
   return stream;
 }
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: the feed tells what happened, in order, to this organization alone`, async (t) => {
     const world = await startWorld(t, { database, exchangers: [{ script: nobody }] });
     const contract = await readContract(world);

@@ -3,12 +3,12 @@
  * test/contract/.
  */
 import test from 'ava';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 
 const mail = { to: ['ann@there.invalid', 'bob@there.invalid'], subject: 'Once' };
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: twenty sends at once with one key are one mail, one debit, twenty equal answers; the key holds over a restart, for a day, and is then forgotten`, async (t) => {
     const world = await startWorld(t, { database, tenant: { quota: 100 } });
     const send = (idempotencyKey?: string) => world.send({ ...mail, idempotencyKey });

@@ -5,10 +5,10 @@
 import test, { type ExecutionContext } from 'ava';
 import { isAtLeast, type Role, roles } from '#accounts/people/roles.ts';
 import { checkHeaders, type Page } from '#lab/browser/browser.ts';
-import { hasTurn } from '#lab/runs.ts';
 import type { Sample } from '#lab/scenes/dashboard-sample.ts';
 import { pairs, pathOf, sampledTable, staleSamples } from '#lab/scenes/dashboard-samples.ts';
 import { type Org, type Scene, startScene } from '#lab/scenes/dashboard-scene.ts';
+import { hasTurn } from '#lab/turns.ts';
 import { until } from '#lab/until.ts';
 
 type Tried = (typeof sampledTable)[number];

@@ -4,7 +4,7 @@ import { invite } from '#accounts/people/people.ts';
 import { grant, setQuota } from '#accounts/rows/credit-ledger.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { suspend } from '#mail/queue/rows/suspensions.ts';
 import { countNames } from '#mail/record/counts.ts';
@@ -15,7 +15,7 @@ import { insertRows } from '#platform/database/engine/insert-rows.ts';
 const path = '/dashboard/organizations';
 const named = (html: string) => [...html.matchAll(/row-link"[^>]*>([^<]+)</g)].map(([, name]) => name);
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: organizations are sorted by what they sent, what waits and their credits; a name is found`, async (t) => {
     const world = await startWorld(t, { database, zone: { 'dead.invalid': { MX: ['10 mx1.invalid'] } } });
     const { db, clock } = world;

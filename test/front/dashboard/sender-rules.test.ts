@@ -3,7 +3,7 @@ import test from 'ava';
 import { invite } from '#accounts/people/people.ts';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { createBrowser, password, setUp } from '#lab/browser/browser.ts';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { readMailboxDays } from '#mail/record/rows/mailbox-days.ts';
 
@@ -14,7 +14,7 @@ async function counted({ db, clock, orgId }: World) {
   );
 }
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: mail to personal mailboxes is counted for the registered domain; the page shows it and each demand`, async (t) => {
     const world = await startWorld(t, { database });
     const { db, clock, orgId } = world;

@@ -1,7 +1,7 @@
 /** The page of statistics: sorted rows that lead to their emails, rated figures, CSV; and the same by the API, for whom it is. */
 import test from 'ava';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { sumNames } from '#mail/record/counts.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
@@ -31,7 +31,7 @@ const namesOf = (html: string) =>
     name!.trim(),
   );
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: groups are sorted and rated, and lead to their emails`, async (t) => {
     const world = await startWorld(t, { database });
     const browser = createBrowser(world);

@@ -4,7 +4,7 @@
  */
 import test from 'ava';
 import { setLimits } from '#accounts/rows/organizations.ts';
-import { kinds, oneKind } from '#lab/database/databases.ts';
+import { journeyKinds, oneKind } from '#lab/database/databases.ts';
 import { connectSmtp, plain } from '#lab/mx/smtp-client.ts';
 import {
   emailIdOf,
@@ -20,7 +20,7 @@ import {
 } from '#lab/scenes/submission.ts';
 import { until } from '#lab/until.ts';
 
-const worlds = submissionWorlds(kinds);
+const worlds = submissionWorlds(journeyKinds);
 
 const mailOf = (subject: string) => ['From: app@sender.invalid', `Subject: ${subject}`, '', 'Hi'];
 
@@ -31,7 +31,7 @@ async function limited(world: SubmissionWorld, limits = {}): Promise<Tenant> {
   return tenant;
 }
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test.serial(`${database}: six mails in a row are sent, two a second`, async (t) => {
     const world = worlds[database];
     const tenant = await limited(world);

@@ -14,7 +14,7 @@ export type DatabaseKind = (typeof kinds)[number];
 /** For tests that say nothing about SQL: SQLite in `npm test`; `npm run test:slow` repeats them on PostgreSQL. */
 export const oneKind: DatabaseKind = process.env.TEST_SLOW ? 'postgres' : 'sqlite';
 
-/** For journeys, whose statements have tests on both kinds beside them. */
+/** For what takes long: SQLite in `npm test`, PostgreSQL in the slow run. `rows/` has the statements on both. */
 export const journeyKinds = [oneKind];
 
 export interface TestDatabase {

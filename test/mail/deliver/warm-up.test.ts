@@ -1,7 +1,7 @@
 /** New source addresses keep to their daily allowance: real connections from addresses of loopback, on a clock that is set. */
 import test, { type ExecutionContext } from 'ava';
 import { cliOf } from '#lab/cli.ts';
-import { kinds, nameOf } from '#lab/database/databases.ts';
+import { journeyKinds, nameOf } from '#lab/database/databases.ts';
 import { countStatements } from '#lab/database/statements.ts';
 import { settleAll, sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { asNewTenant, startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
@@ -70,7 +70,7 @@ const atRest = (world: World) =>
     { step: 100 },
   );
 
-for (const kind of kinds) {
+for (const kind of journeyKinds) {
   test(`mail over the allowance goes from another address of the pool, on ${kind}`, async (t) => {
     const settings = { POSTERN_MTA_SOURCES: `${known} ${fresh}`, POSTERN_WARM_SOURCES: known };
     const world = await start(t, settings, { database: kind });

@@ -4,7 +4,7 @@ import { quotaState } from '#accounts/rows/credit-ledger.ts';
 import { untilSent } from '#accounts/rows/dkim-keys.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import { cliOf } from '#lab/cli.ts';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 
@@ -40,7 +40,7 @@ async function credits(t: ExecutionContext, { db, orgId, clock }: World) {
   return { used: Number(used), wallet: Number(org.wallet) };
 }
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: scheduled mail is charged now and sent at its time, across a restart and a clock set back`, async (t) => {
     const world = await startWorld(t, { database, tenant: { quota: 10 } });
     const { clock, mx } = world;

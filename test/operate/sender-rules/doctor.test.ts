@@ -1,13 +1,13 @@
 /** The doctor on bulk senders: whose mail is counted, which demands are not met, and which feedback loops are silent. */
 import test from 'ava';
-import { kinds } from '#lab/database/databases.ts';
+import { journeyKinds } from '#lab/database/databases.ts';
 import { dkimDomain, startDoctorWorld } from '#lab/scenes/doctor-world.ts';
 import { sumNames } from '#mail/record/counts.ts';
 import { insertRows } from '#platform/database/engine/insert-rows.ts';
 
 const dayMs = 86_400_000;
 
-for (const database of kinds) {
+for (const database of journeyKinds) {
   test(`${database}: a bulk sender that breaks a rule is a failure, one that nearly is a warning, others are fine`, async (t) => {
     const world = await startDoctorWorld(t, { database });
     const { db, dns, domain } = world;
