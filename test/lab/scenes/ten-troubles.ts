@@ -7,8 +7,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import type { ExecutionContext } from 'ava';
 import { type Clock, systemClock } from '#platform/base/clock.ts';
+import type { ManualClock } from '../clock.ts';
 import type { MxOptions } from '../mx/mx.ts';
 import { policy, startPolicyHost, trustAuthority } from '../mx/policy-host.ts';
+import { until } from '../until.ts';
 import { startWorld } from './world.ts';
 
 const fixture = (name: string) => readFileSync(new URL(`../../fixtures/tls/${name}.pem`, import.meta.url));
@@ -18,19 +20,30 @@ const blockedReply =
 
 /** Longer than what `status` calls slow. */
 const slowMs = 6_000;
+const slowCount = 5;
 const perMinute = 12;
 
 /** By the first label of the domain; `there` must be mx1.invalid, the name in its expired certificate. */
-const exchangersAt = (clock: Clock): Record<string, MxOptions> => ({
+const exchangersAt = (clock: Clock, end: Promise<void>): Record<string, MxOptions> => ({
   there: { pem: fixture('expired') },
   good: {},
-  slow: { script: { dot: () => sleep(slowMs, undefined, { ref: false }) } },
+  slow: { script: { dot: slowly(end) } },
   grey: { script: { rcpt: () => '451 4.7.1 Greylisted, please try again in 5 minutes' } },
   limited: { script: { mail: rateLimit(clock) } },
   blocked: { script: { rcpt: () => blockedReply } },
   refusing: { script: { greeting: () => '554 5.7.1 mx7.invalid accepts no mail from your network' } },
   hanging: { script: { greeting: () => 'hang' } },
 });
+
+/** Some are taken, and the others are waited for until the end, so that it is slow for as long as anybody looks. */
+function slowly(end: Promise<void>) {
+  let count = 0;
+  return async () => {
+    count += 1;
+    await (count <= slowCount ? sleep(slowMs, undefined, { ref: false }) : end);
+    return undefined;
+  };
+}
 
 /** The first mails of each minute pass. */
 function rateLimit(clock: Clock) {
@@ -51,7 +64,8 @@ export async function startTenTroubles(t: ExecutionContext, clock: Clock = syste
   setDefaultCACertificates([...getCACertificates('default'), fixture('ca').toString()]);
   const policyHost = await startPolicyHost({ 'there.invalid': policy('enforce', ['mx1.invalid']) });
   t.teardown(policyHost.close);
-  const exchangers = exchangersAt(clock);
+  const end = Promise.withResolvers<void>();
+  const exchangers = exchangersAt(clock, end.promise);
   const names = Object.keys(exchangers);
   const world = await startWorld(t, {
     exchangers: Object.values(exchangers),
@@ -66,6 +80,18 @@ export async function startTenTroubles(t: ExecutionContext, clock: Clock = syste
       'mta-sts.there.invalid': { A: [policyHost.host] },
     },
   });
+  t.teardown(() => end.resolve());
+  const untilOn = 'passUntil' in clock ? (clock as ManualClock).passUntil : until;
+  // The first mails may go before the policy has come.
+  await untilOn(async () => {
+    const { body } = await world.send({ to: 'first@there.invalid' });
+    const isOver = ({ status }: { status: string }) => status !== 'queued' && status !== 'sending';
+    const email = await untilOn(async () => {
+      const now = await world.get(body.emailId);
+      return isOver(now) && now;
+    });
+    return email.status === 'deferred';
+  });
   const domains = [...names, 'gone', 'servfail'];
   const mails = domains.flatMap((name) =>
     Array.from({ length: name === 'limited' || name === 'slow' ? 60 : 8 }, (_, at) => ({
@@ -74,5 +100,5 @@ export async function startTenTroubles(t: ExecutionContext, clock: Clock = syste
     })),
   );
   await Promise.all(mails.map((mail) => world.send(mail)));
-  return world;
+  return { ...world, letGo: end.resolve };
 }

@@ -276,7 +276,7 @@ test('mail that has moved to a destination with one connection is leased as that
   await atRest(world);
   world.dns.set(zoneTo('mx2.invalid'));
   let leased = 0;
-  for (let step = 0; step < 6; step++) {
+  for (let step = 0; step < 6 || leased === 0; step++) {
     await world.clock.jump('2m');
     for (let look = 0; look < 10; look++) {
       await sleep(30);
@@ -284,6 +284,6 @@ test('mail that has moved to a destination with one connection is leased as that
       leased = Math.max(leased, rows.length);
     }
   }
-  t.true(leased > 0 && leased <= 4, `${leased} are leased for one connection`);
+  t.true(leased <= 4, `${leased} are leased for one connection`);
   await world.mx[1]!.close();
 });
