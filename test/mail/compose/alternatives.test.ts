@@ -55,6 +55,10 @@ test('SendGrid: an invitation among the contents is an alternative, and no file'
     'text/plain',
     'text/calendar; method=REQUEST',
   ]);
+  // RFC 6047 section 2.4; Outlook refuses what differs (maevsi/vibetype#2368).
+  const other = { type: 'text/calendar; method=PUBLISH', value: calendar };
+  await sentBySendgrid(t, 'other@there.invalid', [text, other]);
+  t.is((await typesOf('other@there.invalid')).at(-1), 'text/calendar; method=REQUEST');
 });
 
 test('SendGrid: AMP stands between text and HTML, with its substitutions', async (t) => {
