@@ -36,6 +36,22 @@ export function textFromHtml(html: string): string | null {
   return writer.text();
 }
 
+/** Previews, and copies for other screens. Only elements whose end nobody leaves out: a paragraph would take the rest along. */
+function isHidden(name: string, value: Value): boolean {
+  if (name !== 'div' && name !== 'span') return false;
+  return value('hidden') !== undefined || /(?:^|;)\s{0,9}display\s{0,9}:\s{0,9}none\b/i.test(value('style') ?? '');
+}
+
+/** As a browser reads it (WHATWG URL section 4.4), with letters of all scripts; null if it is no link to show. */
+function writtenUrl(href: string): string | null {
+  if (href.length > maxUrl || !/^(?:https?:|mailto:|tel:)./i.test(href)) return null;
+  const written = href.replace(/[\t\n\r]/g, '').replace(/[\s<>]/g, encodeURIComponent);
+  return written.isWellFormed() && URL.canParse(written) ? written : null;
+}
+
+/** Longer ones are for programs. */
+const maxUrl = 2000;
+
 type Value = (name: string) => string | undefined;
 
 const lineLength = 76;
@@ -59,7 +75,7 @@ class TextWriter {
       if (this.#hidden.name === name && !isClosed) this.#hidden.depth += 1;
       return;
     }
-    if (unseen.has(name)) {
+    if (unseen.has(name) || isHidden(name, value)) {
       if (!isClosed) this.#hidden = { name, depth: 1 };
       return;
     }
@@ -120,7 +136,8 @@ class TextWriter {
 
   #openLink(href: string): void {
     this.#closeLink();
-    if (/^(?:https?:|mailto:|tel:)[!-;=?-~]{1,2000}$/i.test(href)) this.#link = { href, text: '' };
+    const written = writtenUrl(href);
+    if (written !== null) this.#link = { href: written, text: '' };
   }
 
   /**
