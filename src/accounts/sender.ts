@@ -4,9 +4,8 @@
  */
 import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import type { Stream } from '#accounts/rows/streams.ts';
-import { parseMailbox } from '#platform/values/address.ts';
+import { mailboxCure, parseMailbox } from '#platform/values/address.ts';
 import type { Mailbox } from '#platform/values/glossary.ts';
-import { withoutHidden } from '#platform/values/hidden-characters.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { testDomain } from '#platform/values/test-route.ts';
 import { allowedDomains, type Caller } from './api-keys.ts';
@@ -16,7 +15,7 @@ export function requireSender(text: string): Mailbox {
   if (from) return from;
   throw new Refusal(
     'BAD_REQUEST',
-    `from: ${JSON.stringify(text.slice(0, 200))} is not a valid sender. Give an address, or Name <address>${withoutHidden(text)}.`,
+    `from: ${JSON.stringify(text.slice(0, 200))} is not a valid sender. Give an address, or Name <address>${mailboxCure(text)}.`,
   );
 }
 

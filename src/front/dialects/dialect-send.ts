@@ -23,8 +23,8 @@ import { rule } from '#front/http/schema-rule.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { recipientsIn } from '#mail/record/refused-sends.ts';
 import { newId } from '#platform/base/id.ts';
-import { parseMailbox } from '#platform/values/address.ts';
-import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
+import { mailboxCure, parseMailbox } from '#platform/values/address.ts';
+import { trimBlanks } from '#platform/values/hidden-characters.ts';
 import { lackingHeader } from '#platform/values/one-click.ts';
 import { recipientsOf } from '#platform/values/recipients.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
@@ -58,7 +58,7 @@ export const mailbox = z.string().transform((text, context) => {
   const parsed = mailboxIn(text);
   if (parsed) return parsed;
   const params = { expected: expectedMailbox };
-  const message = `must be ${expectedMailbox}${withoutHidden(text)}`;
+  const message = `must be ${expectedMailbox}${mailboxCure(text)}`;
   context.addIssue({ code: 'custom', message, params });
   return z.NEVER;
 });
@@ -78,7 +78,7 @@ const sendFields = z.object({
   from: z
     .string()
     .overwrite(trimBlanks)
-    .check(rule((text) => mailboxIn(text) !== null, expectedMailbox, withoutHidden)),
+    .check(rule((text) => mailboxIn(text) !== null, expectedMailbox, mailboxCure)),
   to: mailboxes(1),
   cc: mailboxes(0).optional(),
   bcc: mailboxes(0).optional(),

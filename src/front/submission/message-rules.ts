@@ -8,6 +8,7 @@ import { isExecutable } from '#front/api/send/attachments.ts';
 import { fieldValue, type Head, maxFields, maxHeadLength } from '#mail/compose/head.ts';
 import { longLines } from '#mail/compose/long-lines.ts';
 import { type MimeTreePart, partsOf, readTree } from '#mail/compose/mime-tree.ts';
+import { mailboxCure } from '#platform/values/address.ts';
 import { hasHidden, withoutHidden } from '#platform/values/hidden-characters.ts';
 import { readAddressList } from '#platform/values/mailbox-list.ts';
 import type { NamedAddress } from '#platform/values/recipients.ts';
@@ -42,7 +43,7 @@ export function readContent(raw: Buffer, head: Head): SubmittedContent {
   const fromField = fieldValue(head, 'from') ?? '';
   const from = senderOf(fromField);
   if (from === null) {
-    bad(`from: the message must have one From field with one address${withoutHidden(fromField)}`);
+    bad(`from: the message must have one From field with one address${mailboxCure(fromField)}`);
   }
   const replyField = fieldValue(head, 'reply-to');
   const replyTo = addressesIn(replyField);

@@ -3,8 +3,7 @@
  * break or falsify the message. Date, Message-ID, Reply-To and Sender replace ours if they are valid; there is never a
  * second field.
  */
-import { parseMailbox } from '#platform/values/address.ts';
-import { withoutHidden } from '#platform/values/hidden-characters.ts';
+import { mailboxCure, parseMailbox } from '#platform/values/address.ts';
 import { isTlsNotRequired, tlsRequiredField } from '#platform/values/tls-required.ts';
 import { structureOf } from './header-grammar.ts';
 
@@ -62,7 +61,7 @@ function unmetRule(name: string, value: string): string | null {
       return messageId.test(value) ? null : 'a single <id@domain>';
     case 'reply-to':
     case 'sender':
-      return parseMailbox(value) ? null : `a single address${withoutHidden(value)}`;
+      return parseMailbox(value) ? null : `a single address${mailboxCure(value)}`;
     case tlsRequiredField:
       return isTlsNotRequired(value) ? null : 'No';
   }

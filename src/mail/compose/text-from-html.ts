@@ -39,7 +39,9 @@ export function textFromHtml(html: string): string | null {
 /** Previews, and copies for other screens. Only elements whose end nobody leaves out: a paragraph would take the rest along. */
 function isHidden(name: string, value: Value): boolean {
   if (name !== 'div' && name !== 'span') return false;
-  return value('hidden') !== undefined || /(?:^|;)\s{0,9}display\s{0,9}:\s{0,9}none\b/i.test(value('style') ?? '');
+  return (
+    value('hidden') !== undefined || /(?:^|;)\s{0,9}display\s{0,9}:\s{0,9}none\b/i.test(value('style') ?? '')
+  );
 }
 
 /** As a browser reads it (WHATWG URL section 4.4), with letters of all scripts; null if it is no link to show. */

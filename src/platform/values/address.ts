@@ -10,7 +10,7 @@
 import { domainToASCII } from 'node:url';
 import { decodeWords } from 'postal-mime';
 import type { Mailbox } from './glossary.ts';
-import { hasHidden, trimBlanks } from './hidden-characters.ts';
+import { hasHidden, trimBlanks, withoutHidden } from './hidden-characters.ts';
 
 const dotString = /^[^\s\p{Cc}"(),:;<>@[\\\]]+$/u;
 const quotedString = /^"(?:[^\p{Cc}"\\<>]|\\[^\p{Cc}<>])*"$/u;
@@ -109,12 +109,23 @@ export function mailboxText({ name, address }: { name: string; address: string }
   return `${phrase} <${address}>`;
 }
 
+/** The cure for a text that is no mailbox, behind "must be …"; empty if there is no sure one. */
+export function mailboxCure(text: string): string {
+  const hidden = withoutHidden(text);
+  if (hidden !== '' || text.length > maxNameLength) return hidden;
+  const [, name = '', address = ''] = /^([^",;]+)<([^<>]+)>$/.exec(trimBlanks(text)) ?? [];
+  const quoted = headerOf({ name: name.trim(), address, domain: '' });
+  const hasTwo = /<[^<>]*@/.test(name);
+  return hasTwo || parseMailbox(quoted) === null ? '' : `, with the name in quotes: ${quoted}`;
+}
+
 /** RFC 2047. Nobody's name looks like this, and no reader decodes one in quotes. */
 const encodedWords = /^(?:=\?[\w.*-]{1,40}\?[bq]\?[^?\s]{0,400}\?=\s{0,9})+$/i;
 
 /**
  * A display name without its quotes, or null if it could be mistaken for another address than `own` or would break a header.
- * Programs write names without the quotes that they need (`Doe, John <a@b>`, `a@b <a@b>`); we write them in quotes.
+ * Programs write names without the quotes that they need (`Doe, John <a@b>`, `John "Jack" Doe <a@b>`, `a@b <a@b>`); we write
+ * them in quotes.
  */
 export function parsePhrase(text: string, own?: string): string | null {
   if (text.length > maxNameLength) return null;
@@ -123,7 +134,8 @@ export function parsePhrase(text: string, own?: string): string | null {
   const name = encodedWords.test(given) ? decodeWords(given) : given;
   if (/\p{Cc}/u.test(name) || !name.isWellFormed()) return null;
   // An encoded word can no more be mistaken for an address than a name in quotes.
-  if (!quoted && name === given && (/["<>]/.test(name) || namesAnother(name, own))) return null;
+  const isOpen = name.split('"').length % 2 === 0;
+  if (!quoted && name === given && (isOpen || /[<>]/.test(name) || namesAnother(name, own))) return null;
   return name.replace(/ +/g, ' ');
 }
 

@@ -7,11 +7,16 @@
 const hidden =
   /(?<![\p{M}\p{Script=Arabic}\p{Script=Syriac}])(?:\u200c|\u200d)|(?!\u200c|\u200d|\p{Cc}| )[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffc\ufffd]/gu;
 const onlyAscii = /^[\0-\x7f]*$/;
+/** Such as the line end of a file that an address was read from, but not those of folding (RFC 5322 section 2.2.3). */
+const control = /\r(?!\n[ \t])|(?<!\r)\n|\n(?![ \t])|(?![\r\n])\p{Cc}/u;
 
 /** A list of addresses is read up to here. */
 const maxLength = 4096;
 
 const names: Record<number, string> = {
+  9: 'tab',
+  10: 'line feed',
+  13: 'carriage return',
   160: 'no-break space',
   173: 'soft hyphen',
   1564: 'Arabic letter mark',
@@ -42,8 +47,8 @@ export function hasHidden(text: string): boolean {
 /** The first such character and its place, as in `zero width space (U+200B) at character 4`; null if there is none. */
 function hiddenIn(text: string): string | null {
   const given = trimBlanks(text.slice(0, maxLength));
-  const index = given.search(hidden);
-  if (index < 0) return null;
+  const index = Math.min(...[hidden, control].map((one) => given.search(one)).filter((at) => at >= 0));
+  if (index === Infinity) return null;
   const place = [...given.slice(0, index)].length + 1;
   return `${nameOf(String.fromCodePoint(given.codePointAt(index)!))} at character ${place}`;
 }
@@ -71,6 +76,7 @@ export function trimBlanks(text: string): string {
 function nameOf(character: string): string {
   const code = character.codePointAt(0)!;
   const general = /\p{Default_Ignorable_Code_Point}/u.test(character) ? 'invisible character' : 'character';
-  const name = names[code] ?? (/\p{Z}/u.test(character) ? 'blank' : general);
+  const ofKind = /\p{Cc}/u.test(character) ? 'control character' : general;
+  const name = names[code] ?? (/\p{Z}/u.test(character) ? 'blank' : ofKind);
   return `${name} (U+${code.toString(16).toUpperCase().padStart(4, '0')})`;
 }

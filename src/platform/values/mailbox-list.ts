@@ -7,7 +7,7 @@ import { namesAnother } from './address.ts';
 import type { NamedAddress } from './recipients.ts';
 
 export interface AddressList {
-  /** Names are as written, without quotes and comments. */
+  /** Names are as written, without quotes. A comment in one belongs to it (`Acme (Berlin) <a@b>`), unless it has an address. */
   mailboxes: NamedAddress[];
   /** Groups of the mailboxes from `start` to before `end`. */
   groups: { name: string; start: number; end: number }[];
@@ -63,7 +63,8 @@ class ListReader {
 
   comment(text: string): void {
     this.#comment = text;
-    this.#addText(' ', ' ', ' ');
+    const isOfName = this.#address === null && !this.#isBlank && !namesAnother(text);
+    this.#addText(' ', ' ', isOfName ? ` (${text}) ` : ' ');
   }
 
   /** False: the text is not a list. */

@@ -1,12 +1,13 @@
 /**
  * Names without the quotes that they need, as programs and forms write them (nodemailer/nodemailer#1124, WordPress #47828,
- * getsentry/sentry#6817): one mailbox, whichever way they come in, signed and sent in quotes.
+ * getsentry/sentry#6817, domodwyer/mailyak#78): one mailbox, whichever way they come in, signed and sent in quotes.
  */
 import test from 'ava';
 import { contextOfFile } from '#lab/context-of-file.ts';
 import { verifyDkim } from '#lab/dkim.ts';
 import { messageTo, type SubmissionWorld, startSubmission } from '#lab/scenes/submission.ts';
 import { sendBy } from '#lab/scenes/ways-in.ts';
+import { mailboxCure } from '#platform/values/address.ts';
 
 let world: SubmissionWorld;
 const context = contextOfFile();
@@ -26,6 +27,7 @@ const names: Record<string, string> = {
   'a colon': `Re: Acme <${own}>`,
   'an @': `Doe @ Acme <${own}>`,
   'brackets and semicolons': `[Acme]; Berlin <${own}>`,
+  quotes: `John "Jack" Doe <${own}>`,
 };
 
 const ways: Record<string, (from: string, to: string) => Promise<{ status: number }>> = {
@@ -46,7 +48,7 @@ for (const [way, send] of Object.entries(ways)) {
       const to = `${way}${index}@there.invalid`;
       t.is((await send(given, to)).status, 200, given);
       const { raw } = await messageTo(world, to);
-      const name = given.slice(0, given.lastIndexOf(' '));
+      const name = given.slice(0, given.lastIndexOf(' ')).replaceAll('"', '\\"');
       t.is(fieldOf(raw, 'from'), `"${name}" <${own}>`);
       t.true(['"', undefined].includes(fieldOf(raw, 'reply-to')?.[0]), given);
       t.is((await verifyDkim(raw, world.dns))[0]!.result, 'pass');
@@ -72,4 +74,21 @@ test('what could be two mailboxes is refused', async (t) => {
   ]) {
     t.is((await ways.api!(from, 'no@there.invalid')).status, 400, from);
   }
+});
+
+test('what needs quotes is refused with them', async (t) => {
+  const from = `ann@b.invalid via Acme <${own}>`;
+  const quoted = `, with the name in quotes: "ann@b.invalid via Acme" <${own}>`;
+  const api = await sendBy.api(world, { from, to: 'no@there.invalid', subject: 'Hi', text: 'Hi' });
+  t.true(JSON.parse(api.text).message.endsWith(`Name <address>${quoted}.`), api.text);
+  const resend = await sendBy.resend(world, { from: own, to: from, subject: 'Hi', text: 'Hi' });
+  t.true(JSON.parse(resend.text).message.endsWith(quoted), resend.text);
+  t.regex(mailboxCure(`Acme <Support> <${own}>`), /"Acme <Support>" </);
+  for (const unsure of [
+    `Ann <a@b.invalid> <${own}>`,
+    `a@b.invalid, Ann <${own}>`,
+    'Ann',
+    '"App <a@b.invalid>',
+  ])
+    t.is(mailboxCure(unsure), '', unsure);
 });

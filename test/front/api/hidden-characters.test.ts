@@ -60,6 +60,12 @@ for (const [code, name] of hidden) {
   });
 }
 
+test('line ends are named, but not those of folding', (t) => {
+  t.is(withoutHidden('a@b.invalid\r\n'), ', without the carriage return (U+000D) at character 12');
+  t.is(withoutHidden('a\u0000@b.invalid'), ', without the control character (U+0000) at character 2');
+  t.is(withoutHidden('Ann\r\n <a@b.invalid'), '');
+});
+
 test('letters of every script are seen, and so are joiners between them', (t) => {
   for (const address of [
     'grün@there.invalid',
@@ -86,6 +92,9 @@ test('our API: each list by name; blanks around are trimmed', async (t) => {
   }
   const issue = async (fields: object) => (await world.send({ ...good, ...fields })).body.issues[0].message;
   t.is(await issue({ to: bad }), `to: must be a plain email address, ${place}`);
+  // An address that was read from a file or a table, with the end of its line.
+  const line = 'without the line feed (U+000A) at character 18';
+  t.is(await issue({ to: 'ann@there.invalid\n' }), `to: must be a plain email address, ${line}`);
   t.is(await issue({ replyTo: bad }), `replyTo: must be a plain email address, ${place}`);
   t.is(
     await issue({ headers: { 'Reply-To': bad } }),

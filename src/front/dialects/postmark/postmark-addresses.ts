@@ -1,8 +1,7 @@
 /** Postmark's lists of addresses: one text with commas. */
 import { decodeWords } from 'postal-mime';
 import { addressTexts } from '#front/dialects/address-texts.ts';
-import { mailboxText, parseMailbox } from '#platform/values/address.ts';
-import { withoutHidden } from '#platform/values/hidden-characters.ts';
+import { mailboxCure, mailboxText, parseMailbox } from '#platform/values/address.ts';
 import type { NamedAddress } from '#platform/values/recipients.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 
@@ -19,8 +18,8 @@ export function addressesIn(text: string, field: string): NamedAddress[] {
     // Words are decoded after the name is known: they can hold quotes and brackets.
     const parsed = parseMailbox(part) ?? parseMailbox(decodeWords(part));
     if (parsed) return { name: decodeWords(parsed.name), address: parsed.address };
-    const hidden = withoutHidden(part);
-    const advice = hidden && ` Give it${hidden.slice(1)}.`;
+    const cure = mailboxCure(part);
+    const advice = cure && ` Give it${cure.slice(1)}.`;
     throw new Refusal('BAD_REQUEST', `Invalid '${field}' address: '${part.slice(0, 200)}'.${advice}`);
   });
 }
