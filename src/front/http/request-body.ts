@@ -189,7 +189,9 @@ const types = {
 function requireType(header: string | undefined, kind: ReadableBody['kind']): void {
   const { name, pattern } = types[kind];
   if (header && pattern.test(header)) return;
-  throw new Refusal('BAD_REQUEST', `Content-Type must be ${name}.`);
+  const isOfCharset = header?.toLowerCase().startsWith(name);
+  const given = header === undefined ? '' : `, not ${JSON.stringify(header.slice(0, 100))}`;
+  throw new Refusal('BAD_REQUEST', `Content-Type must be ${name}${isOfCharset ? ' in UTF-8' : ''}${given}.`);
 }
 
 export class BodyTooLarge extends Error {}

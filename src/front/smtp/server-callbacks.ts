@@ -119,8 +119,16 @@ const ofSubmission = [...ofMail, 'REQUIRETLS'];
 async function onlyKnown(args: object | false, known: string[]): Promise<void> {
   const unknown = Object.keys(args || {}).find((name) => !known.includes(name));
   if (unknown === undefined) return;
-  throw new SmtpRefusal(555, '5.5.4', 'Unknown parameter');
+  const cure = ofDsn.includes(unknown) ? ': turn delivery status notifications (DSN) off' : '';
+  throw new SmtpRefusal(
+    555,
+    '5.5.4',
+    `The parameter ${unknown.replace(/[^\w-]/g, '?').slice(0, 40)} is not offered${cure}`,
+  );
 }
+
+/** RFC 3461. Some libraries ask for notifications without a look at the reply to EHLO. */
+const ofDsn = ['NOTIFY', 'ORCPT', 'RET', 'ENVID'];
 
 async function take<User>(
   { handler, memoryBudget, bounds }: Parts<User>,

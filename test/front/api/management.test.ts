@@ -517,7 +517,14 @@ test('bodies of management calls are bounded and of the type that they say', asy
     await refusal('POST /suppressions.csv', many, csv),
     /^400 BAD_REQUEST: .* more than 100000 addresses/,
   );
-  t.regex(await refusal('POST /suppressions.csv', '{}'), /Content-Type must be text\/csv/);
+  t.regex(
+    await refusal('POST /suppressions.csv', '{}'),
+    /Content-Type must be text\/csv, not "application\/json"/,
+  );
+  t.regex(
+    await refusal('POST /suppressions', '{}', { 'content-type': 'application/json; charset=iso-8859-1' }),
+    /Content-Type must be application\/json in UTF-8, not "application\/json; charset=iso-8859-1"/,
+  );
   t.regex(await refusal('POST /suppressions.csv', '"ann@there.invalid', csv), /a quote .* is never closed/);
   t.is(
     (await call('POST /suppressions.csv', 'address;why', { 'content-type': 'text/csv; header=present' })).body
