@@ -18,8 +18,16 @@ const lineLength = 76;
 /** The value must be encoded already. Folding needs white space inside it. */
 export function field(name: string, value: string): FieldLine {
   const text = `${name}: ${value}`;
-  return { name, text: text.length < lineLength ? text : foldLines(text, lineLength) };
+  if (text.length < lineLength) return { name, text };
+  const folded = foldLines(text, lineLength);
+  const [start, next] = [`${name}:\r\n `, folded.indexOf('\r\n', name.length + 3)];
+  // Some verifiers of DKIM and some readers take a value for empty that begins on the second line.
+  const isEmptyLine = folded.startsWith(start) && (next < 0 ? folded.length : next) <= maxLine;
+  return { name, text: isEmptyLine ? `${name}: ${folded.slice(start.length)}` : folded };
 }
+
+/** RFC 5322 section 2.1.1. */
+const maxLine = 998;
 
 /** With the white space before it; fits on a line of 998 bytes. */
 const maxWord = 900;
@@ -31,7 +39,8 @@ export function foldedField(label: string, value: string): string | null {
   let column = text.length;
   for (const [word] of ` ${value}`.trimEnd().matchAll(/[ \t]+[^ \t]*/g)) {
     if (word.length > maxWord) return null;
-    const isNext = column + word.length > lineLength;
+    const isFirst = text.length === label.length + 1;
+    const isNext = column + word.length > (isFirst ? maxLine : lineLength);
     text += isNext ? `\r\n${word}` : word;
     column = isNext ? word.length : column + word.length;
   }
