@@ -69,10 +69,19 @@ function unmetRule(name: string, value: string): string | null {
   return structure && structure.write(value) === null ? structure.expected : null;
 }
 
-/**
- * Separates the headers that replace ours, by lower-case name, from the rest. If one is given twice in different letter case,
- * the last counts.
- */
+/** Of fields that may occur once (RFC 5322 section 3.6, RFC 2369 section 2), those that are given again in another letter case. */
+export function repeatedHeaders(names: string[]): [name: string, other: string][] {
+  const first = new Map<string, string>();
+  return names.flatMap((name) => {
+    const key = name.toLowerCase();
+    const other = first.get(key);
+    if (other === undefined) first.set(key, name);
+    const occursOnce = replacing.some((one) => one === key) || structureOf(key) !== undefined;
+    return other !== undefined && occursOnce ? [[name, other] as [string, string]] : [];
+  });
+}
+
+/** Separates the headers that replace ours, by lower-case name, from the rest. */
 export function splitHeaders(headers: CustomHeaders): {
   own: Partial<Record<Replacing, string>>;
   custom: { key: string; value: string }[];

@@ -11,7 +11,7 @@ import { id } from '#front/http/query.ts';
 import { characters, rule } from '#front/http/schema-rule.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import type { Attachment } from '#mail/compose/attachment.ts';
-import { headerIssue } from '#mail/compose/custom-headers.ts';
+import { headerIssue, repeatedHeaders } from '#mail/compose/custom-headers.ts';
 import { domainOf, parseMailbox } from '#platform/values/address.ts';
 import { type RecipientKind, recipientKinds } from '#platform/values/glossary.ts';
 import { trimBlanks, withoutHidden } from '#platform/values/hidden-characters.ts';
@@ -149,6 +149,11 @@ export const headersWithin = (max: number) =>
       .record(z.string(), z.unknown())
       .check(rule((pairs) => Object.keys(pairs).length <= max, `at most ${max} pairs`))
       .superRefine((pairs, context) => {
+        for (const [name, other] of repeatedHeaders(Object.keys(pairs))) {
+          const expected = 'a header that is given once';
+          const message = `${name} and ${other} are the same header: give it once`;
+          context.addIssue({ code: 'custom', path: [name], message, params: { expected } });
+        }
         for (const [name, value] of Object.entries(pairs)) {
           if (typeof value !== 'string') {
             context.addIssue({ code: 'invalid_type', expected: 'string', path: [name], input: value });

@@ -182,7 +182,13 @@ function fieldsOf(email: PostmarkEmail): DialectSend {
 /** Ruby's SDK also sends those that describe the MIME parts of its own message, which is not the one that is sent. */
 function headersIn(list: { Name: string; Value?: unknown }[]) {
   const wanted = list.filter(({ Name }) => !/^(mime-version|content-.*)$/i.test(Name));
-  return Object.fromEntries(wanted.map(({ Name, Value }) => [Name, Value]));
+  const headers = new Map<string, unknown>();
+  for (const { Name, Value } of wanted) {
+    if (headers.has(Name) && headers.get(Name) !== Value)
+      throw new Refusal('BAD_REQUEST', `Headers: ${Name} is given twice, with different values.`);
+    headers.set(Name, Value);
+  }
+  return Object.fromEntries(headers);
 }
 
 function attachmentsOf(list: z.output<typeof attachment>[], html: unknown) {
