@@ -127,6 +127,8 @@ function repairedPiece(piece: Piece): Piece | null {
   const { name, label, value } = piece;
   if (name === 'message-id') return withText(piece, messageIdOf(value));
   if (name === 'date') return withText(piece, dateOf(value));
+  const subject = name === 'subject' ? subjectOf(value) : null;
+  if (subject !== null) return { ...piece, text: foldedField(label, unstructured(subject)) };
   const written = addressFields.includes(name) ? addressesOf(piece) : structuredOf(name, value);
   if (written !== null) return { ...piece, text: `${label}: ${written}` };
   const isLong = hasLongLine(piece.text === null ? piece.bytes : Buffer.from(piece.text));
@@ -137,6 +139,20 @@ function repairedPiece(piece: Piece): Piece | null {
 function withText(piece: Piece, value: string | null): Piece | null {
   if (value === null) return null;
   return value === piece.value ? piece : { ...piece, text: `${piece.label}: ${value}` };
+}
+
+const spacedWord =
+  /(=\?(?:utf-?8|us-ascii|iso-[\w-]{1,20}|windows-\d{1,5}|koi8-\w|gb\w{1,8}|big5|shift_jis|euc-\w\w)\?)([bq])\?([^?\s]{1,900}(?:\s{1,9}[^?\s]{1,900}){1,100})\?=/gi;
+
+/** RFC 2047 section 2: an encoded word has no blanks. Programs fold one, or leave those of its text. Null: it is right. */
+function subjectOf(value: string): string | null {
+  if (value.length > maxEncoded) return null;
+  const fixed = value.replace(spacedWord, (_, start: string, encoding: string, text: string) => {
+    const blank = encoding.toLowerCase() === 'b' ? '' : '_';
+    return `${start}${encoding}?${text.replace(/\s{1,9}/g, blank)}?=`;
+  });
+  const text = fixed === value ? '\0' : decodeWords(fixed);
+  return /[\p{Cc}\ufffd]/u.test(text) || !text.isWellFormed() ? null : text;
 }
 
 function messageIdOf(value: string): string | null {
