@@ -81,7 +81,9 @@ async function withReplies<Result>(
   }
 }
 
-async function logIn(parts: SubmissionParts, key: string, client: Client): Promise<Login> {
+async function logIn(parts: SubmissionParts, password: string, client: Client): Promise<Login> {
+  // A key has no blanks: those around it are of the file that it was read from.
+  const key = password.trim();
   const caller = await parts.findCaller(key);
   if (caller) return { key, orgId: caller.orgId };
   parts.onRefused(client);

@@ -34,8 +34,9 @@ async function form(world: World, path: string, fields: [string, string | Blob, 
   return post(world, path, { body });
 }
 
+/** The key as it is read from a secret's file; the SDK's calls have it alone. */
 async function post(world: World, path: string, init: RequestInit) {
-  const authorization = `Basic ${Buffer.from(`api:${world.key}`).toString('base64')}`;
+  const authorization = `Basic ${Buffer.from(`api:${world.key}\n`).toString('base64')}`;
   const headers = { authorization, ...init.headers };
   const response = await fetch(`${world.url()}/v3/${path}`, { method: 'POST', ...init, headers });
   const text = await response.text();

@@ -151,6 +151,8 @@ test.serial(
     for (let n = 0; n < 10; n++) t.is(await login('em_wrong', '535'), text);
     t.regex(await login('em_wrong', '421'), /^421 4\.7\.0 RATE_LIMIT_EXCEEDED: .* Retry in 60 s\.\r\n$/);
     await login(world.key, '235');
+    // As it is read from a secret's file (authelia/authelia#5114).
+    await login(`${world.key}\r\n`, '235');
     await world.clock.advance('1m');
     await login('em_wrong', '535');
   },

@@ -27,7 +27,7 @@ export const mailgun: Dialect = {
 
 function verify(context: Context): Credential | null {
   const credentials = /^Basic +([\w+/=-]+)$/i.exec(context.get('authorization'))?.[1] ?? '';
-  const key = /^api:(\S+)$/.exec(Buffer.from(credentials, 'base64').toString())?.[1];
+  const key = /^api:(\S+)\s*$/.exec(Buffer.from(credentials, 'base64').toString())?.[1];
   return key === undefined ? null : apiKey(key);
 }
 
