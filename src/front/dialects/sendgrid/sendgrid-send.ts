@@ -219,6 +219,7 @@ function trackingOf({ tracking_settings: settings }: SendgridRequest) {
 function timeOf(seconds: number | null | undefined, now: number, field: string): string | undefined {
   const scheduledAt = (seconds ?? 0) * 1000;
   if (scheduledAt <= now + 1000) return undefined;
+  if (scheduledAt > 100 * now) throw refusalAt(field, 'a Unix time in seconds, not in milliseconds');
   const expected = scheduledAtRefusal(scheduledAt, now)?.issues[0]?.expected;
   if (expected) throw refusalAt(field, expected);
   return iso(scheduledAt);
