@@ -10,7 +10,8 @@
  *   --rate 200, --floor, --profile     latency at a fixed rate; the cost of each step alone; where the threads spend their time
  *   --idle, --cold       only what a minute without mail costs; only the first 5,000 mails after a start, with 32 callers
  *   --waiting            only what mail costs that waits, in each state, on both databases, with 400 and 20,000 mails; with
- *                        --against REV, also of that commit's tree; --state NAME, may be repeated; --mails, --database
+ *                        --against REV, also of that commit's tree; --state NAME, may be repeated; --mails, --database; with
+ *                        --statements, also each statement's number a minute
  *   --cost               only the CPU time of a mail, cold, warm and at low rates, in units of an RSA-2048 signature; with
  *                        --against REV [--pairs 8], in pairs with another commit's tree; with --check, fails if it is
  *                        15 % above the recorded cost
@@ -41,7 +42,7 @@ import type { Step } from './bench/floor.ts';
 import { idleTable, measureIdle } from './bench/idle.ts';
 import { keptTable, measureKept } from './bench/kept.ts';
 import { checkOut, thisTree } from './bench/tree.ts';
-import { measureWaiting, type WaitingFigures, waitingTable } from './bench/waiting.ts';
+import { measureWaiting, statementTables, type WaitingFigures, waitingTable } from './bench/waiting.ts';
 
 const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs postfix] … (see its header)', {
   quick: { type: 'boolean', default: false },
@@ -54,6 +55,7 @@ const args = readOptions('node scripts/bench.ts [--quick] [--case NAME]… [--vs
   cold: { type: 'boolean', default: false },
   kept: { type: 'boolean', default: false },
   waiting: { type: 'boolean', default: false },
+  statements: { type: 'boolean', default: false },
   state: { type: 'string', multiple: true, default: [] },
   database: { type: 'string', multiple: true, default: ['sqlite', 'postgres'] },
   cost: { type: 'boolean', default: false },
@@ -166,6 +168,7 @@ async function runWaiting(stage: Stage) {
     }
   }
   console.log(waitingTable(all));
+  if (args.statements) console.log(statementTables(all, minutes));
   return all;
 }
 

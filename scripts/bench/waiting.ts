@@ -8,7 +8,7 @@
  * own statistics.
  */
 import { randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import Table from 'cli-table3';
@@ -17,6 +17,7 @@ import { insertSession } from '#accounts/rows/sessions-table.ts';
 import { insertUser } from '#accounts/rows/users.ts';
 import { deadDomain } from '#lab/database/backlog-rows.ts';
 import { median, progress } from '#lab/load/figures.ts';
+import { freePort } from '#lab/load/ports.ts';
 import { cpuSeconds, wakeUps, wakeUpsBetween } from '#lab/load/processes.ts';
 import type { Stage } from '#lab/load/stage.ts';
 import { startTracer, syncsIn } from '#lab/load/syncs.ts';
@@ -32,8 +33,11 @@ import { startBenchDatabase } from './bench-database.ts';
 
 const hour = 3_600_000;
 const destinations = 3;
-/** Circuits open, states are published, and what follows from that is looked at. */
-const settleMs = 30_000;
+/**
+ * Circuits open, states are published, and what follows from that is looked at; and V8 collects what the start has left, three
+ * times in as many minutes.
+ */
+const settleMs = 240_000;
 const minuteMs = 60_000;
 /** Nothing is written for so long, which is less than a node on PostgreSQL is silent. */
 const tidiedS = 12;
@@ -47,7 +51,14 @@ interface Waiting {
 }
 
 /** Makes waiting mail (deferred, due now) wait in another way. A state that needs the server running adds to it later. */
-const states: Record<string, { make(scene: Waiting): Promise<unknown>; whileOpen?: typeof openPage }> = {
+const states: Record<
+  string,
+  {
+    make(scene: Waiting): Promise<unknown>;
+    whileOpen?: typeof openPage;
+    settings?(): Promise<Record<string, string>>;
+  }
+> = {
   'nothing waits': {
     make: ({ db }) =>
       db('deliveries').where({ status: 'deferred' }).update({ status: 'canceled', due_at: null }),
@@ -85,6 +96,20 @@ const states: Record<string, { make(scene: Waiting): Promise<unknown>; whileOpen
     },
   },
   'a page open': { make: later, whileOpen: openPage },
+  // The server's host is a certificate's due; the authority does not answer.
+  'certificates, 1,000 domains': {
+    async make(scene) {
+      await later(scene);
+      await addDomains(scene, 1000);
+    },
+    settings: async () => ({
+      POSTERN_ACME: 'bench@postern.invalid',
+      POSTERN_ACME_DIRECTORY: 'https://127.0.0.9:9/directory',
+      POSTERN_ACME_HOST: '127.0.0.1',
+      POSTERN_ACME_HTTP_PORT: `${await freePort('127.0.0.1')}`,
+      POSTERN_ACME_HTTPS_PORT: 'off',
+    }),
+  },
 };
 
 function later({ db, now }: Waiting) {
@@ -185,6 +210,8 @@ export interface WaitingFigures {
   syncs: number;
   /** A probe costs a claim and an outcome. */
   attempts: number;
+  /** The statements of all minutes, by text. */
+  texts: [text: string, count: number][];
 }
 
 export interface WaitingPlan {
@@ -221,7 +248,11 @@ async function measureState(stage: Stage, plan: WaitingPlan, state: string): Pro
   const postern = await startWithWaiting(
     stage,
     sink,
-    { ...plan, databaseUrl: database.url },
+    {
+      ...plan,
+      databaseUrl: database.url,
+      settings: { ...plan.settings, ...(await states[state]!.settings?.()) },
+    },
     states[state]!.make,
   );
   const closed = new AbortController();
@@ -291,9 +322,10 @@ async function measureMinutes(stage: Stage, postern: Measured, minutes: number) 
   const read = async () => ({
     cpu: cpuSeconds([pid]),
     woken: wakeUps([pid]),
-    statements: await statementsOf(stage, pid),
+    texts: await textsOf(stage, pid),
     attempts: await attemptsOf(),
   });
+  const texts = new Map<string, number>();
   const found: Record<'cpu' | 'wakeUps' | 'statements' | 'attempts', number>[] = [];
   for (let minute = 0; minute < minutes; minute++) {
     const before = await read();
@@ -302,7 +334,7 @@ async function measureMinutes(stage: Stage, postern: Measured, minutes: number) 
     found.push({
       cpu: (100 * (after.cpu - before.cpu)) / (minuteMs / 1000),
       wakeUps: wakeUpsBetween(before.woken, after.woken) / (minuteMs / 1000),
-      statements: after.statements - before.statements,
+      statements: noteStatements(before.texts, after.texts, texts),
       attempts: after.attempts - before.attempts,
     });
   }
@@ -314,15 +346,31 @@ async function measureMinutes(stage: Stage, postern: Measured, minutes: number) 
     statements: of('statements'),
     attempts: of('attempts'),
     syncs: await syncsOfMinute(stage, postern),
+    texts: [...texts].sort(([, a], [, b]) => b - a),
   };
 }
 
-/** The counter writes its sum when it is told to. */
-async function statementsOf(stage: Stage, pid: number): Promise<number> {
+/** The counter writes what it has when it is told to. */
+async function textsOf(stage: Stage, pid: number): Promise<Map<string, number>> {
   const file = join(stage.directory, 'statements');
+  await rm(file, { force: true });
   process.kill(pid, 'SIGUSR2');
-  await sleep(300);
-  return until(async () => Number(await readFile(file, 'utf8')) + 1).then((sum) => sum - 1);
+  return until(async () => new Map<string, number>(JSON.parse(await readFile(file, 'utf8'))));
+}
+
+/** Adds what has come between to `texts`, and returns how many. */
+function noteStatements(
+  before: Map<string, number>,
+  after: Map<string, number>,
+  texts: Map<string, number>,
+): number {
+  let sum = 0;
+  for (const [text, count] of after) {
+    const more = count - (before.get(text) ?? 0);
+    if (more > 0) texts.set(text, (texts.get(text) ?? 0) + more);
+    sum += more;
+  }
+  return sum;
 }
 
 async function syncsOfMinute(stage: Stage, { pid, db }: Measured): Promise<number> {
@@ -368,4 +416,19 @@ export function waitingTable(figures: WaitingFigures[]): string {
       attempts,
     ]);
   return table.toString();
+}
+
+/** A minute's statements of each state, the most frequent first. */
+export function statementTables(figures: WaitingFigures[], minutes: number): string {
+  return figures
+    .map(({ state, database, mails, tree, texts }) => {
+      const table = new Table({
+        head: ['a minute', 'statement'],
+        style: { head: [], border: [], compact: true },
+      });
+      for (const [text, count] of texts)
+        table.push([(count / minutes).toFixed(1), text.replaceAll(/\s+/g, ' ').slice(0, 150)]);
+      return `${state}, ${database}, ${mails} mails, ${tree}\n${table}`;
+    })
+    .join('\n');
 }
