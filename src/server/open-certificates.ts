@@ -29,12 +29,13 @@ export function openFileCertificate({ config, clock, onError }: ServerContext): 
 }
 
 export async function openHostCertificates(context: ServerContext): Promise<HostCertificates> {
-  const { config, db, secrets, clock, onError } = context;
+  const { config, db, secrets, changeToken, clock, onError } = context;
   const certificates = new HostCertificates({
     db,
     seal: createSeal(secrets),
     mainHost: config.tlsCert === null ? config.hostname : null,
     fallback: openFileCertificate(context),
+    changeToken,
     clock,
     onError,
   });
@@ -78,7 +79,7 @@ export async function openWebPorts(
 }
 
 export function startKeeper(context: ServerContext, certificates: HostCertificates): CertificateKeeper {
-  const { config, db, secrets, clock, random, log, onError } = context;
+  const { config, db, secrets, changeToken, clock, random, log, onError } = context;
   const challenges: ChallengeType[] = [];
   if (config.acmeHttpPort !== null) challenges.push('http-01');
   if (config.acmeHttpsPort !== null) challenges.push('tls-alpn-01');
@@ -92,6 +93,7 @@ export function startKeeper(context: ServerContext, certificates: HostCertificat
     challenges,
     settings: acmeSettingsOf(config),
     hasOtherNodes: config.databaseUrl !== null,
+    changeToken,
     directory: config.acmeDirectory,
     contact: config.acme!,
     ca: config.acmeCa === null ? null : readCa(config.acmeCa),

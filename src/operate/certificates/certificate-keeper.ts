@@ -1,6 +1,7 @@
 /**
  * Gets and renews the certificates of our hosts, a few orders at a time. The node that takes a due host
- * (operate/certificates/rows/certificates-table.ts) asks the authority for it.
+ * (operate/certificates/rows/certificates-table.ts) asks the authority for it. While nothing is committed, the database is asked
+ * again when the next host is due.
  *
  * A host that fails waits by itself, longer after each failure; the others go on. If the authority fails or limits us, no node
  * asks it for any host until the pause is over, which the database keeps; if it limits us because of a customer's host, the hosts
@@ -14,6 +15,7 @@ import {
   beginWith,
   type CertificateRecord,
   claimDueHost,
+  firstAttemptAt,
   forgetCertificates,
   listServerHosts,
   maxNewHosts,
@@ -25,7 +27,7 @@ import {
   type WantedHost,
   wantHosts,
 } from '#operate/certificates/rows/certificates-table.ts';
-import { type Clock, isRecent } from '#platform/base/clock.ts';
+import { type Clock, isRecent, untilPoll } from '#platform/base/clock.ts';
 import type { Log } from '#platform/base/log.ts';
 import type { Resolve } from '#platform/base/net/resolve.ts';
 import { orAborted, pause } from '#platform/base/waits.ts';
@@ -49,6 +51,8 @@ export interface KeeperParts extends Omit<AuthorityParts, 'accountKey' | 'signal
   challenges: ChallengeType[];
   /** Whether other nodes may have to answer a challenge. */
   hasOtherNodes: boolean;
+  /** Another one than before: something was committed in between. */
+  changeToken(): Promise<string>;
   clock: Clock;
   random(): number;
   log: Pick<Log, 'info' | 'warn'>;
@@ -57,17 +61,29 @@ export interface KeeperParts extends Omit<AuthorityParts, 'accountKey' | 'signal
 
 /** Between two looks at what is due. */
 const keeperIntervalMs = 10_000;
+/** Between two looks at which hosts are wanted: after a commit, and while nothing is committed. */
 const wantedIntervalMs = 60_000;
+const quietIntervalMs = 30 * 60_000;
 /** Longer than an order takes; then another node may take the host. */
 const claimMs = 10 * 60_000;
 /** Several, so that hosts whose name servers do not answer delay no others. */
 const maxAtOnce = 5;
+
+interface DueHost {
+  due: CertificateRecord;
+  account: AcmeAccount;
+}
 
 export class CertificateKeeper {
   readonly #parts: KeeperParts;
   readonly #stopping = new AbortController();
   #authority: Authority | null = null;
   #wantedAt = Number.NEGATIVE_INFINITY;
+  #token = '';
+  /** Something was committed since the wanted hosts were looked at. */
+  #isStale = false;
+  /** When a host is due, while nothing is committed. */
+  #dueAt = Number.NEGATIVE_INFINITY;
   #running: Promise<void> = Promise.resolve();
   #cancel = () => {};
 
@@ -82,7 +98,9 @@ export class CertificateKeeper {
     });
     void this.#running.then(() => {
       if (!this.#stopping.signal.aborted)
-        this.#cancel = this.#parts.clock.after(keeperIntervalMs, () => this.start());
+        this.#cancel = this.#parts.clock.after(untilPoll(this.#parts.clock.now(), keeperIntervalMs), () =>
+          this.start(),
+        );
     });
   }
 
@@ -94,17 +112,32 @@ export class CertificateKeeper {
   }
 
   async #run(): Promise<void> {
-    const { db, clock, wantedHosts } = this.#parts;
+    const { clock, changeToken } = this.#parts;
     const now = clock.now();
-    if (!isRecent(this.#wantedAt, now, wantedIntervalMs)) {
-      const wanted = await wantedHosts();
-      await wantHosts(db, wanted, now);
-      if (this.#wantedAt === Number.NEGATIVE_INFINITY) await this.#begin(wanted, now);
-      await forgetCertificates(db, now);
-      this.#wantedAt = now;
-    }
-    const ended = await Promise.allSettled(Array.from({ length: maxAtOnce }, () => this.#work()));
+    const token = await changeToken();
+    const hasChanged = token !== this.#token;
+    this.#token = token;
+    this.#isStale ||= hasChanged;
+    await this.#wantHosts(now);
+    if (!hasChanged && now < this.#dueAt) return;
+    this.#dueAt = now;
+    const first = await this.#claim();
+    if (first === null) return;
+    const others = Array.from({ length: maxAtOnce - 1 }, () => this.#work(null));
+    const ended = await Promise.allSettled([this.#work(first), ...others]);
     for (const one of ended) if (one.status === 'rejected') throw one.reason;
+  }
+
+  async #wantHosts(now: number): Promise<void> {
+    const { db, wantedHosts } = this.#parts;
+    if (isRecent(this.#wantedAt, now, this.#isStale ? wantedIntervalMs : quietIntervalMs)) return;
+    this.#dueAt = now;
+    const wanted = await wantedHosts();
+    await wantHosts(db, wanted, now);
+    if (this.#wantedAt === Number.NEGATIVE_INFINITY) await this.#begin(wanted, now);
+    await forgetCertificates(db, now);
+    this.#wantedAt = now;
+    this.#isStale = false;
   }
 
   async #begin(wanted: WantedHost[], now: number): Promise<void> {
@@ -113,17 +146,22 @@ export class CertificateKeeper {
     await beginWith(db, { own, settings, isAlone: !hasOtherNodes, now });
   }
 
-  /** Until nothing is due. */
-  async #work(): Promise<void> {
+  /** Begins with `first`, and ends when nothing is due. */
+  async #work(first: DueHost | null): Promise<void> {
+    for (let next = first ?? (await this.#claim()); next !== null; next = await this.#claim())
+      await this.#attend(next.due, next.account);
+  }
+
+  async #claim(): Promise<DueHost | null> {
     const { db, clock, directory, seal } = this.#parts;
-    while (!this.#stopping.signal.aborted) {
-      const now = clock.now();
-      const account = await openAccount(db, directory, () => seal.close(newAccountKey()));
-      if (account.resumeAt > now) return;
-      const due = await claimDueHost(db, { now, until: now + claimMs });
-      if (due === null) return;
-      await this.#attend(due, account);
-    }
+    if (this.#stopping.signal.aborted) return null;
+    const now = clock.now();
+    const account = await openAccount(db, directory, () => seal.close(newAccountKey()));
+    const isPaused = account.resumeAt > now;
+    const due = isPaused ? null : await claimDueHost(db, { now, until: now + claimMs });
+    if (due !== null) return { due, account };
+    this.#dueAt = isPaused ? account.resumeAt : await firstAttemptAt(db, now);
+    return null;
   }
 
   async #attend(due: CertificateRecord, account: AcmeAccount): Promise<void> {

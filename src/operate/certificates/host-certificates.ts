@@ -1,7 +1,7 @@
 /**
  * This node's view of the certificates in the database (operate/certificates/rows/certificates-table.ts): which hosts have one,
- * and the answers to the authority's challenges. It reads what has changed every five seconds, so that every node uses a
- * certificate, and can answer a challenge, whichever node asked for it. Connections keep the certificate that they began with.
+ * and the answers to the authority's challenges. It reads what has changed every five seconds in which something was committed, so
+ * that every node uses a certificate, and can answer a challenge, whichever node asked for it. Connections keep the certificate that they began with.
  *
  * Questions are answered from memory, except that a host's certificate is read when a client first names the host. If the
  * database is away, what was read before stays in use. A certificate that cannot be used is a warning, and its host has none.
@@ -15,7 +15,7 @@ import {
   readChangedHosts,
 } from '#operate/certificates/rows/certificates-table.ts';
 import { lruOptions } from '#platform/base/bounded-cache.ts';
-import type { Clock } from '#platform/base/clock.ts';
+import { type Clock, untilPoll } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Certificate, Pair } from './listener-certificate.ts';
 import { challengeCertificate } from './self-signed.ts';
@@ -26,6 +26,8 @@ export interface HostCertificatesParts {
   /** The host whose certificate is `current`, once there is one; null: the operator's file is preferred. */
   mainHost: string | null;
   fallback: Certificate;
+  /** Another one than before: something was committed in between. */
+  changeToken(): Promise<string>;
   clock: Clock;
   onError(what: string, error: unknown): void;
 }
@@ -48,6 +50,7 @@ export class HostCertificates implements Certificate {
   readonly #unusable = new Map<string, number>();
   #main: Pair | null = null;
   #since = 0;
+  #token = '';
   #refreshing: Promise<void> | null = null;
   #isFailing = false;
   #stop = () => {};
@@ -185,18 +188,26 @@ export class HostCertificates implements Certificate {
   }
 
   #later(): void {
-    this.#stop = this.#parts.clock.after(refreshIntervalMs, () => {
-      this.refresh().then(
+    const { clock, onError } = this.#parts;
+    this.#stop = clock.after(untilPoll(clock.now(), refreshIntervalMs), () => {
+      this.#refreshIfChanged().then(
         () => {
           this.#isFailing = false;
         },
         (error) => {
           if (!this.#isFailing)
-            this.#parts.onError('the certificates cannot be read; those read before stay in use', error);
+            onError('the certificates cannot be read; those read before stay in use', error);
           this.#isFailing = true;
         },
       );
       this.#later();
     });
+  }
+
+  async #refreshIfChanged(): Promise<void> {
+    const token = await this.#parts.changeToken();
+    if (token === this.#token) return;
+    await this.refresh();
+    this.#token = token;
   }
 }

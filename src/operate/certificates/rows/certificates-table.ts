@@ -163,6 +163,12 @@ export async function claimDueHost(
   }
 }
 
+/** When the first of the wanted hosts is due; infinite if there is none. */
+export async function firstAttemptAt(db: Db, now: number): Promise<number> {
+  const wanted = db('certificates').where('wanted_at', '>', now - wantedMs);
+  return (await wanted.min('attempt_at as at').first())?.at ?? Number.POSITIVE_INFINITY;
+}
+
 export async function recordIssued(
   db: Db,
   host: string,
