@@ -49,7 +49,13 @@ export function maintenanceJobs(
     'webhook messages': () => forgetWebhookMessages(db, now() - config.keepEvents),
   };
   return [
-    { name: 'statistics', run: () => sumUp(db, judge), isFedByMail: true, isUrgent: true },
+    {
+      name: 'statistics',
+      isFedByMail: true,
+      isUrgent: true,
+      isTimely: true,
+      run: () => sumUp(db, judge, now()),
+    },
     ...Object.entries(fedByMail).map(([name, run]) => ({ name, run, isFedByMail: true })),
     { name: 'auto-pauses', run: () => sweepPauses(db, now()), isUrgent: true },
     { name: 'old auto-pauses', run: () => forgetPauses(db, now()) },
@@ -72,6 +78,7 @@ export function maintenanceJobs(
     { name: 'old statistics by group', run: () => forgetGroups(db, now() - keepStatisticsMs) },
     {
       name: 'DKIM keys',
+      isTimely: true,
       run: watchKeys(db, {
         now,
         resolve,
@@ -83,6 +90,7 @@ export function maintenanceJobs(
     {
       name: 'domain checks',
       isUrgent: true,
+      isTimely: true,
       run: watchDomains(db, {
         names: config,
         resolve,
@@ -95,7 +103,13 @@ export function maintenanceJobs(
     ...tlsReportJob(context, accept),
     ...(mailer === null
       ? []
-      : [{ name: 'notices', run: sendNotices({ db, config, now, baseUrl, mailer, onError }) }]),
+      : [
+          {
+            name: 'notices',
+            isTimely: true,
+            run: sendNotices({ db, config, now, baseUrl, mailer, onError }),
+          },
+        ]),
   ];
 }
 

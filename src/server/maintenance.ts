@@ -1,8 +1,9 @@
 /**
  * Runs the maintenance jobs, which delete rows that are no longer needed. Each run handles a bounded number of rows and
- * returns how many it found. All jobs run every minute, and urgent ones also after each ten seconds in which something was
- * committed. A job that may find more runs again at once, in turn with the others of that kind, after a pause of four times its
- * duration: so tables that get a row from every send stay short, and sends are not delayed.
+ * returns how many it found. All jobs run after each minute in which something was committed, and urgent ones after each ten
+ * seconds. While nothing is committed, rows only grow older: timely jobs still run every minute, the others every ten. A job that
+ * may find more runs again at once, in turn with the others of that kind, after a pause of four times its duration: so tables that
+ * get a row from every send stay short, and sends are not delayed.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, isRecent, untilPoll } from '#platform/base/clock.ts';
@@ -10,6 +11,7 @@ import type { MaintenanceJob } from '#platform/database/schema/maintenance-job.t
 
 const intervalMs = 10_000;
 const minuteMs = 60_000;
+const quietIntervalMs = 10 * minuteMs;
 /** The pause runs on the real clock, because it is derived from the time that the database took. */
 const pauseFactor = 4;
 /** Half the batch of most of these jobs: a batch that contains some young rows is not the end. */
@@ -24,7 +26,10 @@ export function startMaintenance(parts: {
   onError(what: string, error: unknown): void;
 }): () => Promise<void> {
   const { jobs, changeToken, clock, onError } = parts;
+  let ranTimelyAt = Number.NEGATIVE_INFINITY;
   let ranAllAt = Number.NEGATIVE_INFINITY;
+  /** Something was committed since all have run. */
+  let isStale = false;
   let seen: string | null = null;
   let stopped = false;
   let running = Promise.resolve();
@@ -35,17 +40,25 @@ export function startMaintenance(parts: {
     const token = await changeToken().catch(() => null);
     let isUrgent = token === null || token !== seen;
     seen = token;
+    isStale ||= isUrgent;
     let nextAt = clock.now();
     let unfinished: MaintenanceJob[] = [];
     do {
       const now = clock.now();
-      const isForAll = !isRecent(ranAllAt, now, minuteMs);
-      if (isForAll) ranAllAt = now;
+      const isForTimely = !isRecent(ranTimelyAt, now, minuteMs);
+      if (isForTimely) ranTimelyAt = now;
+      const isForAll = isForTimely && (isStale || !isRecent(ranAllAt, now, quietIntervalMs));
+      if (isForAll) {
+        ranAllAt = now;
+        isStale = false;
+      }
       const isForUrgent = isUrgent && now >= nextAt;
       if (isForUrgent) nextAt = now + intervalMs;
-      const isDue = (job: MaintenanceJob) => isForAll || (isForUrgent && job.isUrgent);
+      const isDue = (job: MaintenanceJob) =>
+        isForAll || (isForTimely && job.isTimely) || (isForUrgent && job.isUrgent);
       unfinished = await round(jobs.filter((job) => isDue(job) || unfinished.includes(job)));
       isUrgent = true;
+      isStale ||= unfinished.length > 0;
     } while (unfinished.length > 0);
     later();
   }

@@ -34,14 +34,23 @@ const reader = { name: 'statistics' };
 /** Takes some 20 ms, during which SQLite writes nothing else. */
 const eventsAtOnce = 1000;
 
-/** Returns how many events it has read. `onCounted` is called in the transaction, with each batch when it is counted. */
+/** No rule judges deferrals, and a host that does not answer makes some all the time. */
+const deferralsWaitMs = 60_000;
+
+/**
+ * Returns how many events it has read. `onCounted` is called in the transaction, with each batch when it is counted. A few
+ * deferrals alone wait until the first of them is a minute old at `now`.
+ */
 export async function sumUp(
   db: Db,
   onCounted: (trx: Trx, events: CountedEvents[]) => Promise<void> = async () => {},
+  now = Number.MAX_SAFE_INTEGER,
 ): Promise<number> {
   // The lock would be a commit, after which everything is looked at again.
   const { position: seen } = await db('event_readers').where(reader).first();
-  if ((await settledPosition(db)) <= seen) return 0;
+  const end = await settledPosition(db);
+  if (end <= seen) return 0;
+  if (end < seen + eventsAtOnce && !(await hasUrgent(db, { after: seen, end, now }))) return 0;
   return db.transaction(async (trx) => {
     const { position: after } = await trx('event_readers').where(reader).forUpdate().first();
     // Must come before the events are read (read-events.ts).
@@ -62,6 +71,15 @@ export async function sumUp(
     await trx('event_readers').where(reader).update({ position: last });
     return positions.length;
   });
+}
+
+async function hasUrgent(
+  db: Db,
+  { after, end, now }: { after: number; end: number; now: number },
+): Promise<boolean> {
+  const some = db('events').where('position', '>', after).where('position', '<=', end);
+  const urgent = some.whereRaw('(type <> ? or at <= ?)', [counted.deferred, now - deferralsWaitMs]);
+  return (await urgent.first('position')) !== undefined;
 }
 
 type Happened = Omit<CountedEvents, 'bounce' | 'isReturned'> & { data: string | null };

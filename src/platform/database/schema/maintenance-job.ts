@@ -6,4 +6,6 @@ export interface MaintenanceJob {
   isFedByMail?: boolean;
   /** It does not wait for the minute. */
   isUrgent?: boolean;
+  /** Time alone may bring it work that must not wait. */
+  isTimely?: boolean;
 }

@@ -228,22 +228,34 @@ function recordingChores() {
 /** What a database says that cannot tell whether something was committed. */
 const always = { changeToken: async () => null };
 
-test('maintenance runs once a minute, and what is urgent every ten seconds while something is committed', async (t) => {
+test('maintenance follows commits: urgent jobs within ten seconds, all within a minute; else every ten minutes, or timely', async (t) => {
   const clock = manualClock();
   const { order, chore } = recordingChores();
   const token = { now: 'a' };
   const changeToken = async () => token.now;
   const stop = startMaintenance({
-    jobs: [{ ...chore('urgent', 0), isUrgent: true }, chore('other', 0)],
+    jobs: [
+      { ...chore('urgent', 0), isUrgent: true },
+      { ...chore('timely', 0), isTimely: true },
+      chore('other', 0),
+    ],
     changeToken,
     clock,
     onError: (what) => t.fail(what),
   });
-  for (let seconds = 10; seconds <= 130; seconds += 10) await clock.advance('10s');
-  t.deepEqual(order, Array(3).fill(['urgent', 'other']).flat(), 'at 10, 70 and 130 seconds');
+  const pass = async (seconds: number) => {
+    order.length = 0;
+    for (let passed = 0; passed < seconds; passed += 10) await clock.advance('10s');
+    return order;
+  };
+  const all = ['urgent', 'timely', 'other'];
+  t.deepEqual(await pass(10), all, 'at 10 seconds');
+  t.deepEqual(await pass(120), ['timely', 'timely'], 'at 70 and 130 seconds');
   token.now = 'b';
-  await clock.advance('10s');
-  t.deepEqual(order.slice(6), ['urgent']);
+  t.deepEqual(await pass(10), ['urgent']);
+  t.deepEqual(await pass(60), all, 'at 190 seconds');
+  t.deepEqual(await pass(580), Array(9).fill('timely'));
+  t.deepEqual(await pass(10), all, 'ten minutes later');
   await stop();
 });
 
