@@ -3,7 +3,8 @@
  *
  * Time lets mail fall due, and allows a start at a destination that has a rate or asked us to slow down. And once a second
  * the poller asks whether the database has anything new, because the command line and other nodes change the queue without
- * telling this node. While it has not, and no mail in memory could start, the poll only sets the next one, whatever waits.
+ * telling this node. While it has not, nothing is read again: a poll claims what may start now, such as the probe of an open
+ * circuit, and otherwise only sets the next poll, whatever waits.
  */
 import { type Clock, isRecent, untilPoll } from '#platform/base/clock.ts';
 import type { Attempts, Dispatcher } from './dispatcher.ts';
@@ -25,6 +26,8 @@ export interface PollerParts {
   isClaiming(): boolean;
   /** Time has come to look; `hasChanged`: and something may have been committed since the last look. */
   onTime(hasChanged: boolean): void;
+  /** Nothing is new, but mail that is known may start. */
+  onRoom(): void;
   /** When a scan of all backlogs is due. */
   nextScanAt(): number;
   clock: Clock;
@@ -38,6 +41,8 @@ export class Poller {
   readonly #parts: PollerParts;
   readonly #clock: Clock;
   #readAt = Number.NEGATIVE_INFINITY;
+  /** What was read and scanned was still so at this time. */
+  #unchangedAt = Number.NEGATIVE_INFINITY;
   #scannedAt = Number.NEGATIVE_INFINITY;
   #wakeAt = Number.POSITIVE_INFINITY;
   #cancelTimer = () => {};
@@ -64,7 +69,7 @@ export class Poller {
     const now = this.#clock.now();
     this.#scannedAt = scannedAt;
     this.wakeUpAt(this.#parts.readyQueues.wakeAt(now));
-    const nextAt = Math.min(scannedAt, this.#readAt, now) + pollMs;
+    const nextAt = Math.min(Math.max(Math.min(scannedAt, this.#readAt), this.#unchangedAt), now) + pollMs;
     this.wakeUpAt(nextAt);
     // The work took longer than a second. The scan and the reading that follow renew both times.
     if (nextAt <= now) this.#parts.onTime(true);
@@ -76,7 +81,7 @@ export class Poller {
    */
   async readChanges(): Promise<boolean> {
     const now = this.#clock.now();
-    if (isRecent(this.#readAt, now, pollMs)) return false;
+    if (isRecent(Math.max(this.#readAt, this.#unchangedAt), now, pollMs)) return false;
     this.#readAt = now;
     await this.#followRules(now);
     const hasPools = await this.#readPools(now);
@@ -119,18 +124,19 @@ export class Poller {
   }
 
   async #poll(): Promise<void> {
-    const { readyQueues, onTime } = this.#parts;
-    const quietUntil = this.#isSettled() ? await this.#quietUntil() : Number.NEGATIVE_INFINITY;
+    const { readyQueues, onTime, onRoom } = this.#parts;
+    const quietUntil = this.#isAlone() ? await this.#quietUntil() : Number.NEGATIVE_INFINITY;
     const now = this.#clock.now();
-    if (quietUntil > now && this.#isSettled())
-      this.wakeUpAt(Math.min(now + untilPoll(now, pollMs), quietUntil, readyQueues.wakeAt(now)));
-    else onTime(quietUntil === Number.NEGATIVE_INFINITY);
+    if (quietUntil <= now || !this.#isAlone()) return onTime(quietUntil === Number.NEGATIVE_INFINITY);
+    this.#unchangedAt = now;
+    if (readyQueues.hasWork()) onRoom();
+    else this.wakeUpAt(Math.min(now + untilPoll(now, pollMs), quietUntil, readyQueues.wakeAt(now)));
   }
 
-  /** All that is known here waits for another time, or for an attempt to end. */
-  #isSettled(): boolean {
-    const { isClaiming, peers, readyQueues } = this.#parts;
-    return !isClaiming() && !peers.hasOthers() && !readyQueues.hasWork();
+  /** Nobody reads or changes what is known here meanwhile. */
+  #isAlone(): boolean {
+    const { isClaiming, peers } = this.#parts;
+    return !isClaiming() && !peers.hasOthers();
   }
 
   async #quietUntil(): Promise<number> {

@@ -103,6 +103,7 @@ export class QueueRunner {
       isRunning,
       isClaiming: () => this.#claimer.isClaiming,
       onTime: (hasChanged) => this.#claimer.requestScan(hasChanged),
+      onRoom: requestClaim,
       nextScanAt: () => this.#claimer.nextScanAt(),
     });
     this.#claimer = new Claimer({
