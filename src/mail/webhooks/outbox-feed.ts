@@ -1,7 +1,7 @@
 /**
  * Turns new events into messages for the endpoints that want them (mail/webhooks/rows/webhook-feed.ts), whenever the event
- * signal says that there may be some. Without any active endpoint it reads no events and only advances its position, and looks
- * for one once a second at most: the first endpoint may get its first event that much later.
+ * signal says that there may be some. Without any active endpoint it reads no events and only advances its position, now and then,
+ * and looks for one once a second at most: the first endpoint may get its first event that much later.
  */
 
 import type { EventSignal } from '#mail/record/event-signal.ts';
@@ -21,7 +21,9 @@ export interface FeedParts {
 }
 
 const batchSize = 500;
-const passOverIntervalMs = 10_000;
+const passOverIntervalMs = 60_000;
+/** The first endpoint's first event comes after those that were not passed over. */
+const maxBehind = 10_000;
 const retryDelayMs = 1000;
 /** The longest wait without a signal. */
 const intervalMs = 10 * 60_000;
@@ -44,7 +46,7 @@ export function createFeed(parts: FeedParts) {
     const now = clock.now();
     if (!(await hasActiveWebhooks(db))) {
       idleAt = performance.now();
-      if (now < passedOverAt + passOverIntervalMs) return false;
+      if (now < passedOverAt + passOverIntervalMs && settled < seen + maxBehind) return false;
       passedOverAt = now;
       await passOver(db, settled);
       seen = settled;
