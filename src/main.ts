@@ -5,7 +5,7 @@
 import { flushCompileCache } from 'node:module';
 import ms from 'ms';
 import { watchProcess } from '#operate/metrics/process-metrics.ts';
-import { systemClock } from '#platform/base/clock.ts';
+import { steppedTimers, systemClock } from '#platform/base/clock.ts';
 import { createLog } from '#platform/base/log.ts';
 import { isJournal, markOf } from '#platform/base/systemd/journal.ts';
 import { createServiceManager } from '#platform/base/systemd/service-manager.ts';
@@ -77,7 +77,7 @@ function superviseProcess(config: Config, log: ReturnType<typeof createLog>, fir
   serviceManager.ready();
   serviceManager.startWatchdog(() => running.hasProgressed());
 
-  watchClock(systemClock, (byMs) =>
+  watchClock({ now: systemClock.now, after: steppedTimers() }, (byMs) =>
     enqueue(async () => {
       if (isStopping) return;
       if (byMs > 0) return running.noteLeap(byMs);

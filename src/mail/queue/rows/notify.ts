@@ -59,8 +59,8 @@ const maxGapMs = 1_000;
 /** A node that has not notified for this long is not counted. */
 const activeMs = 10_000;
 const timeoutMs = 5_000;
-/** A node that has said nothing for five seconds is taken for stopped (platform/database/tables/server-running.ts). */
-const heartbeatIntervalMs = 2_000;
+/** A node that has said nothing for ten seconds is taken for stopped, by older versions for five (server-running.ts). */
+const heartbeatIntervalMs = 4_000;
 const retryDelayMs = 1_000;
 
 const silent: Notify = { backlog() {}, events() {}, listen() {}, close: async () => {} };

@@ -1,8 +1,8 @@
 /**
  * Tells at once whether a server is running that sends mail from this database, however the last one ended. On SQLite, the
  * server holds the lock on its data directory (platform/database/engine/data-dir-lock.ts). On PostgreSQL, each node has a
- * connection for notifications (mail/queue/rows/notify.ts) that runs a statement every two seconds; by the database's clock the
- * last one must be less than five seconds old, because the connection of a machine that has lost power may look open for hours.
+ * connection for notifications (mail/queue/rows/notify.ts) that runs a statement every four seconds; by the database's clock the
+ * last one must be less than ten seconds old, because the connection of a machine that has lost power may look open for hours.
  */
 import { join } from 'node:path';
 import sqlite3 from 'sqlite3';
@@ -19,7 +19,7 @@ export async function isServed(db: Db, dataDir: string): Promise<boolean> {
 export async function isServedOnPostgres(db: Db): Promise<boolean> {
   const { rows } = await db.raw(
     `select 1 from pg_stat_activity where datname = current_database() and application_name = ?
-       and state_change > clock_timestamp() - interval '5 seconds' limit 1`,
+       and state_change > clock_timestamp() - interval '10 seconds' limit 1`,
     [senderConnection],
   );
   return rows.length > 0;
