@@ -77,6 +77,7 @@ function superviseProcess(config: Config, log: ReturnType<typeof createLog>, fir
   serviceManager.ready();
   serviceManager.startWatchdog(() => running.hasProgressed());
 
+  // With the polls.
   watchClock({ now: systemClock.now, after: steppedTimers() }, (byMs) =>
     enqueue(async () => {
       if (isStopping) return;

@@ -47,6 +47,8 @@ export function openPostgres(url: string, { timeoutMs, connections, quiet }: Pos
       max: connections,
       // By default it looks each second for idle connections to close.
       reapIntervalMillis: 10_000,
+      // With the default of half a minute a server at rest would open some each minute.
+      idleTimeoutMillis: 5 * 60_000,
       afterCreate: timeoutMs === null ? durable : withTimeouts(timeoutMs),
     },
     ...quiet,
