@@ -55,7 +55,9 @@ function canBeNull(schema: JsonSchema): boolean {
 
 function cleaned(value: unknown, known: Known): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  return Array.isArray(value) ? cleanedList(value, known) : cleanedObject(value, known);
+  return Array.isArray(value)
+    ? cleanedList(value, known)
+    : cleanedObject(value as Record<string, unknown>, known);
 }
 
 function cleanedList(list: unknown[], { element }: Known): unknown[] {
@@ -64,15 +66,14 @@ function cleanedList(list: unknown[], { element }: Known): unknown[] {
   return cleanedOnes.some((one, index) => one !== list[index]) ? cleanedOnes : list;
 }
 
-function cleanedObject(object: object, { optional, members }: Known): object {
-  const entries = Object.entries(object);
-  const left = entries.filter(([name, inner]) => inner !== null || !optional.has(name));
-  let isChanged = left.length < entries.length;
-  for (const entry of left) {
-    const known = members.get(entry[0]);
-    const own = known ? cleaned(entry[1], known) : entry[1];
-    isChanged ||= own !== entry[1];
-    entry[1] = own;
-  }
-  return isChanged ? Object.fromEntries(left) : object;
+function cleanedObject(object: Record<string, unknown>, { optional, members }: Known): object {
+  const isAbsent = (name: string) => object[name] === null && optional.has(name);
+  const own = (name: string) => {
+    const known = members.get(name);
+    return known ? cleaned(object[name], known) : object[name];
+  };
+  const names = Object.keys(object);
+  // Almost all are clean, and each request has some.
+  if (names.every((name) => !isAbsent(name) && own(name) === object[name])) return object;
+  return Object.fromEntries(names.filter((name) => !isAbsent(name)).map((name) => [name, own(name)]));
 }

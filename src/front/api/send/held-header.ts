@@ -6,8 +6,9 @@ import { Refusal } from '#platform/values/refusal.ts';
 const heldHeader = 'X-Postern-Held';
 
 export function nameHeld(context: Context, results: (Accepted | Refusal)[]): void {
-  const before = String(context.response.get(heldHeader) || '').split(', ');
   const held = results.flatMap((one) => (one instanceof Refusal || !one.heldBy ? [] : [one.heldBy.pauseId]));
+  if (held.length === 0) return;
+  const before = String(context.response.get(heldHeader) || '').split(', ');
   const ids = [...new Set([...before, ...held])].filter((id) => id !== '');
-  if (ids.length > 0) context.set(heldHeader, ids.join(', '));
+  context.set(heldHeader, ids.join(', '));
 }
