@@ -1,8 +1,8 @@
 /**
  * This node's view of the certificates in the database (operate/certificates/rows/certificates-table.ts): which hosts have one,
  * and the answers to the authority's challenges. It reads what has changed every five seconds in which something was committed, so
- * that every node uses a certificate, and can answer a challenge, whichever node asked for it. Connections keep the certificate that
- * they began with.
+ * that every node uses a certificate, and can answer a challenge, whichever node asked for it. Connections keep the certificate
+ * that they began with.
  *
  * Questions are answered from memory, except that a host's certificate is read when a client first names the host. If the
  * database is away, what was read before stays in use. A certificate that cannot be used is a warning, and its host has none.
