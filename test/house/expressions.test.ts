@@ -36,8 +36,12 @@ const constructed: Record<string, string> = {
     'constants joined, each part bounded; test/mail/returned/misread-bounces.test.ts measures them',
   'cli/maillog/log-filter.ts': 'an id, escaped',
   'mail/compose/header-grammar.ts': 'sticky, each part bounded; its test measures it',
+  'mail/deliver/reply-rules/general-refusals.ts': 'constants joined; test/reply-rules measures them',
   'mail/deliver/reply-rules/mailbox-words.ts': 'constants joined; test/reply-rules measures them',
+  'mail/deliver/reply-rules/message-words.ts': 'constants joined; test/reply-rules measures them',
+  'mail/deliver/reply-rules/reputation-words.ts': 'constants joined; test/reply-rules measures them',
   'mail/deliver/reply-rules/retry-after.ts': 'constants joined; test/reply-rules measures them',
+  'mail/deliver/reply-rules/sender-words.ts': 'constants joined; test/reply-rules measures them',
   'mail/deliver/reply-rules/unknown-user-words.ts':
     'constants joined, each part bounded; test/reply-rules measures them',
 };

@@ -39,8 +39,9 @@ export function oneOf([first, ...others]: ReportedFailure[]): ReportedFailure {
   return { ...first!, ...(others.length > 0 && { others }) };
 }
 
-/** Rules that a report's fields reach if they say nothing about the cause. */
+/** Rules that words reach if they say nothing about the cause. */
 const unspecific = new Set([
+  'refused',
   'code-failed',
   'code-command',
   'code-mailbox',
@@ -52,12 +53,16 @@ const unspecific = new Set([
 export function withCauseIn(text: string, found: ReportedFailure): ReportedFailure {
   if (!unspecific.has(found.rule)) return found;
   const lines = text.split('\n').map((line) => line.trim());
-  const causeOf = (words: string) => classifyBounce('dot', { code: 550, enhanced: null, text: words });
-  const line = lines.find((words) => causeOf(words).isFromWords);
+  const causeOf = (words: string) => {
+    const { isFromWords, ...cause } = classifyBounce('dot', { code: 550, enhanced: null, text: words });
+    return isFromWords && !unspecific.has(cause.rule) ? cause : null;
+  };
+  const line = lines.find((words) => causeOf(words) !== null);
   // The words of a cause may be on two lines.
   const words = line ?? lines.join(' ').slice(0, 2000);
-  const { rule, isFromWords, ...bounce } = causeOf(words);
-  if (!isFromWords) return found;
+  const cause = causeOf(words);
+  if (cause === null) return found;
+  const { rule, ...bounce } = cause;
   const diagnostic =
     line === undefined ? found.bounce.diagnostic : `${found.bounce.diagnostic}: ${line.slice(0, 500)}`;
   return { ...found, bounce: { ...bounce, diagnostic }, rule };

@@ -58,6 +58,8 @@ test('a cause in the prose of a report whose fields name none', async (t) => {
   t.is(await of('   ----- Transcript -----\r\nmail.local: unknown user: ann'), 'hard unknown_user');
   t.is(await of('The mailbox of the recipient is over quota.'), 'soft mailbox_full');
   t.is(await of('Something went wrong.'), 'soft protocol');
+  t.is(await of('Your message was rejected by 192.0.2.1.'), 'soft protocol');
+  t.is(await of('Your message was rejected.\r\nmail.local: unknown user: ann'), 'hard unknown_user');
   const copy = '--- Below this line is a copy of the message.\r\nthat user does not exist';
   t.is(await of(`Something went wrong.\r\n${copy}`), 'soft protocol', 'our own words say nothing');
 });
@@ -122,6 +124,13 @@ test('words of a report outside Diagnostic-Code', async (t) => {
   t.is(await of('Status: 5.0.0', said, 'X-Postfix-Queue-ID: 450 4F2C'), 'soft other');
 });
 
+test('a report with neither action nor status says what its reply says', async (t) => {
+  const of = (...fields: string[]) => read(mail([reportType], ...report(fields)));
+  t.is(await of('Diagnostic-Code: smtp; 550 no such user'), 'hard unknown_user');
+  t.is(await of('Diagnostic-Code: smtp; 450 mailbox busy'), 'delayed');
+  t.is(await of('Diagnostic-Code: smtp; 250 ok'), 'arrived');
+});
+
 test('a reply behind other prose', async (t) => {
   const said = [
     'The host said 550',
@@ -144,7 +153,16 @@ test('a report whose first block is the header of its part', async (t) => {
     '',
     fields.replace('failed', 'fai=\r\nl=65d'),
   ];
-  for (const block of [with64, withQuotes]) {
+  // A scanner wrote it below the fields, which it left as they were.
+  const recipient = fields.slice(fields.indexOf('Final'));
+  const below64 = [
+    'Reporting-MTA: dns; mx.example.org',
+    'Content-Transfer-Encoding: base64',
+    '',
+    Buffer.from(recipient).toString('base64'),
+  ];
+  const not64 = ['Content-Transfer-Encoding: base64', '', ...fields.split('\r\n')];
+  for (const block of [with64, withQuotes, below64, not64]) {
     t.is(
       await read(mail([reportType], '--b', 'Content-Type: message/delivery-status', '', ...block, '--b--')),
       'hard unknown_user',

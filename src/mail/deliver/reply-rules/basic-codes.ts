@@ -30,13 +30,13 @@ export const codes: readonly RuleEntry[] = [
     quotes: ['450 busy - please try later', '450 4.0.0 Temporary failure'],
   },
   {
-    // Permanent, but the text does not say that the mailbox does not exist: 550 may also be a policy.
+    // Permanent, but the text says neither that the mailbox does not exist nor that something is refused.
     name: 'code-mailbox',
     phases: ['rcpt'],
     code: /^55[013]$/,
     category: 'unknown_user',
     bounce: 'soft',
-    quotes: ['550 Blocked'],
+    quotes: ['550 Cannot route to <ann@example.org>', '550 Recipient verification failed'],
   },
   {
     // RFC 5321 section 4.5.3.1.10: 552 to RCPT is to be read as 452.

@@ -1,11 +1,13 @@
 /**
  * Finds the rule for a reply: the first that matches, specific rules before general ones. Providers' own texts come
- * first, then the status codes that all servers use carefully, then texts that many servers share, then the other
- * enhanced status codes, which are often wrong, and last the three-digit codes, which always match.
+ * first, then the status codes that all servers use carefully, then texts that many servers share, then status codes
+ * about addresses, refusals that name nothing, the other status codes, which are often wrong, and last the three-digit
+ * codes, which always match.
  */
 import type { Phase, Reply } from '#platform/values/glossary.ts';
 import { codes } from './basic-codes.ts';
-import { clearStatuses, statuses } from './enhanced-statuses.ts';
+import { addressStatuses, clearStatuses, otherStatuses } from './enhanced-statuses.ts';
+import { generalRefusals } from './general-refusals.ts';
 import { gmail } from './gmail.ts';
 import { mailboxes } from './mailbox-words.ts';
 import { mails } from './message-words.ts';
@@ -24,7 +26,9 @@ export const rules: readonly Rule[] = [
   ...senders,
   ...mailboxes,
   ...mails,
-  ...statuses,
+  ...addressStatuses,
+  ...generalRefusals,
+  ...otherStatuses,
   ...codes,
 ].map((rule) => ({ ...rule, fault: rule.fault ?? faultOf[rule.category] }));
 
@@ -41,18 +45,21 @@ export function ruleFor(phase: Phase, reply: Reply): Rule {
     .replace(addresses, '@')
     .replace(/[\u2018\u2019\u02bc\u00b4]/g, "'")
     // Names of programs: mailbox_quota_exceeded.
-    .replace(/(?<=[a-z])_(?=[a-z])/g, ' ');
+    .replace(/(?<=[A-Za-z])_(?=[A-Za-z])/g, ' ');
   return rules.find(
     (rule) =>
       (rule.phases === undefined || rule.phases.includes(phase)) &&
       (rule.code === undefined || rule.code.test(code)) &&
-      (rule.status === undefined || (status !== null && rule.status.test(status))) &&
+      (rule.status === undefined || rule.status.test(status ?? '')) &&
       (rule.text === undefined || rule.text.test(text)) &&
       !rule.unless?.test(text),
   )!;
 }
 
-/** The enhanced status code, also if it is inside the text, as qmail writes it: "sorry (#5.1.1)". */
+/** Inside the text: as qmail writes it, "sorry (#5.1.1)", or in the reply of another host, "failed (ann: 550 5.2.1 …)". */
+const statusInText = /(?:(?:^|\()#|[(: ]5\d\d[ -])([245]\.\d{1,3}\.\d{1,3})\b/;
+
+/** The enhanced status code. */
 export function statusOf(reply: Reply): string | null {
-  return reply.enhanced ?? /(?:^|\()#([245]\.\d{1,3}\.\d{1,3})\b/.exec(reply.text)?.[1] ?? null;
+  return reply.enhanced ?? statusInText.exec(reply.text)?.[1] ?? null;
 }

@@ -1,7 +1,8 @@
 /**
  * Enhanced status codes: RFC 3463, RFC 7372 (authentication), RFC 7505 (null MX) and the IANA registry. `clearStatuses` are
- * those that servers use correctly, and are tried before the words of a reply. `statuses` are tried after them, because
- * servers also send "disabled mailbox" for an unknown one, "unknown mailbox" for a block, and 5.7.1 for anything.
+ * those that servers use correctly, and are tried before the words of a reply. The others are tried after them, because
+ * servers also send "disabled mailbox" for an unknown one, "unknown mailbox" for a block, and 5.7.1 for anything;
+ * `addressStatuses` still before the general refusals (general-refusals.ts), which name no recipient.
  */
 import type { RuleEntry } from './reply-rule.ts';
 import { unknownUserWords } from './unknown-user-words.ts';
@@ -24,6 +25,17 @@ export const clearStatuses: readonly RuleEntry[] = [
     quotes: [
       '552 5.2.2 <neko@nyaaan.example.org> Quota exceeded (mailbox for user is full)',
       "552 5.2.2 The recipient's inbox is out of storage space and inactive.",
+    ],
+  },
+  {
+    // Some servers send it for a full mailbox too.
+    name: 'status-size',
+    status: /^\d\.(?:2\.3|3\.4)$/,
+    unless: /policy|quota/i,
+    category: 'size',
+    quotes: [
+      '552 5.2.3 Message length exceeds limit set by recipient',
+      "552 5.2.3 Your message exceeded Google's message size limits.",
     ],
   },
   {
@@ -63,7 +75,7 @@ export const clearStatuses: readonly RuleEntry[] = [
   },
 ];
 
-export const statuses: readonly RuleEntry[] = [
+export const addressStatuses: readonly RuleEntry[] = [
   {
     name: 'status-unknown-user',
     phases: recipientPhases,
@@ -97,15 +109,9 @@ export const statuses: readonly RuleEntry[] = [
       '550 5.2.1 The email account that you tried to reach is inactive.',
     ],
   },
-  {
-    name: 'status-size',
-    status: /^\d\.(?:2\.3|3\.4)$/,
-    category: 'size',
-    quotes: [
-      '552 5.2.3 Message length exceeds limit set by recipient',
-      "552 5.2.3 Your message exceeded Google's message size limits.",
-    ],
-  },
+];
+
+export const otherStatuses: readonly RuleEntry[] = [
   {
     name: 'status-mailbox',
     status: /^\d\.2\.\d+$/,
@@ -167,6 +173,6 @@ export const statuses: readonly RuleEntry[] = [
     name: 'status-policy',
     status: /^\d\.7\.\d+$/,
     category: 'policy',
-    quotes: ['550 5.7.6 Failed to delivery', '550 5.7.9 Rejected'],
+    quotes: ['550 5.7.6 Failed to delivery', '551 5.7.1 Domain not found'],
   },
 ];

@@ -17,9 +17,9 @@ const notOurs = "(?<!\\b(?:your|sender|sending|sender's|ihr|votre|su|tu|tuo|suo)
 
 const mailboxDisabled = new RegExp(
   [
-    String.raw`${notOurs}\b(?:user|account|mail ?box|recipient|(?:mail ?)?address)(?: status)?(?: ["'<(]?@["'>)]?)?:?(?: (?:is|was|has been|now|currently|permanently|administrativ\w{2,4}|been)){0,3} (?:disabled|inactive|deactivated|frozen|suspended|locked|expired|blocked due to inactivity|not (?:yet )?(?:activated|active|enabled))\b`,
+    String.raw`${notOurs}\b(?:user|account|mail ?box|recipient|(?:mail ?)?address)(?: status)?(?: ["'<(]?@["'>)]?)?:?(?: (?:is|was|has been|now|currently|permanently|administrativ\w{2,4}|been)){0,3} (?:disabled|inactive|deactivated|frozen|suspended|locked|expired|hang ?up|blocked due to inactivity|not (?:yet )?(?:activated|active|enabled))\b`,
     'account (?:is|has been) blocked|inactive email address|^Disabled recipient|is no longer valid|mail receiving disabled|is now disabled with',
-    String.raw`\bis a (?:deactivated|disabled|suspended|closed|inactive) (?:mail ?box|account|user|address)|no (?:recipient|user|account|mailbox) activity (?:since|for)\b|address rejected: inactive\b|\buser inactive\b|is inactive (?:on|at|in) (?:this|our)\b`,
+    String.raw`\bis a (?:deactivated|disabled|suspended|closed|inactive) (?:mail ?box|account|user|address)|^(?:(?:<?@>?|[.: ])*)(?:deactivated|disabled|suspended|inactive|closed) (?:mail ?box|mbox|account|user|recipient|address)\b|no (?:recipient|user|account|mailbox) activity (?:since|for)\b|address rejected: inactive\b|\buser inactive\b|is inactive (?:on|at|in) (?:this|our)\b`,
     String.raw`${notOurs}\b(?:disabled|locked|closed|suspended|blocked) (?:due to|because of|for) (?:\S{1,20} )?inactivity|extended inactivity|(?:user|recipient|account|mail ?box)(?: @)? (?:has(?: not|n't)|never) (?:entered|logged (?:in|on)(?:to)?|been (?:used|accessed|activated))\b`,
     `(?:user|recipient|account|mail ?box|address)(?: @)? (?:can ?not|can't|is (?:not able|unable) to) receive (?:any )?(?:e-?)?mail|should log in to enable receiving|no longer accepts (?:e-?)?mail`,
     String.raw`${notOurs}\b(?:casilla|cuenta|buz[oó]n|usuario|conta|casella|indirizzo|konto|postfach|mailbox|compte|bo[iî]te)(?: \S{1,30}){0,5} (?:expirad|bloquead|inactiv|desactivad|bloccat|disattivat|zablokowan|nieaktywn|deaktiviert|gesperrt|d[eé]sactiv)`,
@@ -51,7 +51,7 @@ const unknownDomain = new RegExp(
     'host or domain name not found',
     String.raw`${notSender}(?:unknown (?:host|domain|mail server)\b|\b(?:host|domain) unknown|\b(?!domain not found)(?:domain|host)${named} (?:does(?: not|n't) exist|(?:was|is|could)? ?(?:not|n't) (?:be )?(?:found|resolved)))`,
     String.raw`no such (?:domain|host)\b|domain is not reachable|non-?existent (?:domain|host)s?\b|\bNXDOMAIN\b|name or service not known|name service error for (?:name|domain)=\S{1,255} type=\w{1,10}:|illegal host\/domain|unrouteable mail domain|(?:^|dns error: )domain name not found`,
-    String.raw`(?:not|n'?t) find (?:a|any) (?:mail exchanger|host (?:named|by that name))|no (?:mx|valid hosts?|mail (?:exchanger|host))s? (?:records? )?(?:found )?for|lookup failure: host \S{1,255} not found|record indicated no SMTP service`,
+    String.raw`(?:not|n'?t) find (?:a|any) (?:mail exchanger|host (?:named|by that name))|no (?:valid )?(?:mx|hosts?|mail (?:exchanger|host|server)s?)(?: (?:hosts?|records?|servers?))?(?: found\b| (?:found )?for\b)|lookup failure: host \S{1,255} not found|record indicated no SMTP service`,
     String.raw`^(?:[\w-]{1,63}\.){1,8}[a-z]{2,20} (?:does(?: not|n't) exist|is unknown)`,
   ].join('|'),
   'i',
@@ -107,7 +107,7 @@ export const mailboxes: readonly RuleEntry[] = [
     // A look-up that gave no answer, in the words of relays that returned our mail: it says nothing about the domain.
     name: 'dns-trouble',
     phases: recipientPhases,
-    text: /MX records point to non-?existent|\b(?:host|domain)(?: \S{1,255})? (?:not found|unknown|not resolved)[,;:. ] ?(?:please )?try (?:again|later)|malformed (?:or unexpected )?name ?server|host lookup did not complete|look-?up failed temporarily|host (?:name )?look-?up (?:failed|failure)(?!.{0,60}(?:not found|nxdomain|not exist))|temporary (?:failure in name resolution|(?:dns|mx|name|resolver|lookup|resolution) (?:\w{1,20} )?(?:failure|error|problem))|\bSERVFAIL\b|\bdns (?:\w{1,20} ){0,3}?(?:timed? ?-?out|temporar)|name ?server (?:timed? ?out|timeout|failure|is (?:down|unreachable))/i,
+    text: /MX records point to non-?existent|\b(?:host|domain)(?: \S{1,255})? (?:not found|unknown|not resolved)[,;:. ] ?(?:please )?try (?:again|later)|malformed (?:or unexpected )?name ?server|host lookup did not complete|look-?up failed temporarily|host (?:name )?look-?up (?:failed|failure)(?!.{0,60}(?:not found|nxdomain|not exist))|temporary (?:failure in name resolution|(?:dns|mx|name|resolver|lookup|resolution) (?:\w{1,20} )?(?:failure|error|problem))|\bSERVFAIL\b|\bdns (?:\w{1,20} ){0,3}?(?:timed? ?-?out|temporar|(?:error|failure|problem)(?!:|.{0,60}(?:not found|nxdomain|not exist)))|(?:error|failure|problem) (?:in|of|during|with) (?:the )?dns\b|name ?server (?:timed? ?out|timeout|failure|is (?:down|unreachable))/i,
     category: 'dns',
     fault: 'infrastructure',
     passes: true,
@@ -137,6 +137,8 @@ export const mailboxes: readonly RuleEntry[] = [
     // The result of a DNS look-up by a relay that had accepted our mail, so it appears in bounces rather than in replies.
     name: 'unknown-domain',
     phases: recipientPhases,
+    // X.7 is about ours.
+    status: /^(?!\d\.7\.)/,
     text: unknownDomain,
     category: 'dns',
     quotes: ['550 Host unknown', '550 No such domain at this location'],
@@ -146,7 +148,7 @@ export const mailboxes: readonly RuleEntry[] = [
     name: 'mailbox-unavailable',
     phases: recipientPhases,
     code: /^550$/,
-    text: /(?:requested (?:mail )?action (?:was )?not taken[:;,.]? ?mailbox|^[\s<>@:;.,"'()#-]{0,20}(?:user's |recipient's |the )?(?:mail ?box|account)(?: ["'<(]?@["'>)]?)?(?: is)?)(?: not available| unavail?able)(?!.{0,100}(?:later|polic|denied|temporar|blocked|reputation|spam))/i,
+    text: /(?:requested (?:mail )?action (?:was )?not taken[:;,.]? ?mailbox|^[\s<>@:;.,"'()#-]{0,20}(?:user's |user |recipient's |the )?(?:mail ?box|account)(?: ["'<(]?@["'>)]?)?(?: is)?)(?: not available| unavail?able)(?!.{0,100}(?:later|polic|denied|temporar|blocked|reputation|spam))/i,
     category: 'unknown_user',
     quotes: [
       '550 <example@example.com>: Requested action not taken: mailbox unavailable',
@@ -157,9 +159,9 @@ export const mailboxes: readonly RuleEntry[] = [
     // Nothing else is said: hosts that hide which addresses exist refuse those that do not with these words.
     name: 'recipient-refused',
     phases: recipientPhases,
-    code: /^550$/,
+    code: /^(?:521|550)$/,
     text: bareRefusal(
-      '(?:recipient|rcpt|user|mailbox|destination|e-?mail)(?: address)?|address',
+      '(?:recipient|rcpt|mailbox|destination|e-?mail)(?: address)?|address',
       ': ?access denied',
     ),
     category: 'unknown_user',

@@ -1,20 +1,32 @@
 /** Words about the message and the server, and last the unspecific ones. */
+import { refused, together } from './near.ts';
 import type { RuleEntry } from './reply-rule.ts';
+
+const content = together(
+  String.raw`\b(?:content|body|text|words?|urls?|links?|files?|extensions?|attachments?|html)\b`,
+  refused,
+  4,
+);
+
+const size = together(
+  String.raw`\b(?:(?:message|mail|data|content|body)[- ]?)?(?:size|length)\b|\bmailsize\b`,
+  String.raw`(?:exceed(?:s|ed|ing)?|over|limit|maximum|too (?:big|large|long)|larger|greater)\b`,
+  5,
+);
 
 export const mails: readonly RuleEntry[] = [
   {
     name: 'dangerous-content',
-    text: /virus|(?:illegal|banned|forbidden|prohibited|blocked|dangerous) (?:file|attachment|extension)|attachments?(?: \S{1,80}){0,3} (?:is|are|was|were) (?:not (?:allowed|permitted|accepted)|banned|blocked|forbidden|prohibited|rejected)|attachment filter|(?:restricted|unacceptable|disallowed) (?:attachment|content)|words? in (?:the|your) message (?:is|are) blocked|HTML tag unacceptable|maximum attachment count|not accepting mail with attachments|message is banned|potential security issue|FORBIDDEN_FILE_EXTENSION/i,
+    text: /virus|\bmacros?\b|\b(?:unsafe|malicious|infected) |phishing|(?:illegal|dangerous) (?:file|attachment|extension)|attachment filter|(?:restricted|unacceptable|disallowed) (?:attachment|content)|\b(?:sensitive|offensive|forbidden) words?\b|HTML tag unacceptable|maximum attachment count|message is banned|potential security issue/i,
     category: 'content',
     quotes: [
       '552 5.7.0 This message was blocked because its content presents a potential security issue.',
       '550 Virus Detected; Content Rejected',
-      '554 5.7.1 Matched map: FORBIDDEN_FILE_EXTENSION',
     ],
   },
   {
     name: 'malformed',
-    text: /not RFC (?:5322 )?compliant|malformed|duplicate header|header error|missing a valid|with multiple addresses in From|line limit exceeded|line (?:is )?too long|(?:maximum (?:allowed )?line|line|boundary) length\b|(?:contains|has) NUL (?:characters|bytes)|headers are not RFC/i,
+    text: /\b(?:RFC(?: ?\d{3,4})?|standards?) complian|\bcompl(?:y|iant) with (?:\S{1,20} ){0,3}(?:RFC|standards?)|malformed|duplicate header|header error|headers? (?:is|are) (?:missing|invalid)|missing a valid|with multiple addresses in From|line limit exceeded|line (?:is )?too long|(?:maximum (?:allowed )?line|line|boundary) length\b|(?:contains|has) NUL (?:characters|bytes)/i,
     category: 'content',
     quotes: [
       '550 5.7.1 This message is not RFC 5322 compliant.',
@@ -25,7 +37,7 @@ export const mails: readonly RuleEntry[] = [
   },
   {
     name: 'spam',
-    text: /\bspam\b|rejected as bulk|\bbulk ?mail rejected|rejected by DCC|\bmessage scored \d|\bUBE\b|unsolicited|junk ?mail|rejected by rspamd/i,
+    text: /\bspam(?:mer)?\b|rejected as bulk|\bbulk ?mail rejected|rejected by DCC|\bmessage scored \d|\bUBE\b|unsolicited|junk ?mail|rejected by rspamd/i,
     category: 'spam',
     quotes: [
       '554 5.7.0 Reject, id=20025-09 - SPAM',
@@ -37,13 +49,20 @@ export const mails: readonly RuleEntry[] = [
   },
   {
     name: 'content-refused',
-    text: /content (?:reject(?:ed)?\b|denied|restrictions)|banned content|mail data refused|without (?:to|from|date|subject|message-id):? (?:field|header)|invalid (?:header|structure)|message filtered/i,
+    text: new RegExp(
+      String.raw`${content}|mail data refused|(?:without|no|missing) (?:[\w-]{1,30}:? )?(?:field|header)\b|invalid (?:header|structure)|message filtered`,
+      'i',
+    ),
     category: 'content',
-    quotes: ['500 5.6.1 Message content rejected', '550 5.2.0 Message Filtered'],
+    quotes: [
+      '500 5.6.1 Message content rejected',
+      '550 5.2.0 Message Filtered',
+      '554 5.7.1 Matched map: FORBIDDEN_FILE_EXTENSION',
+    ],
   },
   {
     name: 'too-big',
-    text: /message (?:is )?too (?:large|big|long)|message size exceed(?:s|ed)/i,
+    text: new RegExp(`(?:message|e-?mail|attachment) (?:is )?too (?:large|big|long)|${size}`, 'i'),
     category: 'size',
     quotes: [
       '552 message is too long.',
@@ -93,13 +112,12 @@ export const mails: readonly RuleEntry[] = [
   },
   {
     name: 'policy',
-    text: /polic(?:y|ies)|access denied|administrative prohibition|blocked by the recipient|definitively does not want|will not accept (?:delivery of )?(?:this|your) (?:message|mail)|recipient preferences|rejected by (?:recipients|this user)|message not allowed|envelope blocked|blocked senders/i,
+    text: /polic(?:y|ies)|security regulations|access denied|(?:not|n't|'nt) want (?:to receive )?(?:your|this) (?:e-?)?(?:mail|message)|will not accept (?:delivery of )?(?:this|your) (?:message|mail)/i,
     category: 'policy',
     quotes: [
       '554 5.7.9 Message not accepted for policy reasons.',
       '550 Denied by policy',
       '554 5.7.1 <kijitora@exmaple.ch>: Recipient address rejected: Access denied',
-      '550 Mail is rejected by recipients',
     ],
   },
 ];

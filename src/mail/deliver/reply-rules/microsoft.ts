@@ -6,7 +6,7 @@ export const microsoft: readonly RuleEntry[] = [
     // Directory-based edge blocking: the recipient is not in the directory, although 5.4.1 means network and 5.7.1 policy.
     name: 'microsoft-no-such-recipient',
     phases: ['rcpt', 'data', 'dot'],
-    text: /(?:Recipient address|All recipient addresses) rejected ?: Access denied\.? {0,3}(?:AS\(\d{6,12}\)|\[[^\]]{1,100}\.outlook\.com)/i,
+    text: /(?:Recipient address|All recipient addresses) rejected ?: Access denied\.? {0,3}(?:For more information see \S{1,100} )?(?:AS\(\d{6,12}\)|\[[^\]]{1,100}\.outlook\.com)/i,
     category: 'unknown_user',
     quotes: [
       '550 5.4.1 Recipient address rejected: Access denied. AS(201806281) [PR2FRA01FT009.eop-fra01.prod.protection.outlook.com]',

@@ -44,7 +44,7 @@ export interface RuleEntry {
   phases?: readonly Phase[];
   /** Matches the three-digit code. */
   code?: RegExp;
-  /** Matches the enhanced status code (RFC 3463). */
+  /** Matches the enhanced status code (RFC 3463); '' if there is none. */
   status?: RegExp;
   /**
    * Matches the text. No pattern may need more than linear time: a hostile reply is long

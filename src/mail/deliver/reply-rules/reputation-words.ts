@@ -1,5 +1,17 @@
 /** Words about this server: its identity, the amount of its mail, and blocklists. */
+import { refused, together } from './near.ts';
 import type { RuleEntry } from './reply-rule.ts';
+
+/** Us, by what the host sees of us; who refuses is another: "rejected by 192.0.2.1". */
+const us = String.raw`(?<!\bby (?:(?!your\b)[a-z]{1,20} ){0,2})\[?\b(?:IPs?|\d{1,3}(?:\.\d{1,3}){3}|client host|interface|your (?:server|host|network|domain|provider|system))\b\]?`;
+const client = together(us, `${refused}|(?:bad|invalid|filtered|hang ?up)\\b`, 3);
+
+/** An amount in a time, whatever the host counts. */
+const amount = together(
+  String.raw`\b(?:send(?:ing|er)?|daily|hourly|monthly|submission|relay|rate|frequency|outgoing|outbound|rcpts?(?: to)?)\b`,
+  String.raw`(?:quota|limit(?:s|ed|ation)?|too (?:many|much)|number)\b`,
+  2,
+);
 
 export const reputation: readonly RuleEntry[] = [
   {
@@ -15,7 +27,7 @@ export const reputation: readonly RuleEntry[] = [
   },
   {
     name: 'reverse-dns',
-    text: /\bPTR\b|reverse (?:DNS|host|name|look-?up|mapping)|\brDNS\b|no DNS A-data|cannot find your hostname|\bname lookup failed/i,
+    text: /\bPTR\b|reverse (?:DNS|host|name|look-?up|mapping)|\brDNS\b|no DNS A-data|\bDNS[:-](?:NR|P3)\b|\b(?:host|IP|server)(?: \S{1,60}){0,2} (?:must|can't|can ?not|could not|does not) (?:be )?resolved?\b|cannot find your hostname|\bname lookup failed/i,
     category: 'auth',
     quotes: [
       '554 mail.com (mxgmxus002) Nemesis ESMTP Service not available No SMTP service Bad DNS PTR resource record.',
@@ -26,7 +38,7 @@ export const reputation: readonly RuleEntry[] = [
   },
   {
     name: 'sender-authentication',
-    text: /\bDMARC\b|\bSPF\b|\bDKIM\b(?!-)|unauthenticated|sender policy framework|sender id \(pra\)|does not have authentication information|Purported Responsible Address|mismatches client ip/i,
+    text: /\bDMARC\b|\bDomainKeys\b|\bSPF\b|\bDKIM\b(?!-)|unauthenticated|sender policy framework|sender id \(pra\)|does not have authentication information|Purported Responsible Address|mismatches client ip/i,
     category: 'auth',
     quotes: [
       "554 5.7.1 Your message was rejected due to libsisimai.org's DMARC policy.",
@@ -37,7 +49,7 @@ export const reputation: readonly RuleEntry[] = [
   },
   {
     name: 'too-many-unknown-recipients',
-    text: /(?:too many|excessive) (?:invalid|unknown|bad) (?:recipients|rcpt|users|addresses)\b/i,
+    text: /(?:too many|excessive) (?:invalid|unknown|bad) (?:recipients|rcpt|users|addresses)\b|dictionary attack/i,
     category: 'policy',
     quotes: ['550 Too many invalid recipients', '554 Too many unknown RCPT TO addresses from host'],
   },
@@ -78,7 +90,7 @@ export const reputation: readonly RuleEntry[] = [
   {
     // A link in the mail is listed; the sender may not be.
     name: 'listed-content',
-    text: /\b(?:block|black|spam)[ -]?(?:listed)? (?:url|uri|link)s?\b|\b(?:url|uri|link)s? (?:\S{1,255} ){0,4}(?:(?:is|are|was|were) )?(?:block|black)?listed\b|\b(?:local )?(?:URIBL|SURBL) polic|(?:rejected|filtered|blocked) by (?:URIBL|SURBL)\b/i,
+    text: /\b(?:block|black|spam)[ -]?(?:listed)? (?:url|uri|link)s?\b|\b(?:url|uri|link)s? (?:\S{1,60} ){0,9}(?:(?:is|are|was|were) )?(?:block|black)?listed\b|\b(?:local )?(?:URIBL|SURBL) polic|(?:rejected|filtered|blocked) by (?:URIBL|SURBL)\b/i,
     category: 'spam',
     quotes: [
       '550 Blacklisted URL in message.',
@@ -94,7 +106,10 @@ export const reputation: readonly RuleEntry[] = [
   },
   {
     name: 'rate-limited',
-    text: /rate ?-?limit|(?:connection|submission) rate|too many (?:recent )?(?:messages|mails|e-?mails)(?! (?:on|in) )|too much (?:e-?)?mail\b(?! (?:stored|in (?:his|her|the|their|your|its) (?:mail ?box|inbox)))|slow down|try again slower|excessive volume|exceeded the max(?:imum)? (?:number of )?(?:e-?mails|messages) (?:per|an) (?:minute|hour|day)|relay (?:limit|quota) exceeded|daily relay quota|Intrusion prevention active/i,
+    text: new RegExp(
+      `${amount}|rate-limit|(?:connection|submission) rate|too many (?:recent )?(?:messages|mails|e-?mails)(?! (?:on|in) )|too much (?:e-?)?mail\\b(?! (?:data|stored|in (?:his|her|the|their|your|its) (?:mail ?box|inbox)))|\\blimits? (?:for|on|of) (?:how many|the number)|slow down|try again slower|excessive volume|exceeded the max(?:imum)? (?:number of )?(?:e-?mails|messages) (?:per|an) (?:minute|hour|day)|Intrusion prevention active`,
+      'i',
+    ),
     category: 'rate_limit',
     passes: true,
     quotes: [
@@ -108,7 +123,7 @@ export const reputation: readonly RuleEntry[] = [
   },
   {
     name: 'blocklist',
-    text: /block(?:ed)? (?:using|by(?! the recipient)|for)\b|block(?:ed)? ?-?list|black ?-?list|\bDNSBL|\bRBL\b|spamhaus|sorbs\.net|spamcop\.net|(?<!not )listed (?:at|in|on|by)\b|(?:bad|poor|low) reputation|_is[ _]blocked|Blocked - see http|IP (?:address )?(?:\S{1,60} )?(?:was )?(?:rejected|blocked)\b|@:blocked\b|(?:server|host|IP|is) (?:is )?currently blocked|because of too much spam|too much spam from|due to abuse\b|\bin prison\b/i,
+    text: /block(?:ed)? (?:using|by(?! the recipient)|for)\b|block(?:ed)? ?-?list|black ?-?list|\bDNSBL|\bRBL\b|spamhaus|sorbs\.net|(?<!not )list(?:ed|ing) (?:at|in|on|by)\b|\breputation\b|Blocked - see http|@:blocked\b|(?:server|host|is) (?:is )?currently blocked|too much spam from|due to abuse\b|\bin prison\b/i,
     category: 'blocked',
     quotes: [
       '550 5.7.1 Service unavailable, Client host [50.31.49.41] blocked using Spamhaus.',
@@ -122,7 +137,10 @@ export const reputation: readonly RuleEntry[] = [
   },
   {
     name: 'client-refused',
-    text: /client host rejected|host network not allowed|dial-?up|not allowed to connect|Bad IP$|INVALID IP FOR SENDING|IP banned\b|access to submit messages to this e-mail system has been rejected|no access for this ip|use the smtp server of your ISP|not accept(?:ing)? (?:any )?(?:connections|mail) from your (?:IP|host|network|server)|access forbidden by your IP|not allowed to send (?:us )?mail|not allowed to send from that|not in (?:the |our |an )?approved list/i,
+    text: new RegExp(
+      `${client}|host network not allowed|dial-?up|not allowed to connect|access to submit messages to this e-mail system has been rejected|use the smtp server of your ISP|not allowed to send (?:us )?mail|not allowed to send from that|not in (?:the |our |an )?approved list`,
+      'i',
+    ),
     category: 'blocked',
     quotes: [
       '450 4.7.1 <c135.kyoto.example.ne.jp[192.0.2.56]>: Client host rejected: may not be mail exchanger',

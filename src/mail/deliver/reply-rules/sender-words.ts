@@ -1,5 +1,17 @@
 /** Words about the sender and the route of the mail. */
+import { refused, together } from './near.ts';
 import type { RuleEntry } from './reply-rule.ts';
+
+const relay = together(
+  String.raw`\b(?:un)?relay(?:ing|ed)?\b`,
+  `${refused}|unable to|not configured to|(?:do|does) not`,
+  5,
+);
+const sender = together(
+  String.raw`\b(?:sender(?:'s)?|mail ?from)\b`,
+  String.raw`${refused}|(?:unknown|not found|does not exist|invalid|fake|forged|verif(?:y|ication)|unverified)\b`,
+  3,
+);
 
 export const senders: readonly RuleEntry[] = [
   {
@@ -10,7 +22,10 @@ export const senders: readonly RuleEntry[] = [
   },
   {
     name: 'relay-denied',
-    text: /relay(?:ing)? (?:access )?(?:to \S{1,255} )?(?:denied|disallowed|not permitted|prohibited)|relaying not allowed|no relaying|(?:unable|not (?:currently )?(?:permitted|allowed)) to relay|(?:do|does) not relay|relay of mail is not allowed|(?:do|does)(?: not|n't) handle mail for(?! (?:that|this) user)|not a gateway|not configured to relay|allowed rcpthosts|host denies relay|to use me \S{1,80} as a relay|Mail relay denied/i,
+    text: new RegExp(
+      `${relay}|no relaying|(?:do|does)(?: not|n't) handle mail for(?! (?:that|this) user)|not a gateway|allowed rcpthosts|to use me \\S{1,80} as a relay|local users? only|only (?:allowed |accepted )?(?:for|from|to) local`,
+      'i',
+    ),
     category: 'policy',
     fault: 'infrastructure',
     quotes: [
@@ -31,7 +46,7 @@ export const senders: readonly RuleEntry[] = [
   },
   {
     name: 'sender-domain',
-    text: /domain of sender address|sender address rejected: domain not found|unresolvable RFC\.5321 from domain|From: Domain is invalid|Domain may not exist or DNS check failed|Invalid DNS MX or A\/AAAA/i,
+    text: /domain of sender address|\b(?:sender|from:?)(?: ?address)?(?:'s)? ?domain (?:must|is required)|requires (?:a )?valid sender|sender address rejected: domain not found|unresolvable RFC\.5321 from domain|From: Domain is invalid|Domain may not exist or DNS check failed|Invalid DNS MX or A\/AAAA/i,
     category: 'dns',
     fault: 'sender',
     quotes: [
@@ -44,7 +59,10 @@ export const senders: readonly RuleEntry[] = [
   {
     // Before all rules about users: the unknown user here is the sender.
     name: 'sender-refused',
-    text: /postmaster verification failed|SendAsDenied|not accepting mail from this sender|badmailfrom|sender verif|sender was rejected|mail from known senders|sender (?:address )?(?:rejected|blocked|denied|unknown|not found|does not exist)|invalid sender|sender verify|verify mailfrom failed|mail ?from is mismatched|denies the sender|sending for this account is disabled/i,
+    text: new RegExp(
+      `${sender}|postmaster verification failed|SendAsDenied|badmailfrom|mail from known senders|sending for this account is disabled`,
+      'i',
+    ),
     category: 'policy',
     quotes: [
       '550 message sending for this account is disabled',
@@ -55,7 +73,10 @@ export const senders: readonly RuleEntry[] = [
   },
   {
     name: 'helo-refused',
-    text: /helo command rejected|HELO\/EHLO argument is invalid|\bhelo (?:\S{1,255} )?(?:has been |is |was )?(?:denied|not accepted|invalid|rejected|refused)\b|(?:bad|invalid) (?:helo|ehlo)\b/i,
+    text: new RegExp(
+      together(String.raw`\b(?:helo|ehlo)\b(?!,)`, `${refused}|(?:bad|invalid|should|must)\\b`, 3),
+      'i',
+    ),
     category: 'policy',
     quotes: [
       '450 4.7.1 <HomeServer.blablabla_crappyRouter>: Helo command rejected: Host not found',

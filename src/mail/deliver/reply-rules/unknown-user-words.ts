@@ -3,6 +3,7 @@
  * what is not there, with at most an address or a few words between them. A statement only: "if the address is wrong" says
  * nothing.
  */
+import { near } from './near.ts';
 
 /** Not of whoever sends: "sender address unknown" is about us. */
 const notTheSender =
@@ -10,7 +11,7 @@ const notTheSender =
 const noCondition =
   /(?<!\b(?:if|whether|when|unless|in case) (?:the |this |that |your |an? )?(?:recipient'?s? )?)/;
 const noun =
-  /(?:(?:e-?mail|destination|mail|recipient(?:'s)?|local|virtual|rcpt)[ -]?)?(?:user(?: ?(?:name|account|id))?|mail[ -]?box(?:es)?|recipients?|accounts?|address(?:ee)?(?:es)?|alias|rcpt(?: to)?|addressee|person|inbox|e-?mail id|local[- ]part|subscriber|employee|destinataire)/;
+  /(?:(?:e-?mail|destination|mail|recipient(?:'s)?|local|virtual|rcpt)[ -]?){0,2}(?:user(?: ?(?:name|account|id))?|mail[ -]?box(?:es)?|recipients?|accounts?|add?ress(?:ee)?(?:es)?|alias|rcpt ?(?:to)?|addressee|person|inbox|e-?mail id|local[- ]part|subscriber|employee|destinataire)/;
 /** The address or the name in question. */
 const named = /(?: ?:? ?["'<[(]?(?!\d{1,3}\.)[^\s"'<>()[\]]{1,64}["'>\])]?)?/;
 const copula =
@@ -19,9 +20,9 @@ const isNotThere = [
   // exist, exits, exsist: hosts misspell it.
   /do?e?s{0,2}e? ?n[o']?'?t (?:seem to )?ex[is]{1,4}ts?\b/,
   /(?:(?:can|could) ?n[o']t be|can't be|cannot be|not|wasn't|isn't) (?:found|located)\b/,
-  /not (?:known|recogni[sz]ed|registered|local|valid|exist(?:s|ing)?|present|defined)\b/,
+  /not (?:known|recogni[sz]ed|registered|local|valid|used|exist(?:s|ing)?|present|defined)\b/,
   /not (?:a|an) (?:known|valid|active|existing|local|registered) (?!RFC)/,
-  /(?:unknown?|unk[no]{1,3}w[no]{0,2}|nonexist[ea]nt|non-exist[ea]nt|inexist[ea]nt|invalid|incorrect)\b/,
+  /(?:unknown?|unk[no]{1,3}w[no]{0,2}|nonexist[ea]nt|non-exist[ea]nt|inexist[ea]nt|unrecogni[sz]ed|invalid|incorrect)\b/,
   /no longer (?:exists?|in use|available|active|valid|accepts?|here|with us|in service|employed|works)\b/,
   /(?:deleted|removed|terminated|cancell?ed|closed|discontinued|deactivated|decommissioned)\b/,
 ].map(({ source }) => source);
@@ -29,30 +30,26 @@ const isNotThere = [
 const english = [
   `${noCondition.source}${notTheSender.source}\\b${noun.source}${named.source}${copula.source}(?:${isNotThere.join('|')})`,
   // The address alone.
-  String.raw`(?:^|[:;] )["'<(]?@["'>)\]]?[:,]? {0,2}(?:is |was )?(?:does(?: not|n't) exist\b|(?:wasn't|isn't|not) (?:found|known|recogni[sz]ed)\b|unknown\b|no longer exists\b)`,
+  String.raw`(?:^|[:;] )["'<(]?@["'>)\]]?[:,]? {0,2}(?:is |was )?(?:does(?: not|n't) exist\b|(?:wasn't|isn't|not) (?:found|known|recogni[sz]ed|used)\b|unknown\b|no longer exists\b)`,
   // An adjective before it.
   `${noCondition.source}\\b(?:unknown?|unkown|invalid|nonexist[ea]nt|non-exist[ea]nt|inexist[ea]nt|unrecogni[sz]ed|unregistered|unrouteable|unroutable|undeliverable|inactive)[ -]${noun.source}\\b(?! error)`,
   /\bno such (?!sender|from|host|domain|file)(?:\w{1,20} ){0,2}?(?:user|mail ?box|mail ?drop|recipient|person|account|address|alias|id|name)\b/
     .source,
-  /\bno (?:user|mail ?box|account|recipient|person|one)s? (?:is )?(?:found|available|here|present|(?:by|of|with|at|for) (?:that|this|the given) (?:e-?mail )?(?:name|address|user))/
+  /\bno (?:user|mail[ -]?box|account|recipient|person|one)s? (?:is )?(?:found|available|here|present|(?:by|of|with|at|for) (?:that|this|the given) (?:e-?mail )?(?:name|address|user))/
     .source,
   // A name in a program: RecipNotFound, USER_UNKNOWN, EX_NOUSER.
-  String.raw`\b(?:no[_.-]?such[_.-]?(?:user|recip(?:ient)?|mail_?box|address|account)|(?:user|recip(?:ient)?|rcpt|mail_?box|address|account)[_.-]?(?:not[_.-]?(?:found|exists?)|unknown|invalid)|(?:unknown|invalid|bad)[_.-]?(?:user|recip(?:ient)?|rcpt|mail_?box|address)|EX_NO_?USER)(?![a-z])`,
+  String.raw`\b(?:no[_.-]?such[_.-]?(?:user|recip(?:ient)?|mail_?box|address|account)|(?:user|recip(?:ient)?|rcpt|mail_?box|address|account)[_.-]?(?:not[_.-]?(?:found|exists?)|unknown|invalid)|(?:unknown|invalid|bad)[_.-]?(?:user|recip(?:ient)?|rcpt|mail_?box|address)|EX[_ ]NO_?USER)(?![a-z])`,
   /not an? (?:known|valid|active|existing|local) (?:user|recipient|mail ?box|address|account)|not a registered/
     .source,
   /not (?:listed |found )?in (?:the |our |its )?(?:recipient list|directory|address ?book|ldap|user (?:list|database|directory))/
     .source,
-  'unknown or illegal alias|invalid[- ]final delivery userid|unavailable mail user|not (?:one of )?our (?:user|customer)|(?:user|mailbox)(?: \\w{1,20})? (?:no|not) exist|mailbox (?:here )?by that name',
+  'unknown or illegal alias|invalid[- ]final delivery userid|unavailable mail user|not (?:one of )?our (?:own )?(?:user|customer|address)|(?:user|mailbox)(?: \\w{1,20})? (?:no|not) exist|mailbox (?:here )?by that name',
   String.raw`account that you tried to reach does not exist|does(?: not|n't) have an? (?:\S{1,60} )?(?:account|mail ?box)\b`,
-  String.raw`not an? (?:user|recipient|mail ?box|account|subscriber) (?:here|on|of|at|in)\b|not a member of (?:this |the )?domain|wrong recipients?\b|(?:does(?: not|n't) handle mail for|(?:un|not )able to (?:find|locate)|(?:can|could)(?:not| not|n't) (?:find|locate))(?: (?:the|that|this|any|alias|local|e-?mail)){0,2} (?:user|recipient|mail ?box|account)\b|RCPT User \S{1,80} not OK`,
+  String.raw`not (?:an? )?(?:user|recipient|mail ?box|account|subscriber) (?:here|on|of|at|in)\b|not a member of (?:this |the )?domain|wrong recipients?\b|(?:does(?: not|n't) handle mail for|(?:un|not )able to (?:find|locate)|(?:can|could)(?:not| not|n't) (?:find|locate))(?: (?:the|that|this|any|alias|local|e-?mail)){0,2} (?:user|recipient|mail ?box|account)\b|RCPT User \S{1,80} not OK`,
   'marked as invalid|no longer on server|address is not active|no valid recipients\\b|no redirect entry for',
   String.raw`(?:^|[:"] ?)no (?:mail ?box|user|account)["'.!]{0,2}$|recipient verif(?:y|ication) from \w{1,20} failed|(?:unable|failed) to (?:validate|verify) (?:the )?recipient|recipient (?:can ?not|can't|could not) be (?:verified|validated)`,
   String.raw`\bbad[-_ ]?(?:recipient|rcpt ?to|(?:destination mailbox |e-?mail )?address(?! syntax)|user|mailbox)\b`,
 ];
-
-/** `subject` and `predicate` in this order, at most `words` words apart. */
-const near = (subject: string, predicate: string, words = 6) =>
-  `(?:${subject})(?:[ \\n]{1,3}\\S{1,40}){0,${words}}[ \\n]{1,3}(?:${predicate})`;
 
 const others = [
   // French
@@ -72,7 +69,7 @@ const others = [
     'unbekannt|nicht (?:gefunden|bekannt|vorhanden)|existiert nicht|gibt es nicht|ung(?:ü|ue)ltig',
     6,
   ),
-  'unbekannte[rs]? (?:benutzer|empf(?:ä|ae)nger|adresse|postfach)|kein(?:e|en)? solche[rsn]? (?:benutzer|empf|adresse|postfach)',
+  'niemand unter dieser adresse|unbekannte[rs]? (?:benutzer|empf(?:ä|ae)nger|adresse|postfach)|kein(?:e|en)? solche[rsn]? (?:benutzer|empf|adresse|postfach)',
   // Dutch
   near(
     'gebruiker|ontvanger|(?:e-?mail)?adres|postvak|geadresseerde',

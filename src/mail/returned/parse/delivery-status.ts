@@ -20,16 +20,18 @@ export function readStatusReport(mail: ParsedMail): ParseResult | null {
   return readStatusBlocks(blocks, mail, part ? 'status-report' : 'status-report-in-text');
 }
 
-/** Gateways that add an empty line leave the part's own header to be its first block. */
+/** Gateways that add an empty line leave the part's own header to be the first block, or to stand below the fields of it. */
 function decodedFields(text: string): string {
   const [header] = readBlocks(text);
   const encoding = header && fieldOf(header, 'content-transfer-encoding')?.toLowerCase();
-  if (!encoding || ![...header.keys()].every((name) => name.startsWith('content-'))) return text;
-  const fields = text.slice(text.search(/\S/)).replace(/^[\s\S]{0,1000}?\n[ \t]{0,10}\n/, '');
-  if (encoding === 'base64') return Buffer.from(fields, 'base64').toString().replace(/\r\n/g, '\n');
-  return fields
+  const [, first, fields] = /^(\s*\S[\s\S]{0,1000}?\n)[ \t]{0,10}\n([\s\S]*)/.exec(text) ?? [];
+  if (fields === undefined) return text;
+  if (encoding === 'base64' && /^[\w+/=\s]*$/.test(fields))
+    return `${first}\n${Buffer.from(fields, 'base64').toString().replace(/\r\n/g, '\n')}`;
+  if (encoding !== 'quoted-printable') return text;
+  return `${first}\n${fields
     .replace(/=\n/g, '')
-    .replace(/=([\dA-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)));
+    .replace(/=([\dA-F]{2})/g, (_, hex) => String.fromCharCode(Number.parseInt(hex, 16)))}`;
 }
 
 /** Some servers write the fields into the text for people, or give the part the type text/plain. */
@@ -75,7 +77,7 @@ function actionOf(block: FieldBlock): Action | null {
 }
 
 function byStatus(block: FieldBlock): Action | null {
-  switch (statusOf(block)?.[0]) {
+  switch (statusOf(block)?.[0] ?? replyClassOf(block)) {
     case '5':
       return 'failed';
     case '4':
@@ -90,6 +92,11 @@ function byStatus(block: FieldBlock): Action | null {
 /** Some servers add text after the code: "5.1.1 (bad destination mailbox address)". */
 function statusOf(block: FieldBlock): string | null {
   return /^[245]\.\d{1,3}\.\d{1,3}/.exec(fieldOf(block, 'status') ?? '')?.[0] ?? null;
+}
+
+/** The first digit of the reply, for reports with neither action nor status. */
+function replyClassOf(block: FieldBlock): string | undefined {
+  return /^([245])\d\d\b/.exec(typedFieldOf(block, 'diagnostic-code') ?? '')?.[1];
 }
 
 interface Around {

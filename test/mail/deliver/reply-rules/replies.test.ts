@@ -109,7 +109,9 @@ test('only a deferral has a time to come back', (t) => {
 const beginnings =
   "a| |<|[|a@|@|try |try again 1|wait 1:|Greylisted for 1|doesn't have a |messages from |Message from |" +
   'All messages from |IP |to use me |listed in Spamhaus.|LPN0000000|AUP#I|mailbox unavailable [a|' +
-  'Recipient address rejected: Access denied [';
+  'Recipient address rejected: Access denied [|' +
+  // Half of a sentence each.
+  'relay |unauthorized |relay not |size |over size |sender |content |your server |192.0.2.1 |daily |too many |helo |@ : ';
 
 /** In `npm test` shorter. */
 const longLength = process.env.TEST_SLOW ? 65_536 : 16_384;
