@@ -22,7 +22,7 @@ const defaultShape: DestinationShape = {
   startWith: 5,
   perMinute: null,
   mailsPerConnection: 100,
-  idleMs: 5_000,
+  idleMs: 300_000,
   tls: 'opportunistic',
 };
 

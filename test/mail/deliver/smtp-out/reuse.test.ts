@@ -1,7 +1,17 @@
 /** Many mails go over one connection. */
-import test from 'ava';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import test, { type ExecutionContext } from 'ava';
+import { temporaryDirectory } from '#lab/evidence.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
 import { attemptDetail } from '#platform/database/tables/packed-records.ts';
+
+/** Idle connections wait as long as they may: by the real clock, and five seconds by default. */
+async function start(t: ExecutionContext, settings: Record<string, string> = {}): Promise<World> {
+  const file = join(await temporaryDirectory(t), 'shaping.jsonc');
+  await writeFile(file, '{ "rules": [{ "domain": "there.invalid", "idle": "5m" }] }');
+  return startWorld(t, { settings: { POSTERN_SHAPING_FILE: file, ...settings } });
+}
 
 const mailsOf = (world: World) =>
   world.mx[0]!.sessions.map(({ commands }) => commands.filter((one) => one.startsWith('MAIL')).length);
@@ -26,7 +36,7 @@ async function transcriptOf(world: World, emailId: string): Promise<string[]> {
 }
 
 test('many mails go over one connection', async (t) => {
-  const world = await startWorld(t, { settings: { POSTERN_MTA_PER_DESTINATION: '1' } });
+  const world = await start(t, { POSTERN_MTA_PER_DESTINATION: '1' });
   await send(world, 20);
   await world.mx[0]!.received(20);
   t.deepEqual(mailsOf(world), [20]);
@@ -38,7 +48,7 @@ test('many mails go over one connection', async (t) => {
 });
 
 test('never more connections than the destination may have, each used again', async (t) => {
-  const world = await startWorld(t, { settings: { POSTERN_MTA_PER_DESTINATION: '3' } });
+  const world = await start(t, { POSTERN_MTA_PER_DESTINATION: '3' });
   await send(world, 60);
   await world.mx[0]!.received(60);
   t.true(world.mx[0]!.maxConnections <= 3);
@@ -46,14 +56,14 @@ test('never more connections than the destination may have, each used again', as
 });
 
 test('a hundred mails, then a new connection', async (t) => {
-  const world = await startWorld(t, { settings: { POSTERN_MTA_PER_DESTINATION: '1' } });
+  const world = await start(t, { POSTERN_MTA_PER_DESTINATION: '1' });
   await send(world, 101);
   await world.mx[0]!.received(101);
   t.deepEqual(mailsOf(world), [100, 1]);
 });
 
 test('a refused mail does not cost the connection: RSET, and the next', async (t) => {
-  const world = await startWorld(t, { settings: { POSTERN_MTA_PER_DESTINATION: '1' } });
+  const world = await start(t, { POSTERN_MTA_PER_DESTINATION: '1' });
   await send(world, 10, (index) => `${index % 2 ? 'unknown' : 'ann'}+${index}@there.invalid`);
   await world.mx[0]!.received(5);
   const [session] = world.mx[0]!.sessions;
@@ -62,7 +72,7 @@ test('a refused mail does not cost the connection: RSET, and the next', async (t
 });
 
 test('the transcript of a mail over a used connection says so', async (t) => {
-  const world = await startWorld(t);
+  const world = await start(t);
   const [first] = await send(world, 1);
   await world.when(first!, ({ status }) => status === 'delivered');
   const [second] = await send(world, 1);
@@ -80,7 +90,7 @@ for (const [how, end] of [
   ['closed with a 421 at MAIL', '421 4.4.2 idle too long'],
 ] as const) {
   test(`a connection ${how} costs the next mail no attempt`, async (t) => {
-    const world = await startWorld(t);
+    const world = await start(t);
     const [first] = await send(world, 1);
     await world.when(first!, ({ status }) => status === 'delivered');
     // The reply to the next MAIL; or the end of the connection in its place.
@@ -96,7 +106,7 @@ for (const [how, end] of [
 }
 
 test('stopping says QUIT to the connections that wait', async (t) => {
-  const world = await startWorld(t);
+  const world = await start(t);
   const [first] = await send(world, 1);
   await world.when(first!, ({ status }) => status === 'delivered');
   await world.restart();
