@@ -35,6 +35,8 @@ export interface Overrides {
   log: Log;
   /** Port that MTA-STS policies are fetched from and TLS reports are posted to. */
   policyPort: number;
+  /** How long a mail waits for such a policy, and its fetch may take; undefined: as usual. */
+  policyTimeoutMs?: number;
   /** Between two looks at an order of a certificate; undefined: as usual. */
   acmePollMs?: number;
   /** How long a webhook endpoint may take to answer. */

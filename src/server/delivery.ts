@@ -282,7 +282,8 @@ function createRouting(context: ServerContext, destinationOf: DestinationOf): Ro
   const { mtaAllowPrivate: allowPrivate, mtaPort: port } = config;
   const resolve = createResolver(config.dnsServers);
   const secureResolve = createSecureResolve(config.dnsServers);
-  const fetchPolicy = createFetchPolicy({ resolve, allowPrivate, port: context.policyPort });
+  const { policyPort, policyTimeoutMs: timeoutMs } = context;
+  const fetchPolicy = createFetchPolicy({ resolve, allowPrivate, port: policyPort, timeoutMs });
   const cache = createRouteCache({
     resolve,
     allowPrivate,
@@ -293,6 +294,7 @@ function createRouting(context: ServerContext, destinationOf: DestinationOf): Ro
         fetchPolicy,
         policies: learnedCache(context, 'mta-sts', policyFreshMs),
         clock,
+        timeoutMs,
       }),
     }),
     destinationOf,

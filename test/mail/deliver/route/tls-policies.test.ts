@@ -84,7 +84,7 @@ async function startSts(t: ExecutionContext, text: string, exchanger: MxOptions 
   t.teardown(policyHost.close);
   return startWorld(t, {
     exchangers: [exchanger],
-    overrides: { policyPort: policyHost.port },
+    overrides: { policyPort: policyHost.port, policyTimeoutMs: 300_000 },
     zone: {
       '_mta-sts.there.invalid': { TXT: ['v=STSv1; id=1;'] },
       'mta-sts.there.invalid': { A: [policyHost.host] },
@@ -125,7 +125,7 @@ test('MTA-STS: a policy in testing mode holds nothing back, and the attempt tell
 test('MTA-STS: a policy that one node has fetched protects the mail of another that cannot get it', async (t) => {
   const policyHost = await startPolicyHost({ 'there.invalid': policy('enforce', ['mx1.invalid']) });
   t.teardown(policyHost.close);
-  const overrides = { policyPort: policyHost.port };
+  const overrides = { policyPort: policyHost.port, policyTimeoutMs: 300_000 };
   const world = await startWorld(t, {
     database: 'postgres',
     settings: sharedSecret,

@@ -24,7 +24,7 @@ async function startScene(t: Parameters<typeof startSubmission>[0]) {
       { pem: authorizedPem },
       { pem: authorizedPem, extensions: offering },
     ],
-    overrides: { policyPort: policies.port },
+    overrides: { policyPort: policies.port, policyTimeoutMs: 300_000 },
   });
   const zone: Parameters<typeof world.dns.set>[0] = {};
   const hosts = { right: 1, wrong: 2, plain: 3, other: 3 };
