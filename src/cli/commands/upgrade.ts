@@ -5,6 +5,7 @@
  *
  * Runs as root, as config/postern-command starts it. Commands that touch data run as the service's user.
  */
+import '#platform/base/net/next-address.ts';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, openSync, statfsSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';

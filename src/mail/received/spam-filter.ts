@@ -2,6 +2,7 @@
  * Asks a spam filter for its verdict: Rspamd (`POST /checkv2`) or SpamAssassin's spamd. Its absence defers nothing: without an
  * answer in time there is no verdict, and a filter that has not answered is left alone for a while.
  */
+import '#platform/base/net/next-address.ts';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { type Clock, isRecent } from '#platform/base/clock.ts';

@@ -10,7 +10,7 @@ import { limitInterimResponses } from '#mail/deliver/route/interim-responses.ts'
 import type { AddressOptions } from '#mail/deliver/route/web-host-addresses.ts';
 import { isForbidden } from '#platform/vendor/mx-connect.ts';
 import { hostOf, problemOf } from './endpoint-url.ts';
-import { createLookup, nextAddressMs, sentenceOf } from './guarded-post.ts';
+import { createLookup, sentenceOf } from './guarded-post.ts';
 
 /** `take` is called with each chunk before the next is read, and may reject; a `signal` with a reason of one sentence ends all. */
 export type Download = (
@@ -35,7 +35,6 @@ export function createDownload(options: AddressOptions): Download {
         headers: { 'user-agent': 'Postern-Attachments', accept: '*/*', 'accept-encoding': 'identity' },
         agent: false as const,
         lookup,
-        autoSelectFamilyAttemptTimeout: nextAddressMs,
         signal,
       };
       limitInterimResponses(request(url, requestOptions))

@@ -6,6 +6,7 @@
  * Only the status matters. The body is read for a moment and its beginning kept, to show it. Connections are kept for the next
  * event and stay with the checked address. Rejects with an Error whose message is one sentence, or with the signal's reason.
  */
+import '#platform/base/net/next-address.ts';
 import {
   type ClientRequest,
   Agent as HttpAgent,
@@ -42,8 +43,6 @@ export interface PosterOptions extends AddressOptions {
 export const timeoutMs = 15_000;
 const bytesPerSecond = 1024 * 1024;
 const bodyTimeoutMs = 2_000;
-/** Delay before the next address is tried. Node's 250 ms are too short to connect to another continent. */
-export const nextAddressMs = 2_000;
 /** Bytes of a body that are kept, and that are read at most so that the connection can be reused. */
 const maxKeptBytes = 1024;
 const maxReadBytes = 64 * 1024;
@@ -57,7 +56,6 @@ export function createPoster(options: PosterOptions): Poster {
     keepAlive: true,
     timeout: idleMs,
     maxFreeSockets: 4,
-    autoSelectFamilyAttemptTimeout: nextAddressMs,
   };
   const agents = { http: new HttpAgent(agentOptions), https: new HttpsAgent(agentOptions) };
 

@@ -2,6 +2,7 @@
  * The HTTP requests of acme-client. Its own transport repeats requests by itself, reads answers of any size and hides what a
  * failure was. This one sends each request once, bounds the answer in time and size, and makes an AcmeFailure of every failure.
  */
+import '#platform/base/net/next-address.ts';
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import { request } from 'node:https';

@@ -2,6 +2,7 @@
  * Cloudflare's API (version 4), as far as its published schema says: zones by name, the DNS records at a name, a record created or
  * changed. It has no prerequisites, so the records at a name are read again before each change.
  */
+import '#platform/base/net/next-address.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { type ZoneRecord, zoneData } from '#accounts/zone-text.ts';

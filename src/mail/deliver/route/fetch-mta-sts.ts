@@ -5,6 +5,7 @@
  * redirects are not followed, and size and time are limited. The certificate must be from a known authority for exactly
  * that name. Rejects with an Error whose message fits after "its MTA-STS policy could not be fetched: ".
  */
+import '#platform/base/net/next-address.ts';
 import { X509Certificate } from 'node:crypto';
 import type { LookupAddress } from 'node:dns';
 import type { IncomingMessage } from 'node:http';

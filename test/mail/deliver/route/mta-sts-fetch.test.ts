@@ -1,6 +1,8 @@
 /** The policy host as a stranger: what of it is believed, and what it is not allowed (RFC 8461 section 3.3). */
+
 import { once } from 'node:events';
-import net from 'node:net';
+/** The policy host as a stranger: what of it is believed, and what it is not allowed (RFC 8461 section 3.3). */
+import net, { getDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import test, { type ExecutionContext } from 'ava';
 import { startDns, type Zone } from '#lab/dns/dns.ts';
 import { mxPem } from '#lab/mx/mx.ts';
@@ -46,6 +48,7 @@ test('a policy host that is an alias', async (t) => {
 test('where one address of the policy host does not answer, the next is tried', async (t) => {
   const { fetch } = await start(t, text, { 'mta-sts.there.invalid': { A: ['127.0.0.1'], AAAA: ['::1'] } });
   t.is(await fetch(), text);
+  t.true(getDefaultAutoSelectFamilyAttemptTimeout() >= 2_000, 'also where the first is far away');
 });
 
 const strangers: [what: string, answer: Answer, message: string | RegExp][] = [
