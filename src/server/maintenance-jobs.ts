@@ -79,6 +79,7 @@ export function maintenanceJobs(
     {
       name: 'DKIM keys',
       isTimely: true,
+      isRemote: true,
       run: watchKeys(db, {
         now,
         resolve,
@@ -91,6 +92,7 @@ export function maintenanceJobs(
       name: 'domain checks',
       isUrgent: true,
       isTimely: true,
+      isRemote: true,
       run: watchDomains(db, {
         names: config,
         resolve,
@@ -151,5 +153,5 @@ function tlsReportJob(context: ServerContext, accept: Accept | null): Maintenanc
     post: (request) => poster.post(request, AbortSignal.timeout(15_000)),
     onError,
   });
-  return [{ name: 'TLS reports', run }];
+  return [{ name: 'TLS reports', isRemote: true, run }];
 }

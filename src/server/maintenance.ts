@@ -4,6 +4,9 @@
  * seconds. While nothing is committed, rows only grow older: timely jobs still run every minute, the others every ten. A job that
  * may find more runs again at once, in turn with the others of that kind, after a pause of four times its duration: so tables that
  * get a row from every send stay short, and sends are not delayed.
+ *
+ * Jobs that wait for strangers' servers (`isRemote`) run beside the others, each by itself: an organization whose DNS does not
+ * answer would hold up the statistics, the notices and the deletions of all.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Clock, isRecent, untilPoll } from '#platform/base/clock.ts';
@@ -14,6 +17,8 @@ const minuteMs = 60_000;
 const quietIntervalMs = 10 * minuteMs;
 /** The pause runs on the real clock, because it is derived from the time that the database took. */
 const pauseFactor = 4;
+/** Of remote jobs, whose duration says nothing about the database. */
+const remotePauseMs = 100;
 /** Half the batch of most of these jobs: a batch that contains some young rows is not the end. */
 const smallBatch = 250;
 
@@ -34,6 +39,7 @@ export function startMaintenance(parts: {
   let stopped = false;
   let running = Promise.resolve();
   let cancel = () => {};
+  const remote = new RemoteJobs(foundBy);
 
   async function work(): Promise<void> {
     // The jobs report what is wrong with the database.
@@ -69,17 +75,22 @@ export function startMaintenance(parts: {
     for (const job of some) {
       if (stopped) return [];
       const begun = performance.now();
-      try {
-        const found = await job.run();
-        if (found === 0) continue;
-        if (!job.isFedByMail || found >= smallBatch) unfinished.push(job);
-        await sleep(pauseFactor * (performance.now() - begun));
-      } catch (error) {
-        seen = null;
-        onError(`maintenance (${job.name}) failed; trying again later`, error);
-      }
+      const found = job.isRemote ? remote.start(job) : await foundBy(job);
+      if (found === 0) continue;
+      if (!job.isFedByMail || found >= smallBatch) unfinished.push(job);
+      await sleep(pauseFactor * (performance.now() - begun));
     }
     return unfinished;
+  }
+
+  async function foundBy(job: MaintenanceJob): Promise<number> {
+    try {
+      return await job.run();
+    } catch (error) {
+      seen = null;
+      onError(`maintenance (${job.name}) failed; trying again later`, error);
+      return 0;
+    }
   }
 
   function later(): void {
@@ -93,6 +104,34 @@ export function startMaintenance(parts: {
   return async () => {
     stopped = true;
     cancel();
-    await running;
+    await Promise.all([running, remote.stop()]);
   };
+}
+
+class RemoteJobs {
+  readonly #foundBy: (job: MaintenanceJob) => Promise<number>;
+  readonly #running = new Map<MaintenanceJob, Promise<void>>();
+  #isStopped = false;
+
+  constructor(foundBy: (job: MaintenanceJob) => Promise<number>) {
+    this.#foundBy = foundBy;
+  }
+
+  /** Unless it runs. Nothing is found at once. */
+  start(job: MaintenanceJob): 0 {
+    if (!this.#running.has(job)) {
+      const ended = this.#toItsEnd(job).finally(() => this.#running.delete(job));
+      this.#running.set(job, ended);
+    }
+    return 0;
+  }
+
+  async #toItsEnd(job: MaintenanceJob): Promise<void> {
+    while ((await this.#foundBy(job)) > 0 && !this.#isStopped) await sleep(remotePauseMs);
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await Promise.all(this.#running.values());
+  }
 }

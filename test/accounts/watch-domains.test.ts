@@ -1,7 +1,11 @@
 /** Domains are checked without a further call: pending ones are verified, verified ones whose DKIM record is gone are reported. */
 import test from 'ava';
+import { claimDueDomains } from '#accounts/rows/domain-checks.ts';
+import { insertDomain } from '#accounts/rows/domains-table.ts';
+import { insertOrganization } from '#accounts/rows/organizations.ts';
 import { nextCheck } from '#accounts/watch-domains.ts';
 import { journeyKinds } from '#lab/database/databases.ts';
+import { openMigrated } from '#lab/database/open-migrated.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
 import { startWorld, type World } from '#lab/scenes/world.ts';
@@ -159,3 +163,19 @@ test('a pending domain is checked after 1, 2, 5, 15 and 60 minutes, then hourly 
     hour,
   );
 });
+
+for (const kind of journeyKinds) {
+  test(`${kind}: the domains of one organization are not checked before those of all others`, async (t) => {
+    const { db } = await openMigrated(t, kind);
+    const orgs = await Promise.all(['many', 'one'].map((label) => insertOrganization(db, label, 0)));
+    const dkim = { dkimSelector: 's', dkimPublicKey: 'p', dkimPrivateKey: 'k' };
+    const add = (orgId: string, index: number, at: number) =>
+      insertDomain(db, { orgId, name: `d${index}.invalid`, ...dkim }, at);
+    for (let index = 0; index < 30; index++) await add(orgs[0]!, index, 1);
+    await add(orgs[1]!, 99, 2);
+    const claim = () => claimDueDomains(db, { now: hour, until: 2 * hour, limit: 20 });
+    const [first, second, third] = [await claim(), await claim(), await claim()];
+    t.deepEqual([first.length, second.length, third.length], [20, 11, 0]);
+    t.is(first[1]!.name, 'd99.invalid');
+  });
+}

@@ -124,18 +124,19 @@ export interface DueDomain {
 }
 
 /**
- * Takes domains whose check is due, the longest due first. They are due again at `until`, unless their check was recorded
- * by then, so that one node checks each and a node that stops on the way loses none.
+ * Takes domains whose check is due: of each organization in turn, the longest due first, because a check may wait long for the
+ * DNS of its domain. They are due again at `until`, unless their check was recorded by then, so that one node checks each and a
+ * node that stops on the way loses none.
  */
 export async function claimDueDomains(
   db: Db,
   { now, until, limit }: { now: number; until: number; limit: number },
 ): Promise<DueDomain[]> {
-  const due = await db('domains')
+  const all = db('domains')
     .where('check_at', '<=', now)
-    .orderBy(['check_at', 'id'])
-    .limit(limit)
-    .select('id', 'org_id', 'name', 'check_at');
+    .select('id', 'org_id', 'name', 'check_at')
+    .rowNumber('turn', (row) => row.orderBy(['check_at', 'id']).partitionBy('org_id'));
+  const due = await db.from(all.as('due')).orderBy(['turn', 'check_at', 'id']).limit(limit);
   const claimed: DueDomain[] = [];
   for (const { id, org_id: orgId, name, check_at } of due) {
     const count = await db('domains').where({ id, check_at }).update({ check_at: until });

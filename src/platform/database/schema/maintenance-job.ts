@@ -8,4 +8,6 @@ export interface MaintenanceJob {
   isUrgent?: boolean;
   /** Time alone may bring it work that must not wait. */
   isTimely?: boolean;
+  /** It waits for servers of strangers, such as their DNS. */
+  isRemote?: boolean;
 }

@@ -277,6 +277,24 @@ test('maintenance pauses between the runs of a job, lets other jobs have their t
   t.is(order.length, length);
 });
 
+test('a job that waits for a stranger’s server holds up no other, and runs once at a time', async (t) => {
+  const clock = manualClock();
+  const { order, chore } = recordingChores();
+  const answer = Promise.withResolvers<number>();
+  let asked = 0;
+  const away = { name: 'away', isRemote: true, run: () => (asked++ === 0 ? answer.promise : Promise.resolve(0)) };
+  const jobs = [away, chore('short', 0)];
+  const stop = startMaintenance({ jobs, ...always, clock, onError: (what) => t.fail(what) });
+  await clock.advance('10s');
+  await until(() => order.length === 1);
+  await clock.advance('1m');
+  await until(() => order.length === 2);
+  t.is(asked, 1);
+  answer.resolve(1);
+  await until(() => asked === 2, { what: 'what it may find more' });
+  await stop();
+});
+
 test('of rows to which every mail adds, those of the last minute are left', async (t) => {
   const clock = manualClock();
   const { order, chore } = recordingChores();
