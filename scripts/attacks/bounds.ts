@@ -90,7 +90,9 @@ async function forgedComplaint(scene: Scene): Promise<Verdict> {
   };
   const { emailId } = JSON.parse((await callJson(`${url}/api/public/email/send`, key, 'POST', mail)).text);
   const { id } = await db('deliveries').where({ email_id: emailId }).first('id');
-  const link = createTrackingLinks(loadSecrets(config)).tracker(url, id).link('https://a.invalid/');
+  const link = createTrackingLinks(loadSecrets(config))
+    .tracker(url, await orgIdOf(db, key), id)
+    .link('https://a.invalid/');
   const copy = `From: Shop <a@sender.invalid>\r\nSubject: x\r\n\r\nSee ${link}\r\n`;
   const complaint = goldenMail('arf-anonymous')
     .toString('latin1')

@@ -21,15 +21,15 @@ export function createOrderComposer(secrets: Secrets): (order: ComposeOrder) => 
     const { addresses, mailDomain, ...of } = subscription;
     const deliveryId = tracking.deliveryIds[index]!;
     const subject = subscriptionText({ ...of, orgId, address: addresses[index]! });
-    const link = links.tracker(tracking.base, deliveryId).unsubscribe(subject);
+    const link = links.tracker(tracking.base, orgId, deliveryId).unsubscribe(subject);
     if (mailDomain === null) return `<${link}>`;
     return `<${link}>, <mailto:${unsubscribeAt(deliveryId, mailDomain)}?subject=unsubscribe>`;
   };
   return (order) => {
-    const { fields, tracking, signer } = order;
+    const { orgId, fields, tracking, signer } = order;
     const { opens, clicks, base, deliveryIds } = tracking;
     const trackers = deliveryIds.map((id, index) => ({
-      ...links.tracker(base, id),
+      ...links.tracker(base, orgId, id),
       unsubscribe: placesOf(order, index),
     }));
     const { domain, second } = signer;

@@ -83,7 +83,7 @@ export function createIntake(context: ServerContext, parts: IntakeParts): Intake
   const serverMailer = mailerOf(context, sending.accept);
   const dashboard = dashboardOf(context, parts, shared, serverMailer);
   const customerHosts = new CustomerHosts({ db, hostname: config.hostname, baseUrl, clock, onError });
-  const links = createLinkPages(context, (host) => customerHosts.isTrackingHost(host));
+  const links = createLinkPages(context, (host) => customerHosts.ownersOf(host));
   const feed = createEventFeed(context);
   const api = createApi({
     ...sending,
@@ -219,19 +219,19 @@ function mailerOf({ config, db }: ServerContext, accept: Accept): ServerMailer |
 }
 
 /** What the links of mails lead to. */
-function createLinkPages(context: ServerContext, isCustomers: (host: string) => boolean) {
+function createLinkPages(context: ServerContext, ownersOf: CustomerHosts['ownersOf']) {
   const { db, clock, eventSignal, metrics, secrets, onError } = context;
   const links = createTrackingLinks(secrets);
   const record = metrics.timed('visits', (visits: Visit[]) => recordVisits(db, visits));
   return {
     tracking: createTracking({
       links,
-      isCustomers,
+      ownersOf,
       record: groupCommit(signalsAfter(eventSignal, record)),
       onError,
       clock,
     }),
-    unsubscribe: createUnsubscribe({ db, eventSignal, clock, links, isCustomers }),
+    unsubscribe: createUnsubscribe({ db, eventSignal, clock, links, ownersOf }),
   };
 }
 

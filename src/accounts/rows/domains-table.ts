@@ -126,12 +126,17 @@ export async function setDomainTracking(
   await db('domains').where({ id }).update(tracking);
 }
 
-/** Whether the host is in a verified domain of another organization, and in none of this one. */
+/**
+ * Whether the host is in a verified domain of another organization, and in none of this one; one that is in nobody's, whether another
+ * organization has it already.
+ */
 export async function isHostOfAnother(db: Db, orgId: string, host: string): Promise<boolean> {
   const labels = host.split('.');
   const names = labels.slice(0, -1).map((_, at) => labels.slice(at).join('.'));
   const owners = await db('domains').whereIn('name', names).where({ status: 'verified' }).pluck('org_id');
-  return owners.length > 0 && !owners.includes(orgId);
+  if (owners.length > 0) return !owners.includes(orgId);
+  const taken = await db('domains').where({ tracking_host: host }).whereNot({ org_id: orgId }).first('id');
+  return taken !== undefined;
 }
 
 /** The domain is verified: hosts in it are no more those of others' links, unless a domain of theirs has them, too. */
@@ -186,18 +191,26 @@ export async function listSenderHosts(
   return rows.map(senderHosts.read);
 }
 
-/** The tracking hosts of customers, and whether each is in a verified domain of the organization that has it. */
-export async function listTrackingHosts(db: Db): Promise<Map<string, { isOwnDomain: boolean }>> {
-  const rows: { host: string; own: string | null }[] = await db('domains as having')
+export interface TrackingHost {
+  /** The organizations that have it: if there are any, those that have it in a verified domain of theirs. */
+  owners: string[];
+  isOwnDomain: boolean;
+}
+
+/** The tracking hosts of customers. */
+export async function listTrackingHosts(db: Db): Promise<Map<string, TrackingHost>> {
+  const rows: { org: string; host: string; own: string | null }[] = await db('domains as having')
     .whereNotNull('having.tracking_host')
     .leftJoin('domains as own', (on) =>
       on.on('own.org_id', 'having.org_id').andOnVal('own.status', 'verified'),
     )
-    .select('having.tracking_host as host', 'own.name as own');
-  const hosts = new Map<string, { isOwnDomain: boolean }>();
-  for (const { host, own } of rows) {
-    const isOwn = own !== null && (host === own || host.endsWith(`.${own}`));
-    hosts.set(host, { isOwnDomain: isOwn || hosts.get(host)?.isOwnDomain === true });
+    .select('having.org_id as org', 'having.tracking_host as host', 'own.name as own');
+  const hosts = new Map<string, TrackingHost>();
+  for (const { org, host, own } of rows) {
+    const isOwnDomain = own !== null && (host === own || host.endsWith(`.${own}`));
+    const known = hosts.get(host);
+    if (!known || (isOwnDomain && !known.isOwnDomain)) hosts.set(host, { owners: [org], isOwnDomain });
+    else if (known.isOwnDomain === isOwnDomain && !known.owners.includes(org)) known.owners.push(org);
   }
   return hosts;
 }

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
-import { listTrackingHosts } from '#accounts/rows/domains-table.ts';
+import { listTrackingHosts, type TrackingHost } from '#accounts/rows/domains-table.ts';
 import { hostOf } from '#operate/certificates/web-ports.ts';
 import { type Clock, isRecent } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
@@ -24,7 +24,7 @@ const readIntervalMs = 10_000;
 
 export class CustomerHosts {
   readonly #parts: CustomerHostsParts;
-  #hosts = new Map<string, { isOwnDomain: boolean }>();
+  #hosts = new Map<string, TrackingHost>();
   #readAt = Number.NEGATIVE_INFINITY;
   #reading: Promise<void> | null = null;
 
@@ -32,9 +32,9 @@ export class CustomerHosts {
     this.#parts = parts;
   }
 
-  /** Known after `serve` has seen a request at this host. */
-  isTrackingHost(host: string): boolean {
-    return !this.#isServers(host) && this.#hosts.has(host);
+  /** Null: it is no tracking host. Known after `serve` has seen a request at this host. */
+  ownersOf(host: string): readonly string[] | null {
+    return this.#isServers(host) ? null : (this.#hosts.get(host)?.owners ?? null);
   }
 
   serve(next: Handler): Handler {

@@ -21,8 +21,8 @@ import { type UnsubscribeView, unsubscribePage } from './unsubscribe-page.ts';
 interface UnsubscribeParts {
   db: Db;
   links: Pick<TrackingLinks, 'read' | 'isFor'>;
-  /** Whether it is a host of a customer, which serves that customer's links only. */
-  isCustomers(host: string): boolean;
+  /** The organizations whose host it is, which serves their links only; null: it is no customer's. */
+  ownersOf(host: string): readonly string[] | null;
   eventSignal: { notify(): void };
   clock: Clock;
 }
@@ -46,11 +46,12 @@ export function createUnsubscribe(parts: UnsubscribeParts): Router {
   return router;
 }
 
-function subscriptionIn(context: Context, { links, isCustomers }: UnsubscribeParts): StreamSubscription {
+function subscriptionIn(context: Context, { links, ownersOf }: UnsubscribeParts): StreamSubscription {
   const { token } = context.params;
   const read = links.read('unsubscribe', token);
   const host = context.hostname.replace(/\.$/, '').toLowerCase();
-  if (!read || (isCustomers(host) && !links.isFor(host, token)))
+  const owners = ownersOf(host);
+  if (!read || (owners !== null && !links.isFor(host, owners, token)))
     throw new Refusal('NOT_FOUND', 'This path does not exist.');
   return { deliveryId: read.deliveryId, ...readSubscription(read.target) };
 }

@@ -136,12 +136,12 @@ async function visit({ db, clock, url, config }: Acme, hour: number): Promise<vo
   const fresh = await db('deliveries')
     .where({ status: 'delivered', open_count: 0 })
     .where('delivered_at', '>', clock.now() - 30 * minuteMs)
-    .pluck('id');
+    .select('id', 'org_id');
   const links = createTrackingLinks(loadSecrets(config));
-  for (const [index, id] of fresh.entries()) {
+  for (const [index, { id, org_id }] of fresh.entries()) {
     if ((index + hour) % 5 > 2) continue;
     await clock.advance(47_000);
-    const { pixel, link } = links.tracker(url, id);
+    const { pixel, link } = links.tracker(url, org_id, id);
     const headers = { 'user-agent': agents[(index + hour) % agents.length]! };
     await fetch(pixel(), { headers });
     if ((index + hour) % 5 > 0) continue;

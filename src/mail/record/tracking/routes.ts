@@ -15,8 +15,8 @@ import type { LinkRead, TrackingLinks, VisitKind } from './tracking-links.ts';
 
 export interface TrackingParts {
   links: Pick<TrackingLinks, 'read' | 'isFor'>;
-  /** Whether it is a host of a customer, which serves that customer's links only. */
-  isCustomers(host: string): boolean;
+  /** The organizations whose host it is, which serves their links only; null: it is no customer's. */
+  ownersOf(host: string): readonly string[] | null;
   record(visit: Visit): Promise<unknown>;
   onError(what: string, error: unknown): void;
   clock: Clock;
@@ -27,7 +27,7 @@ const pixel = Buffer.from('R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAICR
 
 const maxWaiting = 10_000;
 
-export function createTracking({ links, isCustomers, record, onError, clock }: TrackingParts) {
+export function createTracking({ links, ownersOf, record, onError, clock }: TrackingParts) {
   const waiting = new Set<Promise<unknown>>();
 
   function recordLater(visit: Visit): void {
@@ -41,7 +41,8 @@ export function createTracking({ links, isCustomers, record, onError, clock }: T
   function readVisit(context: Context, event: VisitKind): LinkRead {
     const read = links.read(event, context.params.token);
     const host = context.hostname.replace(/\.$/, '').toLowerCase();
-    const isAnothers = event === 'click' && isCustomers(host) && !links.isFor(host, context.params.token);
+    const owners = event === 'click' ? ownersOf(host) : null;
+    const isAnothers = owners !== null && !links.isFor(host, owners, context.params.token);
     if (!read || isAnothers) throw new Refusal('NOT_FOUND', 'This path does not exist.');
     const url = event === 'click' ? read.target : null;
     recordLater({ ...visitorOf(context), event, deliveryId: read.deliveryId, url, at: clock.now() });

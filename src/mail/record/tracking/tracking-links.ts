@@ -7,7 +7,8 @@
  *
  *   TOKEN: base64url of  version (1 byte) | key id (1) | kind (1) | delivery id (16) | host (8) | target URL, UTF-8 | tag (16)
  *
- * `host` is a hash of the host that the link is for, so that it redirects at no other customer's host; version 1 has none.
+ * `host` is a hash of the host that the link is for and of the organization that made it, so that it redirects at no other customer's
+ * host, not even at one that the organization once had. Version 2 has the host alone, version 1 none.
  *
  * The tag is HMAC-SHA256, cut to 128 bits, over all that goes before it. The key id is read off the key, so that
  * links made under an earlier secret go on working for as long as that secret is kept.
@@ -27,18 +28,21 @@ export interface LinkRead {
 }
 
 export interface TrackingLinks {
-  /** Creates the links of a delivery. `base` has no slash at its end. */
+  /** Creates the links of an organization's delivery. `base` has no slash at its end. */
   tracker(
     base: string,
+    orgId: string,
     deliveryId: string,
   ): { pixel(): string; link(target: string): string; unsubscribe(subscription: string): string };
   /** Null if we did not create the link, or it was altered. */
   read(kind: LinkKind, token: string): LinkRead | null;
-  /** Whether a genuine link was made for this host. */
-  isFor(host: string, token: string): boolean;
+  /** Whether a genuine link was made for this host, by one of the organizations. */
+  isFor(host: string, orgIds: readonly string[], token: string): boolean;
 }
 
-const version = 2;
+const version = 3;
+/** The links of mails before the organization was in a link. */
+const versionOfAnyone = 2;
 /** The links of mails before the host was in a link. */
 const versionWithoutHost = 1;
 const kinds: Record<LinkKind, { code: number; path: string }> = {
@@ -55,26 +59,27 @@ export function createTrackingLinks(secrets: Secrets): TrackingLinks {
   const keys = keysOf(secrets, macKey);
 
   /** Most mails have the same one as the mail before. */
-  let hashed = { base: '', hash: Buffer.alloc(0) };
+  let hashed = { base: '', orgId: '', hash: Buffer.alloc(0) };
 
-  function hashOfBase(base: string): Buffer {
-    if (hashed.base !== base) hashed = { base, hash: hashOf(new URL(base).hostname) };
+  function hashOfBase(base: string, orgId: string): Buffer {
+    if (hashed.base !== base || hashed.orgId !== orgId)
+      hashed = { base, orgId, hash: hashOf(`${new URL(base).hostname} ${orgId}`) };
     return hashed.hash;
   }
 
-  function link(base: string, kind: LinkKind, deliveryId: string, target: string): string {
+  function link(base: string, orgId: string, kind: LinkKind, deliveryId: string, target: string): string {
     const current = keys.current();
     const head = Buffer.from([version, current.id, kinds[kind].code, ...parse(deliveryId)]);
-    const payload = Buffer.concat([head, hashOfBase(base), Buffer.from(target)]);
+    const payload = Buffer.concat([head, hashOfBase(base, orgId), Buffer.from(target)]);
     const token = Buffer.concat([payload, tagOf(payload, current)]).toString('base64url');
     return `${base}${kinds[kind].path}/${token}`;
   }
 
   return {
-    tracker: (base, deliveryId) => ({
-      pixel: () => link(base, 'open', deliveryId, ''),
-      link: (target) => link(base, 'click', deliveryId, target),
-      unsubscribe: (subscription) => link(base, 'unsubscribe', deliveryId, subscription),
+    tracker: (base, orgId, deliveryId) => ({
+      pixel: () => link(base, orgId, 'open', deliveryId, ''),
+      link: (target) => link(base, orgId, 'click', deliveryId, target),
+      unsubscribe: (subscription) => link(base, orgId, 'unsubscribe', deliveryId, subscription),
     }),
     read(kind, token) {
       const payload = genuine(token, keys);
@@ -83,20 +88,24 @@ export function createTrackingLinks(secrets: Secrets): TrackingLinks {
       if (kind === 'click' && !isWebAddress(target)) return null;
       return { deliveryId: stringify(payload.subarray(3, headLength)), target };
     },
-    isFor(host, token) {
+    isFor(host, orgIds, token) {
       const payload = genuine(token, keys);
-      if (payload?.[0] !== version) return payload?.[0] === versionWithoutHost;
-      return payload.subarray(headLength, targetStart(payload)).equals(hashOf(host));
+      if (payload === null || !hasHost(payload)) return payload?.[0] === versionWithoutHost;
+      const names = payload[0] === version ? orgIds.map((orgId) => `${host} ${orgId}`) : [host];
+      const hash = payload.subarray(headLength, targetStart(payload));
+      return names.some((name) => hash.equals(hashOf(name)));
     },
   };
 }
 
+const hasHost = ([first]: Buffer) => first === version || first === versionOfAnyone;
+
 const isKnown = (payload: Buffer) =>
-  payload[0] === versionWithoutHost || (payload[0] === version && payload.length >= headLength + hostLength);
+  payload[0] === versionWithoutHost || (hasHost(payload) && payload.length >= headLength + hostLength);
 
-const targetStart = (payload: Buffer) => headLength + (payload[0] === version ? hostLength : 0);
+const targetStart = (payload: Buffer) => headLength + (hasHost(payload) ? hostLength : 0);
 
-const hashOf = (host: string) => createHash('sha256').update(host).digest().subarray(0, hostLength);
+const hashOf = (name: string) => createHash('sha256').update(name).digest().subarray(0, hostLength);
 
 interface Key {
   id: number;

@@ -282,7 +282,11 @@ test('a job that waits for a stranger’s server holds up no other, and runs onc
   const { order, chore } = recordingChores();
   const answer = Promise.withResolvers<number>();
   let asked = 0;
-  const away = { name: 'away', isRemote: true, run: () => (asked++ === 0 ? answer.promise : Promise.resolve(0)) };
+  const away = {
+    name: 'away',
+    isRemote: true,
+    run: () => (asked++ === 0 ? answer.promise : Promise.resolve(0)),
+  };
   const jobs = [away, chore('short', 0)];
   const stop = startMaintenance({ jobs, ...always, clock, onError: (what) => t.fail(what) });
   await clock.advance('10s');

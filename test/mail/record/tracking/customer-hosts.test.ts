@@ -2,7 +2,12 @@
 import { request } from 'node:http';
 import { text } from 'node:stream/consumers';
 import test from 'ava';
-import { setDomainTracking } from '#accounts/rows/domains-table.ts';
+import {
+  insertDomain,
+  setDomainStatus,
+  setDomainTracking,
+  takeBackHosts,
+} from '#accounts/rows/domains-table.ts';
 import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 
@@ -60,4 +65,31 @@ test('a link redirects at the host of its customer and at the server’s own, an
   t.is(await statusOf('t.sender.invalid', '/.well-known/x'), 404);
   t.is(await statusOf('postern.invalid', '/api/public/openapi.json'), 200);
   t.is(await statusOf('other-name.invalid', '/api/public/openapi.json'), 200);
+});
+
+test('nobody makes links for the host of another organization, not even before it is theirs', async (t) => {
+  const world = await startWorld(t);
+  const other = await asNewTenant(world);
+  const host = 'go.theirs.invalid';
+  const dkim = { dkimSelector: 's', dkimPublicKey: 'p', dkimPrivateKey: 'k' };
+  const theirs = (await insertDomain(world.db, { orgId: other.orgId, name: 'theirs.invalid', ...dkim }, 1))!;
+  const setHost = ({ call }: World, name: string) =>
+    call('PATCH', `/api/public/domains/${name}`, { body: JSON.stringify({ tracking: { host } }) });
+  t.is((await setHost(world, 'sender.invalid')).status, 200);
+  const early = await clickPath(world);
+  t.is((await setHost(other, 'theirs.invalid')).status, 400, 'it is in no verified domain of theirs yet');
+
+  await setDomainStatus(world.db, theirs, 'verified', 1);
+  await world.db.transaction((trx) => takeBackHosts(trx, { orgId: other.orgId, name: 'theirs.invalid' }));
+  t.is((await setHost(other, 'theirs.invalid')).status, 200);
+  t.is((await setHost(world, 'sender.invalid')).status, 400);
+  await world.clock.jump('11s');
+  t.is((await ask(world, host, early)).status, 404);
+
+  // Neither is a host that is in nobody's verified domain, but in use.
+  const third = await asNewTenant(world);
+  const outside = JSON.stringify({ tracking: { host: 'go.outside.invalid' } });
+  const path = '/api/public/domains/sender.invalid';
+  t.is((await third.call('PATCH', path, { body: outside })).status, 200);
+  t.is((await world.call('PATCH', path, { body: outside })).status, 400);
 });

@@ -198,13 +198,14 @@ test('HTML made to cost is read in linear time', async (t) => {
 });
 
 const deliveryId = '0199a1b2-c3d4-7e5f-8a6b-0123456789ab';
+const orgId = '0199a1b2-0000-7e5f-8a6b-0123456789ab';
 const secret = 'a secret of enough characters';
 const links = createTrackingLinks(fixedSecrets(secret));
 const base = 'https://mail.invalid/postern';
 const tokenOf = (url: string) => url.slice(url.lastIndexOf('/') + 1);
 
 test('a token says which email, recipient and link it was made of', (t) => {
-  const tracker = links.tracker(base, deliveryId);
+  const tracker = links.tracker(base, orgId, deliveryId);
   const target = 'https://app.invalid/grüße?a=1&b=%20#there';
   t.true(tracker.pixel().startsWith(`${base}/t/o/`));
   t.true(tracker.link(target).startsWith(`${base}/t/c/`));
@@ -214,13 +215,24 @@ test('a token says which email, recipient and link it was made of', (t) => {
   t.is(links.read('click', tokenOf(tracker.pixel())), null);
   t.is(
     tracker.link(target),
-    createTrackingLinks(fixedSecrets(secret)).tracker(base, deliveryId).link(target),
+    createTrackingLinks(fixedSecrets(secret)).tracker(base, orgId, deliveryId).link(target),
     'nothing is kept',
   );
 });
 
+test('a link is of a host and of an organization; one of version 2, of a host', (t) => {
+  const token = tokenOf(links.tracker(base, orgId, deliveryId).link('https://app.invalid/'));
+  t.true(links.isFor('mail.invalid', ['x', orgId], token));
+  t.false(links.isFor('mail.invalid', ['x'], token));
+  t.false(links.isFor('other.invalid', [orgId], token));
+  const earlier = 'As8BAZmhssPUfl-KawEjRWeJq7KgrqCAVNMJaHR0cHM6Ly9hcHAuaW52YWxpZC-F1WZtf4FZ-sgjdDGDQ9XQ';
+  t.deepEqual(links.read('click', earlier), { deliveryId, target: 'https://app.invalid/' });
+  t.true(links.isFor('mail.invalid', ['x'], earlier));
+  t.false(links.isFor('other.invalid', ['x'], earlier));
+});
+
 test('no character of a token can be another, missing, or one more', (t) => {
-  const token = tokenOf(links.tracker(base, deliveryId).link('https://app.invalid/'));
+  const token = tokenOf(links.tracker(base, orgId, deliveryId).link('https://app.invalid/'));
   for (let at = 0; at < token.length; at++) {
     for (const other of 'Aa0-_B9z%.=')
       if (token[at] !== other)
@@ -234,7 +246,7 @@ test('no character of a token can be another, missing, or one more', (t) => {
 
 test('every bit of a token’s bytes counts', (t) => {
   const bytes = Buffer.from(
-    tokenOf(links.tracker(base, deliveryId).link('https://app.invalid/')),
+    tokenOf(links.tracker(base, orgId, deliveryId).link('https://app.invalid/')),
     'base64url',
   );
   for (let bit = 0; bit < bytes.length * 8; bit++) {
@@ -246,15 +258,19 @@ test('every bit of a token’s bytes counts', (t) => {
 
 test('another secret’s links are not ours; an earlier secret’s are, where it is given', (t) => {
   const earlier = createTrackingLinks(fixedSecrets('the secret of last year'));
-  const token = tokenOf(earlier.tracker(base, deliveryId).pixel());
+  const token = tokenOf(earlier.tracker(base, orgId, deliveryId).pixel());
   t.is(links.read('open', token), null);
   const rotated = createTrackingLinks(fixedSecrets(secret, 'the secret of last year'));
   t.deepEqual(rotated.read('open', token), { deliveryId, target: '' });
-  t.is(rotated.tracker(base, deliveryId).pixel(), links.tracker(base, deliveryId).pixel(), 'the first signs');
+  t.is(
+    rotated.tracker(base, orgId, deliveryId).pixel(),
+    links.tracker(base, orgId, deliveryId).pixel(),
+    'the first signs',
+  );
 });
 
 test('not even a link of our own leads to anything but http and https', (t) => {
-  const { link } = links.tracker(base, deliveryId);
+  const { link } = links.tracker(base, orgId, deliveryId);
   for (const target of ['javascript:alert(1)', 'data:text/html,x', '//evil.invalid', '/path', '', 'https://'])
     t.is(links.read('click', tokenOf(link(target))), null, target);
 });
