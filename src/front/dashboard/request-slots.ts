@@ -5,12 +5,15 @@
  */
 import type { Context } from 'koa';
 import { CallSlots } from '#front/http/server-busy.ts';
+import { Slots } from '#platform/base/limits/slots.ts';
 import { clientAddress } from '#platform/base/net/client-address.ts';
 import { clientNetwork } from '#platform/base/net/client-network.ts';
+import { Refusal } from '#platform/values/refusal.ts';
 import type { OrgVisit, PageVisit } from './page.ts';
 
 const max = {
-  authorizing: { inAll: 100 },
+  /** One: a network. Whatever its browsers say they are, each needs the database for a moment, so those beyond wait. */
+  authorizing: { inAll: 100, ofOne: 'as many as are free' as const },
   /** One: a network. */
   signedOut: { inAll: 25, ofOne: 8 },
   /** One: an organization; on other pages, and for an operator, a person. */
@@ -24,16 +27,27 @@ export interface RequestSlots {
 
 /** Whose slots a request takes: an organization has its share, however many people it has. */
 export function slotOwner(visit: PageVisit | OrgVisit): string {
-  if (visit.user === null) return clientNetwork(clientAddress(visit.context));
+  if (visit.user === null) return networkOf(visit.context);
   return 'org' in visit && !visit.user.isOperator ? visit.org.id : visit.user.id;
 }
 
+const networkOf = (context: Context) => clientNetwork(clientAddress(context));
+
 export function createRequestSlots(): RequestSlots {
-  const authorizing = new CallSlots(max.authorizing);
+  const authorizing = new Slots(max.authorizing);
   const signedOut = new CallSlots(max.signedOut);
   const signedIn = new CallSlots(max.signedIn);
   return {
-    whileAuthorizing: (context, work) => authorizing.during(context, '', work),
+    async whileAuthorizing(context, work) {
+      const free = await authorizing.enter(networkOf(context));
+      try {
+        if (context.res.closed)
+          throw new Refusal('BAD_REQUEST', 'The connection ended before the request was begun.');
+        return await work();
+      } finally {
+        free?.();
+      }
+    },
     whileHandling: (visit, work) =>
       (visit.user === null ? signedOut : signedIn).during(visit.context, slotOwner(visit), work),
   };
