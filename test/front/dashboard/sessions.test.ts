@@ -1,7 +1,12 @@
 /** Sessions: new at each sign-in, listed, ended one by one and all, too old in time; and their cookie. */
 import test from 'ava';
+import { Secret, TOTP } from 'otpauth';
+import { makeUserLink } from '#accounts/people/people.ts';
+import { changeUser } from '#accounts/rows/users.ts';
+import { createSeal } from '#accounts/seal.ts';
 import { type Browser, createBrowser, password, setUp, signIn } from '#lab/browser/browser.ts';
 import { startWorld } from '#lab/scenes/world.ts';
+import { loadSecrets } from '#platform/base/secrets.ts';
 
 const olga = 'olga@postern.invalid';
 
@@ -67,6 +72,25 @@ test('sessions are listed with where and what with, and end one by one, all othe
   );
   t.false(await isIn(phone));
   t.true(await isIn(desk));
+});
+
+test('a new password ends what the old one has begun: a sign-in half-way, and a link of a reset', async (t) => {
+  const world = await startWorld(t);
+  const desk = createBrowser(world);
+  await setUp(desk, world);
+  const [{ id }] = await world.db('users').select('id');
+  const secret = new Secret({ size: 20 });
+  await changeUser(world.db, id, { totpSecret: createSeal(loadSecrets(world.config)).close(secret.base32) });
+  const thief = createBrowser(world);
+  await signIn(thief, olga);
+  const { path } = await makeUserLink(world.db, { id }, 'reset', world.clock.now());
+  t.is((await thief.ask('GET', path)).status, 200);
+  await signIn(thief, olga);
+  await desk.get('/dashboard/account');
+  await desk.submit('/account/password', { current: password, password: `new ${password}` });
+  t.is((await createBrowser(world).ask('GET', path)).status, 404);
+  const code = new TOTP({ secret }).generate({ timestamp: world.clock.now() });
+  t.regex((await thief.submit('/code', { code })).text, /sign-in has expired/);
 });
 
 test("another's session is not there to be ended", async (t) => {

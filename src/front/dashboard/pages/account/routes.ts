@@ -1,7 +1,7 @@
 /** The signed-in person's account: name, password, sessions. The second factor is in second-factor.ts. */
 import { z } from 'zod';
 import { passwordProblem } from '#accounts/people/passwords.ts';
-import { countRecoveryCodes } from '#accounts/rows/one-time.ts';
+import { countRecoveryCodes, endLinks } from '#accounts/rows/one-time.ts';
 import { endSession, endSessions, listSessions } from '#accounts/rows/sessions-table.ts';
 import { changeUser } from '#accounts/rows/users.ts';
 import { checkForm, type Errors, oneLine } from '#front/dashboard/forms.ts';
@@ -55,6 +55,8 @@ async function changePassword(visit: UserVisit, parts: PageParts): Promise<PageA
   const passwordHash = await parts.passwords.hash(password);
   const ended = await parts.db.transaction(async (trx) => {
     await changeUser(trx, user.id, { passwordHash });
+    // Somebody else may have asked for a reset, and have its link.
+    await endLinks(trx, user.id);
     return endSessions(trx, user.id, session.id);
   });
   parts.knownBrowsers.remember(visit.context, { id: user.id, passwordHash });

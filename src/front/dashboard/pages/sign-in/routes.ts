@@ -1,7 +1,7 @@
 /**
  * Signing in and out: email address and password, then a code if the person has a second factor. An error never says which
  * of address and password is wrong, and an unknown address takes as long as a known one. Between the two steps the browser
- * holds a sealed note that the password was right, valid for five minutes.
+ * holds a sealed note that the password was right, valid for five minutes and until there is another password.
  */
 import { z } from 'zod';
 import { pausedMessage } from '#accounts/create-organization.ts';
@@ -66,8 +66,9 @@ async function submitPassword(visit: PageVisit, parts: PageParts): Promise<PageA
   if (!user || !verdict)
     return form({ to, email, error: 'The email address or the password is wrong.' }, 422);
   if (user.totpSecret !== null) {
-    const halfWay = JSON.stringify({ userId: user.id, visitor: visit.visitor, until: visit.now + halfWayMs });
-    return codeForm({ to, halfWay: parts.seal.close(halfWay) });
+    const { id: userId, passwordHash } = user;
+    const note = { userId, passwordHash, visitor: visit.visitor, until: visit.now + halfWayMs };
+    return codeForm({ to, halfWay: parts.seal.close(JSON.stringify(note)) });
   }
   return startSession(visit, parts, user, to);
 }
@@ -98,10 +99,10 @@ async function submitCode(visit: PageVisit, parts: PageParts): Promise<PageAnswe
 
 async function halfWayUser(halfWay: string, visit: PageVisit, { seal, db }: PageParts): Promise<User | null> {
   try {
-    const { userId, visitor, until } = JSON.parse(seal.open(halfWay));
+    const { userId, passwordHash, visitor, until } = JSON.parse(seal.open(halfWay));
     if (visitor !== visit.visitor || visit.now >= until) return null;
     const user = await findUser(db, userId);
-    return user?.disabledAt === null ? user : null;
+    return user?.disabledAt === null && user.passwordHash === passwordHash ? user : null;
   } catch {
     return null;
   }
