@@ -1,5 +1,6 @@
 /** Finds the files of a sent email for as long as its message is kept, and serves the links to them. */
 import { answerFile } from '#front/api/received/answer-file.ts';
+import { linkedOrganization } from '#front/api/received/linked-organization.ts';
 import { uuidIn } from '#front/http/query.ts';
 import { CallSlots } from '#front/http/server-busy.ts';
 import { type EmailRecord, findEmail, readSources } from '#mail/record/rows/emails.ts';
@@ -43,7 +44,8 @@ export async function requireFile(call: FilesCall, email: EmailRecord, id: strin
 export async function downloadFile(call: OpenCall): Promise<Buffer> {
   const { context, params, db, fileLinks, now } = call;
   const emailId = uuidIn(params.id!);
-  const orgId = emailId && fileLinks.read({ mailId: emailId, id: params.file! }, context.query, now);
+  const link = { mailId: emailId ?? '', id: params.file! };
+  const orgId = emailId && (await linkedOrganization(db, fileLinks, link, context.query, now));
   const email = orgId && (await findEmail(db, emailId, orgId));
   if (!email) throw new Refusal('NOT_FOUND', 'The link is not valid, or it has expired. Ask for a new one.');
   const { filename, type, content } = await requireFile(call, email, params.file!);

@@ -5,6 +5,7 @@ import test, { type ExecutionContext } from 'ava';
 import { ServerClient } from 'postmark';
 import { Resend } from 'resend';
 import { insertOrganization } from '#accounts/rows/organizations.ts';
+import { pauseOrganization, resumeOrganization } from '#accounts/rows/pauses.ts';
 import { emptySummary, receivedMail } from '#lab/received.ts';
 import { type Received, startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
@@ -168,6 +169,11 @@ test('our own format has the whole mail, and links to its parts that end', async
     `${path}?${query.replace(/org=[^&]+/, 'org=00000000-0000-7000-8000-000000000000')}`,
   ])
     t.is((await get(changed)).status, 404, changed);
+  const pause = { reason: 'abuse', since: world.clock.now() };
+  await pauseOrganization(world.db, world.orgId, pause);
+  t.is((await get(raw)).status, 404, 'the organization is paused');
+  await resumeOrganization(world.db, world.orgId, pause, world.clock.now());
+  t.is((await get(raw)).status, 200);
   await world.clock.advance('25h');
   t.is((await get(raw)).status, 404, 'the link has expired');
 });

@@ -18,6 +18,7 @@ import { listReceived } from '#mail/received/rows/received-mails.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { answerFile } from './answer-file.ts';
 import { findOwnReceived, partOf, readRaw } from './find-received-mail.ts';
+import { linkedOrganization } from './linked-organization.ts';
 import { receivedQuery, receivedSchemas } from './schema.ts';
 
 const tag = 'Received mail';
@@ -129,7 +130,8 @@ function byLink({ db, clock, receivedLinks, receivedReading }: Management): Midd
   return async (context) => {
     const { id: given, part } = context.params;
     const id = uuidIn(given);
-    const orgId = id && receivedLinks.read({ mailId: id, id: part }, context.query, clock.now());
+    const link = { mailId: id ?? '', id: part };
+    const orgId = id && (await linkedOrganization(db, receivedLinks, link, context.query, clock.now()));
     const mail = orgId && (await findOwnReceived(db, id, orgId, { isTest: false }));
     const file = mail && (await partOf(receivedReading, mail, await readRaw(context, db, mail), part));
     if (!file) throw new Refusal('NOT_FOUND', 'The link is not valid, or it has expired. Ask for a new one.');
