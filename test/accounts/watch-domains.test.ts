@@ -8,7 +8,7 @@ import { journeyKinds } from '#lab/database/databases.ts';
 import { openMigrated } from '#lab/database/open-migrated.ts';
 import { dkimKey } from '#lab/dkim.ts';
 import { sharedSecret, startNode } from '#lab/scenes/nodes.ts';
-import { startWorld, type World } from '#lab/scenes/world.ts';
+import { asNewTenant, startWorld, type World } from '#lab/scenes/world.ts';
 
 const [minute, hour] = [60_000, 3_600_000];
 const name = 'sender.invalid';
@@ -77,6 +77,31 @@ test('with "refuse", sends are refused until the record is right again', async (
   world.dns.set({ [record]: { TXT: [`v=DKIM1; p=${dkimKey.publicKey}`] } });
   t.is((await nextChecked(world)).status, 'verified');
   t.is((await world.send({ to: 'ann@there.invalid' })).status, 200);
+});
+
+test('keep: a domain that another organization has now is taken from who had it, soon after', async (t) => {
+  const world = await startWorld(t);
+  await nextChecked(world);
+  const other = await asNewTenant(world);
+  const { db, dns, clock } = world;
+  const stateOf = async ({ orgId }: World) =>
+    db('domains').where({ name, org_id: orgId }).first('status', 'failures', 'check_at');
+  const theirs = { dkim_selector: 'theirs', status: 'pending', verified_at: null };
+  await db('domains').where({ name, org_id: other.orgId }).update(theirs);
+  dns.set({
+    [record]: null,
+    [`theirs._domainkey.${name}`]: { TXT: [`v=DKIM1; k=rsa; p=${dkimKey.publicKey}`] },
+  });
+  await other.call('POST', `/api/public/domains/${name}/verify`);
+  t.like(await stateOf(other), { status: 'verified', failures: 0 });
+  t.true(Number((await stateOf(world)).check_at) <= clock.now());
+  await clock.passUntil(async () => (await stateOf(world)).failures === 1, { step: '10s' });
+  t.is((await stateOf(world)).status, 'verified', 'one missing record may be a mistake');
+  await clock.jump('6h');
+  await clock.passUntil(async () => (await stateOf(world)).status === 'pending', { step: '10s' });
+  t.is((await world.send({ to: 'ann@there.invalid' })).body.error, 'DOMAIN_NOT_VERIFIED');
+  t.is((await other.send({ to: 'ann@there.invalid' })).status, 200);
+  t.deepEqual((await eventsOf(world)).at(-1), `domain.unverified ${name}`);
 });
 
 test('a DNS that gives no answer changes nothing', async (t) => {

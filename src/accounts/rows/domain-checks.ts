@@ -41,6 +41,7 @@ interface Next extends CheckState {
 function afterCheck(
   before: CheckState,
   { isFound, now, isAsked, refusesUnverified }: DomainCheckResult,
+  isOfAnother: boolean,
 ): Next {
   const { status, failures } = before;
   const isVerified = status === 'verified';
@@ -55,13 +56,26 @@ function afterCheck(
   if (isAsked) return { ...before, event: null };
   const count = failures + 1;
   const isUnverified = count >= maxFailures;
+  const isTaken = isUnverified && (refusesUnverified || isOfAnother);
   return {
     ...before,
-    status: isUnverified && refusesUnverified ? 'pending' : 'verified',
+    status: isTaken ? 'pending' : 'verified',
     failures: count,
     failingSince: before.failingSince ?? now,
-    event: isUnverified && !isReported ? 'domain.unverified' : null,
+    event: isUnverified && (isTaken || !isReported) ? 'domain.unverified' : null,
   };
+}
+
+/**
+ * Whether the record of another organization is there. Then a missing one is no mistake: the domain has changed hands, and who had
+ * it before must neither send in its name nor get its mail.
+ */
+async function isFoundElsewhere(db: Db, { id, name }: { id: string; name: string }): Promise<boolean> {
+  const row = await db('domains')
+    .where({ name, status: 'verified', failures: 0 })
+    .whereNot({ id })
+    .first('id');
+  return row !== undefined;
 }
 
 /** One missing record is enough: receivers refuse mail whose return path does not exist, and that of the server always does. */
@@ -76,17 +90,30 @@ function missingSince(before: number | null, { hasMx, now }: DomainCheckResult):
   return hasMx ? null : (before ?? now);
 }
 
-/** Returns the event, or null if nothing changed. */
+/** Returns the event, or null if nothing changed. Of a domain that is verified now, others who have it are looked up soon. */
 export async function recordDomainCheck(
   db: Db,
   id: string,
   result: DomainCheckResult,
 ): Promise<DomainEvent | null> {
+  const event = await recordResult(db, id, result);
+  if (event === 'domain.verified')
+    await db('domains')
+      .whereIn('name', db('domains').where({ id }).select('name'))
+      .whereNot({ id })
+      .where({ status: 'verified' })
+      .where('check_at', '>', result.now)
+      .update({ check_at: result.now });
+  return event;
+}
+
+function recordResult(db: Db, id: string, result: DomainCheckResult): Promise<DomainEvent | null> {
   const { now } = result;
   return db.transaction(async (trx) => {
     const row = await trx('domains').where({ id }).forUpdate().first();
     if (!row) return null;
-    const next = afterCheck(checkState.read(row), result);
+    const isOfAnother = !result.isFound && (await isFoundElsewhere(trx, row));
+    const next = afterCheck(checkState.read(row), result, isOfAnother);
     const isVerified = next.status === 'verified';
     // Or one could put off the watch by asking.
     const isOnlyAsked = isVerified && result.isAsked && !result.isFound;
