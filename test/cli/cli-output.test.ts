@@ -23,6 +23,18 @@ test('a terminal gets a table, its times relative, its last column cut to fit', 
   t.regex(shown, /Nothing\./);
 });
 
+test('of lines, a terminal gets our own breaks and styles, and no other control character', (t) => {
+  let shown = '';
+  const write = (text: string) => {
+    shown += text;
+  };
+  const stream = { isTTY: true, columns: 50, write } as unknown as NodeJS.WriteStream;
+  const out = createOutput({ stdout: stream, stderr: stream }, () => 0);
+  const lines = ['\u001b[1mbold\u001b[22m\nnext', 'a \u009b2J b \u001b]0;x\u0007 c \u202e d \u001b[2J\r'];
+  out.print(null, { lines, rows: [] });
+  t.is(shown, '\u001b[1mbold\u001b[22m\nnext\na \\x9b2J b \\x1b]0;x\\x07 c \\u202e d \\x1b[2J\\x0d\n');
+});
+
 test('on a narrow terminal a table shows the ends of ids and cuts, and texts break between words', (t) => {
   let shown = '';
   const write = (text: string) => {

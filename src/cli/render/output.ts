@@ -103,10 +103,21 @@ function asPlain(block: OutputBlock): string {
 }
 
 function forTerminal(block: OutputBlock, now: number, columns: number): string {
-  if ('lines' in block) return block.lines.join('\n');
+  if ('lines' in block) return block.lines.map(safeLines).join('\n');
   if ('fields' in block) return fieldLines(Object.entries(block.fields), now, columns);
   if (block.rows.length === 0) return dim(block.empty);
   return tableLines(block, now, columns);
+}
+
+/** Our own breaks and styles. */
+const own = /(\n|\x1b\[\d{1,2}m)/;
+
+/** Whoever makes lines has made strangers' words safe, which may have such characters, too; none of the others is ours. */
+function safeLines(text: string): string {
+  return text
+    .split(own)
+    .map((part, at) => (at % 2 === 0 ? sanitize(part) : part))
+    .join('');
 }
 
 function fieldLines(fields: [string, Cell][], now: number, columns: number): string {

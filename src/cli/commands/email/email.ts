@@ -11,7 +11,7 @@ import {
   emailFields,
   recipientTable,
 } from '#cli/render/email-view.ts';
-import { coloured, dim, type Output, type OutputBlock } from '#cli/render/output.ts';
+import { coloured, dim, type Output, type OutputBlock, sanitize } from '#cli/render/output.ts';
 import { local } from '#cli/render/times.ts';
 import { why } from '#cli/render/why-view.ts';
 import { wrap } from '#cli/render/width.ts';
@@ -194,7 +194,7 @@ function printReasons(out: Output, inputs: WhyInput[], email: EmailRecord, extra
     ...explained.map(({ delivery, last, sentence }) => ({
       lines: [
         `${delivery.recipient}  ${coloured(delivery.status)}`,
-        ...wrap(sentence.split(' '), out.columns),
+        ...wrap(sanitize(sentence).split(' '), out.columns),
         ...(last ? ['', ...attemptLines(delivery, last, out.columns)] : [dim('There has been no attempt.')]),
       ],
       rows: [

@@ -7,7 +7,7 @@ import { suppressionsOf } from '#accounts/rows/suppressions.ts';
 import type { CommandContext } from '#cli/command-context.ts';
 import { type LogFile, openLog } from '#cli/maillog/log-file.ts';
 import { createKeep, readLine } from '#cli/maillog/log-filter.ts';
-import { coloured, dim, type OutputBlock } from '#cli/render/output.ts';
+import { coloured, dim, type OutputBlock, sanitize } from '#cli/render/output.ts';
 import { local } from '#cli/render/times.ts';
 import { wrap } from '#cli/render/width.ts';
 import { iso } from '#platform/base/clock.ts';
@@ -125,7 +125,7 @@ export function reportBlock(
   return {
     lines: [
       ...(isAlone ? [`${address}  ${coloured(state)}`] : [dim('Also:')]),
-      ...sentences.flatMap((sentence) => wrap(sentence.split(' '), out.columns)),
+      ...sentences.flatMap((sentence) => wrap(sanitize(sentence).split(' '), out.columns)),
     ],
     rows: sentences.map((sentence) => ['address', address, sentence]),
   };
