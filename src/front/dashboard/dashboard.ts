@@ -5,11 +5,12 @@
 import type { Context, Middleware } from 'koa';
 import { type Cost, createPasswords } from '#accounts/people/passwords.ts';
 import { createLinkMails } from '#front/dashboard/pages/sign-in/link-mails.ts';
-import { createAuthorizePage } from '#front/dashboard/security/authorize-page.ts';
+import { createAuthorizePage, type Precondition } from '#front/dashboard/security/authorize-page.ts';
 import { createCookies } from '#front/dashboard/security/cookies.ts';
 import { createCsrf } from '#front/dashboard/security/csrf.ts';
 import { createKnownBrowsers } from '#front/dashboard/security/known-browsers.ts';
 import { createLoginThrottle } from '#front/dashboard/security/login-throttle.ts';
+import type { RouteAccess } from '#front/dashboard/security/route-access.ts';
 import { setPageHeaders } from '#front/dashboard/security/security-headers.ts';
 import { createSessions } from '#front/dashboard/security/sessions.ts';
 import { createSigner } from '#front/dashboard/security/signer.ts';
@@ -76,12 +77,21 @@ export function createDashboard(dependencies: DashboardParts): Dashboard {
   const respond = createRespond({ db, csrf, cookies, flashes, render: createRender(assets) });
   const respondError = createRespondError({ respond, sessions, clock, onError });
 
+  const authorize = (context: Context, min: RouteAccess) =>
+    slots.whileAuthorizing(context, () => authorizePage.authorize(context, min));
+  const leadTo = (context: Context, precondition: Precondition) =>
+    precondition === 'sign in' ? redirectToSignIn(context, cookies) : redirectToSecondFactor(context);
+
   const route = createPageRouter(async (context, min, page, handler) => {
-    const authorized = await slots.whileAuthorizing(context, () => authorizePage.authorize(context, min));
-    if (authorized === 'sign in') return redirectToSignIn(context, cookies);
-    if (authorized === 'turn on the second factor') return redirectToSecondFactor(context);
+    const authorized = await authorize(context, min);
+    if (typeof authorized === 'string') return leadTo(context, authorized);
     context.state.visit = authorized;
-    const visit = await authorizePage.withForm(authorized, page.form);
+    const { form } = await authorizePage.withForm(authorized, page.form);
+    // The person may have lost the right while the form arrived.
+    const isAgain = context.method === 'POST' && min !== 'anyone';
+    const still = isAgain ? await authorize(context, min) : authorized;
+    if (typeof still === 'string') return leadTo(context, still);
+    const visit = { ...still, form };
     context.state.visit = visit;
     await slots.whileHandling(visit, async () => respond(visit, await handler(visit, parts)));
   });

@@ -16,6 +16,7 @@ import {
 import { clientAddress } from '#platform/base/net/client-address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { AuthThrottle } from './auth-throttle.ts';
+import { onceArrived } from './body-arrival.ts';
 import { setRateHeaders } from './rate-headers.ts';
 
 export interface AuthorizeParts {
@@ -70,6 +71,9 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       await admit?.(caller);
       await countRequest(parts, context, caller);
       requireGrant(caller, grant);
+      onceArrived(context.req, async () => {
+        requireGrant(await authenticate(parts, context, credentialOf(context)), grant);
+      });
       return caller;
     },
     async isStillAllowed(context, grant) {

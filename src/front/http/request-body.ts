@@ -10,6 +10,7 @@ import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { transferRate } from '#platform/base/minimum-rate.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { UncountedRefusal } from './authorize.ts';
+import { arrived } from './body-arrival.ts';
 import { type CsvBody, type FormBody, fieldCounter, type JsonBody } from './body-limits.ts';
 import { decodedBody } from './content-encoding.ts';
 import { chunksOf } from './joined-chunks.ts';
@@ -20,7 +21,7 @@ export type ReadableBody = JsonBody | FormBody | CsvBody;
 
 /**
  * `slot` counts the bytes that arrive. `check` is called with each chunk in place of the counter of the limits; what it throws
- * refuses the body.
+ * refuses the body. A key that has been revoked meanwhile is refused.
  */
 export async function readBody(
   request: IncomingMessage,
@@ -33,13 +34,15 @@ export async function readBody(
   const { source, stop } = decodedBody(request);
   const monitor = monitorBody(request, source, slot, { check, limit });
   const announced = source === request ? request.headers['content-length'] : undefined;
-  const arrived = collectBody(source, limit, announced).catch((error: Error) => {
+  const collected = collectBody(source, limit, announced).catch((error: Error) => {
     throw error instanceof BodyTooLarge ? tooLarge(limit) : new Refusal('BAD_REQUEST', problemOf(error));
   });
-  return Promise.race([arrived, monitor.refused]).finally(() => {
+  const bytes = await Promise.race([collected, monitor.refused]).finally(() => {
     monitor.stop();
     stop();
   });
+  await arrived(request);
+  return bytes;
 }
 
 /** zlib's errors have codes such as Z_DATA_ERROR; Z_BUF_ERROR is its name for an end in the middle. */

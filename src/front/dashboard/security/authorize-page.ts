@@ -24,7 +24,7 @@ import type { Sessions } from './sessions.ts';
 const maxLarge = { inAll: 4, ofOne: 2 };
 
 /** The person must do this first, on another page. */
-type Precondition = 'sign in' | 'turn on the second factor';
+export type Precondition = 'sign in' | 'turn on the second factor';
 
 export interface AuthorizePage {
   /** The visit, if it is allowed; throws otherwise. Does not read the form. */
