@@ -22,6 +22,7 @@ import { certificates } from './attacks/certificates.ts';
 import { connections } from './attacks/connections.ts';
 import { domainReports } from './attacks/domain-reports.ts';
 import { guesses } from './attacks/guesses.ts';
+import { handedOn } from './attacks/handed-on.ts';
 import { hostileBodies } from './attacks/hostile-bodies.ts';
 import { longQueue } from './attacks/long-queue.ts';
 import { manyLinks } from './attacks/many-links.ts';
@@ -44,6 +45,7 @@ const all: Attack[] = [
   ...domainReports,
   ...redirects,
   ...ownership,
+  ...handedOn,
   ...certificates,
   ...shares,
   ...guesses,

@@ -2,8 +2,11 @@
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import tls from 'node:tls';
+import { insertDomain } from '#accounts/rows/domains-table.ts';
+import { callJson } from '#lab/ask.ts';
+import { until } from '#lab/until.ts';
 import { type Attack, type Verdict, verdict } from './attack.ts';
-import { addresses, type Scene } from './scene.ts';
+import { addresses, orgIdOf, type Scene } from './scene.ts';
 
 const connections = 300;
 const pipelined = 16;
@@ -100,6 +103,41 @@ async function logIn({ ports, connect }: Scene, from: string, key: string): Prom
   return reply();
 }
 
+const silentDomains = 60;
+/** Statistics are summed up every ten seconds. */
+const maxWaitMs = 25_000;
+
+/** An organization whose domains' DNS does not answer, while the server looks them up. */
+async function silentDns({ db, dns, url, key, addTenant }: Scene): Promise<Verdict> {
+  const orgId = await orgIdOf(db, await addTenant());
+  const names = Array.from({ length: silentDomains }, (_, n) => `silent${n}.invalid`);
+  const asked = names.flatMap((name) => [`s._domainkey.${name}`, `bounces.${name}`]);
+  dns.set(Object.fromEntries(asked.map((name) => [name, 'TIMEOUT' as const])));
+  const dkim = { dkimSelector: 's', dkimPublicKey: 'p', dkimPrivateKey: 'k' };
+  const addedAt = Date.now() - 120_000;
+  await db.transaction(async (trx) => {
+    for (const name of names) await insertDomain(trx, { orgId, name, ...dkim }, addedAt);
+  });
+  await until(() => dns.queries.some(({ name }) => asked.includes(name)), { timeout: maxWaitMs });
+  const owner = await orgIdOf(db, key);
+  const sentOf = async () =>
+    Number((await db('statistics').where({ org_id: owner }).sum('sent as sent'))[0]!.sent);
+  const before = await sentOf();
+  const mail = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'x', text: 'x' };
+  await callJson(`${url}/api/public/email/send`, key, 'POST', mail);
+  const begun = Date.now();
+  const isCounted = async () => (await sentOf()) > before;
+  const counted = await until(isCounted, { timeout: 60_000 }).catch(() => false);
+  const ms = Date.now() - begun;
+  return verdict(
+    `${silentDomains} domains; another organization's mail is in the statistics after ${Math.round(ms / 1000)} s`,
+    [
+      counted !== false && ms <= maxWaitMs,
+      `statistics waited ${Math.round(ms / 1000)} s for DNS of a stranger`,
+    ],
+  );
+}
+
 export const shares: Attack[] = [
   {
     item: 12,
@@ -109,4 +147,5 @@ export const shares: Attack[] = [
   },
   { item: 12, name: '300 sessions of port 25, 100 commands each', maxStallMs: 150, run: pipelinedCommands },
   { item: 12, name: 'one key, idle on every connection', run: idleLogins },
+  { item: 12, name: 'domains whose DNS does not answer', timeoutMs: 120_000, run: silentDns },
 ];
