@@ -127,8 +127,8 @@ export async function setDomainTracking(
 }
 
 /**
- * Whether the host is in a verified domain of another organization, and in none of this one; one that is in nobody's, whether another
- * organization has it already.
+ * Whether the host is in a verified domain of another organization, and in none of this one; of one that is in nobody's, whether
+ * another organization has it already.
  */
 export async function isHostOfAnother(db: Db, orgId: string, host: string): Promise<boolean> {
   const labels = host.split('.');

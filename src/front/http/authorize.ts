@@ -4,6 +4,7 @@
  * counts whatever its result; a call that is refused with 429 counts in no window.
  */
 
+import type { IncomingMessage } from 'node:http';
 import type { Context } from 'koa';
 import { type Caller, type Grant, mayDo, requireGrant } from '#accounts/api-keys.ts';
 import {
@@ -16,7 +17,6 @@ import {
 import { clientAddress } from '#platform/base/net/client-address.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { AuthThrottle } from './auth-throttle.ts';
-import { onceArrived } from './body-arrival.ts';
 import { setRateHeaders } from './rate-headers.ts';
 
 export interface AuthorizeParts {
@@ -61,6 +61,17 @@ class DayTooShort extends UncountedRefusal {
   }
 }
 
+/** By the request that was let in. */
+const stillAllowed = new WeakMap<IncomingMessage, () => Promise<void>>();
+
+/**
+ * When the body has arrived, which may take five minutes: the key can have been revoked, and one that has leaked would go on
+ * working for as long as its thief keeps calls open.
+ */
+export async function requireStillAllowed(request: IncomingMessage): Promise<void> {
+  await stillAllowed.get(request)?.();
+}
+
 export function createAuthorize(parts: AuthorizeParts): Authorize {
   return {
     async enter(context, grant, admit) {
@@ -71,7 +82,7 @@ export function createAuthorize(parts: AuthorizeParts): Authorize {
       await admit?.(caller);
       await countRequest(parts, context, caller);
       requireGrant(caller, grant);
-      onceArrived(context.req, async () => {
+      stillAllowed.set(context.req, async () => {
         requireGrant(await authenticate(parts, context, credentialOf(context)), grant);
       });
       return caller;

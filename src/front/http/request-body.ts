@@ -9,8 +9,7 @@ import { setImmediate as yieldToOthers } from 'node:timers/promises';
 import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { transferRate } from '#platform/base/minimum-rate.ts';
 import { Refusal } from '#platform/values/refusal.ts';
-import { UncountedRefusal } from './authorize.ts';
-import { arrived } from './body-arrival.ts';
+import { requireStillAllowed, UncountedRefusal } from './authorize.ts';
 import { type CsvBody, type FormBody, fieldCounter, type JsonBody } from './body-limits.ts';
 import { decodedBody } from './content-encoding.ts';
 import { chunksOf } from './joined-chunks.ts';
@@ -41,7 +40,7 @@ export async function readBody(
     monitor.stop();
     stop();
   });
-  await arrived(request);
+  await requireStillAllowed(request);
   return bytes;
 }
 

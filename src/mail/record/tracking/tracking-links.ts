@@ -7,8 +7,8 @@
  *
  *   TOKEN: base64url of  version (1 byte) | key id (1) | kind (1) | delivery id (16) | host (8) | target URL, UTF-8 | tag (16)
  *
- * `host` is a hash of the host that the link is for and of the organization that made it, so that it redirects at no other customer's
- * host, not even at one that the organization once had. Version 2 has the host alone, version 1 none.
+ * `host` is a hash of the host that the link is for and of the organization that made it, so that it redirects at no other
+ * customer's host, not even at one that the organization once had. Version 2 has the host alone, version 1 none.
  *
  * The tag is HMAC-SHA256, cut to 128 bits, over all that goes before it. The key id is read off the key, so that
  * links made under an earlier secret go on working for as long as that secret is kept.
