@@ -15,6 +15,7 @@ import {
 import { endLinks } from '#accounts/rows/one-time.ts';
 import {
   countInvitations,
+  endInvitation,
   findInvitation,
   type PendingInvitation,
   putInvitation,
@@ -142,11 +143,16 @@ export async function changeRole(
   );
 }
 
+/** With an invitation that is still open, which is not listed for members: it would be a way back. */
 export async function removeMember(
   db: Db,
   { orgId, userId }: { orgId: string; userId: string },
 ): Promise<MembershipChange> {
-  return unlessLastOwner(db, orgId, userId, false, (trx) => removeMembership(trx, userId, orgId));
+  return unlessLastOwner(db, orgId, userId, false, async (trx) => {
+    const { email } = (await findMember(trx, orgId, userId))!;
+    await endInvitation(trx, orgId, email);
+    await removeMembership(trx, userId, orgId);
+  });
 }
 
 async function unlessLastOwner(

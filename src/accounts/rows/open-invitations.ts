@@ -66,6 +66,12 @@ export async function removeInvitation(db: Db, orgId: string, id: string): Promi
   return (await db('invitations').where({ org_id: orgId, id }).delete()) > 0;
 }
 
+export async function endInvitation(db: Db, orgId: string, email: string): Promise<void> {
+  await db('invitations')
+    .where({ org_id: orgId, email_key: compareKey(email) })
+    .delete();
+}
+
 export const forgetInvitations = (db: Db, now: number) => deleteExpired(db, 'invitations', 'hash', now);
 
 const open = (db: Db, orgId: string, now: number) =>

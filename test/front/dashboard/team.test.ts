@@ -67,6 +67,21 @@ test('an owner invites by a link, changes roles and removes, and all of it holds
   t.is((await dev.get(base)).status, 404);
 });
 
+test('who is removed does not come back by an invitation from before', async (t) => {
+  const { world, orgId, base, join } = await arrive(t);
+  const owner = await join('owner@team.invalid', 'owner');
+  await owner.get(base);
+  const link = linkIn((await owner.submit('/team', { email: 'ann@team.invalid', role: 'owner' })).html)!;
+  // An operator adds the person meanwhile, and the invitation is not listed any more.
+  const ann = await join('ann@team.invalid', 'owner');
+  const { id: userId } = await world.db('users').where({ email: 'ann@team.invalid' }).first('id');
+  await owner.get(base);
+  await owner.submit(`/${userId}/remove`);
+  t.is((await ann.get(base)).status, 404);
+  t.is((await ann.get(link)).status, 404);
+  t.deepEqual(await world.db('memberships').where({ org_id: orgId, user_id: userId }), []);
+});
+
 test('the last owner is neither removed nor demoted; one of two may go', async (t) => {
   const { world, base, join } = await arrive(t);
   const owner = await join('owner@team.invalid', 'owner');
