@@ -112,7 +112,7 @@ function recordResult(db: Db, id: string, result: DomainCheckResult): Promise<Do
   return db.transaction(async (trx) => {
     const row = await trx('domains').where({ id }).forUpdate().first();
     if (!row) return null;
-    const isOfAnother = !result.isFound && (await isFoundElsewhere(trx, row));
+    const isOfAnother = await isFoundElsewhere(trx, row);
     const next = afterCheck(checkState.read(row), result, isOfAnother);
     const isVerified = next.status === 'verified';
     // Or one could put off the watch by asking.
