@@ -22,14 +22,16 @@ const remotePauseMs = 100;
 /** Half the batch of most of these jobs: a batch that contains some young rows is not the end. */
 const smallBatch = 250;
 
-/** Returns a function that stops the jobs. */
-export function startMaintenance(parts: {
+interface MaintenanceParts {
   jobs: MaintenanceJob[];
   /** Another one than before: something was committed in between. Null: not known. */
   changeToken(): Promise<string | null>;
   clock: Clock;
   onError(what: string, error: unknown): void;
-}): () => Promise<void> {
+}
+
+/** Returns a function that stops the jobs. */
+export function startMaintenance(parts: MaintenanceParts): () => Promise<void> {
   const { jobs, changeToken, clock, onError } = parts;
   let ranTimelyAt = Number.NEGATIVE_INFINITY;
   let ranAllAt = Number.NEGATIVE_INFINITY;
@@ -39,6 +41,12 @@ export function startMaintenance(parts: {
   let stopped = false;
   let running = Promise.resolve();
   let cancel = () => {};
+  const foundBy = (job: MaintenanceJob) =>
+    job.run().catch((error: unknown) => {
+      seen = null;
+      onError(`maintenance (${job.name}) failed; trying again later`, error);
+      return 0;
+    });
   const remote = new RemoteJobs(foundBy);
 
   async function work(): Promise<void> {
@@ -76,21 +84,10 @@ export function startMaintenance(parts: {
       if (stopped) return [];
       const begun = performance.now();
       const found = job.isRemote ? remote.start(job) : await foundBy(job);
-      if (found === 0) continue;
-      if (!job.isFedByMail || found >= smallBatch) unfinished.push(job);
-      await sleep(pauseFactor * (performance.now() - begun));
+      if (found > 0 && (!job.isFedByMail || found >= smallBatch)) unfinished.push(job);
+      if (found > 0) await sleep(pauseFactor * (performance.now() - begun));
     }
     return unfinished;
-  }
-
-  async function foundBy(job: MaintenanceJob): Promise<number> {
-    try {
-      return await job.run();
-    } catch (error) {
-      seen = null;
-      onError(`maintenance (${job.name}) failed; trying again later`, error);
-      return 0;
-    }
   }
 
   function later(): void {
