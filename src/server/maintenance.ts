@@ -41,12 +41,10 @@ export function startMaintenance(parts: MaintenanceParts): () => Promise<void> {
   let stopped = false;
   let running = Promise.resolve();
   let cancel = () => {};
-  const foundBy = (job: MaintenanceJob) =>
-    job.run().catch((error: unknown) => {
-      seen = null;
-      onError(`maintenance (${job.name}) failed; trying again later`, error);
-      return 0;
-    });
+  const foundBy = orNone((what, error) => {
+    seen = null;
+    onError(what, error);
+  });
   const remote = new RemoteJobs(foundBy);
 
   async function work(): Promise<void> {
@@ -104,6 +102,13 @@ export function startMaintenance(parts: MaintenanceParts): () => Promise<void> {
     await Promise.all([running, remote.stop()]);
   };
 }
+
+/** How many a job finds; none, if it fails. */
+const orNone = (onError: MaintenanceParts['onError']) => (job: MaintenanceJob) =>
+  job.run().catch((error: unknown) => {
+    onError(`maintenance (${job.name}) failed; trying again later`, error);
+    return 0;
+  });
 
 class RemoteJobs {
   readonly #foundBy: (job: MaintenanceJob) => Promise<number>;
