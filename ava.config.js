@@ -18,9 +18,9 @@ const longest = [
     'slow-move-steps',
   ],
   'slow-upgrade',
-  ...['front', 'operate', 'front-dashboard', 'front-dialects', 'server', 'contract'],
-  ...['mail-queue', 'mail', 'front-http', 'front-api', 'platform-database', 'house', 'platform'],
-  ...['mail-deliver', 'mail-record', 'cli', 'mail-returned', 'accounts', 'mail-compose'],
+  ...['front-browser', 'operate', 'front-dashboard', 'front-dialects', 'server', 'contract'],
+  ...['mail-queue', 'front', 'mail', 'front-http', 'front-api', 'platform-database', 'house'],
+  ...['mail-deliver', 'mail-record', 'cli', 'mail-returned', 'accounts', 'mail-compose', 'mail-webhooks'],
   ...['mail-deliver-smtp-out', 'mail-deliver-route'],
 ];
 

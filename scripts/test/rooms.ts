@@ -52,7 +52,7 @@ export function sharingProcesses(rooms: Room[]): Room[] {
   }));
 }
 
-const minFiles = 9;
+const minFiles = 5;
 
 export async function readRoom(tests: string, name: string): Promise<Room> {
   const files = await testFiles(join(tests, name));

@@ -28,6 +28,7 @@ async function thingsOfServer(t: ExecutionContext, { world }: Scene): Promise<Th
     ...settings,
     POSTERN_DATA_DIR: config.dataDir,
     POSTERN_DNS_SERVERS: dns.address,
+    ...(config.databaseUrl && { POSTERN_DATABASE_URL: config.databaseUrl }),
   });
   const to = 'defer-boss@there.invalid';
   const { url } = await json(`user create --operator --email ${to}`);

@@ -6,7 +6,7 @@ import { startScene } from '#lab/scenes/dashboard-scene.ts';
 const posts = sampledTable.filter(({ method }) => method === 'POST');
 
 test('a POST that no form of this session made is refused, and changes nothing', async (t) => {
-  const scene = await startScene(t);
+  const scene = await startScene(t, {}, 'sqlite');
   const { a, b, operator, world } = scene;
   const other = await scene.browserOf(b.people.owner);
   t.true(posts.length > 30);

@@ -58,7 +58,7 @@ test('what a form names is looked for in one’s own organization', async (t) =>
 });
 
 test('each route lets in whom the table says, and shows nobody what is another’s', async (t) => {
-  const scene = await startScene(t);
+  const scene = await startScene(t, {}, 'sqlite');
   const { a, b, operator } = scene;
   const users: Record<Visitor, string | null> = {
     nobody: null,

@@ -3,6 +3,7 @@ import test from 'ava';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
+import { newId } from '#platform/base/id.ts';
 
 test('a key is made, shown once, works, is rotated and revoked', async (t) => {
   const world = await startWorld(t);
@@ -95,7 +96,7 @@ test('the first sample of a new key is accepted, with and without a verified dom
   };
   await world
     .db('domains')
-    .insert({ ...(await world.db('domains').first()), id: '0', name: 'a.invalid', status: 'pending' });
+    .insert({ ...(await world.db('domains').first()), id: newId(), name: 'a.invalid', status: 'pending' });
   await world.db('domains').update({ status: 'pending' });
   const test = await make();
   t.regex(test.html, /hello@postern\.test/);

@@ -29,6 +29,7 @@ import { wellKnownBlocklists } from '#operate/doctor/checks/blocklists.ts';
 import type { Surroundings } from '#operate/doctor/surroundings.ts';
 import { loadSecrets } from '#platform/base/secrets.ts';
 import { createBrowser, password } from '../browser/browser.ts';
+import { type DatabaseKind, oneKind } from '../database/databases.ts';
 import { emptySummary, receivedMail } from '../received.ts';
 import { until } from '../until.ts';
 import { startReceiver } from './webhook-receiver.ts';
@@ -78,8 +79,14 @@ const surroundings: Partial<Surroundings> = {
   timeouts: { dns: 2_000, connect: 2_000, greeting: 2_000, time: 500, database: 5_000, all: 8_000 },
 };
 
-export async function startScene(t: ExecutionContext, settings: Record<string, string> = {}) {
+/** `everything` is for SQLite, on which nothing else is written meanwhile. */
+export async function startScene(
+  t: ExecutionContext,
+  settings: Record<string, string> = {},
+  database: DatabaseKind = oneKind,
+) {
   const world = await startWorld(t, {
+    database,
     settings: { POSTERN_WEBHOOK_ALLOW_PRIVATE: 'true', ...settings },
     overrides: { surroundings },
     exchangers: [{ script: { ehlo: () => '250 mx1.invalid' } }],

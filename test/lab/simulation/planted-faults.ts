@@ -63,8 +63,8 @@ export const plantedFaults: Record<string, PlantedFault> = {
   },
   'leases of the last process stay': {
     file: 'lease-statements.ts',
-    replace: "if (which === 'own') abandoned.where({ lease_owner: node });",
-    by: "if (which === 'own') return [];",
+    replace: '? rows.where({ lease_owner: node })',
+    by: "? rows.where({ lease_owner: '' })",
   },
   'deferrals are not counted': {
     file: 'transition.ts',
@@ -133,8 +133,8 @@ export const plantedFaults: Record<string, PlantedFault> = {
   },
   'a poll looks although nothing has changed': {
     file: 'poller.ts',
-    replace: 'if (quietUntil > now && this.#isSettled())',
-    by: 'if (false)',
+    replace: 'if (quietUntil <= now || !this.#isAlone())',
+    by: 'if (true)',
   },
   'a lease is an orphan at once': {
     file: 'delivery.ts',
@@ -183,8 +183,8 @@ export const plantedFaults: Record<string, PlantedFault> = {
   },
   'a lease of another node is taken while it lasts': {
     file: 'lease-statements.ts',
-    replace: "else abandoned.where('due_at', '<=', now).whereNot({ lease_owner: node });",
-    by: 'else abandoned.whereNot({ lease_owner: node });',
+    replace: ": rows.where('due_at', '<=', now).whereNot({ lease_owner: node });",
+    by: ': rows.whereNot({ lease_owner: node });',
     nodes: 2,
   },
   'renewals end with the first that fails': {
