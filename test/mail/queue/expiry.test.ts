@@ -170,6 +170,12 @@ test('a deadline of ten seconds has three tries, and says that it ended before i
   const world = await startWorld(t, { exchangers: [{ script: { rcpt: () => '451 4.3.0 later' } }] });
   const acceptedAt = world.clock.now();
   const { emailId } = (await world.send({ to, expiresAfter: 10 })).body;
+  // The clock stands still while an attempt is under way.
+  for (const attempts of [1, 2]) {
+    const { recipients } = await world.when(emailId, (email) => email.recipients[0].attempts === attempts);
+    await world.clock.advance(Date.parse(recipients[0].nextAttemptAt) - world.clock.now());
+  }
+  await world.when(emailId, ({ recipients }) => recipients[0].attempts === 3);
   await world.passUntil(emailId, isExpired);
   t.true(world.clock.now() - acceptedAt < 12_000);
   const { recipient, why } = await told(t, world, emailId);
