@@ -17,7 +17,7 @@ const minuteMs = 60_000;
 const quietIntervalMs = 10 * minuteMs;
 /** The pause runs on the real clock, because it is derived from the time that the database took. */
 const pauseFactor = 4;
-/** Of remote jobs, whose duration says nothing about the database. */
+/** Pause between runs of a remote job: its duration says nothing about the load of the database. */
 const remotePauseMs = 100;
 /** Half the batch of most of these jobs: a batch that contains some young rows is not the end. */
 const smallBatch = 250;

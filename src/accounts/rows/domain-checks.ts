@@ -67,8 +67,8 @@ function afterCheck(
 }
 
 /**
- * Whether the record of another organization is there. Then a missing one is no mistake: the domain has changed hands, and who had
- * it before must neither send in its name nor get its mail.
+ * Whether the record of another organization is there. If it is, a missing one is not a mistake: the domain has changed
+ * hands, and its former organization must neither send in its name nor get its mail.
  */
 async function isFoundElsewhere(db: Db, { id, name }: { id: string; name: string }): Promise<boolean> {
   const row = await db('domains')

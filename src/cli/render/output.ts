@@ -112,7 +112,7 @@ function forTerminal(block: OutputBlock, now: number, columns: number): string {
 /** Our own breaks and styles. */
 const own = /(\n|\x1b\[\d{1,2}m)/;
 
-/** Whoever makes lines has made strangers' words safe, which may have such characters, too; none of the others is ours. */
+/** Strangers' words may contain breaks and styles, too: the callers escape those. All other control characters are escaped here. */
 function safeLines(text: string): string {
   return text
     .split(own)

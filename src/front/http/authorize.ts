@@ -61,7 +61,7 @@ class DayTooShort extends UncountedRefusal {
   }
 }
 
-/** By the request that was let in. */
+/** For each authorized request, the check that is repeated when its body has arrived. */
 const stillAllowed = new WeakMap<IncomingMessage, () => Promise<void>>();
 
 /**

@@ -32,7 +32,7 @@ export class CustomerHosts {
     this.#parts = parts;
   }
 
-  /** Null: it is no tracking host. Known after `serve` has seen a request at this host. */
+  /** Null: the host is not a tracking host. Known after `serve` has seen a request at this host. */
   ownersOf(host: string): readonly string[] | null {
     return this.#isServers(host) ? null : (this.#hosts.get(host)?.owners ?? null);
   }

@@ -21,7 +21,7 @@ import { type UnsubscribeView, unsubscribePage } from './unsubscribe-page.ts';
 interface UnsubscribeParts {
   db: Db;
   links: Pick<TrackingLinks, 'read' | 'isFor'>;
-  /** The organizations whose host it is, which serves their links only; null: it is no customer's. */
+  /** The organizations that have this tracking host, which serves only their links; null: not a customer's host. */
   ownersOf(host: string): readonly string[] | null;
   eventSignal: { notify(): void };
   clock: Clock;

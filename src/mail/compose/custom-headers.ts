@@ -69,7 +69,7 @@ function unmetRule(name: string, value: string): string | null {
   return structure && structure.write(value) === null ? structure.expected : null;
 }
 
-/** Of fields that may occur once (RFC 5322 section 3.6, RFC 2369 section 2), those that are given again in another letter case. */
+/** Headers that may occur once (RFC 5322 section 3.6, RFC 2369 section 2) and are repeated in another letter case. */
 export function repeatedHeaders(names: string[]): [name: string, other: string][] {
   const first = new Map<string, string>();
   return names.flatMap((name) => {

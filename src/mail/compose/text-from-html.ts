@@ -36,7 +36,7 @@ export function textFromHtml(html: string): string | null {
   return writer.text();
 }
 
-/** Previews, and copies for other screens. Only elements whose end nobody leaves out: a paragraph would take the rest along. */
+/** Previews, and copies for other screens. Only elements that need an end tag: an open paragraph would hide all that follows. */
 function isHidden(name: string, value: Value): boolean {
   if (name !== 'div' && name !== 'span') return false;
   return (
@@ -44,7 +44,7 @@ function isHidden(name: string, value: Value): boolean {
   );
 }
 
-/** As a browser reads it (WHATWG URL section 4.4), with letters of all scripts; null if it is no link to show. */
+/** As a browser reads it (WHATWG URL section 4.4), with letters of all scripts; null if it is not a link to show. */
 function writtenUrl(href: string): string | null {
   if (href.length > maxUrl || !/^(?:https?:|mailto:|tel:)./i.test(href)) return null;
   const written = href.replace(/[\t\n\r]/g, '').replace(/[\s<>]/g, encodeURIComponent);

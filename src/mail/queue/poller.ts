@@ -41,7 +41,7 @@ export class Poller {
   readonly #parts: PollerParts;
   readonly #clock: Clock;
   #readAt = Number.NEGATIVE_INFINITY;
-  /** What was read and scanned was still so at this time. */
+  /** At this time nothing had been committed since the last read and scan. */
   #unchangedAt = Number.NEGATIVE_INFINITY;
   #scannedAt = Number.NEGATIVE_INFINITY;
   #wakeAt = Number.POSITIVE_INFINITY;
@@ -133,7 +133,7 @@ export class Poller {
     else this.wakeUpAt(Math.min(now + untilPoll(now, pollMs), quietUntil, readyQueues.wakeAt(now)));
   }
 
-  /** Nobody reads or changes what is known here meanwhile. */
+  /** No claim is under way and no other node counts, so this node's state can be used as it is. */
   #isAlone(): boolean {
     const { isClaiming, peers } = this.#parts;
     return !isClaiming() && !peers.hasOthers();

@@ -109,7 +109,7 @@ export function mailboxText({ name, address }: { name: string; address: string }
   return `${phrase} <${address}>`;
 }
 
-/** The cure for a text that is no mailbox, behind "must be …"; empty if there is no sure one. */
+/** How to correct a text that is not a mailbox, to append to "must be …"; empty if that is not certain. */
 export function mailboxCure(text: string): string {
   const hidden = withoutHidden(text);
   if (hidden !== '' || text.length > maxNameLength) return hidden;

@@ -10,7 +10,7 @@ import { connect, createServer, type Server } from 'node:net';
 
 const [firstPort, endPort] = [10_000, 32_700];
 const blockSize = 100;
-/** Whoever listens here on the first port of a block has that block, until its process ends. */
+/** A process that listens here on the first port of a block has that block until it ends. */
 const blockHost = '127.255.255.254';
 
 /** Of this process, not yet given. */

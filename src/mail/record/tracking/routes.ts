@@ -15,7 +15,7 @@ import type { LinkRead, TrackingLinks, VisitKind } from './tracking-links.ts';
 
 export interface TrackingParts {
   links: Pick<TrackingLinks, 'read' | 'isFor'>;
-  /** The organizations whose host it is, which serves their links only; null: it is no customer's. */
+  /** The organizations that have this tracking host, which serves only their links; null: not a customer's host. */
   ownersOf(host: string): readonly string[] | null;
   record(visit: Visit): Promise<unknown>;
   onError(what: string, error: unknown): void;
