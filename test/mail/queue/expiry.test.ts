@@ -170,12 +170,15 @@ test('a deadline of ten seconds has three tries, and says that it ended before i
   const world = await startWorld(t, { exchangers: [{ script: { rcpt: () => '451 4.3.0 later' } }] });
   const acceptedAt = world.clock.now();
   const { emailId } = (await world.send({ to, expiresAfter: 10 })).body;
-  // The clock stands still while an attempt is under way.
-  for (const attempts of [1, 2]) {
-    const { recipients } = await world.when(emailId, (email) => email.recipients[0].attempts === attempts);
-    await world.clock.advance(Date.parse(recipients[0].nextAttemptAt) - world.clock.now());
+  // While an attempt is under way the clock goes on by moments: enough for the timer of the next, set when it is due already.
+  for (const attempts of [1, 2, 3]) {
+    const { nextAttemptAt } = await world.clock.passUntil(
+      async () =>
+        (await world.get(emailId)).recipients.find((one: { attempts: number }) => one.attempts === attempts),
+      { step: 1, what: `attempt ${attempts}` },
+    );
+    if (attempts < 3) await world.clock.advance(Math.max(Date.parse(nextAttemptAt) - world.clock.now(), 0));
   }
-  await world.when(emailId, ({ recipients }) => recipients[0].attempts === 3);
   await world.passUntil(emailId, isExpired);
   t.true(world.clock.now() - acceptedAt < 12_000);
   const { recipient, why } = await told(t, world, emailId);
