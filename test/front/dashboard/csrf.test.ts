@@ -17,8 +17,7 @@ test('a POST that no form of this session made is refused, and changes nothing',
     const given = await entry.sample(scene, a, browser);
     prepared.push({ ...entry, browser, fields: pairs(given.fields), url: pathOf(entry, a.id, given) });
   }
-  await scene.settled();
-  const before = await scene.everything();
+  const before = await scene.everythingAtRest();
   for (const [index, { route, path, browser, fields, url }] of prepared.entries()) {
     const own = browser._csrf;
     const post = (token: string | null, headers: Record<string, string> = {}) =>

@@ -89,8 +89,7 @@ test('each route lets in whom the table says, and shows nobody what is anotherâ€
     }
   }
   t.true(refused.length > 400 / turns, `${refused.length} refusals`);
-  await scene.settled();
-  const before = await scene.everything();
+  const before = await scene.everythingAtRest();
   for (const { what, expected, ask } of refused) {
     const answer = await ask();
     t.is(answer.refused, expected, `${what} (${answer.status})`);

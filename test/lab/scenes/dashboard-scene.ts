@@ -79,7 +79,7 @@ const surroundings: Partial<Surroundings> = {
   timeouts: { dns: 2_000, connect: 2_000, greeting: 2_000, time: 500, database: 5_000, all: 8_000 },
 };
 
-/** `everything` is for SQLite, on which nothing else is written meanwhile. */
+/** `everythingAtRest` is for SQLite, on which nothing else is written meanwhile. */
 export async function startScene(
   t: ExecutionContext,
   settings: Record<string, string> = {},
@@ -267,11 +267,18 @@ export async function startScene(
     return new Map(await Promise.all(rows));
   }
 
+  /** The rows of all tables. A restart ends what maintenance is at; it begins nothing, because the clock stands. */
+  async function everythingAtRest(): Promise<Map<string, Buffer>> {
+    await settled();
+    await world.restart();
+    return everything();
+  }
+
   /** Tables that are not what they were. */
   async function changedSince(before: Map<string, Buffer>): Promise<string[]> {
     const now = await everything();
     return [...now.keys()].filter((name) => !before.get(name)?.equals(now.get(name)!));
   }
 
-  return { settled, world, a, b, operator, make, browserOf, everything, changedSince };
+  return { settled, world, a, b, operator, make, browserOf, everythingAtRest, changedSince };
 }
