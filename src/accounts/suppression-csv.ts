@@ -14,7 +14,7 @@ import { iso } from '#platform/base/clock.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { compareKey, domainOf } from '#platform/values/address.ts';
 import { trimBlanks, withHiddenNamed } from '#platform/values/hidden-characters.ts';
-import { csvStreamOf, csvText, unescapeFormula } from './csv-text.ts';
+import { csvText, unescapeFormula } from './csv-text.ts';
 
 export interface BadLine {
   line: number;
@@ -169,11 +169,7 @@ function describeError({ code, message, lines }: CsvError & { lines?: number }):
 export const csvHead = csvText([['address', 'reason', 'createdAt']]);
 const pageSize = 500;
 
-export function csvStream(db: Db, orgId: string, stream?: string): Readable {
-  return csvStreamOf(csvPages(db, orgId, stream));
-}
-
-async function* csvPages(db: Db, orgId: string, stream: string | undefined): AsyncGenerator<string> {
+export async function* csvPages(db: Db, orgId: string, stream?: string): AsyncGenerator<string> {
   yield csvHead;
   for (let after: string | null = null; ; ) {
     const page = await pageOfSuppressions(db, { orgId, stream, after, limit: pageSize });

@@ -34,5 +34,7 @@ declare module 'koa' {
     sent?: unknown;
     /** front/dashboard/dashboard.ts */
     visit?: PageVisit;
+    /** front/dashboard/dashboard.ts: whether the visitor still has the right to this page. */
+    isStillAllowed?: () => Promise<boolean>;
   }
 }

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { requireStreamName } from '#accounts/manage-streams.ts';
 import type { Organization } from '#accounts/rows/organizations.ts';
 import { causeOf, findSuppression, listSuppressions, ofAll } from '#accounts/rows/suppressions.ts';
-import { csvStream, ListError, linesText, readAddresses } from '#accounts/suppression-csv.ts';
+import { csvPages, ListError, linesText, readAddresses } from '#accounts/suppression-csv.ts';
 import { importAddresses, suppressAddress, unsuppressAddress } from '#accounts/suppression-list.ts';
 import { address as addressArgument } from '#cli/args/arguments.ts';
 import { readGiven } from '#cli/args/given-file.ts';
@@ -108,7 +108,7 @@ async function show(context: CommandContext, options: ListOption, address: strin
 async function exportList(context: CommandContext, options: ListOption): Promise<void> {
   if (context.out.json) return list(context, options);
   const { owner, stream } = await listOf(context, options);
-  for await (const page of csvStream(await context.db(), owner.id, stream)) context.out.write(page);
+  for await (const page of csvPages(await context.db(), owner.id, stream)) context.out.write(page);
 }
 
 async function list(context: CommandContext, options: ListOption): Promise<void> {

@@ -93,6 +93,11 @@ export function createDashboard(dependencies: DashboardParts): Dashboard {
     if (typeof still === 'string') return leadTo(context, still);
     const visit = { ...still, form };
     context.state.visit = visit;
+    context.state.isStillAllowed = () =>
+      authorize(context, min).then(
+        (found) => typeof found !== 'string',
+        () => false,
+      );
     await slots.whileHandling(visit, async () => respond(visit, await handler(visit, parts)));
   });
 

@@ -1,6 +1,7 @@
 /** Helpers that the pages of an organization share: forms with errors, items that the path names, refusals, slots, exports. */
-import type { Readable } from 'node:stream';
 import { z } from 'zod';
+import { csvStreamOf } from '#accounts/csv-text.ts';
+import { whileAllowed } from '#front/http/authorize.ts';
 import type { CallSlots } from '#front/http/server-busy.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import { type Errors, valuesOf } from './forms.ts';
@@ -48,15 +49,16 @@ export function inSlot<Result>(
 /** A browser that reads nothing for this long is disconnected; real time, as for all socket timeouts. */
 const timeoutMs = 60_000;
 
-/** Sends a stream of CSV as a file, in one of the organization's slots. */
+/** Sends pages of CSV as a file, in one of the organization's slots. */
 export function sendExport(
   { context, org }: OrgVisit,
   exports: CallSlots,
   filename: string,
-  csv: Readable,
+  pages: AsyncGenerator<string>,
 ): PageBody {
   context.res.once('close', exports.take(context, org.id));
   context.res.setTimeout(timeoutMs, () => context.res.destroy());
+  const csv = csvStreamOf(whileAllowed(context, pages, context.state.isStillAllowed!));
   return sendBody(csv, 'text/csv; charset=utf-8', {
     'Content-Disposition': `attachment; filename="${filename}"`,
   });

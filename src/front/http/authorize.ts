@@ -72,6 +72,21 @@ export async function requireStillAllowed(request: IncomingMessage): Promise<voi
   await stillAllowed.get(request)?.();
 }
 
+/**
+ * The pages of an answer that its reader may take hours for, as long as the reader has the right to them. The connection is cut then,
+ * so that the part is not taken for the whole.
+ */
+export async function* whileAllowed<Page>(
+  { res }: Context,
+  pages: AsyncIterable<Page>,
+  isStillAllowed: () => Promise<boolean>,
+): AsyncGenerator<Page> {
+  for await (const page of pages) {
+    if (!(await isStillAllowed())) return void res.destroy();
+    yield page;
+  }
+}
+
 export function createAuthorize(parts: AuthorizeParts): Authorize {
   return {
     async enter(context, grant, admit) {

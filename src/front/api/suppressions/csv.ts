@@ -4,9 +4,10 @@
  */
 import type { Context, Middleware } from 'koa';
 import { z } from 'zod';
+import { csvStreamOf } from '#accounts/csv-text.ts';
 import { requireStreamName } from '#accounts/manage-streams.ts';
 import {
-  csvStream,
+  csvPages,
   type ImportedAddresses,
   ListError,
   maxImported,
@@ -20,6 +21,7 @@ import {
   type Management,
   managementEndpoint,
 } from '#front/api/management.ts';
+import { whileAllowed } from '#front/http/authorize.ts';
 import { csvBody } from '#front/http/body-limits.ts';
 import { readQuery } from '#front/http/query.ts';
 import { readBody } from '#front/http/request-body.ts';
@@ -81,7 +83,9 @@ function exportList({ authorize, db }: Management): Middleware {
     context.status = 200;
     context.attachment('suppressions.csv');
     context.type = 'text/csv; charset=utf-8';
-    if (context.method !== 'HEAD') context.body = csvStream(db, orgId, stream);
+    if (context.method === 'HEAD') return;
+    const isStillAllowed = () => authorize.isStillAllowed(context, 'full_access');
+    context.body = csvStreamOf(whileAllowed(context, csvPages(db, orgId, stream), isStillAllowed));
   };
 }
 

@@ -1,6 +1,6 @@
 /** Export of the emails that the list's filters find as CSV, a row for each recipient; times are in UTC. */
 
-import { csvStreamOf, csvText } from '#accounts/csv-text.ts';
+import { csvText } from '#accounts/csv-text.ts';
 import { sendExport } from '#front/dashboard/form-page.ts';
 import type { DashboardPage } from '#front/dashboard/page.ts';
 import { type EmailSummary, type Search, searchEmails } from '#mail/record/rows/search-emails.ts';
@@ -13,7 +13,7 @@ export const exportPage: DashboardPage = {
     'GET /dashboard/o/:org/emails/export'(visit, { db, longWorkSlots, isDevelopment }) {
       const { org, query, now } = visit;
       const search = { ...searchOf(readFilters(query), now), orgId: org.id, withoutTest: !isDevelopment };
-      return sendExport(visit, longWorkSlots.exports, 'emails.csv', csvStreamOf(csvPages(db, search)));
+      return sendExport(visit, longWorkSlots.exports, 'emails.csv', csvPages(db, search));
     },
   },
 };

@@ -1,7 +1,7 @@
 /** Export of all suppressions, or of those of a stream, as CSV, streamed page by page; import from a file or text. */
 import { findStream } from '#accounts/rows/streams.ts';
 import {
-  csvStream,
+  csvPages,
   type ImportedAddresses,
   ListError,
   linesText,
@@ -24,7 +24,7 @@ export const listPage: DashboardPage = {
       const stream = query.get('stream') ?? undefined;
       if (stream !== undefined && !(await findStream(db, org.id, stream))) throw notFound('stream');
       const filename = stream === undefined ? 'suppressions.csv' : `suppressions-${stream}.csv`;
-      return sendExport(visit, longWorkSlots.exports, filename, csvStream(db, org.id, stream));
+      return sendExport(visit, longWorkSlots.exports, filename, csvPages(db, org.id, stream));
     },
     'GET /dashboard/o/:org/suppressions/import': () => form(),
     async 'POST /dashboard/o/:org/suppressions/import'({ org, base, now, context, form: sent }, parts) {
