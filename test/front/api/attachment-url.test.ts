@@ -199,3 +199,30 @@ test('in a batch each element fetches its own files, and is refused by itself', 
   );
   await isUntouched(t, world, 2);
 });
+
+test('a key that is revoked while files are fetched sends nothing', async (t) => {
+  const { world, files } = await start(t);
+  const body = '{"label":"leaked","scopes":["full_access"]}';
+  const { id, key } = (await world.call('POST', '/api/public/keys', { body })).body;
+  const headers = { authorization: `Bearer ${key}` };
+  const mail = { from: 'app@sender.invalid', subject: 'Hello', text: 'Hello', to: 'ann@there.invalid' };
+  const late = { ...mail, ...at(`${files.url}/never`) };
+  const calls: [path: string, body: object][] = [
+    ['/api/public/email/send', late],
+    ['/api/public/email/batch', [mail, late]],
+    ['/compat/resend/emails', { ...mail, attachments: [{ filename: 'a.bin', path: `${files.url}/never` }] }],
+  ];
+  const answers = calls.map(([path, content]) =>
+    world.call('POST', path, { headers, body: JSON.stringify(content) }),
+  );
+  await until(() => files.open.size === 3, { what: 'the files to be asked for' });
+  await world.call('DELETE', `/api/public/keys/${id}`);
+  const isOver = async () => (await world.call('GET', '/api/public/emails', { headers })).status === 401;
+  await until(isOver, { what: 'the key to end' });
+  for (const response of files.open) response.end('late');
+  t.deepEqual(
+    (await Promise.all(answers)).map(({ status }) => status),
+    [401, 401, 403],
+  );
+  await isUntouched(t, world, 0);
+});

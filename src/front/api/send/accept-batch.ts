@@ -26,6 +26,7 @@ export type AcceptBatch = (
   requests: AsyncIterable<SendRequest | Refusal>,
   caller: Sender,
   isAtomic: boolean,
+  beforeCommit: () => Promise<void>,
 ) => Promise<(Accepted | Refusal)[]>;
 
 /** At the same time, of one batch and of all: enough for every thread, and far below what the composing queue takes. */
@@ -37,7 +38,7 @@ type Prepared = { send: Send; request: SendRequest } | Accepted | Refusal;
 
 export function createAcceptBatch(parts: AcceptBatchParts): AcceptBatch {
   const amongAll = limitConcurrency(maxComposingOfAll);
-  return async (requests, caller, isAtomic) => {
+  return async (requests, caller, isAtomic, beforeCommit) => {
     const inTurn = limitConcurrency(maxComposing);
     const composing: Promise<Prepared>[] = [];
     for await (const one of requests) {
@@ -50,6 +51,7 @@ export function createAcceptBatch(parts: AcceptBatchParts): AcceptBatch {
     }
     const prepared = await Promise.all(composing);
     if (isAtomic) throwFirst(prepared);
+    await beforeCommit();
     const results = await commitAll(parts, prepared, isAtomic);
     for (const one of results)
       if (one instanceof Refusal)

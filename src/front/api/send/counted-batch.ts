@@ -1,7 +1,7 @@
 /** A batch is one call of the second, and each element is a request of the day. */
 import type { Context } from 'koa';
 import type { Caller } from '#accounts/api-keys.ts';
-import { type Authorize, UncountedRefusal } from '#front/http/authorize.ts';
+import { type Authorize, requireStillAllowed, UncountedRefusal } from '#front/http/authorize.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { AcceptBatch } from './accept-batch.ts';
@@ -26,7 +26,7 @@ export async function acceptCounted(
 ): ReturnType<AcceptBatch> {
   await authorize.countAsMany(context, caller, count);
   try {
-    const results = await acceptBatch(requests, caller, isAtomic);
+    const results = await acceptBatch(requests, caller, isAtomic, () => requireStillAllowed(context.req));
     nameHeld(context, results);
     return results;
   } catch (error) {

@@ -1,19 +1,24 @@
 /** Fetches the attachments of one call. */
 import type { Context } from 'koa';
 import type { Caller } from '#accounts/api-keys.ts';
+import { requireStillAllowed } from '#front/http/authorize.ts';
 import type { ByteHold } from '#platform/base/limits/byte-budget.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 import type { FetchAll } from './check-send.ts';
 import type { FetchAttachments } from './fetch-attachments.ts';
 
-/** Fetches the attachments that are at URLs, while the client waits. */
+/** Fetches the attachments that are at URLs, while the client waits; by then, its key may have been revoked. */
 export function fetcherOf(
   { fetchAttachments }: { fetchAttachments: FetchAttachments },
   context: Context,
   caller: Caller,
   slot: ByteHold,
 ): FetchAll {
-  return (files) => fetchAttachments(caller.orgId, files, slot, whenHungUp(context.res));
+  return async (files) => {
+    const fetched = await fetchAttachments(caller.orgId, files, slot, whenHungUp(context.res));
+    await requireStillAllowed(context.req);
+    return fetched;
+  };
 }
 
 /** Aborts if the client disconnects before the response is written. */
