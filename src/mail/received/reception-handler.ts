@@ -128,10 +128,19 @@ export class ReceptionHandler {
     });
     if (!free) throw new SmtpRefusal(451, '4.3.2', 'The server is shutting down. Retry later.');
     try {
+      for (const one of recipients) await this.#requireUnchanged(one);
       await this.#receive(raw, envelope, session, recipients);
     } finally {
       free();
     }
+  }
+
+  /** A sender may take a quarter of an hour for a message: by then, the address may be another organization's, or none. */
+  async #requireUnchanged({ address, route: { id, updatedAt } }: AcceptedRecipient): Promise<void> {
+    const domain = await this.#domainOf(address);
+    const route = domain?.status === 'verified' ? await this.#parts.findRoute(domain, address) : null;
+    if (route?.id !== id || route.updatedAt !== updatedAt)
+      throw new SmtpRefusal(451, '4.3.5', 'This address has just been changed. Send the mail again.');
   }
 
   async #domainOf(address: string): Promise<ReceivingDomain | null> {

@@ -1,5 +1,6 @@
 /** Mail for applications over SMTP: which recipients are taken, what is kept and told, and what is refused before the 250. */
 import test from 'ava';
+import { deleteDomain, findDomain } from '#accounts/rows/domains-table.ts';
 import { cliOf } from '#lab/cli.ts';
 import { readExposition } from '#lab/exposition.ts';
 import { receiveAt, startReceiving } from '#lab/scenes/receiving.ts';
@@ -109,6 +110,34 @@ test('a domain that has lost its verification lets its mail wait', async (t) => 
   await world.route();
   await world.db('domains').where({ name: 'x.invalid' }).update({ status: 'pending', failing_since: 1 });
   t.regex(await world.receives(mail('x')), /^451 4\.3\.5 x\.invalid is not verified/);
+});
+
+test('what is changed while a mail arrives is decided again at its end', async (t) => {
+  const world = await startReceiving(t);
+  const orders = await world.route();
+  const begin = async () => {
+    const talk = await world.connect();
+    await talk.begins('<ann@there.invalid>', '<orders@x.invalid>');
+    return talk;
+  };
+  /** The cached settings are a second old at most. */
+  const isOver = (expected: string) =>
+    until(async () => (await world.receives('')).startsWith(expected), { what: `the reply ${expected}` });
+  const slow = await begin();
+  await world.db('receiving_routes').where({ id: orders.id }).update({ action: 'reject', updated_at: 2 });
+  await isOver('550');
+  t.regex(await slow.says('Subject: Late\r\n\r\nLate\r\n.\r\n', ''), /^451 4\.3\.5 /);
+
+  await world.db('receiving_routes').where({ id: orders.id }).update({ action: 'store', updated_at: 3 });
+  await isOver('250');
+  const slower = await begin();
+  await deleteDomain(world.db, (await findDomain(world.db, world.orgId, 'x.invalid'))!);
+  await isOver('550');
+  t.regex(await slower.says('Subject: Late\r\n\r\nLate\r\n.\r\n', ''), /^451 4\.3\.5 /);
+  t.is(
+    (await world.kept()).find(({ subject }) => subject === 'Late'),
+    undefined,
+  );
 });
 
 test('a mail for two routes is two records, for two addresses of one route is one', async (t) => {
