@@ -27,7 +27,7 @@ async function startNodes(t: ExecutionContext, database: DatabaseKind) {
   const other = await insertOrganization(world.db, 'Other', world.clock.now());
   const person = async (email: string, orgs: string[]) => {
     const userId = (await insertUser(world.db, { email, name: email, isOperator: false }, 0))!;
-    const passwordHash = await createPasswords({ N: 2, r: 1, p: 1 }).hash(password);
+    const passwordHash = await createPasswords({ N: 2, r: 1, p: 1 }).hash(password, 'test');
     await changeUser(world.db, userId, { passwordHash });
     for (const org of orgs) await setMembership(world.db, { userId, orgId: org, role: 'owner' }, 0);
   };

@@ -1,8 +1,10 @@
 /**
- * Passwords: scrypt (RFC 7914), stored with its parameters, so that they can be raised while old hashes still verify. One hash
- * is computed at a time and few may wait, because each takes 16 MiB and a thread of the pool that the database also uses.
+ * Passwords: scrypt (RFC 7914), stored with its parameters, so that they can be raised while old hashes still verify. Two hashes
+ * are computed at a time, because each takes 16 MiB and a thread of the pool that the database also uses: one for those who have
+ * shown that they belong here, by a session, a link or a known browser, and one for strangers, who could otherwise keep them waiting.
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
+import { Slots } from '#platform/base/limits/slots.ts';
 import { Refusal } from '#platform/values/refusal.ts';
 
 export interface Cost {
@@ -18,7 +20,8 @@ const keyBytes = 32;
 
 const minLength = 12;
 const maxLength = 500;
-const maxWaiting = 32;
+/** In each line, in work or waiting. Both lines leave room among the pages for people who are not signed in. */
+const maxInLine = { inAll: 10, ofOne: 4 };
 const retryDelayMs = 5000;
 
 /** The problem of a new password; null if there is none. */
@@ -34,48 +37,57 @@ export function passwordProblem(password: string, email: string): string | null 
   return null;
 }
 
+/** Who asks: an account, or the network of a stranger. */
+interface Asking {
+  isKnown: boolean;
+  owner: string;
+}
+
 export interface Passwords {
-  hash(password: string): Promise<string>;
+  /** For an account of somebody who has a session or a link. */
+  hash(password: string, account: string): Promise<string>;
   /** Takes as long without a hash, so that the time does not show whether an account exists. */
-  verify(password: string, hash: string | null): Promise<boolean>;
+  verify(password: string, hash: string | null, asking: Asking): Promise<boolean>;
 }
 
 export function createPasswords(cost: Cost = defaultCost): Passwords {
   const encode = (salt: Buffer, key: Buffer) =>
     ['scrypt', cost.N, cost.r, cost.p, salt.toString('base64url'), key.toString('base64url')].join('$');
   const placeholderHash = encode(Buffer.alloc(saltBytes), Buffer.alloc(keyBytes));
-  let last: Promise<unknown> = Promise.resolve();
-  let waiting = 0;
-
-  async function deriveInTurn(password: string, salt: Buffer, options: ScryptOptions): Promise<Buffer> {
-    if (waiting >= maxWaiting)
-      throw new Refusal(
-        'RATE_LIMIT_EXCEEDED',
-        'Too many people are signing in right now. Try again in a few seconds.',
-        {
-          retryAfterMs: retryDelayMs,
-        },
-      );
-    waiting += 1;
-    const mine = last.then(() => derive(password, salt, options));
-    last = mine.catch(() => {});
-    return mine.finally(() => {
-      waiting -= 1;
-    });
-  }
+  const lines = { known: createLine(), strangers: createLine() };
 
   return {
-    async hash(password) {
+    async hash(password, account) {
       const salt = randomBytes(saltBytes);
-      return encode(salt, await deriveInTurn(password, salt, cost));
+      return encode(salt, await lines.known(account, () => derive(password, salt, cost)));
     },
-    async verify(password, hash) {
+    async verify(password, hash, { isKnown, owner }) {
       const [, N, r, p, salt, key] = (hash ?? placeholderHash).split('$');
       const expected = Buffer.from(key!, 'base64url');
       const options = { N: Number(N), r: Number(r), p: Number(p) };
-      const found = await deriveInTurn(password, Buffer.from(salt!, 'base64url'), options);
+      const found = await lines[isKnown ? 'known' : 'strangers'](owner, () =>
+        derive(password, Buffer.from(salt!, 'base64url'), options),
+      );
       return timingSafeEqual(found, expected) && hash !== null;
     },
+  };
+}
+
+/** One at a time. */
+function createLine() {
+  const places = new Slots(maxInLine);
+  let last: Promise<unknown> = Promise.resolve();
+  return async (owner: string, work: () => Promise<Buffer>): Promise<Buffer> => {
+    const leave = places.take(owner);
+    if (typeof leave !== 'function')
+      throw new Refusal(
+        'RATE_LIMIT_EXCEEDED',
+        'Too many people are signing in right now. Try again in a few seconds.',
+        { retryAfterMs: retryDelayMs },
+      );
+    const mine = last.then(work);
+    last = mine.catch(() => {});
+    return mine.finally(leave);
   };
 }
 

@@ -14,7 +14,7 @@ import type { OrgVisit, PageVisit } from './page.ts';
 const max = {
   /** One: a network. Whatever its browsers say they are, each needs the database for a moment, so those beyond wait. */
   authorizing: { inAll: 100, ofOne: 'as many as are free' as const },
-  /** One: a network. */
+  /** One: a network. Those beyond wait, because the pages to sign in are short work, whose strangers may come from any number of them. */
   signedOut: { inAll: 25, ofOne: 8 },
   /** One: an organization; on other pages, and for an operator, a person. */
   signedIn: { inAll: 75, ofOne: 25 },
@@ -35,20 +35,24 @@ const networkOf = (context: Context) => clientNetwork(clientAddress(context));
 
 export function createRequestSlots(): RequestSlots {
   const authorizing = new Slots(max.authorizing);
-  const signedOut = new CallSlots(max.signedOut);
+  const signedOut = new Slots(max.signedOut);
   const signedIn = new CallSlots(max.signedIn);
   return {
-    async whileAuthorizing(context, work) {
-      const free = await authorizing.enter(networkOf(context));
-      try {
-        if (context.res.closed)
-          throw new Refusal('BAD_REQUEST', 'The connection ended before the request was begun.');
-        return await work();
-      } finally {
-        free?.();
-      }
-    },
+    whileAuthorizing: (context, work) => inTurn(authorizing, context, work),
     whileHandling: (visit, work) =>
-      (visit.user === null ? signedOut : signedIn).during(visit.context, slotOwner(visit), work),
+      visit.user === null
+        ? inTurn(signedOut, visit.context, work)
+        : signedIn.during(visit.context, slotOwner(visit), work),
   };
+}
+
+async function inTurn<Result>(slots: Slots, context: Context, work: () => Promise<Result>): Promise<Result> {
+  const free = await slots.enter(networkOf(context));
+  try {
+    if (context.res.closed)
+      throw new Refusal('BAD_REQUEST', 'The connection ended before the request was begun.');
+    return await work();
+  } finally {
+    free?.();
+  }
 }

@@ -32,6 +32,28 @@ test('a network leaves places to others, whatever its browsers say of themselves
   await t.notThrowsAsync(Promise.all([...held, person]));
 });
 
+test('strangers of many networks wait for each other, and are not refused', async (t) => {
+  const slots = createRequestSlots();
+  const { promise, resolve } = Promise.withResolvers<void>();
+  let begun = 0;
+  const ask = (client: string) => {
+    const context = { state: { client }, res: { closed: false } };
+    return slots.whileHandling({ context, user: null } as unknown as OrgVisit, () => {
+      begun += 1;
+      return promise;
+    });
+  };
+  const held = Array.from({ length: 20 }, () => ask('192.0.2.1'));
+  await setImmediate();
+  t.is(begun, 8);
+  held.push(...Array.from({ length: 30 }, (_, n) => ask(`198.51.100.${n}`)));
+  await setImmediate();
+  t.is(begun, 25);
+  resolve();
+  await t.notThrowsAsync(Promise.all(held));
+  t.is(begun, 50);
+});
+
 test('three people of an organization have as many slots as one, and the others have theirs', async (t) => {
   const slots = createRequestSlots();
   const { promise, resolve } = Promise.withResolvers<void>();

@@ -122,7 +122,7 @@ async function addDomains({ db, dns, config, clock, orgId }: Scene): Promise<voi
 
 /** Returns the operator's address. */
 async function addPeople({ db, clock, orgId }: Scene): Promise<string> {
-  const passwordHash = await createPasswords(passwordCost).hash(password);
+  const passwordHash = await createPasswords(passwordCost).hash(password, 'test');
   const people: [name: string, role: Role | null, signsIn: boolean][] = [
     ['Olga Berg', null, true],
     ['Ann Lee', 'owner', true],

@@ -93,7 +93,7 @@ export async function startScene(
   });
   const { db, config, clock, dns } = world;
   const seal = createSeal(loadSecrets(config));
-  const passwordHash = await createPasswords({ N: 2, r: 1, p: 1 }).hash(password);
+  const passwordHash = await createPasswords({ N: 2, r: 1, p: 1 }).hash(password, 'test');
   world.mx[0]!.script = {
     rcpt({ address = '' }) {
       if (address.startsWith('bounce')) return reply('550 5.1.1', 'bounce-reply');

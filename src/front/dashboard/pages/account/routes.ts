@@ -52,7 +52,7 @@ async function changePassword(visit: UserVisit, parts: PageParts): Promise<PageA
   if (wrong) return account(visit, parts, { current: wrong });
   const problem = passwordProblem(password, user.email);
   if (problem) return account(visit, parts, { password: problem });
-  const passwordHash = await parts.passwords.hash(password);
+  const passwordHash = await parts.passwords.hash(password, user.id);
   const ended = await parts.db.transaction(async (trx) => {
     await changeUser(trx, user.id, { passwordHash });
     // Somebody else may have asked for a reset, and have its link.
@@ -70,7 +70,7 @@ export async function wrongPassword(visit: UserVisit, parts: PageParts): Promise
   const browser = parts.knownBrowsers.idOf(context, user);
   const login = { address: clientAddress(context), account: user.id, browser };
   const verdict = await parts.loginThrottle.attempt(login, () =>
-    parts.passwords.verify(form.get('current') ?? '', user.passwordHash),
+    parts.passwords.verify(form.get('current') ?? '', user.passwordHash, { isKnown: true, owner: user.id }),
   );
   if (typeof verdict === 'object') return 'Too many failed attempts. Try again in a few minutes.';
   return verdict ? null : 'The password is wrong.';

@@ -16,7 +16,7 @@ export async function newPassword(
 ): Promise<{ hash: string } | { problem: string }> {
   const password = form.get('password') ?? '';
   const problem = passwordProblem(password, email);
-  return problem ? { problem } : { hash: await passwords.hash(password) };
+  return problem ? { problem } : { hash: await passwords.hash(password, email) };
 }
 
 export function linkIsOver(advice: string, what = 'link'): PageError {

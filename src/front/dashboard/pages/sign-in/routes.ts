@@ -22,6 +22,7 @@ import {
 } from '#front/dashboard/page.ts';
 import { pathWithin } from '#front/dashboard/security/sign-in-return.ts';
 import { clientAddress } from '#platform/base/net/client-address.ts';
+import { clientNetwork } from '#platform/base/net/client-network.ts';
 import { span } from '#platform/base/span.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import { compareKey } from '#platform/values/address.ts';
@@ -59,7 +60,9 @@ async function submitPassword(visit: PageVisit, parts: PageParts): Promise<PageA
     browser: user && parts.knownBrowsers.idOf(visit.context, user),
   };
   const verdict = await parts.loginThrottle.attempt(login, async () => {
-    const isRight = await parts.passwords.verify(password, user?.passwordHash ?? null);
+    const isKnown = login.browser !== null;
+    const owner = isKnown ? login.account : clientNetwork(login.address);
+    const isRight = await parts.passwords.verify(password, user?.passwordHash ?? null, { isKnown, owner });
     return isRight && user?.disabledAt === null;
   });
   if (typeof verdict === 'object') return form({ to, email, error: waitFor(verdict.waitMs) }, 429);
