@@ -373,6 +373,13 @@ test('with a sender, invitations and resets go to the person by mail; beyond twe
   t.regex(byOwner.text, /was not mailed: the organization has sent all that it may in this hour/);
   await world.clock.jump('1h');
   t.is(linkIn((await inviteMore(21)).html), undefined);
+  const inviteOther = async (email: string) => {
+    await guest.get(base);
+    return (await guest.submit('/team', { email, role: 'viewer' })).text;
+  };
+  for (let n = 1; n <= 3; n++) t.regex(await inviteOther('other@there.invalid'), /An invitation was sent/);
+  t.regex(await inviteOther('OTHER@there.invalid'), /was not mailed: .* or to this person/);
+  t.regex(await inviteOther('another@there.invalid'), /An invitation was sent/);
 
   async function inviteMore(n: number) {
     await operator.get(base);

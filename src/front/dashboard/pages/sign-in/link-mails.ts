@@ -11,6 +11,7 @@ import type { Clock } from '#platform/base/clock.ts';
 import { CountedMap } from '#platform/base/limits/counted-map.ts';
 import type { Db } from '#platform/database/engine/open.ts';
 import type { Config } from '#platform/settings/config.ts';
+import { compareKey } from '#platform/values/address.ts';
 
 interface LinkMailParts {
   mailer: ServerMailer | null;
@@ -38,8 +39,8 @@ export interface LinkMails {
 }
 
 const hourMs = 3_600_000;
-/** One organization sends so many. */
-const maxInvitations = 20;
+/** One organization sends so many, in all and to one address: a stranger must not get one every few minutes for good. */
+const maxInvitations = { inAll: 20, toOne: 3 };
 const maxResets = { ofUser: 3, ofAll: 200 };
 
 export function createLinkMails(parts: LinkMailParts): LinkMails {
@@ -86,8 +87,10 @@ export function createLinkMails(parts: LinkMailParts): LinkMails {
     problem,
     async invite(link, { email, org, by }) {
       startHour();
-      if (mailer === null || invitations.of(org.id) >= maxInvitations) return false;
-      invitations.add(org.id, 1);
+      const toOne = `${org.id} ${compareKey(email)}`;
+      if (mailer === null || invitations.of(org.id) >= maxInvitations.inAll) return false;
+      if (invitations.of(toOne) >= maxInvitations.toOne) return false;
+      for (const sent of [org.id, toOne]) invitations.add(sent, 1);
       return send(link, email, { organization: org.name, by });
     },
     async reset({ id, email }) {

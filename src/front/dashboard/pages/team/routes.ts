@@ -142,7 +142,7 @@ async function handOver(
     return redirect(`${base}/team`, `An invitation was sent to ${email}.`);
   const problem = await linkMails.problem();
   if (problem === null && !user.isOperator) {
-    const text = `The invitation of ${email} was not mailed: the organization has sent all that it may in this hour. Invite this person again later.`;
+    const text = `The invitation of ${email} was not mailed: the organization has sent all that it may in this hour, or to this person. Invite this person again later.`;
     return redirect(`${base}/team`, { tone: 'bad', text });
   }
   const { path, expiresAt } = link;
