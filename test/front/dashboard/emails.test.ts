@@ -4,6 +4,7 @@ import { parse } from 'csv-parse/sync';
 import { sentAgain } from '#front/dashboard/pages/email/resend.ts';
 import { createBrowser, setUp } from '#lab/browser/browser.ts';
 import { asNewTenant, startWorld, type World, type WorldOptions } from '#lab/scenes/world.ts';
+import { until } from '#lab/until.ts';
 import { findEmail, readSources } from '#mail/record/rows/emails.ts';
 import { removeMessages } from '#mail/record/rows/retention.ts';
 
@@ -210,6 +211,24 @@ test('sent again, an email keeps each field that its record says it keeps, and i
     ({ deliveries, createdAt }) => deliveries[0]!.expiresAt - createdAt,
   );
   t.deepEqual(lifetimes, [600_000, 600_000]);
+});
+
+test('sent again, an email unsubscribes the person who got it, and not the one whose copy it was', async (t) => {
+  const { world, browser, base, send } = await begin(t, {});
+  await world.call('POST', '/api/public/streams', { body: '{"name":"news","kind":"subscribed"}' });
+  const id = await send({ to: ['ann@there.invalid', 'ben@there.invalid'], stream: 'news' });
+  await delivered(world, id);
+  await browser.get(`${base}/emails/${id}`);
+  await browser.submit('/resend');
+  const { messages } = world.mx[0]!;
+  await until(() => messages.length === 4, { what: 'four copies' });
+  const [again] = messages.slice(2).filter(({ to }) => to.includes('ben@there.invalid'));
+  const raw = again!.raw.toString().replaceAll(/\r\n[ \t]+/g, '');
+  t.is(raw.match(/^List-Unsubscribe-Post:/gm)?.length, 1);
+  const { pathname } = new URL(/^List-Unsubscribe: ?<(http[^>]+)>/m.exec(raw)![1]!);
+  const form = new URLSearchParams({ 'List-Unsubscribe': 'One-Click' });
+  t.is((await fetch(new URL(pathname, world.url()), { method: 'POST', body: form })).status, 200);
+  t.deepEqual(await world.db('suppressions').pluck('address'), ['ben@there.invalid']);
 });
 
 test('an email whose content was deleted is shown without it, and not sent again', async (t) => {

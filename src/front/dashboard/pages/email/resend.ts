@@ -1,11 +1,11 @@
 /**
- * Sends an email again: the stored message without its Message-ID, date, signatures and tracking goes to `accept` like a
- * submitted message. The result is a new email: checked, charged, with its own id.
+ * Sends an email again: the stored message without its Message-ID, date, signatures, tracking and our links to unsubscribe goes to
+ * `accept` like a submitted message. The result is a new email: checked, charged, with its own id.
  */
 
 import { idempotencyOfForm } from '#front/dashboard/sending.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
-import { readHead } from '#mail/compose/head.ts';
+import { fieldValue, readHead } from '#mail/compose/head.ts';
 import { editedParts } from '#mail/compose/html-parts.ts';
 import type { EmailRecord } from '#mail/record/rows/emails.ts';
 import { addressesOf } from '#mail/record/telemetry.ts';
@@ -16,6 +16,9 @@ import type { MailTls } from '#platform/values/glossary.ts';
 import { recipientsOf, withoutName } from '#platform/values/recipients.ts';
 
 const ownFields = ['dkim-signature', 'message-id', 'date'];
+/** Those of one recipient, which would unsubscribe that person when others click. */
+const unsubscribeFields = ['list-unsubscribe', 'list-unsubscribe-post'];
+const unsubscribeLink = /\/t\/u\/([\w-]{1,8000})/;
 
 interface Resend {
   email: EmailRecord;
@@ -85,11 +88,14 @@ function lifetimeOf({ deliveries, scheduledAt, createdAt }: EmailRecord): number
   return limited && Math.round((limited.expiresAt - (scheduledAt ?? createdAt)) / 1000);
 }
 
-/** The message as it was before it was signed and tracked. Called on a thread of its own. */
+/** The message as it was before it was signed and tracked, and got its links. Called on a thread of its own. */
 export function withoutSignatures(raw: Buffer, links: Pick<TrackingLinks, 'read'>): Buffer {
   const head = readHead(raw);
+  const token = unsubscribeLink.exec(fieldValue(head, 'list-unsubscribe') ?? '')?.[1] ?? '';
+  const hasOurLink = links.read('unsubscribe', token) !== null;
+  const removed = hasOurLink ? [...ownFields, ...unsubscribeFields] : ownFields;
   const kept = head.fields
-    .filter(({ name }) => !ownFields.includes(name))
+    .filter(({ name }) => !removed.includes(name))
     .map(({ start, end }) => raw.subarray(start, end));
   const whole = Buffer.concat([...kept, raw.subarray(head.end)]);
   const undone = editedParts<null>(whole, ({ html }) => {
