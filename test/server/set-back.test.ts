@@ -1,5 +1,10 @@
 /** A clock that is set back: it is noticed, and what waits does not wait for the hours of the clock before. */
 import test from 'ava';
+import { rotateKey } from '#accounts/create-key.ts';
+import { invite } from '#accounts/people/people.ts';
+import { inviteMember } from '#accounts/people/team.ts';
+import { listKeys } from '#accounts/rows/keys.ts';
+import { insertSession } from '#accounts/rows/sessions-table.ts';
 import { manualClock } from '#lab/clock.ts';
 import { memoryLog } from '#lab/evidence.ts';
 import { startProcess } from '#lab/scenes/process.ts';
@@ -96,6 +101,41 @@ test('what lies in the future at a start is now: nothing fails, is paused or was
   t.true((await db('domains').first()).check_at <= now + 86_400_000);
   const [certificate] = await db('certificates');
   t.deepEqual([certificate.attempt_at, certificate.failing_since, certificate.updated_at], [now, now, now]);
+});
+
+test('rights that a clock has given while it was ahead last as long as if it had been right', async (t) => {
+  const world = await startWorld(t);
+  const { db, clock, orgId } = world;
+  const hour = 3_600_000;
+  await world.clock.jump('30d');
+  const ahead = clock.now();
+  const { userId } = await invite(
+    db,
+    { email: 'ann@there.invalid', name: 'Ann', isOperator: false, member: null },
+    ahead,
+  );
+  await inviteMember(
+    db,
+    { orgId, email: 'ben@there.invalid', name: 'Ben', role: 'owner' },
+    { now: ahead, byOperator: false },
+  );
+  const session = { hash: 'x', userId, address: '', agent: '', expiresAt: ahead + 30 * 24 * hour };
+  await insertSession(db, session, ahead);
+  const [old] = await listKeys(db, orgId);
+  await rotateKey(db, old!, ahead, hour);
+  world.clock.setBack('30d');
+  await world.restart();
+  const now = clock.now();
+  const endsIn = async (table: string, column = 'expires_at') =>
+    (await db(table).whereNotNull(column).pluck(column)).map((end) => Math.round((end - now) / hour)).sort();
+  t.deepEqual(await endsIn('sessions'), [30 * 24]);
+  t.deepEqual(await endsIn('invitations'), [7 * 24]);
+  t.deepEqual(
+    [...new Set(await endsIn('one_time_tokens'))].sort(),
+    [24, 7 * 24].sort(),
+    'to set up; an invitation',
+  );
+  t.deepEqual(await endsIn('api_keys', 'ends_at'), [1]);
 });
 
 test('a leap forward is logged, and no webhook has failed or waited for longer by that', async (t) => {

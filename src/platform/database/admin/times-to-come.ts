@@ -17,6 +17,9 @@ const columns = {
   webhooks: ['failing_since'],
 };
 
+/** Rights that last from their `created_at` to their `expires_at`. */
+const lasting = ['invitations', 'one_time_tokens', 'sessions'];
+
 /** The longest time between two looks at the records of a domain. */
 const maxCheckMs = 86_400_000;
 
@@ -28,12 +31,31 @@ export async function endTimesToCome(db: Db, now: number, slackMs: number): Prom
         .where(name, '>', now + slackMs)
         .update({ [name]: now });
   }
+  for (const table of lasting)
+    await db(table)
+      .where('created_at', '>', now + slackMs)
+      .update({ expires_at: db.raw('expires_at - (created_at - ?)', [now]), created_at: now });
+  await endReplacedKeys(db, now, slackMs);
   await db('domains')
     .where('check_at', '>', now + maxCheckMs)
     .update({ check_at: now });
   await db('certificates')
     .where('updated_at', '>', now + slackMs)
     .update({ attempt_at: now, updated_at: now });
+}
+
+/** A key that was replaced, perhaps because it had leaked, works for its overlap, and not for as long as the clock was ahead. */
+async function endReplacedKeys(db: Db, now: number, slackMs: number): Promise<void> {
+  const made = await db('api_keys')
+    .where('created_at', '>', now + slackMs)
+    .select('id', 'org_id', 'label', 'created_at');
+  for (const { id, org_id, label, created_at } of made) {
+    await db('api_keys')
+      .where({ org_id, label })
+      .where('ends_at', '>=', created_at)
+      .decrement('ends_at', created_at - now);
+    await db('api_keys').where({ id }).update({ created_at: now });
+  }
 }
 
 /** After the clock has leapt: what has been failing has not failed for longer than before. */
