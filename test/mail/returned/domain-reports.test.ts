@@ -2,7 +2,8 @@
 import test from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
-import { listReports } from '#mail/returned/rows/domain-reports-table.ts';
+import { startWorld } from '#lab/scenes/world.ts';
+import { keepReport, listReports } from '#mail/returned/rows/domain-reports-table.ts';
 
 test('reports are kept by domain, each once, and shown', async (t) => {
   const world = await startReturns(t, {
@@ -56,4 +57,42 @@ test('reports are kept by domain, each once, and shown', async (t) => {
   await json('domain remove shop.example --org Tenant');
   await world.comesBack('dmarc@postern.invalid', goldenMail('dmarc-plain').subarray(0, -1));
   t.is((await json('domain reports shop.example')).length, 2, 'nobody has that domain verified now');
+});
+
+test('names that a stranger has made up take a bounded room, and none of that of verified domains', async (t) => {
+  const { db } = await startWorld(t);
+  const row = (domain: string, index: number) => {
+    const times = { begins_at: 1, ends_at: 2, received_at: 3 };
+    const id = `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`;
+    return { id, kind: 'dmarc', domain, reporter: 'stranger', report_id: '1', report: '{}', ...times };
+  };
+  await db('domain_reports').insert(row('sender.invalid', 0));
+  for (let from = 1; from <= 1000; from += 100) {
+    const rows = Array.from({ length: 100 }, (_, n) => row(`x${from + n}.sender.invalid`, from + n));
+    await db('domain_reports').insert(rows);
+  }
+  const times = { beginsAt: 1, endsAt: 2 };
+  const totals = { messages: 1, passed: 1, quarantined: 0, rejected: 0 };
+  const about = (domain: string) =>
+    keepReport(
+      db,
+      {
+        kind: 'dmarc',
+        reporter: 'other',
+        reportId: '1',
+        policy: null,
+        sources: [],
+        domain,
+        totals,
+        ...times,
+      },
+      [],
+      4,
+    );
+  t.is(await about('new.deep.sender.invalid'), 'kept');
+  t.is(await about('sender.invalid'), 'kept');
+  t.is(await about('sender2.invalid'), 'foreign');
+  const kept: string[] = await db('domain_reports').pluck('domain');
+  t.is(kept.length, 1000 + 2);
+  t.false(kept.includes('x1.sender.invalid'), 'the oldest has made room');
 });

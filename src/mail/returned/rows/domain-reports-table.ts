@@ -1,11 +1,12 @@
 /**
- * DMARC and TLS reports on domains. Only reports on verified domains are stored, a bounded number for each domain. An
+ * DMARC and TLS reports on domains. Only reports on verified domains are stored, a bounded number for each domain, and for all names
+ * below it, of which a stranger can name any number. An
  * organization sees reports on domains that it has verified itself: an unverified domain, or a name below it, proves nothing.
  */
 import type { Knex } from 'knex';
 import type { AggregateReport } from '#mail/returned/aggregate-report.ts';
 import { newId } from '#platform/base/id.ts';
-import { deleteBeyond } from '#platform/database/engine/delete-old.ts';
+import { deleteBeyond, type Rows } from '#platform/database/engine/delete-old.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 
 const maxPerDomain = 1000;
@@ -19,7 +20,8 @@ export async function keepReport(
 ): Promise<'kept' | 'known' | 'foreign'> {
   const { kind, domain, reporter, reportId, beginsAt, endsAt } = report;
   return db.transaction(async (trx) => {
-    if (!ownNames.includes(domain) && !(await isVerified(trx, domain))) return 'foreign';
+    const group = ownNames.includes(domain) ? { domain } : await boundedGroup(trx, domain);
+    if (group === null) return 'foreign';
     const row = { kind, domain, reporter, report_id: reportId };
     const times = { begins_at: beginsAt, ends_at: endsAt, received_at: now };
     const added = await trx('domain_reports')
@@ -28,21 +30,25 @@ export async function keepReport(
       .ignore()
       .returning('id');
     if (added.length === 0) return 'known';
-    await deleteBeyond(trx, 'domain_reports', { domain }, maxPerDomain);
+    await deleteBeyond(trx, 'domain_reports', group, maxPerDomain);
     return 'kept';
   });
 }
 
 /**
- * Verified, or above or below a verified domain, because a DMARC record may apply to all names below it. `domain` has no
- * wildcard.
+ * Which reports are bounded together with those on this domain, if it is verified, or above or below a verified domain, because a
+ * DMARC record may apply to all names below it. Null if it is not. `domain` has no wildcard.
  */
-async function isVerified(trx: Trx, domain: string): Promise<boolean> {
-  const row = await trx('domains')
-    .where({ status: 'verified' })
-    .where((named) => named.whereIn('name', withParents(domain)).orWhere('name', 'like', `%.${domain}`))
-    .first('id');
-  return row !== undefined;
+async function boundedGroup(trx: Trx, domain: string): Promise<Rows | null> {
+  const verified = () => trx('domains').where({ status: 'verified' });
+  const above: string[] = await verified().whereIn('name', withParents(domain)).pluck('name');
+  if (above.includes(domain)) return { domain };
+  const [highest] = above.sort((a, b) => a.length - b.length);
+  if (highest !== undefined)
+    return (rows) =>
+      rows.where('domain', 'like', `%.${highest}`).whereNotIn('domain', verified().select('name'));
+  const below = await verified().where('name', 'like', `%.${domain}`).first('id');
+  return below === undefined ? null : { domain };
 }
 
 /** mail.example.org, example.org. */

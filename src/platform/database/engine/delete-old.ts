@@ -1,4 +1,5 @@
 /** Deletes old rows, a bounded number per call, each call a short statement. All functions return how many were deleted. */
+import type { Knex } from 'knex';
 import type { Db, Trx } from './open.ts';
 
 const maxRows = 500;
@@ -23,14 +24,16 @@ export async function deleteOldest(
   return old.length === 0 ? 0 : db(table).whereIn(key, old).delete();
 }
 
+/** A condition on rows. */
+export type Rows = Record<string, string | null> | ((rows: Knex.QueryBuilder) => void);
+
 /** Keeps the newest `max` rows that match. */
-export async function deleteBeyond(
-  trx: Trx,
-  table: string,
-  matching: Record<string, string | null>,
-  max: number,
-): Promise<number> {
-  const rows = trx(table).where(matching).orderBy('id', 'desc').offset(max).limit(maxRows);
+export async function deleteBeyond(trx: Trx, table: string, matching: Rows, max: number): Promise<number> {
+  const rows = trx(table)
+    .where(matching as Record<string, string | null>)
+    .orderBy('id', 'desc')
+    .offset(max)
+    .limit(maxRows);
   const old: string[] = await rows.pluck('id');
   return old.length === 0 ? 0 : trx(table).whereIn('id', old).delete();
 }
