@@ -6,6 +6,7 @@ import { Worker, type WorkerOptions } from 'node:worker_threads';
 import { type Cost, defaultCost } from '#accounts/people/passwords.ts';
 import { countSealed } from '#accounts/rows/sealed-columns.ts';
 import { createSeal, type Seal, SealError } from '#accounts/seal.ts';
+import { createResolver, defaultTimeouts } from '#mail/deliver/route/resolver.ts';
 import { createNotify, type Notify } from '#mail/queue/rows/notify.ts';
 import { createEventSignal, type EventSignal } from '#mail/record/event-signal.ts';
 import { settledPosition } from '#mail/record/rows/read-events.ts';
@@ -14,6 +15,7 @@ import { freeBytes, type Surroundings } from '#operate/doctor/surroundings.ts';
 import { createMetrics, type Metrics } from '#operate/metrics/metrics.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { createLog, type Log } from '#platform/base/log.ts';
+import type { Resolve } from '#platform/base/net/resolve.ts';
 import { loadSecrets, type Secrets } from '#platform/base/secrets.ts';
 import { readVersion } from '#platform/base/version.ts';
 import { refuseMoved } from '#platform/database/admin/moved-marker.ts';
@@ -69,6 +71,10 @@ export interface ServerContext extends Overrides {
   secrets: Secrets;
   mailLog: MailLog;
   metrics: Metrics;
+  /** Aborts when the service begins to stop. */
+  stopping: AbortSignal;
+  /** Looks up DNS records while the service is not stopping. */
+  resolve: Resolve;
   /** When the clock last leapt forward (clock-jump.ts): what waits has not waited since before. */
   lastLeap: { at: number };
   /** Signals each commit of events, on this node and (through `notify`) on the others. */
@@ -86,6 +92,7 @@ export async function createContext(
   config: Config,
   overrides: Partial<Overrides>,
   stops: (() => Promise<void>)[],
+  stopping: AbortSignal,
 ): Promise<ServerContext> {
   const all = { ...defaultOverrides, log: overrides.log ?? createLog(config), ...overrides };
   const { log } = all;
@@ -125,6 +132,8 @@ export async function createContext(
     secrets,
     mailLog,
     metrics,
+    stopping,
+    resolve: createResolver(config.dnsServers, { ...defaultTimeouts, stopping }),
     lastLeap,
     eventSignal,
     changeToken,

@@ -27,7 +27,6 @@ import { RequestWait } from '#front/submission/request-wait.ts';
 import { createSubmission } from '#front/submission/submission-handler.ts';
 import { createUnsubscribe } from '#front/unsubscribe/unsubscribe-routes.ts';
 import type { Accept } from '#mail/accept/accept.ts';
-import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { receivedLinks } from '#mail/received/received-links.ts';
 import { findReceived } from '#mail/received/rows/received-mails.ts';
 import { signalsAfter } from '#mail/record/event-signal.ts';
@@ -167,7 +166,7 @@ function createCallers({ db, clock, metrics, allIsTest, onError }: ServerContext
 
 /** What the endpoints for managing an organization need, in the API, in dialects and in the dashboard. */
 function managementOf(
-  { config, db, clock, secrets, eventSignal }: ServerContext,
+  { config, db, clock, secrets, resolve, eventSignal }: ServerContext,
   { attemptWebhook, reader, baseUrl }: IntakeParts,
 ) {
   return {
@@ -175,7 +174,7 @@ function managementOf(
     clock,
     seal: createSeal(secrets),
     names: config,
-    resolve: createResolver(config.dnsServers),
+    resolve,
     keepKeysMs: config.mtaMaxAge,
     allowPrivate: config.webhookAllowPrivate,
     attemptWebhook,

@@ -39,9 +39,8 @@ export function maintenanceJobs(
   { accept, serverMailer: mailer }: Pick<Intake, 'accept' | 'serverMailer'>,
   baseUrl: () => string,
 ): MaintenanceJob[] {
-  const { config, db, clock, log, random, eventSignal, onError } = context;
+  const { config, db, clock, log, random, resolve, eventSignal, onError } = context;
   const { now } = clock;
-  const resolve = createResolver(config.dnsServers);
   const judge = createPauseJudge(config.autoPause, now);
   const fedByMail = {
     idempotency: () => forgetAnswers(db, now(), config.idempotencyKeep),

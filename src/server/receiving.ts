@@ -4,7 +4,6 @@
  */
 import { findReceivingDomain, hasReceivingDomain } from '#accounts/rows/receiving-domains.ts';
 import { InboundHandler } from '#front/smtp/inbound-handler.ts';
-import { createResolver } from '#mail/deliver/route/resolver.ts';
 import { createReceivedReader } from '#mail/received/reading-tasks.ts';
 import { routeFor } from '#mail/received/receiving-route.ts';
 import { ReceptionHandler, type TakenMail } from '#mail/received/reception-handler.ts';
@@ -61,7 +60,7 @@ export function createReceiving(
     storeBytes: config.receivedStore,
     storedBytes: (orgId) => storedBytes(db, orgId),
     reader,
-    judge: createJudge(shared(createResolver(config.dnsServers))),
+    judge: createJudge(shared(context.resolve)),
     spamVerdict: createSpamFilter({ url: config.spamFilter, clock, onError }),
     findAnswered: (orgId, messageIds) => findAnswered(db, orgId, messageIds, readMessageId),
     async record(mails) {
@@ -73,6 +72,7 @@ export function createReceiving(
       metrics.meters.receivedMails.inc({ action: taken.action });
       logReceived(mailLog, taken);
     },
+    stopping: context.stopping,
     clock,
   });
   return {

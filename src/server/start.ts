@@ -73,14 +73,16 @@ const composerNurseryMb = 12;
 /** Resolves when the service accepts requests. Rejects with an error that says what to do, and then nothing is left open. */
 export async function start(config: Config, overrides: Partial<Overrides> = {}): Promise<Running> {
   const stops: Stops = [];
+  const stopping = new AbortController();
   let onError: ServerContext['onError'] = () => {};
   const stop = async () => {
+    stopping.abort();
     // A step that fails, for example because the disk is full, does not keep the others from ending.
     for (const step of stops.splice(0).reverse())
       await step().catch((error) => onError('a part of the service did not stop in order', error));
   };
   try {
-    const context = await createContext(config, overrides, stops);
+    const context = await createContext(config, overrides, stops, stopping.signal);
     onError = context.onError;
     let { baseUrl } = config;
     const parts = await buildParts(context, () => baseUrl, stops);

@@ -51,6 +51,8 @@ export interface ReceptionParts {
   findAnswered(orgId: string, messageIds: readonly string[]): Promise<string | null>;
   record(reception: Reception): Promise<RecordedReception>;
   report(taken: TakenMail): void;
+  /** Aborts when the service begins to stop; then DNS has no answers. */
+  stopping: AbortSignal;
   clock: Clock;
 }
 
@@ -126,7 +128,7 @@ export class ReceptionHandler {
       count: Math.ceil((raw.length + 1) / mebibyte),
       signal: session.ending,
     });
-    if (!free) throw new SmtpRefusal(451, '4.3.2', 'The server is shutting down. Retry later.');
+    if (!free) throw shuttingDown();
     try {
       for (const one of recipients) await this.#requireUnchanged(one);
       await this.#receive(raw, envelope, session, recipients);
@@ -198,6 +200,8 @@ export class ReceptionHandler {
       }),
       spamVerdict({ raw: sent, sender: envelope.from, recipients: envelope.to, peer, helo }),
     ]);
+    // What was not looked up any more is not known, and DMARC may ask for a refusal.
+    if (this.#parts.stopping.aborted) throw shuttingDown();
     requirePolicy(verdicts, kept);
     failpoint('judged');
     const mails = await this.#recordsOf({ sent, envelope, session, read, verdicts, spam }, kept);
@@ -341,6 +345,10 @@ function requirePolicy({ dmarc }: Verdicts, recipients: AcceptedRecipient[]): vo
 function ownRefusal(reply: string | null): SmtpRefusal {
   const { code, enhanced, text } = (reply === null ? null : parseReply(reply)) ?? parseReply(defaultReply)!;
   return new SmtpRefusal(code, enhanced, text);
+}
+
+function shuttingDown(): SmtpRefusal {
+  return new SmtpRefusal(451, '4.3.2', 'The server is shutting down. Retry later.');
 }
 
 function tooMuch(): SmtpRefusal {

@@ -7,29 +7,40 @@
  * reads them only once. So after a failure they are read again, for later queries.
  */
 
-import type { ResolverOptions } from 'node:dns';
+import { CANCELLED, type ResolverOptions } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
 import { isNoRecord, type Resolve } from '#platform/base/net/resolve.ts';
 
-const defaultTimeouts = { timeoutMs: 3000, tries: 2 };
+export const defaultTimeouts = { timeoutMs: 3000, tries: 2 };
 /** Minimum time between two readings, by the real clock: some names never get an answer. */
 const readRetryDelayMs = 10_000;
 
-/** `servers`: each `host:port`; if empty, the system's, which `openSystem` reads. */
+/**
+ * `servers`: each `host:port`; if empty, the system's, which `openSystem` reads. When `stopping` aborts, what is looked up has no
+ * answer: a stranger's DNS may be silent for nine seconds, and the service has five.
+ */
 export function createResolver(
   servers: string[],
-  { timeoutMs, tries } = defaultTimeouts,
+  {
+    timeoutMs,
+    tries,
+    stopping,
+  }: { timeoutMs: number; tries: number; stopping?: AbortSignal } = defaultTimeouts,
   openSystem = (options: ResolverOptions) => new Resolver(options),
 ): Resolve {
   const options = { timeout: timeoutMs, tries };
-  const ask = (resolver: Resolver, name: string, type: string) =>
-    resolver.resolve(name, type) as unknown as Promise<unknown[]>;
+  const ask = async (resolver: Resolver, name: string, type: string) => {
+    if (stopping?.aborted) throw Object.assign(new Error('the service stops'), { code: CANCELLED });
+    return resolver.resolve(name, type) as unknown as Promise<unknown[]>;
+  };
   if (servers.length > 0) {
     const resolver = new Resolver(options);
     resolver.setServers(servers);
+    stopping?.addEventListener('abort', () => resolver.cancel(), { once: true });
     return (name, type = 'A') => ask(resolver, name, type);
   }
   let system = openSystem(options);
+  stopping?.addEventListener('abort', () => system.cancel(), { once: true });
   let readAt = Number.NEGATIVE_INFINITY;
   return async (name, type = 'A') => {
     try {
