@@ -20,7 +20,7 @@ export function renewedAt(since: number, period: number, now: number): number | 
   let months = monthsBetween(start, new Date(now));
   if (monthsAfter(start, months) > now) months -= 1;
   const begun = monthsAfter(start, Math.max(months, 0));
-  return begun > period ? begun : null;
+  return begun > period && begun <= now ? begun : null;
 }
 
 function monthsBetween(start: Date, end: Date): number {

@@ -12,6 +12,7 @@ import { startWebhookWorld } from '#lab/scenes/webhook-world.ts';
 import { startWorld } from '#lab/scenes/world.ts';
 import { until } from '#lab/until.ts';
 import { readStatus } from '#operate/status/read-status.ts';
+import { newId } from '#platform/base/id.ts';
 import { watchClock } from '#server/clock-jump.ts';
 
 test('a jump of a minute is noticed, each time; less is not', async (t) => {
@@ -136,6 +137,21 @@ test('rights that a clock has given while it was ahead last as long as if it had
     'to set up; an invitation',
   );
   t.deepEqual(await endsIn('api_keys', 'ends_at'), [1]);
+});
+
+test('a quota that a clock has renewed while it was ahead is renewed in time again', async (t) => {
+  const world = await startWorld(t, { tenant: { quota: 1 } });
+  const { clock } = world;
+  const send = async () => (await world.send({ to: 'ann@there.invalid', subject: newId() })).status;
+  t.is(await send(), 200);
+  t.is(await send(), 402);
+  await clock.jump('365d');
+  t.is(await send(), 200);
+  clock.setBack('365d');
+  await world.restart();
+  t.is(await send(), 402);
+  await clock.jump('32d');
+  t.is(await send(), 200);
 });
 
 test('a leap forward is logged, and no webhook has failed or waited for longer by that', async (t) => {

@@ -11,7 +11,7 @@ const columns = {
   dkim_keys: ['checked_at'],
   domains: ['checked_at', 'failing_since', 'mx_missing_since'],
   notices: ['sent_at'],
-  organizations: ['paused_at'],
+  organizations: ['created_at', 'paused_at', 'quota_since'],
   sessions: ['seen_at'],
   warm_ups: ['began_at'],
   webhooks: ['failing_since'],
