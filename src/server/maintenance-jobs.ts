@@ -23,6 +23,7 @@ import { createPoster } from '#mail/webhooks/guarded-post.ts';
 import { forgetWebhookAttempts, forgetWebhookMessages } from '#mail/webhooks/rows/webhook-attempts.ts';
 import { sendNotices } from '#operate/notices/send-notices.ts';
 import { sendTlsReports } from '#operate/tls-reports/send-tls-reports.ts';
+import { isRecent } from '#platform/base/clock.ts';
 import { openDatabase } from '#platform/database/engine/open.ts';
 import type { MaintenanceJob } from '#platform/database/schema/maintenance-job.ts';
 import { forgetNodes } from '#platform/database/tables/nodes.ts';
@@ -47,7 +48,7 @@ export function maintenanceJobs(
     'webhook attempts': () => forgetWebhookAttempts(db, now() - config.keepEvents),
     'webhook messages': () => forgetWebhookMessages(db, now() - config.keepEvents),
   };
-  return [
+  const jobs: MaintenanceJob[] = [
     {
       name: 'statistics',
       isFedByMail: true,
@@ -55,17 +56,17 @@ export function maintenanceJobs(
       isTimely: true,
       run: () => sumUp(db, judge, now()),
     },
-    ...Object.entries(fedByMail).map(([name, run]) => ({ name, run, isFedByMail: true })),
+    ...Object.entries(fedByMail).map(([name, run]) => ({ name, run, isFedByMail: true, isByAge: true })),
     { name: 'auto-pauses', run: () => sweepPauses(db, now()), isUrgent: true },
-    { name: 'old auto-pauses', run: () => forgetPauses(db, now()) },
-    { name: 'sessions', run: () => forgetSessions(db, now()) },
-    { name: 'one-time links', run: () => forgetLinks(db, now()) },
-    { name: 'invitations', run: () => forgetInvitations(db, now()) },
+    { name: 'old auto-pauses', run: () => forgetPauses(db, now()), isByAge: true },
+    { name: 'sessions', run: () => forgetSessions(db, now()), isByAge: true },
+    { name: 'one-time links', run: () => forgetLinks(db, now()), isByAge: true },
+    { name: 'invitations', run: () => forgetInvitations(db, now()), isByAge: true },
     { name: 'nodes', run: () => forgetNodes(db, now()) },
     { name: 'soft bounces', run: () => forgetSoftBounces(db, now()) },
     { name: 'learned', run: () => forgetLearned(db, now()) },
-    { name: 'received mail', run: () => deleteOldReceived(db, now() - config.keepReceived) },
-    { name: 'messages', run: removeMessages(db, now, config.keepMessages) },
+    { name: 'received mail', run: () => deleteOldReceived(db, now() - config.keepReceived), isByAge: true },
+    { name: 'messages', run: removeMessages(db, now, config.keepMessages), isByAge: true },
     ...partitionJobs({
       db,
       openWithoutTimeout: () => openDatabase(config),
@@ -73,8 +74,8 @@ export function maintenanceJobs(
       keepEvents: config.keepEvents,
       keepEmails: config.keepEmails,
     }),
-    { name: 'old statistics', run: () => forgetFigures(db, now() - keepStatisticsMs) },
-    { name: 'old statistics by group', run: () => forgetGroups(db, now() - keepStatisticsMs) },
+    { name: 'old statistics', run: () => forgetFigures(db, now() - keepStatisticsMs), isByAge: true },
+    { name: 'old statistics by group', run: () => forgetGroups(db, now() - keepStatisticsMs), isByAge: true },
     {
       name: 'DKIM keys',
       isTimely: true,
@@ -112,6 +113,14 @@ export function maintenanceJobs(
           },
         ]),
   ];
+  return jobs.map((job) => (job.isByAge ? spared(job, context) : job));
+}
+
+/** A clock that has leapt may be wrong, and is set right soon: until then, what was deleted as old would be lost. */
+const doubtMs = 3_600_000;
+
+function spared(job: MaintenanceJob, { lastLeap, clock }: ServerContext): MaintenanceJob {
+  return { ...job, run: async () => (isRecent(lastLeap.at, clock.now(), doubtMs) ? 0 : job.run()) };
 }
 
 /** The first node that accepts mail and finds a report due sends it. */

@@ -154,6 +154,23 @@ test('a quota that a clock has renewed while it was ahead is renewed in time aga
   t.is(await send(), 200);
 });
 
+test('what has become old by a leap is deleted an hour later: the clock may be set right by then', async (t) => {
+  const { db, clock, ...world } = await startWorld(t);
+  const { emailId } = (await world.send({ to: 'ann@there.invalid', idempotencyKey: 'once' })).body;
+  await world.when(emailId, ({ status }) => status === 'delivered');
+  const kept = async () =>
+    Promise.all(['idempotency', 'one_time_tokens', 'events'].map((table) => db(table).select(db.raw('1'))));
+  const before = (await kept()).map(({ length }) => length);
+  await clock.jump('3650d');
+  await world.noteLeap(3650 * 86_400_000);
+  await clock.advance('50m');
+  t.deepEqual(
+    (await kept()).map(({ length }) => length),
+    before,
+  );
+  await clock.passUntil(async () => (await kept()).every(({ length }) => length === 0));
+});
+
 test('a leap forward is logged, and no webhook has failed or waited for longer by that', async (t) => {
   const { log, text } = memoryLog();
   const { world, endpoint } = await startWebhookWorld(t, { overrides: { log } });

@@ -37,10 +37,11 @@ export function partitionJobs(parts: PartitionedTablesParts): MaintenanceJob[] {
   const { db, now, keepEvents, keepEmails } = parts;
   const old = () => now() - keepEvents;
   const oneByOne = (until: () => number): MaintenanceJob[] => [
-    { name: 'attempts', isFedByMail: true, run: () => forgetAttempts(db, until()) },
-    { name: 'events', isFedByMail: true, run: () => forgetEvents(db, until()) },
+    { name: 'attempts', isFedByMail: true, isByAge: true, run: () => forgetAttempts(db, until()) },
+    { name: 'events', isFedByMail: true, isByAge: true, run: () => forgetEvents(db, until()) },
   ];
-  const emails = keepEmails === null ? [] : [{ name: 'emails', run: forgetEmails(db, now, keepEmails) }];
+  const emails =
+    keepEmails === null ? [] : [{ name: 'emails', run: forgetEmails(db, now, keepEmails), isByAge: true }];
   if (!isPostgres(db)) return [...oneByOne(old), ...emails];
   const period = periodOf(keepEvents, 30);
   const periods: Record<PartitionedTable, number> = {
@@ -50,8 +51,8 @@ export function partitionJobs(parts: PartitionedTablesParts): MaintenanceJob[] {
   };
   return [
     { name: 'partitions to come', run: createAhead({ ...parts, periods }) },
-    { name: 'old partitions of attempts', run: dropPast(db, 'attempts', now, old) },
-    { name: 'old partitions of events', run: dropPast(db, 'events', now, old) },
+    { name: 'old partitions of attempts', run: dropPast(db, 'attempts', now, old), isByAge: true },
+    { name: 'old partitions of events', run: dropPast(db, 'events', now, old), isByAge: true },
     ...oneByOne(() => old() - 2 * period),
     ...emails,
     ...(keepEmails === null

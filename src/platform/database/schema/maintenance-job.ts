@@ -8,6 +8,8 @@ export interface MaintenanceJob {
   isUrgent?: boolean;
   /** Time alone may bring it work that must not wait. */
   isTimely?: boolean;
+  /** It deletes what has become old. */
+  isByAge?: boolean;
   /** It waits for servers of strangers, such as their DNS. */
   isRemote?: boolean;
 }
