@@ -1,7 +1,7 @@
 /**
  * Passwords: scrypt (RFC 7914), stored with its parameters, so that they can be raised while old hashes still verify. Two hashes
- * are computed at a time, because each takes 16 MiB and a thread of the pool that the database also uses: one for those who have
- * shown that they belong here, by a session, a link or a known browser, and one for strangers, who could otherwise keep them waiting.
+ * are computed at a time, because each takes 16 MiB and a thread of the pool that the database also uses: one for people who have
+ * a session, a link or a known browser, and one for strangers, who could otherwise keep the others waiting.
  */
 import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto';
 import { Slots } from '#platform/base/limits/slots.ts';

@@ -14,7 +14,7 @@ import type { OrgVisit, PageVisit } from './page.ts';
 const max = {
   /** One: a network. Whatever its browsers say they are, each needs the database for a moment, so those beyond wait. */
   authorizing: { inAll: 100, ofOne: 'as many as are free' as const },
-  /** One: a network. Those beyond wait, because the pages to sign in are short work, whose strangers may come from any number of them. */
+  /** One: a network. Those beyond wait: the work is short, and strangers may come from any number of networks. */
   signedOut: { inAll: 25, ofOne: 8 },
   /** One: an organization; on other pages, and for an operator, a person. */
   signedIn: { inAll: 75, ofOne: 25 },

@@ -73,8 +73,8 @@ export async function requireStillAllowed(request: IncomingMessage): Promise<voi
 }
 
 /**
- * The pages of an answer that its reader may take hours for, as long as the reader has the right to them. The connection is cut then,
- * so that the part is not taken for the whole.
+ * The pages of an answer that its reader may take hours for, as long as the reader has the right to them. Then the connection is
+ * cut, so that the part is not taken for the whole.
  */
 export async function* whileAllowed<Page>(
   { res }: Context,

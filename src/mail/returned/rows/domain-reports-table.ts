@@ -1,12 +1,12 @@
 /**
- * DMARC and TLS reports on domains. Only reports on verified domains are stored, a bounded number for each domain, and for all names
- * below it, of which a stranger can name any number. An
- * organization sees reports on domains that it has verified itself: an unverified domain, or a name below it, proves nothing.
+ * DMARC and TLS reports on domains. Only reports on verified domains are stored, a bounded number for each domain, and for all
+ * names below it, of which a stranger can name any number. An organization sees reports on domains that it has verified itself: an
+ * unverified domain, or a name below it, proves nothing.
  */
 import type { Knex } from 'knex';
 import type { AggregateReport } from '#mail/returned/aggregate-report.ts';
 import { newId } from '#platform/base/id.ts';
-import { deleteBeyond, type Rows } from '#platform/database/engine/delete-old.ts';
+import { deleteBeyond, type MatchingRows } from '#platform/database/engine/delete-old.ts';
 import type { Db, Trx } from '#platform/database/engine/open.ts';
 
 const maxPerDomain = 1000;
@@ -39,7 +39,7 @@ export async function keepReport(
  * Which reports are bounded together with those on this domain, if it is verified, or above or below a verified domain, because a
  * DMARC record may apply to all names below it. Null if it is not. `domain` has no wildcard.
  */
-async function boundedGroup(trx: Trx, domain: string): Promise<Rows | null> {
+async function boundedGroup(trx: Trx, domain: string): Promise<MatchingRows | null> {
   const verified = () => trx('domains').where({ status: 'verified' });
   const above: string[] = await verified().whereIn('name', withParents(domain)).pluck('name');
   if (above.includes(domain)) return { domain };

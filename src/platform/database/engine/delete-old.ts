@@ -25,10 +25,15 @@ export async function deleteOldest(
 }
 
 /** A condition on rows. */
-export type Rows = Record<string, string | null> | ((rows: Knex.QueryBuilder) => void);
+export type MatchingRows = Record<string, string | null> | ((rows: Knex.QueryBuilder) => void);
 
 /** Keeps the newest `max` rows that match. */
-export async function deleteBeyond(trx: Trx, table: string, matching: Rows, max: number): Promise<number> {
+export async function deleteBeyond(
+  trx: Trx,
+  table: string,
+  matching: MatchingRows,
+  max: number,
+): Promise<number> {
   const rows = trx(table)
     .where(matching as Record<string, string | null>)
     .orderBy('id', 'desc')
