@@ -150,6 +150,19 @@ test('one POST as Gmail’s unsubscribes, from that stream alone, once', async (
   t.is((await world.send({ to, subject: 'Your receipt' })).status, 200);
 });
 
+test('a second POST needs no lock, so that none of any number holds up mail', async (t) => {
+  const world = await withNews(await startWorld(t));
+  const { link } = await sent(world);
+  t.is((await post(world, link)).status, 200);
+  await world.db.transaction(async (trx) => {
+    await trx('organizations')
+      .where({ id: world.orgId })
+      .update({ name: `Locked ${world.orgId}` });
+    t.is((await post(world, link)).status, 200);
+  });
+  t.is((await listOf(world)).length, 1);
+});
+
 test('a form of several parts does, too; any other POST changes nothing', async (t) => {
   const world = await start();
   const { link } = await sent(world);

@@ -31,13 +31,18 @@ export interface Unsubscribing {
 
 export const unsubscribedReason = 'unsubscribed';
 
-/** `subscribed again`: after the email was sent; nothing was changed. */
-export function unsubscribe(
+/**
+ * `subscribed again`: after the email was sent; nothing was changed. Looks before it takes the database's lock: a stranger with one
+ * link could otherwise keep everybody's mail waiting for it.
+ */
+export async function unsubscribe(
   db: Db,
   subscription: StreamSubscription,
   { via, now, isConfirmed = false }: Unsubscribing,
 ): Promise<'unsubscribed' | 'subscribed again'> {
   const { orgId, stream, address, isTest } = subscription;
+  const before = await stateOf(db, subscription, now);
+  if (before === 'unsubscribed' || (before === 'subscribed again' && !isConfirmed)) return before;
   return db.transaction(async (trx) => {
     if (!isConfirmed && (await isOfEarlier(trx, subscription, now))) return 'subscribed again';
     const emailId = await emailOf(trx, subscription);
@@ -47,13 +52,23 @@ export function unsubscribe(
       stream,
       ...(emailId && { emailId }),
     };
-    const isNew = isThere && (isTest ? emailId !== null : (await suppress(trx, [entry], now)) > 0);
+    const isNew =
+      isThere && (isTest ? await isUntold(trx, emailId, address) : (await suppress(trx, [entry], now)) > 0);
     if (!isNew) return 'unsubscribed';
     const data = { stream, via };
     const event = { orgId, emailId, recipient: address, type: 'email.unsubscribed', at: now, data } as const;
     await trx('events').insert(eventRow(event));
     return 'unsubscribed';
   });
+}
+
+/** Test mail is on no list, which would say that it has been told. */
+async function isUntold(trx: Trx, emailId: string | null, recipient: string): Promise<boolean> {
+  if (emailId === null) return false;
+  const told = await trx('events')
+    .where({ email_id: emailId, recipient, type: 'email.unsubscribed' })
+    .first('id');
+  return told === undefined;
 }
 
 /** Ids have the time of their machine, which is not exactly that of the clock. */
