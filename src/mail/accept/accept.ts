@@ -6,6 +6,7 @@
  * was charged or stored.
  */
 
+import { allowedDomains } from '#accounts/api-keys.ts';
 import { demandedTls, mailTls } from '#accounts/domains.ts';
 import type { DomainRecord } from '#accounts/rows/domains-table.ts';
 import type { Stream } from '#accounts/rows/streams.ts';
@@ -19,11 +20,13 @@ import {
 import type { Decision } from '#mail/accept/rows/acceptance.ts';
 import { refusalOf } from '#mail/accept/rows/decision-refusal.ts';
 import type { Compose, ComposeOrder } from '#mail/compose/compose-order.ts';
+import { fieldValue, readHead } from '#mail/compose/head.ts';
 import { patched } from '#platform/base/byte-patch.ts';
 import type { Clock } from '#platform/base/clock.ts';
 import { failpoint } from '#platform/base/failpoints.ts';
 import { newId } from '#platform/base/id.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
+import { parseMailbox } from '#platform/values/address.ts';
 import { type Mailbox, serverOrgId } from '#platform/values/glossary.ts';
 import { namesOf } from '#platform/values/recipients.ts';
 import { asRefusal, type Refusal } from '#platform/values/refusal.ts';
@@ -168,6 +171,7 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
   if (refusal && !request.idempotency) throw refusal;
   const from = requireSender(request.from);
   requireAllowedDomain(from, caller);
+  requireAllowedSenderField(request, caller);
   const orgId = caller.domainOrgId ?? caller.orgId;
   const isFromTestDomain = isTestSend(parts, caller) && from.domain === testDomain;
   const domain = isFromTestDomain
@@ -179,6 +183,18 @@ async function check(parts: CheckParts, request: SendRequest, caller: Sender): P
   const stream = await streamOf(parts, request, caller);
   const draft = draftOf(parts, request, caller, { domain, stream });
   return { request: withBulkNote(request, stream), from, domain, stream, draft, refusal };
+}
+
+/** RFC 5322 section 3.6.2: Sender names who has sent the mail, and mail programs show it before From. */
+function requireAllowedSenderField({ headers, rawMessage }: SendRequest, caller: Sender): void {
+  if (allowedDomains(caller).length === 0) return;
+  const [, field] = Object.entries(headers).find(([name]) => name.toLowerCase() === 'sender') ?? [];
+  const value = (rawMessage ? fieldValue(readHead(rawMessage.raw), 'sender') : field)?.trim();
+  if (!value) return;
+  requireAllowedDomain(
+    parseMailbox(value) ?? { name: '', address: value, domain: value.slice(0, 100) },
+    caller,
+  );
 }
 
 /** A retry with the same idempotency key gets its answer, even if its `scheduledAt` has passed meanwhile. */
