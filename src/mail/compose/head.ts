@@ -115,11 +115,16 @@ function withValues(raw: Buffer, fields: Field[]): Field[] {
   });
 }
 
-/** Programs that write a text in another charset write its header in the same. */
+/** How far into the message its first charset is looked for; 1000 parts may ask for it. */
+const maxSearched = 16 * 1024;
+
+/** Programs that write a text in another charset write its header in the same; a multipart names it only in its parts. */
 function decoderFor(raw: Buffer, fields: Field[]): typeof windows1252 {
   const type = fields.find(({ name }) => name === 'content-type');
-  const text = type ? raw.toString('latin1', type.start, Math.min(type.end, type.start + 1000)) : '';
-  const charset = charsetNamed(/charset\s{0,9}=([^;\r\n]{1,80})/i.exec(text)?.[1] ?? '');
+  const own = type
+    ? charsetIn(raw.toString('latin1', type.start, Math.min(type.end, type.start + 1000)))
+    : null;
+  const charset = charsetNamed(own ?? charsetIn(raw.toString('latin1', 0, maxSearched)) ?? '');
   const isOther =
     charset !== null &&
     /^(?:windows-125\d|iso-8859-(?:[2-9]|1\d)|koi8-[ru]|gb.*|big5|euc-.*|shift_jis)$/.test(charset);
@@ -128,4 +133,8 @@ function decoderFor(raw: Buffer, fields: Field[]): typeof windows1252 {
   } catch {
     return windows1252;
   }
+}
+
+function charsetIn(text: string): string | null {
+  return /charset\s{0,9}=([^;\r\n]{1,80})/i.exec(text)?.[1] ?? null;
 }

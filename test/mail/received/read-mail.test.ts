@@ -140,6 +140,50 @@ test('a text is read in its charset, whatever its label says of it', (t) => {
     t.is(text(`text/plain${label}`, 'caf\xe9'), 'café', label);
 });
 
+test('a text whose label can only be wrong is read as what it is', (t) => {
+  const text = (charset: string, bytes: string) =>
+    readContent(
+      Buffer.concat([
+        mail(`Content-Type: text/plain; charset=${charset}`, '', ''),
+        Buffer.from(bytes, 'latin1'),
+      ]),
+    )!.text;
+  const japanese = '\x1b$BF|K\\8l\x1b(B';
+  for (const charset of ['us-ascii', 'utf-8', 'iso-8859-1', 'windows-1252'])
+    t.is(text(charset, japanese), '日本語', charset);
+  t.is(text('utf-8', 'caf\xe9'), 'café');
+  t.is(text('utf-8', 'caf\xe9 \xc3\xa9'), 'caf\ufffd é', 'UTF-8 with a byte that is not');
+  t.is(text('gb18030', '\xb9\xfe'), '哈');
+});
+
+test('a header that is not encoded is read in the first charset that the mail names', (t) => {
+  const name = Buffer.from('b9feb9fe', 'hex').toString('latin1');
+  const lines = [
+    `Subject: ${name}`,
+    'Content-Type: multipart/mixed; boundary=m',
+    '',
+    ...parts(
+      'm',
+      ['Content-Type: text/plain; charset="gb18030"', '', name],
+      [`Content-Type: image/png; name="${name}.png"`, 'Content-Disposition: attachment', '', 'AAAA'],
+    ),
+    '',
+  ];
+  const raw = Buffer.from(lines.join('\r\n'), 'latin1');
+  t.is(readMail(raw).subject, '哈哈');
+  t.deepEqual(files(raw), [['哈哈.png', 'image/png']]);
+});
+
+test('a file name without a charset is UTF-8', (t) => {
+  const named = (parameters: string) =>
+    files(
+      mixed(['Content-Type: image/png', `Content-Disposition: attachment; ${parameters}`, '', 'AAAA']),
+    )[0]![0];
+  t.is(named("filename*=''%e2%82%ac.png"), '€.png');
+  t.is(named("filename*0*=''%e2%82%ac; filename*1=.png"), '€.png');
+  t.is(named("filename*=iso-8859-1''%e9.png"), 'é.png');
+});
+
 test('a Content-ID without brackets, and a disposition that is encoded', (t) => {
   const picture = (id: string) => [
     'Content-Type: image/png',

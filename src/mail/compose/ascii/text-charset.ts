@@ -41,6 +41,6 @@ function hasMeta(type: string, bytes: Buffer): boolean {
 }
 
 /** Whether a character of several bytes is in it: then it is UTF-8 with some bytes that are not. */
-function hasUtf8(bytes: Buffer): boolean {
+export function hasUtf8(bytes: Buffer): boolean {
   return /[\xc3-\xf4][\x80-\xbf]/.test(bytes.toString('latin1'));
 }
