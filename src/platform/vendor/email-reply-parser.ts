@@ -21,6 +21,19 @@ interface LinearExpression {
 
 let headers: RE2JS[] | null = null;
 
+/** Of an expression, which RE2 runs. */
+type Expression = Pick<RegExp, 'source' | 'flags'>;
+
+/** Further lines above a quoted mail. Each names an address, so that no line of the answer is taken for one. */
+const furtherHeaders: Expression[] = [
+  // "From:" of Outlook in Danish and Norwegian, Swedish, Finnish, Polish and Czech, Hungarian, Romanian, Turkish, Russian,
+  // Ukrainian, Greek, Japanese, Chinese and Korean.
+  String.raw`^\s*((?:Fra|Från|Lähettäjä|Od|Feladó|De la|Gönderen|Kimden|От|Від|Από|差出人|发件人|寄件者|보낸 사람)\s?[:：].*[\[<].+@.+[\]>])`,
+  String.raw`^\s*(On\s.+[(<].+@.+[)>]\ssaid:)$`,
+  // Gmail in Japanese: "2026年11月28日(土) 10:00 NAME <EMAIL>:"
+  String.raw`^\s*(20[0-9]{2}年.+<.+@.+>:)$`,
+].map((source) => ({ source, flags: 'm' }));
+
 /** What a text says beside what it quotes and its signature. */
 export function replyIn(text: string): string {
   headers ??= linearHeaders();
@@ -34,7 +47,7 @@ function linearHeaders(): RE2JS[] {
   const require = createRequire(import.meta.url);
   const path = join(require.resolve('email-reply-parser'), '..', 'regex.js');
   const expressions: Expressions = require(path).default;
-  const given = expressions.quoteHeadersRegex as RegExp[];
+  const given: Expression[] = [...(expressions.quoteHeadersRegex as RegExp[]), ...furtherHeaders];
   const anyOf = RE2JS.compile(
     given.map((one) => `(?${one.flags.includes('i') ? 'i' : ''}:${sourceOf(one)})`).join('|'),
   );
@@ -48,11 +61,11 @@ function linearHeaders(): RE2JS[] {
 const space =
   '[\\t-\\r \\x{a0}\\x{1680}\\x{2000}-\\x{200a}\\x{2028}\\x{2029}\\x{202f}\\x{205f}\\x{3000}\\x{feff}]';
 
-function sourceOf({ source }: RegExp): string {
+function sourceOf({ source }: Expression): string {
   return source.replace(/\[\\s\\S\]|\\s/g, (found) => (found === '\\s' ? space : '(?s:.)'));
 }
 
-function flagsOf({ flags }: RegExp): number {
+function flagsOf({ flags }: Expression): number {
   return (flags.includes('m') ? RE2JS.MULTILINE : 0) | (flags.includes('i') ? RE2JS.CASE_INSENSITIVE : 0);
 }
 

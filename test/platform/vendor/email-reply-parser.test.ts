@@ -12,12 +12,22 @@ test('what a mail quotes is left out, in many languages, and over two lines', (t
     'W dniu 28.11.2026\nAnn pisze:',
     '在 2026年11月28日，Ann\n写道：',
     '-----Original Message-----',
+    'Fra: Ann <ann@there.invalid>\nSendt: 28. november 2026 10:00\nTil: Shop\nEmne: Din ordre',
+    'Från: Ann [ann@there.invalid]\nSkickat: den 28 november 2026 10:00',
+    '差出人： Ann <ann@there.invalid>\n送信日時: 2026年11月28日',
+    'On 28 November 2026 at 10:00, Ann (ann@there.invalid) said:',
+    '2026年11月28日(土) 10:00 Ann <ann@there.invalid>:',
   ])
     t.is(
       replyIn(`Yes 👍, $' and $& too.\r\n\r\n${header}\r\n\r\n> Really?\r\n> Ann`),
       "Yes 👍, $' and $& too.",
       header,
     );
+});
+
+test('an answer that only reads like the line above a quoted mail stays', (t) => {
+  for (const text of ['Fra: Oslo\nTil: Bergen', 'On the phone you said:\nnext week', 'Od: 8:00\nDo: 16:00'])
+    t.is(replyIn(text), text);
 });
 
 test('a quoted header that reads like a replacement repeats nothing', (t) => {
@@ -38,6 +48,8 @@ test('32 KB of what almost begins a quotation take no long time', async (t) => {
     '在a\n',
     `01.01.2001 ${'01.01" <>'.repeat(100)}\n`,
     `From: ${'< '.repeat(450)}\n`,
+    `Fra: ${'<@ '.repeat(300)}\n`,
+    `On ${'(@ '.repeat(300)}\n`,
   ];
   for (const line of texts) {
     const text = line.repeat(Math.floor((32 * 1024) / line.length));
