@@ -115,3 +115,25 @@ test.serial('Postmark: the details of a message name its attachments', async (t)
   const without = await client.sendEmail(mail);
   t.deepEqual((await client.getOutboundMessageDetails(without.MessageID)).Attachments, []);
 });
+
+test.serial('Postmark: null is as good as nothing in each optional member', async (t) => {
+  const world = await asNewTenant(file());
+  const names = [
+    'Cc',
+    'Bcc',
+    'ReplyTo',
+    'Tag',
+    'Headers',
+    'Metadata',
+    'Attachments',
+    'HtmlBody',
+    'TrackOpens',
+  ];
+  const members = Object.fromEntries([...names, 'TrackLinks', 'MessageStream'].map((name) => [name, null]));
+  const answer = await fetch(`${world.url()}/email`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-postmark-server-token': world.key },
+    body: JSON.stringify({ ...mail, ...members }),
+  });
+  t.like(await answer.json(), { ErrorCode: 0, Message: 'OK' });
+});

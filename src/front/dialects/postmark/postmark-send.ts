@@ -170,7 +170,7 @@ function fieldsOf(email: PostmarkEmail): DialectSend {
     headers: Headers ? headersIn(Headers) : undefined,
     // The webhooks and messages of this dialect read Tag there.
     tags: { ...Metadata, ...(Tag && { tag: Tag }) },
-    attachments: email.Attachments && attachmentsOf(email.Attachments, email.HtmlBody),
+    attachments: email.Attachments ? attachmentsOf(email.Attachments, email.HtmlBody) : undefined,
     tracking: {
       ...(typeof TrackOpens === 'boolean' && { openTracking: TrackOpens }),
       ...(TrackLinks && { clickTracking: TrackLinks.startsWith('Html') }),
