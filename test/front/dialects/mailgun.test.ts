@@ -91,6 +91,26 @@ test('Mailgun: what the SDK sends arrives, signed, with every field', async (t) 
   t.false(raw.includes('dora@'), 'bcc is in no header');
 });
 
+test('Mailgun: of two pictures with the same name, both are sent and the first is shown', async (t) => {
+  const world = await startWorld(t);
+  const logo = (text: string) => ({
+    filename: 'logo.png',
+    data: Buffer.from(text),
+    contentType: 'image/png',
+  });
+  const html = '<img src="cid:logo.png">';
+  await sdk(world).messages.create(domain, { ...mail, html, inline: [logo('one'), logo('two')] });
+  const message = await until(() => world.mx[0]!.messages[0]);
+  const { attachments } = await PostalMime.parse(message.raw);
+  t.deepEqual(
+    attachments.map(({ filename, contentId }) => [filename, contentId]),
+    [
+      ['logo.png', '<logo.png>'],
+      ['logo.png', undefined],
+    ],
+  );
+});
+
 test('Mailgun: with recipient variables each recipient gets an email of their own, or nobody does', async (t) => {
   const world = await startWorld(t);
   const send = (change: object) =>

@@ -16,6 +16,7 @@ import type { Form } from '#front/dialects/form.ts';
 import { acceptMade } from '#front/dialects/several-emails.ts';
 import { formBody, largestBody } from '#front/http/body-limits.ts';
 import type { SendRequest } from '#mail/accept/requested-send.ts';
+import { comparedId } from '#mail/compose/content-ids/content-ids.ts';
 import { compareKey } from '#platform/values/address.ts';
 import { lackingHeader } from '#platform/values/one-click.ts';
 import type { Recipient } from '#platform/values/recipients.ts';
@@ -126,7 +127,10 @@ function ownHeader([name, value]: [string, string]): [string, string][] {
   return places.length === 0 ? [] : [[name, places.map((place) => place.trim()).join(', ')]];
 }
 
+/** Of files with the same name, the first is shown, as at Mailgun; a second Content-ID of that name would mean nothing. */
 function attachmentsIn({ files }: Form) {
+  const ids = new Set<string>();
+  const isFirst = (filename: string) => ids.size < ids.add(comparedId(filename)).size;
   return files
     .filter(({ field }) => field === 'attachment' || field === 'inline')
     .map(({ field, filename, contentType, content }) => ({
@@ -134,7 +138,10 @@ function attachmentsIn({ files }: Form) {
       content: content.toString('base64'),
       // SDKs that do not know the type say octet-stream, or nothing, which reads as text/plain; the name tells more.
       ...(!isVague(contentType, filename) && { contentType }),
-      ...(field === 'inline' && { contentId: filename, disposition: 'inline' }),
+      ...(field === 'inline' && {
+        disposition: 'inline',
+        ...(isFirst(filename) && { contentId: filename }),
+      }),
     }));
 }
 
