@@ -236,7 +236,7 @@ test('the post for Postmark has RawEmail and the reply, and its SDK reads the ma
     MailboxHash: '4711',
     MessageID: mail.id,
     StrippedTextReply: 'Ja, gerne für morgen.',
-    RawEmail: reply,
+    RawEmail: `X-Original-To: orders+4711@x.invalid\r\nX-Original-To: blind@x.invalid\r\n${reply}`,
   });
   t.deepEqual(Buffer.from(body.Attachments[0].Content, 'base64'), image);
   t.is(body.Attachments[1].Name, '.._notes.txt');
@@ -262,7 +262,7 @@ test('RawEmail has every byte of a mail that is not UTF-8, and one that cannot b
   t.is(openMail(Buffer.from(body.RawEmail))!.content.text, 'für\r\n');
   // Its record says more files than its bytes have.
   const { attachments } = mailOf(reply).summary;
-  const other = mailOf('Subject: Other\r\n\r\nOther\r\n');
+  const other = mailOf('Subject: Other\r\n\r\nOther\r\n', { recipients: ['orders@x.invalid'] });
   await receive({ ...other, summary: { ...other.summary, attachments } });
   const second = (await posted(receiver, 2)).body;
   t.like(second, { Subject: 'Other', TextBody: '', Attachments: [] });
@@ -317,11 +317,13 @@ test('the form for Mailgun is signed; a URL that ends in mime gets the message',
   t.true(
     JSON.parse(String(form.get('message-headers'))).some(([name]: [string]) => name === 'X-Mailgun-Sflag'),
   );
-  await posted(mime.receiver);
-  await receive(mailOf(octets));
+  const whole = new URLSearchParams((await posted(mime.receiver)).raw).get('body-mime')!;
+  t.true(whole.startsWith('X-Original-To: orders+4711@x.invalid\r\nX-Original-To: blind@x.invalid\r\n'));
+  await receive(mailOf(octets, { recipients: ['orders@x.invalid'] }));
   const { raw } = await posted(mime.receiver, 2);
   const sent = new URLSearchParams(raw).get('body-mime')!;
   t.is(openMail(Buffer.from(sent))!.content.text.trim(), 'für', 'no byte is lost');
+  t.false(sent.includes('X-Original-To'), 'the form names the only recipient');
 });
 
 test('the raw format is the mail as it came, after what the envelope says', async (t) => {
@@ -355,7 +357,7 @@ test('the route decides which endpoint gets a mail, a large one has links, and o
   t.regex(body.TextBodyUrl, /\/parts\/text\?/);
   const nested = `Content-Type: multipart/mixed; boundary=b\r\n\r\n${'--b\r\n\r\n'.repeat(2000)}`;
   t.is(openMail(Buffer.from(nested)), null);
-  await receive(mailOf(nested));
+  await receive(mailOf(nested, { recipients: ['orders@x.invalid'] }));
   t.is((await posted(all.receiver, 2)).body.RawEmail, nested);
   await until(async () => (await world.db('webhook_messages').whereNotNull('lease_owner')).length === 0);
 });

@@ -6,7 +6,7 @@
 import type { ReceivedMail } from '#mail/received/received-mail.ts';
 import { type FormField, multipart, urlencoded } from './form-body.ts';
 import { fieldOf, fileNameOf, onOneLine, sendersFields } from './received-fields.ts';
-import { isWhole, mimeText, type ReceivedPost, textsOf, type WriteReceived } from './received-post.ts';
+import { isWhole, mimeMail, type ReceivedPost, textsOf, type WriteReceived } from './received-post.ts';
 
 export const mailgunReceived: WriteReceived = (post) => {
   const { mail, content, raw, url, signature } = post;
@@ -19,7 +19,7 @@ export const mailgunReceived: WriteReceived = (post) => {
   };
   // The signature comes last: a parser that keeps the last value of a name keeps ours.
   if (wantsMime || content === null) {
-    const bytes = content === null ? raw : mimeText(raw);
+    const bytes = content === null ? raw : mimeMail(post);
     return urlencoded(fieldsOf({ ...base, 'body-mime': bytes, ...signature }));
   }
   const texts = textsOf(post);

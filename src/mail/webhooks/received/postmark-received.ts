@@ -13,17 +13,17 @@ import {
   receivedSpf,
   sendersFields,
 } from './received-fields.ts';
-import { isWhole, jsonBody, mimeText, textsOf, type WriteReceived } from './received-post.ts';
+import { isWhole, jsonBody, mimeMail, textsOf, type WriteReceived } from './received-post.ts';
 
 export const postmarkReceived: WriteReceived = (post) => {
-  const { mail, content, raw, links, file } = post;
+  const { mail, content, links, file } = post;
   const hasAll = isWhole(post);
   const texts = textsOf(post);
   return jsonBody({
     ...postmarkMembers(mail, content),
     ...postmarkTexts(mail, content, texts),
     ...(texts.isCut && { TextBodyUrl: links.text, HtmlBodyUrl: links.html }),
-    ...(hasAll ? { RawEmail: mimeText(raw).toString() } : { RawEmailUrl: links.raw }),
+    ...(hasAll ? { RawEmail: mimeMail(post).toString() } : { RawEmailUrl: links.raw }),
     Attachments: mail.summary.attachments.map((one) => ({
       ...postmarkAttachment(one),
       ...(hasAll

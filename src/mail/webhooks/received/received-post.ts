@@ -7,6 +7,7 @@ import { isUtf8 } from 'node:buffer';
 import { toSevenBit } from '#mail/compose/seven-bit.ts';
 import type { ReceivedLinks } from '#mail/received/received-links.ts';
 import type { ReceivedContent, ReceivedMail } from '#mail/received/received-mail.ts';
+import { onOneLine } from './received-fields.ts';
 
 export interface ReceivedPost {
   mail: ReceivedMail;
@@ -42,8 +43,22 @@ export function jsonBody(value: unknown): PostBody {
 }
 
 /** The mail as UTF-8, as which JSON and forms are read. Other bytes are encoded as MIME has it, which a reader undoes. */
-export function mimeText(raw: Buffer): Buffer {
+function mimeText(raw: Buffer): Buffer {
   return isUtf8(raw) ? raw : toSevenBit(raw);
+}
+
+/** The recipients that SMTP names, in the field with which Postfix hands mail to programs: one of a blind copy is in no other. */
+export function originalTo({ recipients }: ReceivedMail): string {
+  return recipients.map((recipient) => `X-Original-To: ${onOneLine(recipient)}\r\n`).join('');
+}
+
+/**
+ * The mail for a post that has all recipients in one text beside it. Rails' Action Mailbox writes that text into X-Original-To, and
+ * finds only the first address there.
+ */
+export function mimeMail({ mail, raw }: ReceivedPost): Buffer {
+  const head = mail.recipients.length > 1 ? originalTo(mail) : '';
+  return Buffer.concat([Buffer.from(head), mimeText(raw)]);
 }
 
 /** Whether all of the mail is in the post. */
