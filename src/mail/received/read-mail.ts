@@ -178,13 +178,15 @@ function fromDomainsIn(head: Head): string[] | null {
   return [...new Set(domains as string[])];
 }
 
-/** RFC 3834 section 5, RFC 2919, and what programs wrote before those. */
+/**
+ * RFC 3834 section 5, RFC 2919, and what programs wrote before those. Not X-Auto-Response-Suppress, which Exchange also writes into
+ * the mail of people, for example if it passed a distribution list.
+ */
 function isAutomatic(head: Head): boolean {
   const value = (name: string) => (fieldValue(head, name) ?? '').toLowerCase();
   return (
     /^auto-/.test(value('auto-submitted')) ||
     /^(?:bulk|junk|list|auto[-_]?reply)\b/.test(value('precedence')) ||
-    /\b(?:all|oof|autoreply)\b/.test(value('x-auto-response-suppress')) ||
     ['list-id', 'x-autoreply', 'x-autorespond'].some((name) => fieldValue(head, name) !== null)
   );
 }
