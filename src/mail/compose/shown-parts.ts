@@ -5,7 +5,8 @@
  * is a file, unless the message begins with it or has it as an alternative: some programs name the body.
  */
 import { isAscii, isUtf8 } from 'node:buffer';
-import { hasUtf8 } from './ascii/text-charset.ts';
+import { charsetNamed } from './ascii/part-labels.ts';
+import { hasUtf8, metaLabel } from './ascii/text-charset.ts';
 import { fieldValue } from './head.ts';
 import { type MimeTreePart, partsOf } from './mime-tree.ts';
 import { decoded } from './transfer-encoding.ts';
@@ -74,10 +75,11 @@ export function textOf(raw: Buffer, part: MimeTreePart, max = Number.POSITIVE_IN
 }
 
 /** The label is not believed if the bytes beyond ASCII are UTF-8, which those of no other charset happen to be. */
-function charsetOf({ charset }: MimeTreePart, body: Buffer): string {
+function charsetOf({ charset, type }: MimeTreePart, body: Buffer): string {
   const isOrdinary = charset === null || /^(?:us-ascii|utf-8|iso-8859-\d+|windows-125\d)$/.test(charset);
   // RFC 1468: Japanese in ASCII bytes. The escape is a character of no text in these charsets.
   if (isAscii(body)) return isOrdinary && body.includes('\x1b$') ? 'iso-2022-jp' : (charset ?? 'utf-8');
   if (isUtf8(body)) return 'utf-8';
-  return charset === null || (charset === 'utf-8' && !hasUtf8(body)) ? 'windows-1252' : charset;
+  const named = charset ?? (type === 'text/html' ? charsetNamed(metaLabel(body) ?? '') : null);
+  return named === null || (named === 'utf-8' && !hasUtf8(body)) ? 'windows-1252' : named;
 }

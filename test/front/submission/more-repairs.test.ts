@@ -131,6 +131,17 @@ test('text that says UTF-8 and can only be windows-1252, in any transfer encodin
   t.is((await sent(t, [from, ...cut])).email.text?.trim(), 'Grüße \ufffd');
 });
 
+test('HTML that names UTF-8 only in its head is labeled so, and HTML that names another charset is not', async (t) => {
+  const labelOf = async (meta: string) => {
+    const html = `<html><head>${meta}</head><p>Gr\xc3\xbc\xc3\x9fe</p></html>`;
+    const { raw } = await sent(t, [from, 'MIME-Version: 1.0', 'Content-Type: text/html', '', html]);
+    return fieldsOf(raw, 'Content-Type');
+  };
+  for (const meta of ['<meta charset="utf-8">', "<meta charset = 'UTF8'>", '<meta charset=utf-8>', ''])
+    t.deepEqual(await labelOf(meta), ['text/html; charset=utf-8'], meta);
+  t.deepEqual(await labelOf('<meta charset="windows-1252">'), ['text/html']);
+});
+
 const labels = table<[labels: string[], bytes: string, text: string]>('submission/odd-labels');
 
 for (const [given, bytes, text] of labels) {

@@ -36,8 +36,14 @@ function sevenBitCharset(bytes: Buffer): string {
 
 /** Not every reader believes an element, so UTF-8 is named beside it. */
 function hasMeta(type: string, bytes: Buffer): boolean {
+  const label = type === 'text/html' ? metaLabel(bytes) : null;
+  return label !== null && !/^utf-?8/i.test(label);
+}
+
+/** The charset that HTML names in its head; null if it names none. */
+export function metaLabel(bytes: Buffer): string | null {
   const head = bytes.toString('latin1', 0, 4096);
-  return type === 'text/html' && /<meta[^>]{0,200}charset\s{0,9}=\s{0,9}["']?(?!utf-?8)/i.test(head);
+  return /<meta[^>]{0,200}charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})/i.exec(head)?.[1] ?? null;
 }
 
 /** Whether a character of several bytes is in it: then it is UTF-8 with some bytes that are not. */
