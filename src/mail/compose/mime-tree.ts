@@ -100,8 +100,10 @@ function describe(head: Head, parentType: string): PartDescription {
 
 function structured(head: Head, name: string): { value: string; params: Record<string, string | undefined> } {
   const value = (fieldValue(head, name) ?? '').slice(0, maxValueLength);
-  // Some programs encode whatever they give, or name no charset before the quotes, which RFC 2231 section 4 allows.
-  const named = value.replace(/(\*\s?=\s?"?)'/g, "$1utf-8'");
+  // Some programs encode whatever they give; some name no charset of a file name (RFC 2231 section 4), or leave its quotes out.
+  const named = value
+    .replace(/(name\*(?:0\*)?\s?=\s?"?)'/gi, "$1utf-8'")
+    .replace(/(name\*\s?=\s?"?)(?![^;']{0,40}')/gi, "$1utf-8''");
   return parseHeaderValue(named.startsWith('=?') ? decodeWords(named) : named);
 }
 

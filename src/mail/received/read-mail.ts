@@ -105,9 +105,12 @@ function partsIn(raw: Buffer, tree: MimeTreePart): Pick<ReceivedContent, 'text' 
     const content = read.get(part)!;
     return part.type === 'text/html' ? textFromHtml(content) : content;
   });
+  const whole = html.length === 0 ? null : html.map((part) => read.get(part)!).join('\n');
+  const joined = plain.join('\n');
   return {
-    text: plain.join('\n'),
-    html: html.length === 0 ? null : html.map((part) => read.get(part)!).join('\n'),
+    // Some programs write an alternative in plain text that is blank.
+    text: whole !== null && joined.trim() === '' ? (textFromHtml(whole) ?? joined) : joined,
+    html: whole,
     attachments: attached.map((part, position) => describe(raw, part, position)),
   };
 }

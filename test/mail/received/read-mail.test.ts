@@ -73,6 +73,28 @@ test('mail that has only HTML has a text, too', (t) => {
   t.is(readContent(raw)!.text.replace(/\s+/g, ' ').trim(), 'Hello World');
 });
 
+test('a text that is blank beside HTML is that of the HTML', (t) => {
+  const alternatives = (text: string) =>
+    mail(
+      'Content-Type: multipart/alternative; boundary=a',
+      '',
+      ...parts('a', ['Content-Type: text/plain', '', text], ['Content-Type: text/html', '', '<p>Hello</p>']),
+      '',
+    );
+  t.is(readContent(alternatives(' \r\n'))!.text.trim(), 'Hello');
+  t.is(readMail(alternatives('')).summary.preview, 'Hello');
+  t.is(readContent(alternatives('Hi'))!.text, 'Hi');
+});
+
+test('HTML whose part names no charset is read in the one that it names itself', (t) => {
+  const html = (meta: string, bytes: string) =>
+    readContent(Buffer.from(`Content-Type: text/html\r\n\r\n<html>${meta}<p>${bytes}</p>`, 'latin1'))!.html!;
+  t.true(html('<meta charset="iso-8859-2">', '\xb1').includes('ą'));
+  t.true(html('<META content="text/html; charset=gb2312">', '\xb9\xfe').includes('哈'));
+  t.true(html('<meta charset=utf-8>', '\xe9').includes('é'));
+  t.true(html('', '\x80').includes('€'));
+});
+
 const parts = (boundary: string, ...bodies: string[][]) => [
   ...bodies.flatMap((lines) => [`--${boundary}`, ...lines]),
   `--${boundary}--`,
@@ -182,6 +204,8 @@ test('a file name without a charset is UTF-8', (t) => {
   t.is(named("filename*=''%e2%82%ac.png"), '€.png');
   t.is(named("filename*0*=''%e2%82%ac; filename*1=.png"), '€.png');
   t.is(named("filename*=iso-8859-1''%e9.png"), 'é.png');
+  t.is(named('filename*=%e2%82%ac.png'), '€.png');
+  t.is(named("filename*0*=utf-8''a; filename*1*='b.png"), "a'b.png");
 });
 
 test('a Content-ID without brackets, and a disposition that is encoded', (t) => {
@@ -200,11 +224,7 @@ test('a Content-ID without brackets, and a disposition that is encoded', (t) => 
 
 test('mail that a program sent is told by what it says of itself', (t) => {
   const isAutomatic = (field: string) => readMail(mail(field, '', 'x')).summary.isAutomatic;
-  for (const field of [
-    'Auto-Submitted: auto-replied',
-    'Precedence: bulk',
-    'List-Id: <a.b>',
-  ])
+  for (const field of ['Auto-Submitted: auto-replied', 'Precedence: bulk', 'List-Id: <a.b>'])
     t.true(isAutomatic(field), field);
   const ofPeople = ['Auto-Submitted: no', 'Precedence: first-class', 'Subject: auto-'];
   for (const field of [...ofPeople, 'X-Auto-Response-Suppress: DR, OOF, AutoReply'])
