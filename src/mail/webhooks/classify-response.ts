@@ -1,12 +1,14 @@
 /**
  * The verdict on an attempt: a pure function of the response. 2xx is delivered; 410 disables the
- * endpoint; anything else, redirects included, is retried. `Retry-After` may lengthen a delay but never shorten it: a receiver that
- * always asks for one second would otherwise use up all attempts in ten seconds.
+ * endpoint; anything else, redirects included, is retried, except for an answer by which the format has an event refused.
+ * `Retry-After` may lengthen a delay but never shorten it: a receiver that always asks for one second would otherwise use up all
+ * attempts in ten seconds.
  *
  * The delays have no jitter: a failing endpoint gets one request at a time (posting-slots.ts), so deferred messages do not all
  * return at once.
  */
 import ms from 'ms';
+import type { WebhookFormatName } from './subscribed-types.ts';
 
 export interface WebhookResponse {
   status: number;
@@ -44,15 +46,24 @@ export const maxFailingMs = retryDelays.reduce((sum, each) => sum + each, 0);
 
 const maxPauseMs = retryDelays.at(-1)!;
 
+/**
+ * By which code that was written for another service refuses an event for good:
+ * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhook-retries. A repeat would only be refused again, and
+ * holds up the events of its email.
+ */
+const refusals: Partial<Record<WebhookFormatName, number>> = { mailgun: 406 };
+
 /** `before`: number of earlier attempts. */
 export function verdictOf(
   { answer }: Pick<WebhookAttempt, 'answer'>,
   before: number,
   now: number,
+  format: WebhookFormatName = 'standard',
 ): WebhookVerdict {
   const status = answer?.status ?? 0;
   if (status >= 200 && status < 300) return { kind: 'delivered' };
   if (status === 410) return { kind: 'gone' };
+  if (status === refusals[format]) return { kind: 'failed', pausedUntil: null };
   const retryAfter = retryAfterMs(answer?.retryAfter ?? null, now);
   const pausedUntil = retryAfter === null ? null : now + retryAfter;
   const wait = retryDelays[before];

@@ -100,7 +100,7 @@ async function attemptAndRecord(
   const verdict: WebhookVerdict =
     message.event === null
       ? { kind: 'failed', pausedUntil: null }
-      : verdictOf(attempt, message.attempts, attempt.endedAt);
+      : verdictOf(attempt, message.attempts, attempt.endedAt, message.format);
   for (;;) {
     try {
       return await record({ message, attempt, verdict });

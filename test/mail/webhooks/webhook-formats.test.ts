@@ -210,3 +210,16 @@ test('whatever happens, every format writes less than 20 kB of JSON, and tags re
     { numRuns: 100 },
   );
 });
+
+test('an application written for Mailgun refuses an event by 406, once, and gets the next of its email', async (t) => {
+  const { world, endpoint } = await startFormats(t);
+  const { receiver } = await endpoint('mailgun');
+  receiver.answer = (_request, response) => response.writeHead(406).end();
+  const { body } = await world.send({ to: 'ann@there.invalid' });
+  await world.when(body.emailId, ({ status }) => status === 'delivered');
+  await until(async () => receiver.requests.length > 1 && (await openMessages(world)).length === 0);
+  t.deepEqual(
+    receiver.requests.map(({ body: { 'event-data': event } }) => event.event),
+    ['accepted', 'delivered'],
+  );
+});

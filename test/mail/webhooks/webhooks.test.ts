@@ -34,6 +34,11 @@ test('2xx ends a message, 410 disables the endpoint, anything else is posted aga
   t.is(waitAfter({ answer: null }), 5000, 'no answer');
 });
 
+test('406 refuses an event for good in the format of Mailgun, and in no other', (t) => {
+  const verdict = (format?: 'mailgun' | 'sendgrid') => verdictOf(answer(406, '60'), 0, now, format).kind;
+  t.deepEqual([verdict('mailgun'), verdict('sendgrid'), verdict()], ['failed', 'again', 'again']);
+});
+
 test('the waits between posts are those of docs/design.md', (t) => {
   const tries = Array.from({ length: 10 }, (_, before) => waitAfter(answer(500), before));
   const schedule = ['5s', '5m', '30m', '2h', '5h', '10h', '14h', '20h', '24h'].map((each) =>
