@@ -86,10 +86,12 @@ function piecesOf(raw: Buffer, { fields }: Head): Piece[] {
 /** Keeps one of the fields that may occur once, and say the same or nothing. */
 function repairedOnce(pieces: Piece[], repairs: Set<string>): Piece[] {
   const seen = new Map<string, { first: Piece; meanings: Set<string> }>();
+  // An empty one alone stays: some receivers miss the field.
+  const hasSubject = pieces.some(({ name, value }) => name === 'subject' && value !== '');
   return pieces.flatMap((piece) => {
     const { name, value } = piece;
     if (!once.includes(name)) return [piece];
-    const isEmpty = value === '' && name !== 'subject' && name !== 'from';
+    const isEmpty = value === '' && name !== 'from' && (name !== 'subject' || hasSubject);
     const before = seen.get(name);
     const meaning = meaningOf(piece);
     if (!isEmpty && !before) {

@@ -131,6 +131,17 @@ test('text that says UTF-8 and can only be windows-1252, in any transfer encodin
   t.is((await sent(t, [from, ...cut])).email.text?.trim(), 'Grüße \ufffd');
 });
 
+test('an empty Subject beside another says nothing', async (t) => {
+  for (const subjects of [
+    ['Subject: ', 'Subject: Order'],
+    ['Subject: Order', 'Subject:'],
+  ]) {
+    const { raw } = await sent(t, [from, ...subjects, '', 'Hello']);
+    t.deepEqual(fieldsOf(raw, 'Subject'), ['Order']);
+  }
+  t.deepEqual(fieldsOf((await sent(t, [from, 'Subject: ', '', 'Hello'])).raw, 'Subject'), ['']);
+});
+
 test('HTML that names UTF-8 only in its head is labeled so, and HTML that names another charset is not', async (t) => {
   const labelOf = async (meta: string) => {
     const html = `<html><head>${meta}</head><p>Gr\xc3\xbc\xc3\x9fe</p></html>`;
