@@ -38,9 +38,38 @@ const furtherHeaders: Expression[] = [
 export function replyIn(text: string): string {
   headers ??= linearHeaders();
   return new EmailReplyParser()
-    .read(joined(text.replaceAll('\r\n', '\n'), headers))
+    .read(joined(aboveFields(text.replaceAll('\r\n', '\n')), headers))
     .getVisibleText()
     .trim();
+}
+
+/** A blank line, or one drawn between an answer and a quoted mail. */
+const rule = /^\s*([-_]{2}.*)?$/;
+const quotedField = /^[ \t]*\*?(From|Sent|Date|To|Cc|Subject):\*?[ \t]/;
+
+/**
+ * What stands above the fields of a quoted mail, which the package finds only if From is the first and names an address. They
+ * begin a paragraph below the answer; a journey, which has From, To and Date as well, has no Subject.
+ */
+function aboveFields(text: string): string {
+  const lines = text.split('\n');
+  const fields = new Set<string>();
+  // Where the answer ends if fields of a mail follow.
+  let end = 0;
+  let above = false;
+  for (const [at, line] of lines.entries()) {
+    const name = quotedField.exec(line)?.[1];
+    if (name !== undefined) {
+      if (above) fields.add(name);
+      if (fields.size > 2 && fields.has('From') && fields.has('Subject'))
+        return lines.slice(0, end).join('\n');
+      continue;
+    }
+    fields.clear();
+    above = end > 0 && rule.test(line);
+    if (!rule.test(line)) end = at + 1;
+  }
+  return text;
 }
 
 function linearHeaders(): RE2JS[] {

@@ -17,6 +17,9 @@ test('what a mail quotes is left out, in many languages, and over two lines', (t
     '差出人： Ann <ann@there.invalid>\n送信日時: 2026年11月28日',
     'On 28 November 2026 at 10:00, Ann (ann@there.invalid) said:',
     '2026年11月28日(土) 10:00 Ann <ann@there.invalid>:',
+    'Subject: Your order\nFrom: ann@there.invalid\nTo: shop@here.invalid\nDate: Thu, 18 Jun 2026 07:45:36 +0000',
+    '________________________________\nFrom: Ann There\nDate: 18 June 2026\nTo: Shop\nSubject: Your order',
+    '-------- Forwarded Message --------\nSubject: \tYour order\nDate: \tThu, 18 Jun 2026\nFrom: \tAnn',
   ])
     t.is(
       replyIn(`Yes 👍, $' and $& too.\r\n\r\n${header}\r\n\r\n> Really?\r\n> Ann`),
@@ -26,7 +29,14 @@ test('what a mail quotes is left out, in many languages, and over two lines', (t
 });
 
 test('an answer that only reads like the line above a quoted mail stays', (t) => {
-  for (const text of ['Fra: Oslo\nTil: Bergen', 'On the phone you said:\nnext week', 'Od: 8:00\nDo: 16:00'])
+  for (const text of [
+    'Fra: Oslo\nTil: Bergen',
+    'On the phone you said:\nnext week',
+    'Od: 8:00\nDo: 16:00',
+    'Please change it:\n\nFrom: Oslo\nTo: Bergen\nDate: Monday',
+    'From: Ann\nTo: the shop\nSubject: a question\n\nIs it there?',
+    'These are wrong:\nFrom: Ann\nTo: the shop\nSubject: a question',
+  ])
     t.is(replyIn(text), text);
 });
 
@@ -44,6 +54,8 @@ test('32 KB of what almost begins a quotation take no long time', async (t) => {
     `${'a on at wrote '.repeat(70)}\n`,
     'Op a schreef \n',
     'abc. x skrev : \n',
+    'a\n\nFrom: a\nTo: b\n',
+    `From: ${' '.repeat(900)}\n`,
     'Dnia a pisze\n',
     '在a\n',
     `01.01.2001 ${'01.01" <>'.repeat(100)}\n`,
