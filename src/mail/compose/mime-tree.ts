@@ -101,10 +101,16 @@ function describe(head: Head, parentType: string): PartDescription {
 function structured(head: Head, name: string): { value: string; params: Record<string, string | undefined> } {
   const value = (fieldValue(head, name) ?? '').slice(0, maxValueLength);
   // Some programs encode whatever they give; some name no charset of a file name (RFC 2231 section 4), or leave its quotes out.
-  const named = value
+  const named = withoutPlainName(value)
     .replace(/(name\*(?:0\*)?\s?=\s?"?)'/gi, "$1utf-8'")
     .replace(/(name\*\s?=\s?"?)(?![^;']{0,40}')/gi, "$1utf-8''");
   return parseHeaderValue(named.startsWith('=?') ? decodeWords(named) : named);
+}
+
+/** Beside an extended name, a plain one is for programs that know no other (RFC 6266 section 4.3). */
+function withoutPlainName(value: string): string {
+  if (!/;\s*(?:file)?name\*(?:0\*?)?\s?=/i.test(value)) return value;
+  return value.replace(/;\s*(?:file)?name\s?=\s?(?:"(?:[^"\\]|\\.)*"|[^;"]*)/i, '');
 }
 
 /**

@@ -196,7 +196,7 @@ test('a header that is not encoded is read in the first charset that the mail na
   t.deepEqual(files(raw), [['哈哈.png', 'image/png']]);
 });
 
-test('a file name without a charset is UTF-8', (t) => {
+test('a file name without a charset is UTF-8, and of two, the extended one counts', (t) => {
   const named = (parameters: string) =>
     files(
       mixed(['Content-Type: image/png', `Content-Disposition: attachment; ${parameters}`, '', 'AAAA']),
@@ -206,6 +206,9 @@ test('a file name without a charset is UTF-8', (t) => {
   t.is(named("filename*=iso-8859-1''%e9.png"), 'é.png');
   t.is(named('filename*=%e2%82%ac.png'), '€.png');
   t.is(named("filename*0*=utf-8''a; filename*1*='b.png"), "a'b.png");
+  t.is(named(`filename="??;.png"; filename*=utf-8''%e2%82%ac.png`), '€.png');
+  t.is(named("filename*=utf-8''%e2%82%ac.png;filename=EUR.png"), '€.png');
+  t.is(named(`filename="\\"?.png"; filename*0*=utf-8''%e2%82%ac; filename*1=.png; size=1`), '€.png');
 });
 
 test('a Content-ID without brackets, and a disposition that is encoded', (t) => {
