@@ -67,11 +67,25 @@ export function bodyOf(raw: Buffer, { head, end, encoding }: MimeTreePart): Buff
 export function textOf(raw: Buffer, part: MimeTreePart, max = Number.POSITIVE_INFINITY): string {
   const body = bodyOf(raw, part);
   const shown = body.subarray(0, max);
+  if (isAscii(body) && shown.includes(koreanDesignator)) return korean(shown);
   try {
     return new TextDecoder(charsetOf(part, body)).decode(shown);
   } catch {
     return shown.toString('latin1');
   }
+}
+
+/** RFC 1557: Korean in ASCII bytes, which no TextDecoder knows: those of EUC-KR without the high bit, between SO and SI. */
+const koreanDesignator = '\x1b$)C';
+
+function korean(bytes: Buffer): string {
+  const [first = '', ...shifted] = bytes.toString('latin1').replaceAll(koreanDesignator, '').split('\x0e');
+  const runs = shifted.map((run) => {
+    const [letters = '', ...rest] = run.split('\x0f');
+    const high = letters.replace(/[!-~]/g, (one) => String.fromCharCode(one.charCodeAt(0) + 0x80));
+    return high + rest.join('');
+  });
+  return new TextDecoder('euc-kr').decode(Buffer.from(first + runs.join(''), 'latin1'));
 }
 
 /** The label is not believed if the bytes beyond ASCII are UTF-8, which those of no other charset happen to be. */

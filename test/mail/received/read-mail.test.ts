@@ -157,6 +157,8 @@ test('a text is read in its charset, whatever its label says of it', (t) => {
   t.is(text('text/plain; charset=iso-2022-jp', japanese), '日本語', 'ASCII bytes are not its letters');
   t.is(text('text/plain', japanese), '日本語');
   t.is(text('text/plain; charset=iso-2022-jp', Buffer.from('日本').toString('latin1')), '日本');
+  const korean = '\x1b$)CHi\r\n\x0eGQ1[\x0f, \x0eGQ\r\n1[';
+  t.is(text('text/plain; charset=iso-2022-kr', korean), 'Hi\r\n한글, 한\r\n글');
   t.is(text('text/plain; charset=utf-16le', 'H\0i\0'), 'Hi');
   for (const label of ['', '; charset=unknown-8bit', '; charset=x-none', '; charset=us-ascii'])
     t.is(text(`text/plain${label}`, 'caf\xe9'), 'café', label);
