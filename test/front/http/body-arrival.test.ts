@@ -43,10 +43,6 @@ async function begin(
 test('a key that is revoked while a body arrives does nothing with it', async (t) => {
   const world = await startWorld(t);
   const { db, clock } = world;
-  const made = await world.call('POST', '/api/public/keys', {
-    body: '{"label":"leaked","scopes":["full_access"]}',
-  });
-  const { id, key } = made.body;
   const mail = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'Hello', text: 'Hello' };
   const calls: [path: string, body: object][] = [
     ['/api/public/keys', { label: 'mine', scopes: ['full_access'] }],
@@ -55,19 +51,25 @@ test('a key that is revoked while a body arrives does nothing with it', async (t
     ['/api/public/email/batch', [mail]],
     ['/compat/resend/emails', mail],
   ];
-  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
-  const slow: Slow[] = [];
-  for (const [path, body] of calls) slow.push(await begin(t, world, path, JSON.stringify(body), headers));
-  const isUsed = async () => (await db('api_keys').where({ id }).first('used_at')).used_at !== null;
-  await clock.advance('1m');
-  await until(isUsed, { what: 'the calls to be let in' });
-  await world.call('DELETE', `/api/public/keys/${id}`);
-  const isOver = async () => (await world.call('GET', '/api/public/emails', { headers })).status === 401;
-  await until(isOver, { what: 'the key to end' });
   const statuses: number[] = [];
-  for (const one of slow) statuses.push(await one.end());
+  // One after the other, because a body has ten seconds, by the machine's clock.
+  for (const [path, body] of calls) {
+    const made = await world.call('POST', '/api/public/keys', {
+      body: '{"label":"leaked","scopes":["full_access"]}',
+    });
+    const { id, key } = made.body;
+    const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
+    const slow = await begin(t, world, path, JSON.stringify(body), headers);
+    const isUsed = async () => (await db('api_keys').where({ id }).first('used_at')).used_at !== null;
+    await clock.advance('1m');
+    await until(isUsed, { what: 'the call to be let in' });
+    await world.call('DELETE', `/api/public/keys/${id}`);
+    const isOver = async () => (await world.call('GET', '/api/public/emails', { headers })).status === 401;
+    await until(isOver, { what: 'the key to end' });
+    statuses.push(await slow.end());
+  }
   t.deepEqual(statuses, [401, 401, 401, 401, 403]);
-  t.deepEqual(await db('api_keys').pluck('label'), ['test', 'leaked']);
+  t.deepEqual([...new Set(await db('api_keys').pluck('label'))].sort(), ['leaked', 'test']);
   t.deepEqual(await db('emails').pluck('id'), []);
   t.deepEqual(await db('webhooks').pluck('id'), []);
 });
