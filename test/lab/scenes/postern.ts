@@ -72,7 +72,7 @@ function inside(stage: Stage, { dns, mtaPort, databaseUrl = null }: Environment)
 
 async function furnish(stage: Stage, url: string, config: Config, dns: Dns): Promise<Postern> {
   const db = await stage.start(openDatabase(config), (open) => open.destroy());
-  const addTenant = () => createTenant(db, config, dns);
+  const addTenant = () => createTenant(db, config, dns, { withoutLedger: true });
   const key = await addTenant();
   const call = async (path: string, init: RequestInit = {}) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' };
