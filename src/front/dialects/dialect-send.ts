@@ -28,6 +28,7 @@ import { trimBlanks } from '#platform/values/hidden-characters.ts';
 import { lackingHeader } from '#platform/values/one-click.ts';
 import { recipientsOf } from '#platform/values/recipients.ts';
 import { type Issue, Refusal } from '#platform/values/refusal.ts';
+import { scheduledAtRefusal } from '#platform/values/send-times.ts';
 import { longestAddresses } from './address-texts.ts';
 import type { DialectCall } from './dialect.ts';
 import { refuses } from './refusals.ts';
@@ -111,12 +112,16 @@ export interface SendTerms {
  * subject are two emails.
  */
 export function requestOf(
-  { caller, context, fetchAll }: DialectCall,
+  { caller, context, fetchAll, now }: DialectCall,
   send: DialectSend,
   { maxRecipients, names, audience = 0 }: SendTerms,
   idempotency: SendRequest['idempotency'],
 ): SendRequest {
   const fields = checkBy(sendFields, send, names);
+  // A repeat of a call with a key has the answer of the first, whose time may have passed.
+  const isOnce = idempotency?.requestHash === '' && fields.scheduledAt !== undefined;
+  const untimely = isOnce ? scheduledAtRefusal(fields.scheduledAt!, now) : null;
+  if (untimely) throw invalid(untimely.issues, names);
   const recipients = recipientsOf(fields);
   if (recipients.length > maxRecipients)
     throw new Refusal(
@@ -190,7 +195,11 @@ function checkBy<Schema extends z.ZodType>(
   const hasContent = [send.html, send.text].some((part) => part !== undefined && part !== '');
   if (parsed.success && hasContent) return parsed.data;
   const issues = parsed.success ? [noContent(names)] : toIssues(parsed.error, send);
-  throw new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
+  throw invalid(issues, names);
+}
+
+function invalid(issues: readonly Issue[], names: Readonly<Record<string, string>>): Refusal {
+  return new Refusal('VALIDATION_ERROR', 'The request is not valid.', {
     issues: issues.map((issue) => renamed(issue, names)),
   });
 }
@@ -229,14 +238,16 @@ function noContent({ html = 'html', text = 'text' }: Readonly<Record<string, str
   };
 }
 
-/** The first step of a path, and of the message, is a name of ours. */
+/** The first step of a path, and of the message, is a name of ours; so are the members of an attachment. */
 function renamed(issue: Issue, names: Readonly<Record<string, string>>): Issue {
-  const [first = '', ...rest] = issue.path;
-  const name = names[first] ?? first;
-  const message = issue.message.startsWith(first)
-    ? `${name}${issue.message.slice(first.length)}`
+  const count = issue.path[0] === 'attachments' ? issue.path.length : 1;
+  const ours = issue.path.slice(0, count);
+  const theirs = ours.map((step) => names[step] ?? step);
+  const start = ours.join('.');
+  const message = issue.message.startsWith(start)
+    ? `${theirs.join('.')}${issue.message.slice(start.length)}`
     : issue.message;
-  return { ...issue, path: [name, ...rest], message };
+  return { ...issue, path: [...theirs, ...issue.path.slice(count)], message };
 }
 
 /** The key of the caller; empty if there is none. */

@@ -82,6 +82,7 @@ test('Postmark: the SDK makes its classes of our errors, and nothing is charged'
     [{ Headers: [{ Name: 'Subject', Value: 'x' }] }, /Subject cannot be set/],
     [{ Headers: ['1', '2'].map((Value) => ({ Name: 'X-A', Value })) }, /X-A is given twice, with different/],
     [{ Attachments: [{ Name: 'a.txt', Content: '?' }] }, /^Attachments/],
+    [{ Attachments: [{ Name: 'a.exe', Content: 'aGk=' }] }, /^Attachments\.0\.Name: /],
     [{ MessageStream: 'newsletter' }, /no message stream "newsletter"/],
     [{ MessageStream: 'news\0' }, /no message stream "news/],
     [{ TemplateId: 7 }, /no templates/],

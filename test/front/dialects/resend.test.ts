@@ -140,6 +140,12 @@ test.serial(
       t.is((await resend.emails.get(id)).data!.scheduled_at, at, words);
     }
     t.is((await resend.emails.get(later)).data!.last_event, 'scheduled');
+    const past = '2020-01-01T00:00:00Z';
+    for (const { error } of [
+      await resend.emails.send({ ...mail, scheduledAt: past }),
+      await resend.emails.update({ id: later, scheduledAt: past }),
+    ])
+      t.regex(error!.message, /^scheduled_at: must be in the future/);
     const at = new Date(world.clock.now() + 3_600_000).toISOString();
     t.is((await resend.emails.update({ id: later, scheduledAt: at })).error, null);
     t.is((await resend.emails.get(later)).data!.scheduled_at, at);

@@ -225,6 +225,7 @@ test('SendGrid: a refused call says which field is wrong, and sends and charges 
   };
   const second = (one: object) => ({ personalizations: [{ to }, { to, ...one }] });
   const inDays = (days: number) => Math.floor(world.clock.now() / 1000) + days * 86_400;
+  const file = { filename: 'a.png', content: 'aGk=', content_id: 'logo' };
   const wrong: [object, number, string | null][] = [
     [{ personalizations: undefined }, 400, 'personalizations'],
     [{ personalizations: [] }, 400, 'personalizations'],
@@ -242,6 +243,7 @@ test('SendGrid: a refused call says which field is wrong, and sends and charges 
     [{ content: [...content, ...content] }, 400, 'content'],
     [second({ headers: { 'Bad Name': 'x' } }), 400, 'personalizations.1.headers.Bad Name'],
     [{ attachments: [{ filename: 'a.txt', content: '!' }] }, 400, 'attachments.0.content'],
+    [{ attachments: [file, file] }, 400, 'attachments.1.content_id'],
     [{ reply_to: { email: 'nobody' } }, 400, 'reply_to.email'],
     [{ send_at: inDays(60) }, 400, 'send_at'],
     [second({ send_at: inDays(60) }), 400, 'personalizations.1.send_at'],

@@ -60,6 +60,10 @@ const terms: SendTerms = {
     text: 'TextBody',
     headers: 'Headers',
     tags: 'Metadata',
+    filename: 'Name',
+    content: 'Content',
+    contentType: 'ContentType',
+    contentId: 'ContentID',
     attachments: 'Attachments',
   },
 };

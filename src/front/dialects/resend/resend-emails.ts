@@ -69,7 +69,13 @@ export const resendEmailRoutes: DialectRoute[] = [
 
 const terms: SendTerms = {
   maxRecipients: 50,
-  names: { replyTo: 'reply_to', scheduledAt: 'scheduled_at' },
+  names: {
+    replyTo: 'reply_to',
+    scheduledAt: 'scheduled_at',
+    contentId: 'content_id',
+    contentType: 'content_type',
+    url: 'path',
+  },
 };
 
 /** Suppressed recipients get no mail and an event, as Resend's do. */
@@ -215,8 +221,8 @@ async function move(call: DialectCall) {
   const email = await ownEmail(call);
   const { scheduled_at: text } = checked(z.object({ scheduled_at: z.string() }), call.body);
   const at = Date.parse(timeOf(text, call.now));
-  const refusal = scheduledAtRefusal(at, call.now);
-  if (refusal) throw refusal;
+  const expected = scheduledAtRefusal(at, call.now)?.issues[0]?.expected;
+  if (expected) throw new Refusal('VALIDATION_ERROR', `scheduled_at: must be ${expected}`);
   const { id: emailId, orgId } = email;
   if ((await reschedule(call.db, { emailId, orgId, at, now: call.now })) === 'rescheduled')
     return { object: 'email', id: email.id };

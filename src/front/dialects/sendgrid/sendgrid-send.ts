@@ -141,6 +141,8 @@ function emailOf(
     headers: pathOf('headers'),
     tags: pathOf('custom_args'),
     scheduledAt: pathOf('send_at'),
+    contentId: 'content_id',
+    contentType: 'type',
   };
   const replyTo = request.reply_to ? [request.reply_to] : request.reply_to_list;
   const subject = one.subject ?? request.subject;
