@@ -318,6 +318,8 @@ test('Mailgun: a later delivery, a test and what is refused', async (t) => {
   t.regex(await refused({ template: 'welcome' }), /^400 .*no templates/);
   t.regex(await refused({ to: 'nobody' }), /^400 to/);
   t.regex(await refused({ 'o:deliverytime': 'someday' }), /^400 o:deliverytime/);
+  const late = { 'o:deliverytime': new Date(world.clock.now() + 60 * 86_400_000).toUTCString() };
+  t.regex(await refused(late), /^400 o:deliverytime: must be in the future, at most 30 days ahead/);
   t.regex(await refused({ 'h:Subject': 'x' }), /^400 h\.Subject/);
   const many = Array.from({ length: 1001 }, (_, n) => `a${n}@there.invalid`);
   t.regex(await refused({ to: many }), /^400 .*1000/);
@@ -362,6 +364,13 @@ test('Mailgun: forms are bounded, and broken ones are refused', async (t) => {
     headers: { 'content-type': 'multipart/form-data; x=y' },
     body: part,
   });
+  // mailgun/mailgun.js#387: a text that is sent without a file's name.
+  const text = await form(world, path, [...Object.entries(mail), ['attachment', 'check,this']] as [
+    string,
+    string,
+  ][]);
+  t.like(text, { status: 400 });
+  t.regex(text.body.message, /^attachment: must be a file/);
   t.regex(bare.body.message, /boundary/);
   const fields = Array.from({ length: 5000 }, (): [string, string] => ['o:tag', 'x']);
   t.regex((await form(world, path, fields)).body.message, /too many/);

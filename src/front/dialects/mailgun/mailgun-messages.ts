@@ -128,7 +128,11 @@ function ownHeader([name, value]: [string, string]): [string, string][] {
 }
 
 /** Of files with the same name, the first is shown, as at Mailgun; a second Content-ID of that name would mean nothing. */
-function attachmentsIn({ files }: Form) {
+function attachmentsIn(form: Form) {
+  const { files } = form;
+  for (const name of ['attachment', 'inline'])
+    if (form.one(name))
+      throw new Refusal('BAD_REQUEST', `${name}: must be a file: its part of the form needs a filename.`);
   const ids = new Set<string>();
   const isFirst = (filename: string) => ids.size < ids.add(comparedId(filename)).size;
   return files
