@@ -27,7 +27,11 @@ interface SubmittedContent {
   hasLongLines: boolean;
 }
 
-const single = ['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'message-id', 'mime-version'];
+const single = [
+  ...['from', 'sender', 'reply-to', 'to', 'cc', 'subject', 'date', 'message-id', 'mime-version'],
+  // RFC 2045 section 3: some readers take the first and some the last, so a filter may read another message than people do.
+  ...['content-type', 'content-transfer-encoding'],
+];
 
 /** RFC 5321 section 6.3: more indicate a loop. */
 const maxHops = 50;
