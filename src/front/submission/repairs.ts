@@ -215,9 +215,9 @@ function plainMailbox({ name, address }: NamedAddress): string {
   return mailbox({ name: plain, address });
 }
 
-const oddSigns = /<\s?(?:<|mailto:)|>\s?>|^(?:mailto:|')/i;
+const oddSigns = /<\s?(?:<|mailto:)|>\s?>|^(?:mailto:|')|"\s{0,9}"\s?</i;
 
-/** With what `withBrackets` mends, or an encoded word in quotes, where readers do not decode it. */
+/** With what `withBrackets` mends, an empty name in quotes, which readers show as no sender, or an encoded word in quotes, where readers do not decode it. */
 function isOdd(value: string): boolean {
   const isQuoted = (part: string, at: number) => at % 2 === 1 && part.includes('=?');
   return (
