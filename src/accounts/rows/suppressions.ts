@@ -334,7 +334,8 @@ export function listsOf<Pair extends AddressOfOrganization>(pair: Pair): Address
 }
 
 interface KnownAddresses {
-  suppressed: Set<string>;
+  /** With the reasons. */
+  suppressed: Map<string, string>;
   /** Addresses that bounced softly of late. */
   watched: Set<string>;
 }
@@ -348,22 +349,22 @@ export function readSuppressed(db: Db, pairs: AddressOfOrganization[]): Read<Fou
       address_key: addressKey,
     })),
   );
-  const among = (table: string, stream: string) =>
-    `select '${table}' as found_in, kept.org_id, kept.address_key, ${stream} as stream from ${from} cross join ${table} as kept
+  const among = (table: string, stream: string, reason: string) =>
+    `select '${table}' as found_in, kept.org_id, kept.address_key, ${stream} as stream, ${reason} as reason from ${from} cross join ${table} as kept
      where kept.org_id = ${column('org_id')} and kept.address_key = ${column('address_key')}`;
   return {
-    sql: `${among('suppressions', 'kept.stream')} and kept.stream = ${column('stream')}
-      union ${among('soft_bounces', "''")}`,
+    sql: `${among('suppressions', 'kept.stream', 'kept.reason')} and kept.stream = ${column('stream')}
+      union ${among('soft_bounces', "''", "''")}`,
     values: [given, given],
-    columns: ['found_in', 'org_id', 'address_key', 'stream'],
+    columns: ['found_in', 'org_id', 'address_key', 'stream', 'reason'],
     resultOf(rows) {
-      const keysIn = (table: string) =>
-        new Set(
+      const foundIn = (table: string) =>
+        new Map(
           rows
             .filter(({ found_in }) => found_in === table)
-            .map((row) => suppressionKey(row.org_id, row.address_key, row.stream)),
+            .map((row) => [suppressionKey(row.org_id, row.address_key, row.stream), row.reason]),
         );
-      return { suppressed: keysIn('suppressions'), watched: keysIn('soft_bounces') };
+      return { suppressed: foundIn('suppressions'), watched: new Set(foundIn('soft_bounces').keys()) };
     },
   };
 }
@@ -373,6 +374,7 @@ interface FoundAddress {
   org_id: string;
   address_key: string;
   stream: string;
+  reason: string;
 }
 
 export function suppressionKey(orgId: string, addressKey: string, stream?: string | null): string {

@@ -5,6 +5,7 @@ import test, { type ExecutionContext } from 'ava';
 import fc from 'fast-check';
 import { Resend } from 'resend';
 import { Webhook } from 'svix';
+import { addSuppression, suppressionOf } from '#accounts/rows/suppressions.ts';
 import { anyText } from '#lab/runs.ts';
 import { type Received, startReceiver } from '#lab/scenes/webhook-receiver.ts';
 import { openMessages, sendAll, startWebhookWorld } from '#lab/scenes/webhook-world.ts';
@@ -172,6 +173,49 @@ test('a bounce has the kind that consumers act on: an address that is dead, or a
     const [event] = write('sendgrid', { type, category });
     t.is(`${event.type} ${event.bounce_classification}`, sendgrid, category);
   }
+});
+
+test('sendgrid/docs#6325: mail that is not sent to a suppressed address says for which reason it is on the list', async (t) => {
+  const { world, orgId, endpoint } = await startFormats(t);
+  const [sendgrid, mailgun] = await Promise.all([endpoint('sendgrid'), endpoint('mailgun')]);
+  const reasons = {
+    bounced: 'hard bounce: 550 5.1.1 No such user',
+    angry: 'complaint',
+    left: 'unsubscribed',
+  };
+  for (const [name, reason] of Object.entries(reasons))
+    await addSuppression(world.db, suppressionOf(orgId, `${name}@there.invalid`, reason), world.clock.now());
+  const to = [...Object.keys(reasons), 'ann'].map((name) => `${name}@there.invalid`);
+  const { body } = await world.send({ to });
+  const { events } = await world.get(body.emailId);
+  const told = events.filter(({ type }: { type: string }) => type === 'email.suppressed');
+  t.deepEqual(
+    told.map(({ data }: { data: { reason: string } }) => data.reason),
+    Object.values(reasons),
+  );
+  const isDropped = ({ body }: Received) => body[0].event === 'dropped';
+  const isFailed = ({ body }: Received) => body['event-data'].event === 'failed';
+  await until(() => sendgrid!.receiver.requests.filter(isDropped).length === 3);
+  await until(() => mailgun!.receiver.requests.filter(isFailed).length === 3);
+  t.deepEqual(
+    Object.fromEntries(
+      sendgrid!.receiver.requests.filter(isDropped).map(({ body: [one] }) => [one.email, one.reason]),
+    ),
+    {
+      'bounced@there.invalid': 'Bounced Address',
+      'angry@there.invalid': 'Spam Reporting Address',
+      'left@there.invalid': 'Unsubscribed Address',
+    },
+  );
+  const failed = mailgun!.receiver.requests.filter(isFailed).map(({ body }) => body['event-data']);
+  t.deepEqual(
+    Object.fromEntries(failed.map((one) => [one.recipient, [one.reason, one['delivery-status'].code]])),
+    {
+      'bounced@there.invalid': ['suppress-bounce', 605],
+      'angry@there.invalid': ['suppress-complaint', 607],
+      'left@there.invalid': ['suppress-unsubscribe', 606],
+    },
+  );
 });
 
 test('whatever happens, every format writes less than 20 kB of JSON, and tags replace no member', (t) => {

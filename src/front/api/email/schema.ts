@@ -166,7 +166,14 @@ const eventKinds = {
     description: 'The email was accepted for this recipient, or its `scheduledAt` has come.',
     data: { trackedLinks },
   },
-  'email.suppressed': { description: 'The recipient is suppressed; nothing is sent.', data: {} },
+  'email.suppressed': {
+    description: 'The recipient is suppressed; nothing is sent.',
+    data: {
+      reason: z.string().optional().meta({
+        description: 'Why the address is suppressed, as the list says; absent in events before version 1.1.',
+      }),
+    },
+  },
   'email.delivered': { description: "The recipient's mail server accepted the email.", data: attempt },
   'email.deferred': {
     description: 'An attempt failed; another one follows.',

@@ -25,11 +25,14 @@ export interface Paid {
   fromWallet: number;
 }
 
+/** Why an address is suppressed. */
+type ReasonOf = (key: SendRecipient['key']) => string | undefined;
+
 export interface AcceptanceRows {
   tables: Record<'emails' | 'deliveries' | 'events' | 'credit_entries' | 'soft_bounces', object[]> &
     Record<'message_bases' | 'messages', RawRow[]>;
   /** Adds an accepted send, with the dispositions in the order of its recipients, and returns its answer. */
-  add(send: Send, dispositions: Disposition[], paid: Paid): SendAnswerRecord;
+  add(send: Send, dispositions: Disposition[], paid: Paid, reasonOf: ReasonOf): SendAnswerRecord;
   /** After `add`, the group of the send of which an auto-pause holds the mail. */
   hold(send: Send, dispositions: Disposition[], org: Pick<Organization, 'heldGroups'>): HeldGroup | undefined;
   /** Holds those deliveries, once they are inserted: few organizations have any, so the rows of all others stay as they are. */
@@ -51,7 +54,7 @@ export function newRows(): AcceptanceRows {
 
   return {
     tables,
-    add(send, dispositions, paid) {
+    add(send, dispositions, paid, reasonOf) {
       tables.emails.push(emailRow(send, paid));
       const used = new Set<number>();
       for (const [position, recipient] of send.recipients.entries()) {
@@ -61,7 +64,7 @@ export function newRows(): AcceptanceRows {
         tables.deliveries.push(deliveryRow(send, recipient, position, disposition, messageId));
         if (disposition === 'insufficient_credit') continue;
         const { orgId, emailId, acceptedAt: at } = send;
-        const event = eventOf(send, disposition);
+        const event = eventOf(send, disposition, () => reasonOf(recipient.key));
         tables.events.push(eventRow({ ...event, orgId, emailId, recipient: recipient.address, at }));
       }
       if (send.base && used.size > 0)
@@ -89,8 +92,12 @@ export function newRows(): AcceptanceRows {
   };
 }
 
-function eventOf({ trackedLinks, scheduledAt }: Send, disposition: Disposition) {
-  if (disposition !== 'queued') return { type: `email.${disposition}`, data: {} };
+function eventOf(
+  { trackedLinks, scheduledAt }: Send,
+  disposition: Disposition,
+  reason: () => string | undefined,
+) {
+  if (disposition !== 'queued') return { type: `email.${disposition}`, data: { reason: reason() } };
   const links = trackedLinks === null ? {} : { trackedLinks };
   if (scheduledAt === null) return { type: 'email.queued', data: links };
   return { type: 'email.scheduled', data: { scheduledAt: iso(scheduledAt), ...links } };

@@ -61,7 +61,8 @@ export interface AcceptPolicy {
 /** The state that the decisions read; each decision updates it for the next. */
 interface Snapshot extends DayUses {
   orgs: Map<string, Organization>;
-  suppressed: Set<string>;
+  /** With the reasons. */
+  suppressed: Map<string, string>;
   /** Addresses that bounced softly of late. */
   watched: Set<string>;
   /** Keyed by email id: sends that an earlier try of the same commit has accepted. */
@@ -180,9 +181,7 @@ function decide(send: Send, snapshot: Snapshot): Decision {
 
   if (send.isServer) return record(send, snapshot, { credits: 0, fromWallet: 0 }, () => 'queued');
 
-  const isListed = (key: string, stream?: string | null) =>
-    snapshot.suppressed.has(suppressionKey(send.orgId, key, stream));
-  const isSuppressed = (key: string) => isListed(key) || (Boolean(send.stream) && isListed(key, send.stream));
+  const isSuppressed = (key: string) => suppressedFor(send, key, snapshot) !== undefined;
   const wanted = send.recipients.filter(({ key }) => !isSuppressed(key));
   const isReached = send.mustReach === 'to' ? wanted.some(({ kind }) => kind === 'to') : wanted.length > 0;
   if (!isReached && send.mustReach !== 'none') return { refused: 'ALL_RECIPIENTS_SUPPRESSED' };
@@ -206,6 +205,12 @@ function decide(send: Send, snapshot: Snapshot): Decision {
   // Test mail passes the same checks, and then costs nothing.
   const paid = send.isTest ? { credits: 0, fromWallet: 0 } : pay(send, snapshot, org, accepted);
   return record(send, snapshot, paid, dispositionOf);
+}
+
+/** The reason why the address gets no mail of the send, if it is suppressed. */
+function suppressedFor({ orgId, stream }: Send, key: string, { suppressed }: Snapshot): string | undefined {
+  const ofAll = suppressed.get(suppressionKey(orgId, key));
+  return ofAll ?? (stream ? suppressed.get(suppressionKey(orgId, key, stream)) : undefined);
 }
 
 /** Charges an accepted send, counts it for the day, and watches addresses that bounced softly of late. */
@@ -236,12 +241,13 @@ function repeatOf(send: Send, snapshot: Snapshot): Decision | null {
 
 function record(
   send: Send,
-  { rows, earlier, orgs }: Snapshot,
+  snapshot: Snapshot,
   paid: Paid,
   dispositionOf: (recipient: Send['recipients'][number]) => Disposition,
 ): Decision {
+  const { rows, earlier, orgs } = snapshot;
   const dispositions = send.recipients.map(dispositionOf);
-  const answer = rows.add(send, dispositions, paid);
+  const answer = rows.add(send, dispositions, paid, (key) => suppressedFor(send, key, snapshot));
   const heldBy = rows.hold(send, dispositions, orgs.get(send.orgId)!);
   earlier.set(send, answer);
   return { answer, replayed: false, ...(heldBy && { heldBy }) };

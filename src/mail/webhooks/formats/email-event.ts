@@ -1,5 +1,6 @@
 /** The members of an email's event that other services' formats write, too, under their own names. */
 
+import { originOf, type SuppressionOrigin } from '#accounts/rows/suppressions.ts';
 import type { EventRecord } from '#mail/record/rows/read-events.ts';
 import type { Bounce, Peer, Reply } from '#platform/values/glossary.ts';
 
@@ -67,6 +68,11 @@ export function emailEventOf(event: EventRecord): EmailEvent {
     url: textOf(data.url),
     isFirst: data.first === true,
   };
+}
+
+/** What put the address of an event `email.suppressed` on the list. Events before version 1.1 do not say it. */
+export function suppressedFor({ diagnostic }: EmailEvent): SuppressionOrigin {
+  return diagnostic === '' ? 'bounce' : originOf({ reason: diagnostic });
 }
 
 function textOf(value: unknown): string {

@@ -8,7 +8,7 @@ import { mailgunReceived } from '#mail/webhooks/received/mailgun-received.ts';
 import type { WrittenType } from '#mail/webhooks/subscribed-types.ts';
 import { domainOf } from '#platform/values/address.ts';
 import { boundedJson } from './bounded-json.ts';
-import { type EmailEvent, emailEventOf } from './email-event.ts';
+import { type EmailEvent, emailEventOf, suppressedFor } from './email-event.ts';
 import type { Signing, WebhookFormat } from './webhook-format.ts';
 
 const writers: Record<string, (email: EmailEvent) => object> = {
@@ -24,7 +24,7 @@ const writers: Record<string, (email: EmailEvent) => object> = {
   'email.bounced': (email) => ({ ...failed('bounce'), ...delivery(email) }),
   'email.expired': (email) => ({ ...failed('old'), ...delivery(email) }),
   'email.canceled': (email) => ({ ...failed('generic'), ...delivery(email) }),
-  'email.suppressed': (email) => ({ ...failed('suppress-bounce'), ...delivery(email, 605) }),
+  'email.suppressed': suppressed,
   'email.opened': (email) => ({ event: 'opened', ...visitor(email) }),
   'email.clicked': (email) => ({ event: 'clicked', url: email.url, ...visitor(email) }),
   'email.complained': () => ({ event: 'complained', 'log-level': 'warn' }),
@@ -91,6 +91,17 @@ export function mailgunEvent(email: EmailEvent) {
 
 function failed(reason: string) {
   return { event: 'failed', severity: 'permanent', reason, 'log-level': 'error' };
+}
+
+const suppressions = {
+  bounce: ['suppress-bounce', 605],
+  manual: ['suppress-unsubscribe', 606],
+  complaint: ['suppress-complaint', 607],
+} as const;
+
+function suppressed(email: EmailEvent) {
+  const [reason, code] = suppressions[suppressedFor(email)];
+  return { ...failed(reason), ...delivery(email, code) };
 }
 
 function delivery({ response, diagnostic, attempt, host, hasTls }: EmailEvent, code = response?.code ?? 0) {

@@ -8,7 +8,7 @@ import { sendgridReceived } from '#mail/webhooks/received/sendgrid-received.ts';
 import type { WrittenType } from '#mail/webhooks/subscribed-types.ts';
 import { streamNumber } from '#platform/values/stream.ts';
 import { boundedJson } from './bounded-json.ts';
-import { type EmailEvent, emailEventOf, replyText } from './email-event.ts';
+import { type EmailEvent, emailEventOf, replyText, suppressedFor } from './email-event.ts';
 import type { WebhookFormat } from './webhook-format.ts';
 
 const writers: Record<string, (email: EmailEvent) => object> = {
@@ -27,7 +27,7 @@ const writers: Record<string, (email: EmailEvent) => object> = {
   }),
   'email.bounced': (email) => ({ event: 'bounce', ...failure(email, bounceType(email)) }),
   'email.expired': (email) => ({ event: 'bounce', ...failure(email, 'blocked') }),
-  'email.suppressed': () => ({ event: 'dropped', reason: 'Bounced Address' }),
+  'email.suppressed': (email) => ({ event: 'dropped', reason: droppedFor[suppressedFor(email)] }),
   'email.canceled': (email) => ({ event: 'dropped', reason: email.diagnostic }),
   'email.opened': (email) => ({ event: 'open', useragent: email.userAgent, ip: email.ip }),
   'email.clicked': (email) => ({
@@ -66,6 +66,12 @@ export const sendgrid: WebhookFormat = {
     };
   },
   writeReceived: sendgridReceived,
+};
+
+const droppedFor = {
+  bounce: 'Bounced Address',
+  complaint: 'Spam Reporting Address',
+  manual: 'Unsubscribed Address',
 };
 
 function common(email: EmailEvent) {
