@@ -45,10 +45,12 @@ export const microsoft: readonly RuleEntry[] = [
     ],
   },
   {
+    // learn.microsoft.com on "451 4.7.500-699 (ASxxx)": our address is throttled, whatever the words say.
     name: 'microsoft-rate',
-    text: /temporarily rate limited due to IP reputation|Server busy\. Please try again later from \[/i,
+    status: /^4\.7\.[56]\d\d$/,
     category: 'rate_limit',
     quotes: [
+      '451 4.7.500 Access denied, please try again later.',
       '451 4.7.650 The mail server [192.0.2.25] has been temporarily rate limited due to IP reputation.',
       '451 4.7.500 Server busy. Please try again later from [192.0.2.2]. (AS761)',
     ],
