@@ -36,6 +36,15 @@ const envFileDescriptor = 'POSTERN_ENV_FD';
 /** Variables that are not settings: the sources, and arguments of commands. */
 const others = [fileSetting, envFileSetting, envFileDescriptor, 'POSTERN_MOVE_TO', 'POSTERN_ORG'];
 
+/** Kubernetes sets them in each pod for each Service of its namespace, such as one named postern (enableServiceLinks). */
+const serviceLink =
+  /_(?:SERVICE_HOST|SERVICE_PORT(?:_[A-Z0-9_]{1,100})?|PORT_\d{1,5}_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)$/;
+
+/** With a Service named postern-http, POSTERN_HTTP_PORT is tcp://…, which is not a port. */
+function isServiceLink(name: string, value = ''): boolean {
+  return serviceLink.test(name) || (name.endsWith('_PORT') && /^(?:tcp|udp|sctp):\/\//.test(value));
+}
+
 export function gather(env: Environment, known: readonly Known[]): Gathered {
   const gathered: Gathered = { given: new Map(), problems: [] };
   const envFile = gatherEnvFile(env, known, gathered);
@@ -44,7 +53,7 @@ export function gather(env: Environment, known: readonly Known[]): Gathered {
   if (path) gatherFile(path, known, gathered);
   for (const [name, given] of fromEnvFile) gathered.given.set(name, given);
   for (const [name, value] of Object.entries(env)) {
-    if (!name.startsWith(prefix) || others.includes(name)) continue;
+    if (!name.startsWith(prefix) || others.includes(name) || isServiceLink(name, value)) continue;
     add(gathered, known, name, { text: value ?? '', source: 'environment', where: '' });
   }
   return gathered;

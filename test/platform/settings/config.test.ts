@@ -158,6 +158,23 @@ test('every bad value is reported at once, one line each, from wherever it came'
   ]);
 });
 
+test('garethgeorge/backrest#885: variables that Kubernetes sets for a Service of our name are not settings', (t) => {
+  const links = {
+    POSTERN_SERVICE_HOST: '10.96.0.1',
+    POSTERN_SERVICE_PORT: '8080',
+    POSTERN_SERVICE_PORT_HTTP: '8080',
+    POSTERN_PORT: 'tcp://10.96.0.1:8080',
+    POSTERN_PORT_8080_TCP: 'tcp://10.96.0.1:8080',
+    POSTERN_PORT_8080_TCP_PROTO: 'tcp',
+    POSTERN_PORT_8080_TCP_ADDR: '10.96.0.1',
+    POSTERN_HTTP_PORT: 'tcp://10.96.0.2:80',
+  };
+  t.is(loadConfig(links).httpPort, 8080);
+  t.deepEqual(faultsOf({ POSTERN_PORT: '8080' }), [
+    'POSTERN_PORT: no such setting; docs/settings.md lists all settings',
+  ]);
+});
+
 test('a file that cannot be read is named with the reason', (t) => {
   t.deepEqual(faultsOf({ POSTERN_CONFIG: '/nowhere/postern.jsonc' }), [
     'POSTERN_CONFIG: cannot read /nowhere/postern.jsonc (ENOENT: no such file or directory); ' +
