@@ -217,7 +217,7 @@ function plainMailbox({ name, address }: NamedAddress): string {
 
 const oddSigns = /<\s?(?:<|mailto:)|>\s?>|^(?:mailto:|')|"\s{0,9}"\s?</i;
 
-/** With what `withBrackets` mends, an empty name in quotes, which readers show as no sender, or an encoded word in quotes, where readers do not decode it. */
+/** What `withBrackets` mends, an empty name, or an encoded word in quotes, where readers do not decode it. */
 function isOdd(value: string): boolean {
   const isQuoted = (part: string, at: number) => at % 2 === 1 && part.includes('=?');
   return (

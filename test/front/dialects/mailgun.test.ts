@@ -364,7 +364,7 @@ test('Mailgun: forms are bounded, and broken ones are refused', async (t) => {
     headers: { 'content-type': 'multipart/form-data; x=y' },
     body: part,
   });
-  // mailgun/mailgun.js#387: a text that is sent without a file's name.
+  // Issue 387 of Mailgun's SDK: a text that is sent without the name of a file.
   const text = await form(world, path, [...Object.entries(mail), ['attachment', 'check,this']] as [
     string,
     string,
