@@ -117,6 +117,7 @@ function meaningOf({ name, value }: Piece): string {
   if (value.length > maxEncoded) return value;
   const text = decodeWords(value).replace(/\s+/g, ' ').trim();
   if (name === 'message-id') return text.replace(/[<>\s]/g, '');
+  if (name.startsWith('content-')) return text.toLowerCase().replace(/["\s]|;$/g, '');
   if (!addressFields.includes(name)) return name === 'subject' ? text : text.toLowerCase();
   const list = readAddressList(text)?.mailboxes ?? [];
   return list.length === 0
