@@ -371,6 +371,12 @@ test('Mailgun: forms are bounded, and broken ones are refused', async (t) => {
   ][]);
   t.like(text, { status: 400 });
   t.regex(text.body.message, /^attachment: must be a file/);
+  const late = await form(world, `${domain}/messages.mime`, [
+    ['to', 'ann@there.invalid'],
+    ['o:deliverytime', new Date(world.clock.now() + 60 * 86_400_000).toUTCString()],
+    ['message', new Blob([`From: app@${domain}\r\nSubject: Hi\r\n\r\nHi`]), 'message.mime'],
+  ]);
+  t.regex(late.body.message, /^o:deliverytime: must be in the future/);
   t.regex(bare.body.message, /boundary/);
   const fields = Array.from({ length: 5000 }, (): [string, string] => ['o:tag', 'x']);
   t.regex((await form(world, path, fields)).body.message, /too many/);

@@ -8,6 +8,7 @@ import { iso } from '#platform/base/clock.ts';
 import { parseMailbox } from '#platform/values/address.ts';
 import { readTime, timeForm } from '#platform/values/read-time.ts';
 import { Refusal } from '#platform/values/refusal.ts';
+import { scheduledAtRefusal } from '#platform/values/send-times.ts';
 import { withOptions } from './mailgun-options.ts';
 
 export const maxRecipients = 1000;
@@ -83,6 +84,8 @@ function deliveryTimeIn(form: Form, now: number): string | undefined {
   const text = form.one('o:deliverytime');
   if (text === undefined || text.trim() === '') return undefined;
   const at = readMailDate(text) ?? readTime(text);
+  const expected = at !== null && at > now && scheduledAtRefusal(at, now)?.issues[0]?.expected;
+  if (expected) throw new Refusal('BAD_REQUEST', `o:deliverytime: must be ${expected}.`);
   if (at !== null) return at > now ? iso(at) : undefined;
   const example = 'Fri, 14 Oct 2026 23:10:10 -0000';
   throw new Refusal('BAD_REQUEST', `o:deliverytime: must be a date such as ${example}, or ${timeForm}.`);
