@@ -79,13 +79,14 @@ export function textOf(raw: Buffer, part: MimeTreePart, max = Number.POSITIVE_IN
 const koreanDesignator = '\x1b$)C';
 
 function korean(bytes: Buffer): string {
-  const [first = '', ...shifted] = bytes.toString('latin1').replaceAll(koreanDesignator, '').split('\x0e');
-  const runs = shifted.map((run) => {
-    const [letters = '', ...rest] = run.split('\x0f');
-    const high = letters.replace(/[!-~]/g, (one) => String.fromCharCode(one.charCodeAt(0) + 0x80));
-    return high + rest.join('');
-  });
-  return new TextDecoder('euc-kr').decode(Buffer.from(first + runs.join(''), 'latin1'));
+  const read = Buffer.from(bytes.toString('latin1').replaceAll(koreanDesignator, ''), 'latin1');
+  // In place, byte by byte, because strangers may write millions of shifts.
+  let [length, high] = [0, 0];
+  for (const byte of read) {
+    if (byte === 0x0e || byte === 0x0f) high = byte === 0x0e ? 0x80 : 0;
+    else read[length++] = byte > 0x20 && byte < 0x7f ? byte | high : byte;
+  }
+  return new TextDecoder('euc-kr').decode(read.subarray(0, length));
 }
 
 /** The label is not believed if the bytes beyond ASCII are UTF-8, which those of no other charset happen to be. */

@@ -1,4 +1,6 @@
 /** What is read of a received mail: its parts, the mails that it answers, whether a program sent it; whatever a stranger writes. */
+import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import test from 'ava';
 import { readContent, readFile, readMail } from '#mail/received/read-mail.ts';
 
@@ -162,6 +164,16 @@ test('a text is read in its charset, whatever its label says of it', (t) => {
   t.is(text('text/plain; charset=utf-16le', 'H\0i\0'), 'Hi');
   for (const label of ['', '; charset=unknown-8bit', '; charset=x-none', '; charset=us-ascii'])
     t.is(text(`text/plain${label}`, 'caf\xe9'), 'café', label);
+});
+
+test('millions of shifts of a Korean text take little memory', async (t) => {
+  const url = JSON.stringify(import.meta.resolve('#mail/received/read-mail.ts'));
+  const code = `const { parentPort, workerData } = require('node:worker_threads');
+    import(${url}).then(({ readContent }) => parentPort.postMessage(readContent(Buffer.from(workerData)).text));`;
+  const workerData = mail('', `\x1b$)C${'\x0e'.repeat(6_000_000)}GQ\x0f`);
+  const worker = new Worker(code, { eval: true, workerData, resourceLimits: { maxOldGenerationSizeMb: 64 } });
+  const [text] = await once(worker, 'message');
+  t.is(text, '한');
 });
 
 test('a text whose label can only be wrong is read as what it is', (t) => {
