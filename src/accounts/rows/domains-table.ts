@@ -131,9 +131,8 @@ export async function setDomainTracking(
  * another organization has it already.
  */
 export async function isHostOfAnother(db: Db, orgId: string, host: string): Promise<boolean> {
-  const labels = host.split('.');
-  const names = labels.slice(0, -1).map((_, at) => labels.slice(at).join('.'));
-  const owners = await db('domains').whereIn('name', names).where({ status: 'verified' }).pluck('org_id');
+  const verified = db('domains').whereIn('name', withParents(host)).where({ status: 'verified' });
+  const owners: string[] = await verified.pluck('org_id');
   if (owners.length > 0) return !owners.includes(orgId);
   const taken = await db('domains').where({ tracking_host: host }).whereNot({ org_id: orgId }).first('id');
   return taken !== undefined;
@@ -197,22 +196,29 @@ export interface TrackingHost {
   isOwnDomain: boolean;
 }
 
-/** The tracking hosts of customers. */
+/** The tracking hosts of customers. Two lists, because one organization may have a thousand hosts and a thousand domains. */
 export async function listTrackingHosts(db: Db): Promise<Map<string, TrackingHost>> {
-  const rows: { org: string; host: string; own: string | null }[] = await db('domains as having')
-    .whereNotNull('having.tracking_host')
-    .leftJoin('domains as own', (on) =>
-      on.on('own.org_id', 'having.org_id').andOnVal('own.status', 'verified'),
-    )
-    .select('having.org_id as org', 'having.tracking_host as host', 'own.name as own');
+  const having = () => db('domains').whereNotNull('tracking_host');
+  const rows: { org_id: string; tracking_host: string }[] = await having().select('org_id', 'tracking_host');
+  const verified: { org_id: string; name: string }[] = await db('domains')
+    .where({ status: 'verified' })
+    .whereIn('org_id', having().select('org_id'))
+    .select('org_id', 'name');
+  const own = new Set(verified.map(({ org_id, name }) => `${org_id} ${name}`));
   const hosts = new Map<string, TrackingHost>();
-  for (const { org, host, own } of rows) {
-    const isOwnDomain = own !== null && (host === own || host.endsWith(`.${own}`));
+  for (const { org_id: org, tracking_host: host } of rows) {
+    const isOwnDomain = withParents(host).some((name) => own.has(`${org} ${name}`));
     const known = hosts.get(host);
     if (!known || (isOwnDomain && !known.isOwnDomain)) hosts.set(host, { owners: [org], isOwnDomain });
     else if (known.isOwnDomain === isOwnDomain && !known.owners.includes(org)) known.owners.push(org);
   }
   return hosts;
+}
+
+/** mail.example.org, example.org. */
+function withParents(host: string): string[] {
+  const labels = host.split('.');
+  return labels.slice(0, -1).map((_, at) => labels.slice(at).join('.'));
 }
 
 const senderHosts = domains.pick('orgId', 'name', 'trackingHost');

@@ -4,6 +4,7 @@ import { text } from 'node:stream/consumers';
 import test from 'ava';
 import {
   insertDomain,
+  listTrackingHosts,
   setDomainStatus,
   setDomainTracking,
   takeBackHosts,
@@ -92,4 +93,23 @@ test('nobody makes links for the host of another organization, not even before i
   const path = '/api/public/domains/sender.invalid';
   t.is((await third.call('PATCH', path, { body: outside })).status, 200);
   t.is((await world.call('PATCH', path, { body: outside })).status, 400);
+});
+
+test('the hosts of an organization with many domains are read in as many rows', async (t) => {
+  const { db, orgId } = await startWorld(t);
+  const count = 100;
+  const domain = await db('domains').first();
+  const rows = Array.from({ length: count }, (_, n) => {
+    const name = `d${n}.invalid`;
+    return { ...domain, id: `${domain.id.slice(0, -3)}${100 + n}`, name, tracking_host: `t.${name}` };
+  });
+  await db('domains').insert(rows);
+  let read = 0;
+  db.on('query-response', (answer: unknown[]) => {
+    read += answer.length;
+  });
+  const hosts = await listTrackingHosts(db);
+  t.deepEqual(hosts.get('t.d7.invalid'), { owners: [orgId], isOwnDomain: true });
+  t.is(hosts.size, count);
+  t.is(read, count + count + 1, 'each host and each domain once');
 });
