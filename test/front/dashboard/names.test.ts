@@ -157,7 +157,7 @@ async function furnish({ world, make }: Scene, b: Org): Promise<string> {
   await keepReport(db, { ...tls, reporter: `${canary}-sessions` }, [], clock.now());
   await db('domains')
     .where({ org_id: b.id, name: b.domain })
-    .update({ tracking_host: `${canary}.invalid`, dkim_selector: canary });
+    .update({ tracking_host: `${canary}.invalid`, dkim_selector: canary, verified_at: 0 });
   const { id, address } = await make.suppression(b.id);
   await db('suppressions').where({ id }).update({ reason: canary });
   await db('emails').where({ org_id: b.id }).update({ subject: canary });

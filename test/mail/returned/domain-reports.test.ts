@@ -3,7 +3,7 @@ import test from 'ava';
 import { cliOf } from '#lab/cli.ts';
 import { goldenMail, startReturns } from '#lab/scenes/returns.ts';
 import { startWorld } from '#lab/scenes/world.ts';
-import { keepReport, listReports } from '#mail/returned/rows/domain-reports-table.ts';
+import { keepReport, listAllReports, listReports } from '#mail/returned/rows/domain-reports-table.ts';
 
 test('reports are kept by domain, each once, and shown', async (t) => {
   const world = await startReturns(t, {
@@ -13,7 +13,9 @@ test('reports are kept by domain, each once, and shown', async (t) => {
   await json('domain add shop.example --org Tenant');
   await world.comesBack('dmarc@postern.invalid', goldenMail('dmarc-zip'), 'reports@google.example');
   t.deepEqual(await json('domain reports shop.example'), [], 'nobody has shown that it is his');
-  await world.db('domains').where({ name: 'shop.example' }).update({ status: 'verified' });
+  const verifiedAt = Date.parse('2026-11-20T00:00:00.000Z');
+  const verified = { status: 'verified', verified_at: verifiedAt };
+  await world.db('domains').where({ name: 'shop.example' }).update(verified);
   for (const name of ['dmarc-zip', 'dmarc-gzip', 'dmarc-namespace', 'dmarc-bomb']) {
     await world.comesBack('dmarc@postern.invalid', goldenMail(name), 'reports@google.example');
   }
@@ -47,12 +49,12 @@ test('reports are kept by domain, each once, and shown', async (t) => {
   t.deepEqual(await seenBy(owner, 'shop.example'), ['new.example', 'google.example']);
   t.deepEqual(await seenBy(owner, 'mail.shop.example'), ['new.example', 'google.example']);
   for (const name of ['shop.example', 'mail.shop.example']) t.deepEqual(await seenBy(other, name), [], name);
-  await world
-    .db('domains')
-    .where({ org_id: other, name: 'mail.shop.example' })
-    .update({ status: 'verified' });
+  await world.db('domains').where({ org_id: other, name: 'mail.shop.example' }).update(verified);
   t.deepEqual(await seenBy(other, 'mail.shop.example'), [], 'a name below it proves nothing of it');
-  await json('domain remove mail.shop.example --org Other');
+  const later = { ...verified, verified_at: verifiedAt + 1 };
+  await world.db('domains').where({ org_id: other, name: 'shop.example' }).update(later);
+  t.deepEqual(await seenBy(other, 'shop.example'), [], 'what was before is of the owner before');
+  for (const name of ['shop.example', 'mail.shop.example']) await json(`domain remove ${name} --org Other`);
 
   await json('domain remove shop.example --org Tenant');
   await world.comesBack('dmarc@postern.invalid', goldenMail('dmarc-plain').subarray(0, -1));
@@ -61,16 +63,6 @@ test('reports are kept by domain, each once, and shown', async (t) => {
 
 test('names that a stranger has made up take a bounded room, and none of that of verified domains', async (t) => {
   const { db } = await startWorld(t);
-  const row = (domain: string, index: number) => {
-    const times = { begins_at: 1, ends_at: 2, received_at: 3 };
-    const id = `00000000-0000-7000-8000-${String(index).padStart(12, '0')}`;
-    return { id, kind: 'dmarc', domain, reporter: 'stranger', report_id: '1', report: '{}', ...times };
-  };
-  await db('domain_reports').insert(row('sender.invalid', 0));
-  for (let from = 1; from <= 1000; from += 100) {
-    const rows = Array.from({ length: 100 }, (_, n) => row(`x${from + n}.sender.invalid`, from + n));
-    await db('domain_reports').insert(rows);
-  }
   const times = { beginsAt: 1, endsAt: 2 };
   const totals = { messages: 1, passed: 1, quarantined: 0, rejected: 0 };
   const about = (domain: string) =>
@@ -89,10 +81,24 @@ test('names that a stranger has made up take a bounded room, and none of that of
       [],
       4,
     );
-  t.is(await about('new.deep.sender.invalid'), 'kept');
   t.is(await about('sender.invalid'), 'kept');
+  const inRoom = await db('domain_reports').first();
+  for (let from = 0; from < 1000; from += 100) {
+    const rows = Array.from({ length: 100 }, (_, n) => {
+      const id = `00000000-0000-7000-8000-${String(from + n).padStart(12, '0')}`;
+      return { ...inRoom, id, domain: '*.sender.invalid', report_id: `x${from + n}.sender.invalid/1` };
+    });
+    await db('domain_reports').insert(rows);
+  }
+  t.is(await about('new.deep.sender.invalid'), 'kept');
+  t.is(await about('other.deep.sender.invalid'), 'kept', 'the same id of a report, about another name');
+  t.is(await about('other.deep.sender.invalid'), 'known');
   t.is(await about('sender2.invalid'), 'foreign');
-  const kept: string[] = await db('domain_reports').pluck('domain');
-  t.is(kept.length, 1000 + 2);
-  t.false(kept.includes('x1.sender.invalid'), 'the oldest has made room');
+  const kept: string[] = await db('domain_reports').pluck('report_id');
+  t.is(kept.length, 1000 + 1);
+  t.false(kept.includes('x1.sender.invalid/1'), 'the oldest have made room');
+  const shown = async (domain: string) =>
+    (await listAllReports(db, domain, 10)).map(({ report }) => report.domain);
+  t.deepEqual(await shown('a.new.deep.sender.invalid'), ['new.deep.sender.invalid', 'sender.invalid']);
+  t.deepEqual(await shown('deep.sender.invalid'), ['sender.invalid']);
 });

@@ -9,7 +9,7 @@ const columns = {
   auto_pauses: ['since', 'released_at'],
   certificates: ['failing_since'],
   dkim_keys: ['checked_at'],
-  domains: ['checked_at', 'failing_since', 'mx_missing_since'],
+  domains: ['checked_at', 'failing_since', 'mx_missing_since', 'verified_at'],
   notices: ['sent_at'],
   organizations: ['created_at', 'paused_at', 'quota_since'],
   sessions: ['seen_at'],

@@ -1,5 +1,4 @@
 /** Deletes old rows, a bounded number per call, each call a short statement. All functions return how many were deleted. */
-import type { Knex } from 'knex';
 import type { Db, Trx } from './open.ts';
 
 const maxRows = 500;
@@ -24,21 +23,14 @@ export async function deleteOldest(
   return old.length === 0 ? 0 : db(table).whereIn(key, old).delete();
 }
 
-/** A condition on rows. */
-export type MatchingRows = Record<string, string | null> | ((rows: Knex.QueryBuilder) => void);
-
 /** Keeps the newest `max` rows that match. */
 export async function deleteBeyond(
   trx: Trx,
   table: string,
-  matching: MatchingRows,
+  matching: Record<string, string | null>,
   max: number,
 ): Promise<number> {
-  const rows = trx(table)
-    .where(matching as Record<string, string | null>)
-    .orderBy('id', 'desc')
-    .offset(max)
-    .limit(maxRows);
+  const rows = trx(table).where(matching).orderBy('id', 'desc').offset(max).limit(maxRows);
   const old: string[] = await rows.pluck('id');
   return old.length === 0 ? 0 : trx(table).whereIn('id', old).delete();
 }
