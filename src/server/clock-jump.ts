@@ -20,6 +20,7 @@ import { endTimesToCome, moveFailures, moveWarmUps } from '#platform/database/ad
 import type { ServerContext } from './context.ts';
 
 const noticeableMs = 60_000;
+const farMs = 3_600_000;
 const intervalMs = 1000;
 
 /**
@@ -43,6 +44,7 @@ export function watchClock(clock: Clock, onJump: (byMs: number) => void): void {
 export async function noteLeap(context: ServerContext, byMs: number): Promise<void> {
   const { config, db, clock, log, lastLeap, onError } = context;
   lastLeap.at = clock.now();
+  if (byMs >= farMs) lastLeap.farAt = lastLeap.at;
   noteLeapIn(config.dataDir, { at: lastLeap.at, byMs });
   log.warn(
     `the clock has leapt forward by ${ms(byMs, { long: true })}: what was due meanwhile is done now; run "postern doctor" to check the clock`,

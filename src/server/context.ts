@@ -75,8 +75,8 @@ export interface ServerContext extends Overrides {
   stopping: AbortSignal;
   /** Looks up DNS records while the service is not stopping. */
   resolve: Resolve;
-  /** When the clock last leapt forward (clock-jump.ts): what waits has not waited since before. */
-  lastLeap: { at: number };
+  /** When the clock last leapt forward (clock-jump.ts), and by an hour or more: what waits has not waited since before. */
+  lastLeap: { at: number; farAt: number };
   /** Signals each commit of events, on this node and (through `notify`) on the others. */
   eventSignal: EventSignal;
   /** Another one than before: something was committed in between. */
@@ -122,7 +122,7 @@ export async function createContext(
     notifyOthers: notify.events,
   });
   const metrics = createMetrics(readVersion(), onError);
-  const lastLeap = { at: Number.NEGATIVE_INFINITY };
+  const lastLeap = { at: Number.NEGATIVE_INFINITY, farAt: Number.NEGATIVE_INFINITY };
   return {
     ...all,
     clock,

@@ -116,11 +116,14 @@ export function maintenanceJobs(
   return jobs.map((job) => (job.isByAge ? spared(job, context) : job));
 }
 
-/** A clock that has leapt may be wrong, and is set right soon: until then, what was deleted as old would be lost. */
+/**
+ * A clock that has leapt far may be wrong, and is set right soon: until then, what was deleted as old would be lost. A machine that
+ * sleeps for minutes, perhaps many times an hour, deletes as usual.
+ */
 const doubtMs = 3_600_000;
 
 function spared(job: MaintenanceJob, { lastLeap, clock }: ServerContext): MaintenanceJob {
-  return { ...job, run: async () => (isRecent(lastLeap.at, clock.now(), doubtMs) ? 0 : job.run()) };
+  return { ...job, run: async () => (isRecent(lastLeap.farAt, clock.now(), doubtMs) ? 0 : job.run()) };
 }
 
 /** The first node that accepts mail and finds a report due sends it. */

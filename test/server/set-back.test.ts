@@ -171,6 +171,17 @@ test('what has become old by a leap is deleted an hour later: the clock may be s
   await clock.passUntil(async () => (await kept()).every(({ length }) => length === 0));
 });
 
+test('a machine that sleeps for minutes deletes what is old all the same', async (t) => {
+  const { db, clock, ...world } = await startWorld(t);
+  const { emailId } = (await world.send({ to: 'ann@there.invalid' })).body;
+  await world.when(emailId, ({ status }) => status === 'delivered');
+  await clock.jump('3650d');
+  await world.noteLeap(61_000);
+  const until = clock.now() + 3_600_000;
+  await clock.passUntil(async () => (await db('events').first('id')) === undefined);
+  t.true(clock.now() < until, 'before an hour is over');
+});
+
 test('a leap forward is logged, and no webhook has failed or waited for longer by that', async (t) => {
   const { log, text } = memoryLog();
   const { world, endpoint } = await startWebhookWorld(t, { overrides: { log } });
