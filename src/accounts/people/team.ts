@@ -109,6 +109,12 @@ export async function acceptAsNew(
   });
 }
 
+/** Whether the address of the invitation has an account that only its own person opens. */
+export async function hasAccount(db: Db, { email, orgId }: PendingInvitation): Promise<boolean> {
+  const user = await findUserByEmail(db, email);
+  return user !== null && !(await isUnused(db, orgId, user));
+}
+
 async function takeInvitation(trx: Trx, hash: string, now: number): Promise<PendingInvitation | null> {
   const invitation = await findInvitation(trx, hash, now);
   return invitation && (await useInvitation(trx, hash, now)) ? invitation : null;
@@ -125,10 +131,10 @@ async function join(
 }
 
 /** It never gave access: it has no password, and is of no other organization. */
-async function isUnused(trx: Trx, orgId: string, user: User): Promise<boolean> {
+async function isUnused(db: Db, orgId: string, user: User): Promise<boolean> {
   const { id, passwordHash, isOperator, disabledAt } = user;
   if (passwordHash !== null || isOperator || disabledAt !== null) return false;
-  return !(await isMemberElsewhere(trx, id, orgId));
+  return !(await isMemberElsewhere(db, id, orgId));
 }
 
 export type MembershipChange = 'done' | 'last owner' | 'gone';

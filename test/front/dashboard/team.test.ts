@@ -185,6 +185,11 @@ test('a person with an account joins by signing in with it; a link gives nobody 
   const stranger = createBrowser(world);
   await stranger.get(linkIn((await owner.submit(`/${id}/link`)).html)!);
   t.regex((await stranger.submit('', { password })).text, /This address has an account/);
+  t.regex(
+    (await stranger.submit('', { password: 'short' })).text,
+    /has an account/,
+    'it was not even hashed',
+  );
   t.is((await world.db('memberships').where({ org_id: other.id })).length, 2);
   t.is((await createBrowser(world).get(theirLink)).status, 404, 'the operator has made a new one');
 });

@@ -1,5 +1,5 @@
 /** Accepts an owner's invitation: signed in with the account of its address, or with a new account. */
-import { acceptAsNew, acceptInvitation } from '#accounts/people/team.ts';
+import { acceptAsNew, acceptInvitation, hasAccount } from '#accounts/people/team.ts';
 import { findInvitation, type PendingInvitation } from '#accounts/rows/open-invitations.ts';
 import { findOrganization } from '#accounts/rows/organizations.ts';
 import {
@@ -39,16 +39,13 @@ async function join(visit: PageVisit, parts: PageParts): Promise<PageAnswer> {
 }
 
 async function joinAsNew(visit: PageVisit, parts: PageParts, guest: Guest): Promise<PageAnswer> {
+  // Before the password is hashed, because this uses up no link: one could be posted all the time.
+  if (await hasAccount(parts.db, guest.invitation)) return form(visit, guest, taken);
   const password = await newPassword(visit, parts, guest.invitation.email);
   if ('problem' in password) return form(visit, guest, password.problem);
   const accepted = await acceptAsNew(parts.db, guest.hash, password.hash, visit.now);
   if (accepted === 'over') throw linkIsOver(advice, 'invitation');
-  if (accepted === 'has account')
-    return form(
-      visit,
-      guest,
-      'This address has an account. Sign in with it, or ask the operator for a link.',
-    );
+  if (accepted === 'has account') return form(visit, guest, taken);
   const to = `/dashboard/o/${guest.invitation.orgId}`;
   return startSession(visit, parts, accepted, to, 'Your password is set.');
 }
@@ -77,5 +74,6 @@ async function guestOf(visit: PageVisit, { db }: PageParts): Promise<Guest> {
   return { hash, invitation, organization: org.name, as };
 }
 
+const taken = 'This address has an account. Sign in with it, or ask the operator for a link.';
 const advice =
   'It was accepted, removed or replaced, or has expired. If you have accepted it, sign in. If not, ask for a new one.';
