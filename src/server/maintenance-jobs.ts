@@ -63,7 +63,7 @@ export function maintenanceJobs(
     { name: 'one-time links', run: () => forgetLinks(db, now()), isByAge: true },
     { name: 'invitations', run: () => forgetInvitations(db, now()), isByAge: true },
     { name: 'nodes', run: () => forgetNodes(db, now()) },
-    { name: 'soft bounces', run: () => forgetSoftBounces(db, now()) },
+    { name: 'soft bounces', run: () => forgetSoftBounces(db, now()), isByAge: true },
     { name: 'learned', run: () => forgetLearned(db, now()) },
     { name: 'received mail', run: () => deleteOldReceived(db, now() - config.keepReceived), isByAge: true },
     { name: 'messages', run: removeMessages(db, now, config.keepMessages), isByAge: true },
