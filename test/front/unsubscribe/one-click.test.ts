@@ -161,6 +161,12 @@ test('a second POST needs no lock, so that none of any number holds up mail', as
     t.is((await post(world, link)).status, 200);
   });
   t.is((await listOf(world)).length, 1);
+  await world.db('organizations').where({ id: world.orgId }).delete();
+  const { orgId } = await asNewTenant(world);
+  await world.db.transaction(async (trx) => {
+    await trx('organizations').where({ id: orgId }).update({ name: 'Locked' });
+    t.is((await post(world, link)).status, 200, 'of an organization that is gone');
+  });
 });
 
 test('a form of several parts does, too; any other POST changes nothing', async (t) => {

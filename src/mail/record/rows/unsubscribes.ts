@@ -7,7 +7,7 @@
  * until then, this person could not leave by one click.
  */
 import { findSuppression, resubscribedAt, suppress, suppressionOf } from '#accounts/rows/suppressions.ts';
-import type { Db, Trx } from '#platform/database/engine/open.ts';
+import type { Db } from '#platform/database/engine/open.ts';
 import { eventRow } from '#platform/database/tables/event-row.ts';
 import { timeOfId } from '#platform/database/tables/time-of-id.ts';
 import { compareKey } from '#platform/values/address.ts';
@@ -43,17 +43,16 @@ export async function unsubscribe(
   const { orgId, stream, address, isTest } = subscription;
   const before = await stateOf(db, subscription, now);
   if (before === 'unsubscribed' || (before === 'subscribed again' && !isConfirmed)) return before;
+  if (!(await isOpen(db, subscription))) return 'unsubscribed';
   return db.transaction(async (trx) => {
     if (!isConfirmed && (await isOfEarlier(trx, subscription, now))) return 'subscribed again';
     const emailId = await emailOf(trx, subscription);
-    const isThere = (await trx('organizations').where({ id: orgId }).first('id')) !== undefined;
     const entry = {
       ...suppressionOf(orgId, address, unsubscribedReason),
       stream,
       ...(emailId && { emailId }),
     };
-    const isNew =
-      isThere && (isTest ? await isUntold(trx, emailId, address) : (await suppress(trx, [entry], now)) > 0);
+    const isNew = (await isOpen(trx, subscription)) && (isTest || (await suppress(trx, [entry], now)) > 0);
     if (!isNew) return 'unsubscribed';
     const data = { stream, via };
     const event = { orgId, emailId, recipient: address, type: 'email.unsubscribed', at: now, data } as const;
@@ -62,13 +61,14 @@ export async function unsubscribe(
   });
 }
 
-/** Test mail is on no list, which would say that it has been told. */
-async function isUntold(trx: Trx, emailId: string | null, recipient: string): Promise<boolean> {
-  if (emailId === null) return false;
-  const told = await trx('events')
-    .where({ email_id: emailId, recipient, type: 'email.unsubscribed' })
-    .first('id');
-  return told === undefined;
+/** Whether a click changes something: the organization may be gone, and test mail is on no list that says that it has been told. */
+async function isOpen(db: Db, subscription: StreamSubscription): Promise<boolean> {
+  const { orgId, address, isTest } = subscription;
+  if ((await db('organizations').where({ id: orgId }).first('id')) === undefined) return false;
+  if (!isTest) return true;
+  const emailId = await emailOf(db, subscription);
+  const told = { email_id: emailId, recipient: address, type: 'email.unsubscribed' };
+  return emailId !== null && (await db('events').where(told).first('id')) === undefined;
 }
 
 /** Ids have the time of their machine, which is not exactly that of the clock. */
@@ -83,8 +83,8 @@ async function isOfEarlier(
   return at !== null && at <= now + maxAheadMs && timeOfId(deliveryId) <= at;
 }
 
-async function emailOf(trx: Trx, { deliveryId, orgId }: StreamSubscription): Promise<string | null> {
-  const row = await trx('deliveries').where({ id: deliveryId, org_id: orgId }).first('email_id');
+async function emailOf(db: Db, { deliveryId, orgId }: StreamSubscription): Promise<string | null> {
+  const row = await db('deliveries').where({ id: deliveryId, org_id: orgId }).first('email_id');
   return row?.email_id ?? null;
 }
 
