@@ -11,7 +11,7 @@ import { threadMs } from './thread-time.ts';
 
 type Action = () => unknown;
 
-const maxRounds = 4;
+const maxRounds = 8;
 
 /** `action` takes `limitMs` at most. It runs again if it took longer; an asynchronous one needs `test.serial`. */
 export function costsAtMost(t: ExecutionContext, limitMs: number, action: Action, what = 'it') {
