@@ -2,7 +2,7 @@
 import type { Stream } from '#accounts/rows/streams.ts';
 import { requireStream } from '#accounts/sender.ts';
 import type { Send } from '#platform/database/tables/send-record.ts';
-import { storedStream } from '#platform/values/stream.ts';
+import { isStreamName, storedStream } from '#platform/values/stream.ts';
 import type { Sender, SendRequest } from './requested-send.ts';
 
 export interface SendStreamParts {
@@ -18,7 +18,9 @@ export async function streamOf(
   caller: Sender,
 ): Promise<Stream | null> {
   const name = storedStream(request.stream === undefined ? caller.stream : request.stream);
-  return name === null ? null : requireStream(name, await findStream(caller.orgId, name));
+  if (name === null) return null;
+  // What other services take may be any text, of any length.
+  return requireStream(name, isStreamName(name) ? await findStream(caller.orgId, name) : null);
 }
 
 /** Notes that bulk mail is sent without one-click unsubscribe, because its stream does not add it. */

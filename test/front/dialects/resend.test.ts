@@ -421,3 +421,11 @@ test('Resend: POSTERN_DIALECTS=none serves no other API', async (t) => {
   t.is(answer.status, 404);
   t.like(await answer.json(), { error: 'NOT_FOUND' });
 });
+
+test.serial('Resend: a topic of 200,000 blanks is no stream', async (t) => {
+  const world = await asNewTenant(shared());
+  const mail = { from: 'app@sender.invalid', to: 'ann@there.invalid', subject: 'Hello', text: 'Hello' };
+  const body = JSON.stringify({ ...mail, topic_id: ' '.repeat(200_000) });
+  const answer = await world.call('POST', '/compat/resend/emails', { body });
+  t.like(answer, { status: 422, body: { name: 'validation_error' } });
+});
